@@ -3,7 +3,7 @@
 """instructions.py PROGRAM ROW:BAR... [--quick]
 
 Counts the instructions of one round of each side with valgrind --tool=callgrind: the difference between two
-runs with different numbers of rounds, so that starting and setting up do not count. Prints rows i<ROW>: our
+runs with different numbers of rounds, so that start-up does not count. Prints rows i<ROW>: our
 instructions / the reference's.
 """
 

@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 CXX = re.compile(r"CMAKE_CXX_COMPILER(?::\w+)?=(.*)")
 FLAGS = re.compile(r"CMAKE_CXX_FLAGS(?:_RELEASE)?(?::\w+)?=(.*)")
 
-# The programs in the order of the table, and the rows that each can give.
+# The programs in the order of the table, and the rows that each can print.
 PROGRAMS = (
     ("bench_fused", ("1", "1b", "1c", "2", "2b")),
     ("instructions", ("i1", "i1b", "i1c", "i2", "i2b", "i15a", "i15b", "i15c", "i15d", "i15e")),
@@ -65,7 +65,7 @@ def build_facts(build):
 
 
 def wanted(rows, patterns):
-    """The rows that were asked for: `4` asks for 4a and 4b too, and `i` for all counts of instructions."""
+    """The requested rows: `4` also selects 4a and 4b, and `i` all instruction counts."""
 
     def asked(row):
         return any(row == p or re.fullmatch(re.escape(p) + "[a-z]", row) or (p == "i" and row[0] == "i")
@@ -96,7 +96,7 @@ def command_of(program, rows, build, compiler, options):
 
 
 def run(command, lines):
-    """Passes on what a program says and keeps its rows; false when it failed."""
+    """Prints a program's output and keeps its rows; false if it failed."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if line.startswith("row\t"):

@@ -3,9 +3,9 @@
 #
 # run.sh [--quick] [--rows 1,4a,9] [--pairs N] [--keep] [--markdown FILE]
 #
-# Installs what is missing, as tools/test.sh does, builds the benchmarks (Release) and prints one table for all of them. Data
-# are written into the build folder and removed at the end, but for --keep. The machine should have nothing else to do.
-# PENSTOCK_BENCH_BUILD names another build folder.
+# Installs what is missing, as tools/test.sh does, builds the benchmarks (Release) and prints one table for
+# all of them. Data are written into the build folder and removed at the end, unless --keep is given. The
+# machine should be idle. PENSTOCK_BENCH_BUILD names another build folder.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,7 +13,7 @@ build=${PENSTOCK_BENCH_BUILD:-$root/build/bench}
 for argument in "$@"; do
   if [[ $argument == --help ]]; then
     # The peers of row 18. PyTorch is large, and FFCV is built here with OpenCV and libturbojpeg (libopencv-dev,
-# libturbojpeg0-dev, pkg-config); an environment in which they are already serves too.
+# libturbojpeg0-dev, pkg-config); an environment that already has them can be used too.
 peers=${PENSTOCK_BENCH_PEERS:-$build/peers}
 pip_install() {
   timeout 600 "$peers/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install "$@" > /dev/null 2>&1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# Asio without Boost under one name, PenstockAsio::PenstockAsio, whoever packaged it: with a CMake package
-# (vcpkg, Conan) or, as Debian has it, as headers alone. Installed beside penstockConfig.cmake.
+# Asio without Boost under one name, PenstockAsio::PenstockAsio, however it is packaged: with a CMake
+# package (vcpkg, Conan) or, as in Debian, as headers alone. Installed beside penstockConfig.cmake.
 
 if(NOT TARGET PenstockAsio::PenstockAsio)
   find_package(asio CONFIG QUIET)
@@ -30,7 +30,7 @@ else()
   endif()
 endif()
 
-# Asio 1.22 looks for the coroutines of C++20 with GCC only; whoever links this compiles C++20.
+# Asio 1.22 looks for C++20 coroutines only with GCC; targets that link this are compiled as C++20.
 if(TARGET PenstockAsio::PenstockAsio)
   set_target_properties(
     PenstockAsio::PenstockAsio PROPERTIES INTERFACE_COMPILE_DEFINITIONS

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# libdeflate under one name, PenstockDeflate::PenstockDeflate, whoever packaged it: with a CMake package of
-# its own (vcpkg, Conan, recent releases) or, as Debian has it, with a header and a library only. Installed
+# libdeflate under one name, PenstockDeflate::PenstockDeflate, however it is packaged: with a CMake package
+# of its own (vcpkg, Conan, recent releases) or, as in Debian, with only a header and a library. Installed
 # beside penstockConfig.cmake.
 
 if(NOT TARGET PenstockDeflate::PenstockDeflate)

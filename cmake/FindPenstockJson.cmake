@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# nlohmann-json under one name, PenstockJson::PenstockJson, whoever packaged it: with its CMake package, or as
-# a header alone. Installed beside penstockConfig.cmake.
+# nlohmann-json under one name, PenstockJson::PenstockJson, however it is packaged: with its CMake package, or
+# as a header alone. Installed beside penstockConfig.cmake.
 
 if(NOT TARGET PenstockJson::PenstockJson)
   find_package(nlohmann_json CONFIG QUIET)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# Boost.Lockfree under one name, PenstockLockfree::PenstockLockfree, whoever packaged it: by itself (vcpkg),
-# with all of Boost (Conan, Debian), or as headers alone. Installed beside penstockConfig.cmake.
+# Boost.Lockfree under one name, PenstockLockfree::PenstockLockfree, however it is packaged: by itself
+# (vcpkg), with all of Boost (Conan, Debian), or as headers alone. Installed beside penstockConfig.cmake.
 
 if(NOT TARGET PenstockLockfree::PenstockLockfree)
   find_package(boost_lockfree CONFIG QUIET)

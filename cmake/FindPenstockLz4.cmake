@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# liblz4 under one name, PenstockLz4::PenstockLz4, whoever packaged it: with a CMake package of its own
-# (vcpkg, Conan, recent releases) or, as Debian has it, with a header and a library only. Installed beside
+# liblz4 under one name, PenstockLz4::PenstockLz4, however it is packaged: with a CMake package of its own
+# (vcpkg, Conan, recent releases) or, as in Debian, with only a header and a library. Installed beside
 # penstockConfig.cmake.
 
 if(NOT TARGET PenstockLz4::PenstockLz4)

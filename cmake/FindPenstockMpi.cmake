@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # MPI's C interface for C++ programs, under the name PenstockMpi::PenstockMpi: CMake finds the library, and
-# the C++ bindings of old, which MPI 3 removed and which want a library of their own, are left out. Installed
+# the old C++ bindings, which MPI 3 removed and which need a library of their own, are left out. Installed
 # beside penstockConfig.cmake.
 
 if(NOT TARGET PenstockMpi::PenstockMpi)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# liburing under one name, PenstockUring::PenstockUring, whoever packaged it: with a CMake package of its own
-# (vcpkg, Conan, recent releases) or, as Debian has it, with a header and a library only. Installed beside
+# liburing under one name, PenstockUring::PenstockUring, however it is packaged: with a CMake package of its
+# own (vcpkg, Conan, recent releases) or, as in Debian, with only a header and a library. Installed beside
 # penstockConfig.cmake.
 
 if(NOT TARGET PenstockUring::PenstockUring)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# libzstd under one name, PenstockZstd::PenstockZstd, whoever packaged it: with a CMake package of its own
-# (vcpkg, Conan, recent releases) or, as Debian has it, with a header and a library only. Installed beside
+# libzstd under one name, PenstockZstd::PenstockZstd, however it is packaged: with a CMake package of its
+# own (vcpkg, Conan, recent releases) or, as in Debian, with only a header and a library. Installed beside
 # penstockConfig.cmake.
 
 if(NOT TARGET PenstockZstd::PenstockZstd)

@@ -4,11 +4,11 @@
 #                     [PC_CFLAGS <flags>])
 #
 # One component: the target penstock_<name>, known as penstock::<name> here and once installed. Headers are
-# listed, since what a glob finds depends on the day; tools/check_headers.py compares the list with the tree.
-# Files of bodies (*.ipp) are listed with them. They are a file set of their own: a header includes its
-# bodies, so that whoever compiles each header by itself compiles them too.
-# PC_REQUIRES is the name that pkg-config knows the library by; PC_LIBS links one that has no
-# such name. Headers without one need neither.
+# listed, because a glob is not reproducible; tools/check_headers.py compares the list with the tree. Files of
+# bodies (*.ipp) are listed with them. They are a file set of their own: a header includes its bodies, so
+# compiling each header by itself compiles them too.
+# PC_REQUIRES is the name that pkg-config knows the library by; PC_LIBS links a library without such a name.
+# Headers without one need neither.
 function(penstock_component component)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PC_REQUIRES;PC_LIBS;PC_CFLAGS" "HEADERS;LINKS")
   set(target penstock_${component})
@@ -36,8 +36,8 @@ endfunction()
 # penstock_optional_component(<name> PACKAGE <find module> HEADERS <header>... LINKS <target>...
 #                             [PC_REQUIRES <package>] [PC_LIBS <flag>] [PC_CFLAGS <flags>])
 #
-# A component that needs a third-party library: there only when PENSTOCK_ENABLE_<NAME> is on. Its headers are
-# noted in any case, so that tests and examples that include them can be left out.
+# A component that needs a third-party library: defined only if PENSTOCK_ENABLE_<NAME> is on. Its headers are
+# recorded in any case, so that tests and examples that include them can be left out.
 function(penstock_optional_component component)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE;PC_REQUIRES;PC_LIBS;PC_CFLAGS" "HEADERS;LINKS")
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_OPTIONAL_COMPONENTS ${component})
@@ -58,8 +58,8 @@ endfunction()
 # penstock_compiled_library()
 #
 # The component penstock::compiled: a static library with the bodies (*.ipp) of penstock::core, one source for
-# each room. It is built with PENSTOCK_COMPILED, and so is whoever links it; nothing else sets that. It has no
-# headers, needs no library of somebody else's, and is there when PENSTOCK_ENABLE_COMPILED is on.
+# each room. It and the targets that link it are built with PENSTOCK_COMPILED; nothing else sets that. It has
+# no headers, needs no third-party library, and exists if PENSTOCK_ENABLE_COMPILED is on.
 function(penstock_compiled_library)
   add_library(penstock_compiled STATIC)
   add_library(penstock::compiled ALIAS penstock_compiled)
@@ -87,7 +87,7 @@ function(penstock_compiled_library)
   set_property(GLOBAL PROPERTY PENSTOCK_PC_CFLAGS_OF_compiled -DPENSTOCK_COMPILED)
 endfunction()
 
-# penstock_header_only(<target>): what penstock::penstock links, without penstock::compiled
+# penstock_header_only(<target>): links everything penstock::penstock links except penstock::compiled
 function(penstock_header_only target)
   get_property(components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
   list(REMOVE_ITEM components compiled)
@@ -98,7 +98,7 @@ endfunction()
 
 # penstock_buildable(<source> <variable>): is every component that the source includes enabled?
 #
-# A source file says what it needs by what it includes; there is no second list to keep.
+# A source file's includes say what it needs; there is no second list to maintain.
 function(penstock_buildable source result)
   set(${result} TRUE PARENT_SCOPE)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# Makes CMake compile .cu files with nvcc, in the folder that includes this and those below it. The project's
-# own programs only; what it exports needs no compiler for CUDA.
+# Makes CMake compile .cu files with nvcc, in the folder that includes this and those below it. For the
+# project's own programs only; the exported targets need no CUDA compiler.
 
 if(NOT CMAKE_CUDA_HOST_COMPILER)
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
@@ -21,7 +21,7 @@ else()
   message(STATUS "penstock: no nvcc, .cu files are left out")
 endif()
 
-# penstock_cuda_objects(<target> <file.cu>...): warnings are errors where they are in C++
+# penstock_cuda_objects(<target> <file.cu>...): warnings are errors if they are in C++
 function(penstock_cuda_objects target)
   add_library(${target} OBJECT ${ARGN})
   target_link_libraries(${target} PRIVATE penstock::penstock)

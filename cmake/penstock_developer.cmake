@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# What the project's own programs are built with. Nothing here is exported.
+# The flags of the project's own programs. Nothing here is exported.
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(PENSTOCK_CCACHE ccache)
   if(PENSTOCK_CCACHE)
-    # Without these ccache passes over everything that is built with a precompiled header.
+    # Without these ccache ignores everything that is built with a precompiled header.
     set(CMAKE_CXX_COMPILER_LAUNCHER
         ${CMAKE_COMMAND} -E env
         CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${PENSTOCK_CCACHE})
@@ -25,15 +25,15 @@ else()
               $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
               $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # What GCC 12 says about sizes and about empty std::optional, once inlined, is often wrong, and of
-    # std::string's own code (GCC bugs 105329, 105651, 80635); the sanitizers tell instead.
+    # GCC 12's warnings about sizes and about empty std::optional are often wrong after inlining, or about
+    # std::string's own code (GCC bugs 105329, 105651, 80635); the sanitizers find these errors instead.
     target_compile_options(penstock_dev_flags INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
                                                         -Wno-stringop-overread -Wno-uninitialized
                                                         -Wno-maybe-uninitialized)
   endif()
-  if(PENSTOCK_TEST_UNITY) # a test may name what another one has as a global
+  if(PENSTOCK_TEST_UNITY) # a test may use a name that another one has as a global
     target_compile_options(penstock_dev_flags INTERFACE -Wno-shadow)
-    # a test is an included file there, whose unnamed namespace GCC takes for a header's
+    # in a unity build a test is an included file, whose unnamed namespace GCC takes for a header's
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       target_compile_options(penstock_dev_flags INTERFACE -Wno-subobject-linkage)
     endif()
@@ -44,12 +44,12 @@ else()
       INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(penstock_dev_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
     if(PENSTOCK_SANITIZE MATCHES "address.*undefined")
-      # Less to compile: the address sanitizer sees null by itself, and there are no virtual functions.
+      # Saves compile time: the address sanitizer finds null by itself, and there are no virtual functions.
       target_compile_options(penstock_dev_flags INTERFACE -fno-sanitize=null,vptr)
     endif()
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # reports the standard library's own code when instrumented
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # it reports the standard library's own code when instrumented
       target_compile_options(penstock_dev_flags INTERFACE -Wno-maybe-uninitialized)
-      if(PENSTOCK_SANITIZE MATCHES "thread") # fences, which it does not follow: Asio's, and ours off x86
+      if(PENSTOCK_SANITIZE MATCHES "thread") # it does not follow fences: Asio's, and ours except on x86
         target_compile_options(penstock_dev_flags INTERFACE -Wno-tsan)
       endif()
     endif()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# Headers, a package that find_package(penstock COMPONENTS ...) understands, and files for pkg-config.
-# Nothing in it depends on a compiler or an architecture, so it lies under share/; with penstock::compiled,
-# which does, all of it lies under lib/. The licence is left to whoever makes a package of it.
+# Headers, a package that find_package(penstock COMPONENTS ...) understands, and files for pkg-config. Nothing
+# in it depends on a compiler or an architecture, so it goes under share/; penstock::compiled does, and with
+# it everything goes under lib/. The licence is left to packagers.
 #
 # `cmake --install <build> --component penstock-<name>` installs one component; the others need penstock-core.
 
@@ -15,7 +15,7 @@ else()
   set(penstock_any_machine ARCH_INDEPENDENT)
 endif()
 set(penstock_package_dir ${penstock_files_dir}/cmake/penstock)
-# Packagers who keep all of these in one place say so here.
+# Packagers who keep all of these in one place can set it here.
 set(PENSTOCK_INSTALL_PKGCONFIGDIR ""
     CACHE STRING "Where files for pkg-config go, if not beside those of CMake")
 set(penstock_pc_dir ${penstock_files_dir}/pkgconfig)
@@ -23,7 +23,7 @@ if(PENSTOCK_INSTALL_PKGCONFIGDIR)
   set(penstock_pc_dir ${PENSTOCK_INSTALL_PKGCONFIGDIR})
 endif()
 
-# They find what they speak of from where they lie, so that the whole may be moved.
+# They locate files relative to their own place, so that the installation may be moved.
 if(IS_ABSOLUTE "${penstock_pc_dir}")
   set(penstock_pc_prefix "${CMAKE_INSTALL_PREFIX}")
 else()
@@ -41,10 +41,10 @@ else()
   set(penstock_pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
 endif()
 
-# Each component has an export of its own, so that the libraries of those not asked for are not looked for.
+# Each component has an export of its own, so that libraries of components not requested are not looked for.
 get_property(penstock_components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
 foreach(component IN LISTS penstock_components)
-  if(component STREQUAL "compiled") # which has no headers
+  if(component STREQUAL "compiled") # it has no headers
     set(penstock_what ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT penstock-compiled)
     set_property(GLOBAL PROPERTY PENSTOCK_PC_LIBS_OF_compiled "-L${penstock_pc_libdir} -lpenstock")
   else()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # Two translation units with every header of every enabled component, in opposite orders, in one program: it
-# finds names that collide between headers, functions that are not inline, headers that lean on an earlier
-# one. It is built without penstock::compiled, so that the bodies are in both.
+# finds names that collide between headers, functions that are not inline, and headers that rely on an
+# earlier one. It is built without penstock::compiled, so that the bodies are in both.
 
 set(all_headers "")
 get_property(components GLOBAL PROPERTY PENSTOCK_COMPONENTS)

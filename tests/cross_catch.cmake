@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# Catch2 for another architecture: its one header of 2.13, which is the same for all, from where it is for
-# this one. It is linked into a folder of its own, since the one that it lies in has headers of this machine's
-# C library as well. Catch2 3 is a library, and must be there for that architecture.
+# Catch2 for another architecture. The single header of 2.13 suits all architectures, so this machine's copy
+# is used. It is linked into a folder of its own, because its folder also has headers of this machine's C
+# library. Catch2 3 is a library, and must be installed for that architecture.
 
 find_path(PENSTOCK_CATCH2_HEADER catch2/catch.hpp PATHS /usr/include NO_CMAKE_FIND_ROOT_PATH)
 if(PENSTOCK_CATCH2_HEADER)

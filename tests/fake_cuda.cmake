@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# The logic of device/cuda.hpp, with a runtime that needs no GPU in place of CUDA's: its order of calls, its
-# errors, what it gives back. Compiled with the toolkit's headers where the component is on, else with the few
+# Tests the logic of device/cuda.hpp with a fake runtime that needs no GPU: its order of calls, its errors,
+# what it releases. Compiled with the toolkit's headers if the component is on, otherwise with the few
 # declarations that are needed.
 
 add_executable(penstock_test_fake_cuda device/cuda.test.cpp)

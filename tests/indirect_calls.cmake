@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# That a chain of stages becomes one function is a fact to be tested, not a speed: the machine code of one
-# program is read, optimised whatever the other tests are.
+# Tests that a chain of stages becomes one function, by reading the machine code of a program rather than
+# by timing it. The program is always optimised, whatever the other tests are.
 
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|aarch64")
   return()

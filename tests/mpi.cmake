@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# What needs several processes: the test of integration/mpi.hpp on 1 to 5 of them, started by mpirun. Every
-# process runs all test cases, in the same order.
+# Tests that need several processes: the test of integration/mpi.hpp on 1 to 5 processes, started by
+# mpirun. Every process runs all test cases in one fixed order.
 
-if(PENSTOCK_SANITIZE MATCHES "thread") # which takes an MPI library that it does not see into for races
+if(PENSTOCK_SANITIZE MATCHES "thread") # it would report races in an uninstrumented MPI library
   return()
 endif()
 
@@ -20,7 +20,7 @@ function(penstock_mpi_test name script)
   add_test(NAME mpi/${name} COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/mpi/${script}.py ${ARGN})
   set_tests_properties(
     mpi/${name} PROPERTIES LABELS mpi TIMEOUT 300 SKIP_RETURN_CODE 77
-                           ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0") # of MPI libraries
+                           ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0") # MPI libraries leak
 endfunction()
 foreach(processes RANGE 1 5)
   penstock_mpi_test(integration_on_${processes} run ${processes} $<TARGET_FILE:penstock_test_mpi>)

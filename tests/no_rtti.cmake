@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # Everything works without run-time type information: every header of every enabled component compiles, and
-# whole programs, with threads, errors that are caught by their type and states, do as they do with it. They
-# are built without penstock::compiled, so that the bodies are compiled like this too; the last one links it,
-# which knows types, as a library that somebody else built does.
+# whole programs, with threads, errors caught by type, and states, behave as they do with it. They are built
+# without penstock::compiled, so that the bodies are compiled like this too; the last one links it, built
+# with type information, as someone else's build of the library would be.
 
 add_executable(penstock_test_no_rtti ${CMAKE_CURRENT_BINARY_DIR}/all_headers_forward.cpp
                                      ${CMAKE_CURRENT_BINARY_DIR}/all_headers_backward.cpp)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # PENSTOCK_SECOND_COMPILER reads every test, example and fuzzer without a warning; no object file is made. The
-# preset `clang` builds and runs tests and examples instead. Where these are built against penstock::compiled
-# they are read so too; the bodies are read in the file that includes all headers. What they all include is
-# parsed once, as a precompiled header: that each of them includes what it needs, the first compiler sees.
+# preset `clang` builds and runs tests and examples instead. If these are built against penstock::compiled, so
+# are they here; the bodies are compiled in the file that includes all headers. The headers they have in
+# common are parsed once, as a precompiled header: the first compiler checks that each of them includes what
+# it needs.
 
 get_filename_component(second_name ${PENSTOCK_SECOND_COMPILER} NAME)
 set(second_flags -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
 set(includes -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/fuzz)
 get_target_property(catch_includes Catch2::Catch2 INTERFACE_INCLUDE_DIRECTORIES)
 foreach(directory IN LISTS catch_includes)
-  if(NOT directory STREQUAL "/usr/include") # named once more, it would hide the compiler's own order
+  if(NOT directory STREQUAL "/usr/include") # naming it again would change the compiler's search order
     list(APPEND includes -isystem ${directory})
   endif()
 endforeach()
@@ -71,7 +72,7 @@ foreach(file IN LISTS absolute_test_files sources all_headers_file)
   set(how ${form} -include-pch ${precompiled}.pch)
   if(file STREQUAL all_headers_file)
     set(how "")
-  elseif(short MATCHES "^names/") # what is included before ours is what it tests
+  elseif(short MATCHES "^names/") # it tests the order of includes
     set(how ${form})
   endif()
   add_test(NAME ${second_name}/${short} COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${how} ${includes}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # The target penstock_single_header: every header, under its own name, forwards to the file in
-# single_include/ that holds it. So the same tests run against these.
+# single_include/ that holds it. So the tests run against the single headers.
 
 set(forward_dir ${CMAKE_CURRENT_BINARY_DIR}/single_header)
 get_property(components GLOBAL PROPERTY PENSTOCK_COMPONENTS)

@@ -3,10 +3,10 @@
 """Writes single_include/penstock/: one file for everything that needs the standard library alone, and one
 small file for each optional component, which expects the first beside it.
 
-Depth first from penstock/all.hpp, each header once, standard includes sorted at the top. What components
-need and needs no library itself stands in the first file too, so that no two define it. The bodies of a header
-follow it, and are inline whatever a program links. The same tree gives the same bytes: no date, no commit. `--check`
-compares with what is committed and writes nothing.
+Depth first from penstock/all.hpp, each header once, standard includes sorted at the top. Headers that components
+need and that need no library themselves are in the first file too, so that they are defined only once. The bodies of
+a header follow it, and are inline whatever a program links. Equal trees give equal bytes: no date, no commit. `--check`
+compares with the committed files and writes nothing.
 """
 
 import re
@@ -38,7 +38,7 @@ class Amalgamation:
         bodies = name.replace(".hpp", ".ipp")
         has_bodies = bodies != name and (PENSTOCK / bodies).exists()
         if has_bodies:
-            lines = lines[:-3]  # they follow here
+            lines = lines[:-3]  # the bodies follow here
         for line in without_guard(lines):
             if line in (LICENCE, "#pragma once"):
                 continue
@@ -126,7 +126,7 @@ def generate():
         text = part.text(f"{first_line}\n{note}").replace("#pragma once\n", first_code, 1)
         result[f"penstock_{component}.hpp"] = text
 
-    # A detail header may be there for an optional component alone, without needing the library itself.
+    # A detail header may exist only for an optional component, without needing the library itself.
     for name in (relative(header) for header in headers()):
         if name not in reached:
             sys.exit(f"amalgamate: all.hpp does not reach {name}")

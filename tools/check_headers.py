@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The header lists of include/penstock/CMakeLists.txt against the tree.
 
-A header belongs to the component that its __has_include guard names, and to core where it has no guard.
+A header belongs to the component that its __has_include guard names, and to core if it has no guard.
 `--write` brings the lists up to date.
 """
 
@@ -16,7 +16,7 @@ BLOCK = re.compile(r"(penstock_(?:optional_)?component\(\s*(\w+).*?HEADERS\n)(.*
 
 
 def wanted():
-    """component -> its headers, as the tree has it."""
+    """component -> its headers in the tree."""
     result = {}
     for header in sorted(headers() + bodies()):
         result.setdefault(component_of(header), []).append(relative(header))

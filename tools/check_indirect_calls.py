@@ -4,7 +4,7 @@
 
 Disassembles the functions whose demangled name matches and fails when one of them calls through a
 register or a pointer in memory: that is what a virtual call or a std::function would look like. It also
-fails when no function matches, since then nothing was shown. A call through the global offset table
+fails when no function matches, because then nothing was checked. A call through the global offset table
 (relative to the instruction) is the linker's and counts as direct.
 """
 

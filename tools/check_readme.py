@@ -76,7 +76,7 @@ def run(*command):
 
 
 def configures(lines, options):
-    """What goes wrong with a project of these lines, or nothing."""
+    """The error of a project made of these lines, or nothing."""
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
         fault = run("cmake", "--install", options.build, "--prefix", place / "prefix")

@@ -132,7 +132,7 @@ def declared_in(header):
         opened = re.match(r"\s*(?:inline )?namespace\s+([\w:\s]*)\{", bare)
         outer = bool(spaces) and depth == len(spaces) and not any("detail" in s for s in spaces)
         if opened:
-            if block:  # what stands before penstock itself is about the header
+            if block:  # a block before the namespace penstock is about the header
                 name = re.search(r"(\w+)\s*$", opened.group(1)).group(1)
                 yield number, "" if re.fullmatch(r"v\d+_\d+|penstock", name) else name, block, bare.strip()
             for _ in range(bare.count("{")):
@@ -235,7 +235,7 @@ def made_of_headers(room, internal):
         for public, paragraphs, members, code in longer:
             lines.append(f"**`{public}`.**")
             for paragraph in paragraphs:
-                # What has a label is an item of a list; what comes before it is a paragraph.
+                # A labelled line is an item of a list; the text before it is a paragraph.
                 for part in (part.strip() for part in LABEL.split(paragraph)):
                     is_item = LABEL.match(part) is not None
                     if not part:

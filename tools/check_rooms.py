@@ -43,7 +43,7 @@ def rows(name):
 def allowed(edges, source, target):
     """May a header of penstock/ include another one?"""
     if is_umbrella(source):
-        # <room>.hpp gathers its room, penstock.hpp and all.hpp what programs use
+        # <room>.hpp gathers its room, penstock.hpp and all.hpp the headers that programs use
         return pathlib.PurePath(source).stem in (room_of(target), "penstock", "all")
     here, there = floor_of(source), floor_of(target)
     if here == there:
@@ -89,7 +89,7 @@ def main():
     graph = {}
     for header in headers() + bodies():
         name = relative(header)
-        # what the bodies include, their header does; the header alone includes the bodies
+        # a header includes everything that its bodies include, and only it includes the bodies
         node = name.replace(".ipp", ".hpp")
         if not is_umbrella(name) and room_of(name) not in ROOMS:
             faults.append(f"{name}: '{room_of(name)}' is not a room")

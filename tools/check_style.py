@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a compiler does not see.
+"""Rules that a compiler does not check.
 
 Headers: the licence line, then #pragma once; the versioned namespace; no virtual functions,
-std::function, RTTI or macros, but for the one that says where definitions live; a sentence in every
-static_assert; no names that are reserved. All sources: ASCII, no line over 110 characters, no trailing
-space, nothing left open, no path of somebody's machine.
+std::function, RTTI or macros, except the one that says where definitions live; a sentence in every
+static_assert; no reserved names. All sources: ASCII, no line over 110 characters, no trailing space,
+nothing left open, no path of anyone's machine.
 """
 
 import re
@@ -14,7 +14,7 @@ from source_tree import ROOT, bodies, finish, headers, is_umbrella, relative, st
 
 LICENCE = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 MAX_LINE = 110
-MAX_TABLE = 132  # rows of tables and lines of code in a doc block, which cannot be broken
+MAX_TABLE = 132  # rows of tables and lines of code in a doc block cannot be broken
 TABLE = re.compile(r"\s*///  ")
 
 BANNED = {
@@ -26,7 +26,7 @@ BANNED = {
     r"\bNDEBUG\b": "behaviour that depends on NDEBUG",
     r"\busing\s+namespace\s+(?!std\s*::\s*\w*literals\b)": "a using-directive",
 }
-# What compilers and systems define, and headers may therefore name.
+# Names that compilers and systems define, which headers may therefore use.
 FOREIGN = r"""__has_\w+ __cpp_\w+ __cplusplus __linux__ __APPLE__ __unix__ __x86_64__ __i386__ __aarch64__
 __SSE\w* __AVX\w* __SIZEOF_\w+ __BYTE_ORDER__ __SANITIZE_\w+ __builtin_\w+ __GNUC__ __clang__
 __int128 __uint128_t __extension__ __attribute__ __m\d+i? _mm\w*_\w+ _MSC_VER _WIN32 _WIN64
@@ -87,7 +87,7 @@ def source_faults(path):
     name = path.relative_to(ROOT).as_posix()
     text = path.read_text(encoding="utf-8")
     prose = path.suffix in (".md", ".json", ".txt") and path.name != "CMakeLists.txt"
-    prose = prose or path.name == "usage"  # vcpkg shows it
+    prose = prose or path.name == "usage"  # vcpkg prints it
     if not prose and LICENCE not in "\n".join(text.splitlines()[:3]):
         yield f"{name}: no licence line"
     if text and not text.endswith("\n"):
@@ -107,9 +107,9 @@ def source_faults(path):
             yield f"{name}:{number}: a path of one machine"
 
 
-# What tools leave beside the sources.
+# Files that tools leave beside the sources.
 MADE = {"__pycache__", "build", "CMakeUserPresets.json"}
-# Files of others, kept unchanged; a README beside each says whose they are.
+# Third-party files, kept unchanged; a README beside each names the origin.
 KEPT = {"tests/consumer/cpm/CPM.cmake"}
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Each header include/penstock/<room>/<name>.hpp has its tests/<room>/<name>.test.cpp.
 
-Umbrellas, `concepts.hpp` and what lies in a detail folder are tested through their users.
+Umbrellas, `concepts.hpp` and headers in a detail folder are tested through their users.
 """
 
 import re

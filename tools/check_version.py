@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The version stands in core/version.hpp. Every copy of it must say the same.
+"""The version is defined in core/version.hpp. Every copy of it must agree.
 
 `--expect X.Y.Z` compares with a tag as well.
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# The demonstration, from nothing: packs Fashion-MNIST into shards, trains a small model from them, then
-# starts a second time from the checkpoint. Everything it makes lies in build/.
+# The demonstration, from scratch: packs Fashion-MNIST into shards, trains a small model from them, then
+# resumes from the checkpoint. Everything it makes is in build/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/install_missing.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Formats every C++ source with clang-format 16, one version so that all get the same result: tools/format.sh
-# [--check]. With --check it changes nothing and fails where something would change.
+# Formats every C++ source with clang-format 16, a fixed version so that results do not vary: tools/format.sh
+# [--check]. With --check it changes nothing and fails if a file would change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mapfile -t files < <(find include tests examples bench fuzz -name '*.[hi]pp' -o -name '*.cpp' | sort)

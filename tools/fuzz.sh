@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds the fuzzers and runs them one after another: tools/fuzz.sh [seconds for each] [target]...
 #
-# Prints executions and findings; what was found lies in build/fuzz/findings/<target>, and the inputs that
-# reached something new in build/fuzz/corpus/<target>, where the next run begins. Fails where something was found or
-# a fuzzer did not run.
+# Prints executions and findings. Findings are in build/fuzz/findings/<target>, and inputs that reached new
+# code in build/fuzz/corpus/<target>, where the next run starts. Fails if there are findings or a fuzzer did
+# not run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -14,7 +14,7 @@ cmake --build --preset fuzz -j "$(nproc)" >/dev/null
 build=build/fuzz
 if [ $# -eq 0 ]; then mapfile -t targets <"$build/fuzz/targets.txt"; else targets=("$@"); fi
 
-# Leaks are looked for after each input; a unit that takes 10 s or 512 MB in one piece is a finding.
+# Leaks are checked after each input; an input that takes 10 s or allocates 512 MB at once is a finding.
 options=(-max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=8192
   -print_final_stats=1 -verbosity=1)
 status=0

@@ -20,7 +20,7 @@ from source_tree import ROOT, finish, headers, is_detail, is_umbrella, relative,
 PLACE = ROOT / "examples" / "headers"
 ROOMS = tuple(room for room in source_tree.ROOMS if (PLACE / f"{room}.hpp").exists())
 ELSEWHERE = tuple(room for room in source_tree.ROOMS if room not in ROOMS)
-# Examples make things and do not use them, under names that stand for others elsewhere.
+# Examples declare unused variables, and their names may shadow others.
 PRAGMAS = "".join(
     f'#pragma GCC diagnostic ignored "-W{warning}"\n'
     for warning in ("shadow", "unused-variable", "unused-but-set-variable"))
@@ -66,7 +66,7 @@ def not_elsewhere():
 
 
 def strays():
-    """Code in a block that is of no public name: of a member, of what lies in detail, of nothing."""
+    """Code in a block that documents no public name: a member, something in detail, or nothing."""
     known = {(header, line)
              for room in (*ROOMS, *ELSEWHERE)
              for header, _, _, text in examples_of(room)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # shellcheck shell=bash
-# To be sourced. Finds what a build needs and is not there, and gets it through apt-get; asks apt for
-# nothing when nothing is missing.
+# To be sourced. Finds the packages that a build needs and that are missing, and installs them with apt-get;
+# does not call apt if nothing is missing.
 
 # have_header <header>: can the C++ compiler include it?
 have_header() {
@@ -11,7 +11,7 @@ have_header() {
 # have_mpi: can programs of MPI be compiled?
 have_mpi() { command -v mpicxx >/dev/null && printf '#include <mpi.h>\n' | mpicxx -x c++ -fsyntax-only - 2>/dev/null; }
 
-# newest_clang: a Clang that knows enough C++20, 16 before any newer one
+# newest_clang: a Clang with enough C++20, 16 preferred to newer ones
 newest_clang() {
   local version
   for version in 16 17 18 19 20 21 22; do
@@ -27,7 +27,7 @@ newest_clang() {
 
 apt_has() { apt-cache show "$1" >/dev/null 2>&1; }
 
-# can_install: is there an apt-get, and somebody who may run it?
+# can_install: is there an apt-get, and may this user run it?
 can_install() { command -v apt-get >/dev/null && { [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null; }; }
 
 # as_root <command>...
@@ -91,7 +91,7 @@ install_missing() {
     optional=()
   fi
   if [ "${#wanted[@]}" -gt 0 ] || [ "${#optional[@]}" -gt 0 ]; then
-    # Lists that are missing or old make every name unknown.
+    # If the package lists are missing or old, every name is unknown.
     as_root apt-get update -qq
     for package in "${!wanted[@]}"; do
       [ "${wanted[package]}" = clang ] || continue
@@ -130,7 +130,7 @@ webdataset_python() {
       "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install webdataset safetensors >/dev/null 2>&1 ||
       return 1
   fi
-  # The orders of MosaicML Streaming need numpy alone, not the PyTorch of the whole package.
+  # The orders of MosaicML Streaming need only numpy, not PyTorch as the whole package does.
   "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("streaming") is None)' 2>/dev/null ||
     "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 \
       install --no-deps mosaicml-streaming >/dev/null 2>&1 ||

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the checks share: where things are, and how a header is read."""
+"""Shared by the checks: where things are, and how a header is read."""
 
 import pathlib
 import re
@@ -38,8 +38,8 @@ def room_of(name):
 
 
 def floor_of(name):
-    """The folder of `run/engine/ring.hpp`, which is a room of its own for what may be included; a detail folder
-    belongs to the folder that it stands in."""
+    """The folder of `run/engine/ring.hpp`, which counts as a room of its own for includes; a detail folder
+    belongs to the folder that contains it."""
     return "/".join(part for part in name.split("/")[:-1] if part != "detail") or None
 
 
@@ -52,7 +52,7 @@ def is_detail(name):
 
 
 def component_of(path):
-    """The component that a header names in its __has_include guard; core where it has none."""
+    """The component that a header names in its __has_include guard; core if it has none."""
     found = GUARD.search(path.read_text(encoding="utf-8"))
     return found.group(1) if found else "core"
 
@@ -73,7 +73,7 @@ TOKEN = re.compile(
 
 
 def strip(text, keep_strings):
-    """C++ source without comments, and without literals unless asked to keep them; line numbers stay true."""
+    """C++ source without comments, and without literals unless asked to keep them; line numbers are kept."""
 
     def replace(match):
         if match.group("literal") and keep_strings:
@@ -84,7 +84,7 @@ def strip(text, keep_strings):
 
 
 def finish(tool, faults, looked_at):
-    """Prints the faults and ends the program: status 1 when there is one."""
+    """Prints the faults and exits: with status 1 if there is one."""
     for fault in faults:
         print(f"{tool}: {fault}")
     if faults:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds and tests everything on a machine that has git and a shell: tools/test.sh [--full]
 #
-# Installs what is missing (Debian, Ubuntu), builds with GCC, then runs one test run with ctest: the unit
-# tests, the examples, the outside projects, the checks of the sources, and Clang over the same sources. They are
-# built against penstock::compiled; some of them header-only too.
+# Installs missing packages (Debian, Ubuntu), builds with GCC, then runs ctest: the unit tests, the examples,
+# the outside projects, the checks of the sources, and Clang over the same sources. They are built against
+# penstock::compiled; some of them header-only too.
 # --full adds the sanitizers, Clang's own build, the header-only, unity and minimal builds, the single header, the
 # parsers on 64-bit ARM and on a big-endian machine (emulated), a program with musl, Conan, and longer property tests.
 set -euo pipefail
@@ -25,11 +25,11 @@ install_missing "$needs"
 jobs=$(nproc)
 clang=$(newest_clang)
 export PYTHONDONTWRITEBYTECODE=1
-# The peer with which samples are compared; a test says so where it is not there.
+# The peer with which samples are compared; tests say so if it is missing.
 if [ -z "${PENSTOCK_TEST_PYTHON:-}" ] && peer=$(webdataset_python "$PWD/build/webdataset"); then
   export PENSTOCK_TEST_PYTHON=$peer
 fi
-# Larger ones, of which the tests of a package's users need one each; CI has them always.
+# Larger tools, one for each way of packaging; CI always has them.
 if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
   if [ -z "${PENSTOCK_TEST_CONAN:-}" ] && conan=$(conan_program "$PWD/build/conan"); then
     export PENSTOCK_TEST_CONAN=$conan
@@ -39,7 +39,7 @@ if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
   fi
 fi
 settings=("-DPython3_EXECUTABLE=$(command -v python3)")
-# CUDA's toolkit is in no free package; without it the device's logic is tested with a runtime of the tests' own.
+# CUDA's toolkit is in no free package; without it the device's logic is tested with the tests' fake runtime.
 if have_header cuda_runtime_api.h || [ -e "${CUDA_PATH:-/usr/local/cuda}/include/cuda_runtime_api.h" ]; then
   cuda=(-DPENSTOCK_ENABLE_CUDA=ON)
 else
@@ -54,7 +54,7 @@ preset() {
   echo "== $name"
   cmake --preset "$name" "${settings[@]}" "$@"
   cmake --build --preset "$name" -j "$jobs"
-  # Address randomisation wider than the thread sanitizer knows makes it give up before main.
+  # If address randomisation is wider than the thread sanitizer supports, it aborts before main.
   plain=()
   if [ "$name" = gcc-tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
     plain=(setarch "$(uname -m)" -R)

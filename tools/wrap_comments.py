@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """wrap_comments.py FILE...
 
-Breaks comment lines that are too long, and leaves the others alone: in a doc block each line is a fact of its
-own, which clang-format would run together. What is over goes to the front of the next line of the same
-sentence, or else becomes a line. Tables and code in a doc block (indented by more than one space) stay.
+Breaks comment lines that are too long and leaves the others alone: in a doc block each line is a fact of its
+own, which clang-format would run together. The excess moves to the front of the next line of the sentence, or
+else becomes a new line. Tables and code in a doc block (indented by more than one space) do not change.
 """
 
 import pathlib

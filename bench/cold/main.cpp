@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 9: shuffled samples of 110 KB whose shards are not in the page cache: fetched ahead against none, and
-// against reading the shards from one end to the other. Through io_uring: uring.cpp.
+// Row 9: shuffled samples of 110 KB whose shards are not in the page cache: fetched ahead against not, and
+// against reading the shards sequentially. Through io_uring: uring.cpp.
 
 #include "support/cold.hpp"
 #include "support/folder.hpp"
@@ -36,7 +36,7 @@ constexpr std::size_t batch_size = 64;
 using bench::make_cold;
 using bench::sample_bytes;
 
-/// Reads whole shards, 1 MiB at a time, and looks at the samples as they come by.
+/// Reads whole shards, 1 MiB at a time, and looks at the samples as they arrive.
 std::uint64_t read_in_order(std::span<const std::string> names, std::span<const bench::member_place> members,
                             std::span<const int> numbers) {
   ps::buffer piece(1 << 20);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Row 9: shuffled samples of 110 KB whose shards are not in the page cache, fetched ahead through io_uring,
-// against reading each when its turn comes.
+// against reading each one when it is needed.
 
 #include "support/cold.hpp"
 #include "support/folder.hpp"

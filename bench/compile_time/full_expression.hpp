@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// The program that row 13 compiles, without the headers of the library: whoever includes this chooses them.
+// The program that row 13 compiles, without the headers of the library: the including file chooses them.
 
 #include <cstddef>
 #include <cstdint>

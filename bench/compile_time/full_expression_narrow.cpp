@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The same program with the headers that it needs and no others.
+// The program of full_expression.cpp with only the headers it needs.
 
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/npy.hpp>

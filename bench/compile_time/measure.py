@@ -5,12 +5,12 @@
 Row 13: what the headers cost a compiler, in seconds of user time, built against penstock::compiled (13a, 13b,
 13e) and header-only (13c, 13d, 13f, 13g). The program with the full expression, with the umbrella header and with the
 headers that it needs (13a to 13d); the umbrella header against the standard headers that it includes (13e, 13f);
-the core against <ranges> (13g). What is compared is compiled in turn, after one round that does not count, and
-the table shows the median of the seconds or of the paired ratios. 13h is the size of the object file of 13a: what
-`size` calls text, in KB of 1000 bytes.
+the core against <ranges> (13g). The two sides are compiled in turn, after one round that does not count, and
+the table shows the median of the seconds or of the paired ratios. 13h is the size of the object file of 13a: the
+figure that `size` calls text, in KB of 1000 bytes.
 
---headers measures something else: what each umbrella costs, and the headers of each component together. The
-lines are those that are left after preprocessing, without blank ones. It is no row: there is no bar.
+--headers measures something else: the cost of each umbrella, and of all headers of each component. The lines are
+counted after preprocessing, without blank ones. This is not a row and has no bar.
 """
 
 import argparse
@@ -29,14 +29,14 @@ INCLUDE = ROOT / "include"
 sys.path.insert(0, str(ROOT / "tools"))
 import source_tree  # noqa: E402
 
-# What a header of a component needs besides the compiler's own folders.
+# The folders that a component's headers need besides the compiler's own.
 FLAGS = {"mpi": ("mpicxx", "--showme:compile"), "cuda": ("echo", "-I/usr/local/cuda/include")}
 COMPILED = ("-DPENSTOCK_COMPILED",)
 INCLUDE_LINE = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.M)
 
 
 def others_of(header, with_bodies, seen=None, others=None):
-    """What a header of ours includes, all the way down, that is not ours."""
+    """The headers of others that one of ours includes, directly or not."""
     seen = set() if seen is None else seen
     others = set() if others is None else others
     if header in seen:
@@ -59,7 +59,7 @@ def user_seconds(compiler, source, level, flags=()):
 
 
 def object_text(compiler, source, folder, flags):
-    """(what `size` calls text, the machine code alone) of the object file, in bytes"""
+    """(the text size as `size` reports it, the machine code alone) of the object file, in bytes"""
     made = pathlib.Path(folder) / "text.o"
     command = [compiler, "-std=c++20", "-O2", f"-I{INCLUDE}", *flags, "-c", str(source), "-o", str(made)]
     subprocess.run(command, check=True)
@@ -73,7 +73,7 @@ def object_text(compiler, source, folder, flags):
 
 
 def lines_of(compiler, source, flags):
-    """(lines, those of ours) that the preprocessor leaves of a file"""
+    """(lines, those from our headers) of a preprocessed file"""
     command = [compiler, "-std=c++20", f"-I{INCLUDE}", *flags, "-E", str(source)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, errors="replace")
     every = ours = 0
@@ -145,7 +145,7 @@ def main():
             """The seconds of each (source, flags), as many as `times` says."""
             rounds = [[user_seconds(options.compiler, source, "-O2", flags) for source, flags in compilations]
                       for _ in range(times + 1)]
-            return list(zip(*rounds[1:]))  # the first one filled the page cache
+            return list(zip(*rounds[1:]))  # the first round filled the page cache
 
         def compare(number, what, bar, first, second, flags=()):
             pairs = list(zip(*in_turn((first, flags), (second, flags))))

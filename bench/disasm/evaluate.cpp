@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The loop over the slots of a batch as functions of their own, so that a disassembler can show what becomes
-// of a chain of stages:
-// one function without a call through a pointer. tools/check_indirect_calls.py reads the functions
-// `slots_of_...` of this object.
+// The loop over the slots of a batch in functions of their own, so that a disassembler can show that a chain
+// of stages becomes one function without a call through a pointer. tools/check_indirect_calls.py reads the
+// functions `slots_of_...` of this object.
 
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/plan.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 20: what fetching ahead does for a storage that takes 20 ms a read, and what it costs where it cannot
-// help. The stall is reported as it is; both figures depend on how many processors there are.
+// Row 20: the gain from fetching ahead with a storage that takes 20 ms per read, and its cost where it
+// cannot help. The stall is reported without a bar; both figures depend on the number of processors.
 
 #include "support/cold.hpp"
 #include "support/folder.hpp"
@@ -29,8 +29,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The share of the time in which an accelerator that takes 5 ms a batch waits, in percent, without the
-/// first 20 batches.
+/// The share of time, in percent, that an accelerator taking 5 ms per batch waits, without the first 20
+/// batches.
 template <class Plan>
 double stall_of(const Plan& plan, const ps::simulated& accelerator, int batches) {
   auto run = plan.open();

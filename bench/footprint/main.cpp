@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 12: memory. Flat over 10 million samples; what a worker adds; what `memory(bytes)` holds.
+// Row 12: memory. Flat over 10 million samples; the cost of a worker; the bound that `memory(bytes)` keeps.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -69,7 +69,7 @@ void flat(const bench::options& o, const bench::folder& folder) {
   bench::print_row(r, growth, growth, "MB at each tenth of " + std::to_string(samples) + " samples: " + seen);
 }
 
-/// Memory that a run with so many workers takes, batches and all, in its steady state.
+/// The memory of a run with `count` workers in its steady state, including batches.
 std::uint64_t run_takes(const std::vector<std::string>& names, unsigned count) {
   const std::uint64_t before = resident_bytes();
   std::uint64_t highest = 0;
@@ -82,8 +82,8 @@ std::uint64_t run_takes(const std::vector<std::string>& names, unsigned count) {
   return highest - std::min(before, highest);
 }
 
-/// Calls f in a process of its own, so that what an allocator keeps from one measurement does not serve the
-/// next.
+/// Calls f in a process of its own, so that memory kept by the allocator does not serve the next
+/// measurement.
 template <class F>
 std::uint64_t in_a_process(F&& f) {
   int ends[2];

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t batch_size = 256;
 
-// Two cheap functions: what the composition costs shows best where the work is small.
+// Two cheap functions: the cost of composition shows best when the work is small.
 struct spread {
   std::uint32_t operator()(int x) const { return static_cast<std::uint32_t>(x) * 1664525u + 1013904223u; }
 };
@@ -32,7 +32,7 @@ struct scale {
     return static_cast<float>(static_cast<int>(x >> 8)) * (1.0f / 16777216.0f);
   }
 };
-// Two functions of a nanosecond or so each, as decoding a token or drawing a number is.
+// Two functions of about a nanosecond each, like decoding a token or drawing a number.
 struct stir {
   std::uint64_t operator()(int x) const {
     auto z = static_cast<std::uint64_t>(x) + 0x9e3779b97f4a7c15u;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows gpu1 and gpu2: batches on their way to a GPU. 32 batches of 16 MiB; what is measured is an epoch, from
+// Rows gpu1 and gpu2: batches on their way to a GPU. 32 batches of 16 MiB; the time is that of an epoch, from
 // an empty ring until the last step is done on the device.
 //
 // gpu1: against a loop of bare cudaMemcpyAsync of the same bytes from pinned memory. The slots of the run are
@@ -37,8 +37,8 @@ void check(cudaError_t code) {
   if (code != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(code));
 }
 
-/// What a loop by hand has: pinned memory and device memory for some batches, two streams, and work for the
-/// device that reads a batch's memory and keeps it busy for a while.
+/// The resources of a loop by hand: pinned memory and device memory for some batches, two streams, and work
+/// that reads a batch's memory and keeps the device busy for a while.
 class by_hand {
  public:
   static constexpr std::size_t depth = 4;
@@ -51,7 +51,7 @@ class by_hand {
       check(cudaMalloc(&device[i], batch_bytes));
     }
     check(cudaMalloc(&sink, batch_bytes));
-    // as many passes over a batch as take the time of its copy
+    // the number of passes over a batch that takes as long as its copy
     double passes = 1;
     for (int round = 0; round < 3; ++round) {
       const double copy = seconds([&] { this->copy(0); });

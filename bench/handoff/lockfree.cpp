@@ -42,8 +42,8 @@ void measure(const bench::options& o) {
   const std::span<const std::uint32_t> data(values);
   compare_rings(o, {"3c", "4-byte samples, batch(256), 1 worker: our ring / queues of Boost.Lockfree"},
                 ps::from(data) | ps::batch(256) | ps::workers(1), look_at_all);
-  // A depth that is said makes each batch a block of its own: hand-overs are all there is.
-  compare_rings(o, {"3d", "the same, each batch handed over by itself"},
+  // An explicit depth makes each batch a block of its own, so only hand-overs are measured.
+  compare_rings(o, {"3d", "as 3c, each batch handed over by itself"},
                 ps::from(data) | ps::batch(256) | ps::prefetch(7) | ps::workers(1), look_at_all);
 
   using kilobyte = std::array<std::uint64_t, 128>;

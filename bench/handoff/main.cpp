@@ -27,11 +27,10 @@ namespace ps = penstock;
 
 namespace {
 
-/// A ring of batch buffers for one producer and one consumer. Who waits looks 300 times where both have a
-/// processor, then parks;
-/// nobody is woken who does not sleep (the library counts who waits; the stores are sequentially consistent
-/// so that they cannot pass that count, or a wake-up would be lost). Each side keeps a copy of the other's
-/// counter and looks at the shared one only when the copy says that it must wait.
+/// A ring of batch buffers for one producer and one consumer. A waiting side polls 300 times if both have a
+/// processor, then parks; only a sleeping side is woken (the standard library counts waiters; the stores are
+/// sequentially consistent so that they cannot pass that count, or a wake-up would be lost). Each side keeps
+/// a copy of the other's counter and reads the shared one only when the copy says that it must wait.
 class batch_ring {
  public:
   batch_ring(std::span<const std::uint32_t> data, std::size_t batch, std::size_t buffers)
@@ -113,7 +112,7 @@ class batch_ring {
   std::thread producer_;
 };
 
-/// Samples in flight in the reference: what the engine holds where nobody asks for a depth.
+/// Samples in flight in the reference: as many as the engine holds by default.
 constexpr std::size_t buffered_samples = 32'768;
 
 std::uint64_t sum_of(const std::uint32_t* values, std::size_t count) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Row 17: images of 600 KB that are computed in their slots, of samples of 9 KB in tar shards; batches of 64,
-// prefetch(4), 2 workers. How long the first batch takes, against the work of one batch by hand, and how much
-// memory is held, against 6 batches.
+// prefetch(4), 2 workers. The time to the first batch, against the work of one batch by hand, and the memory
+// held, against 6 batches.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -76,7 +76,7 @@ struct to_image {
   }
 };
 
-/// Without mapped files.
+/// Resident memory without mapped files.
 std::uint64_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
   std::uint64_t total = 0, resident = 0, shared = 0;

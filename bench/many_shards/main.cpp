@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 10: from nothing to the first batch of a windowed shuffle over 10,000 shards and 100 million samples
-// whose indexes are there, against opening each index file, reading its header and closing it. And how much
-// memory that takes.
+// Row 10: the time to the first batch of a windowed shuffle over 10,000 indexed shards with 100 million
+// samples, against opening each index file, reading its header and closing it; and the memory it takes.
 //
-// The index files are whole and real, 320 KB each. Of the shards only the samples of the first batch are
-// written, with their headers;
-// the rest of each file is a hole of the right size.
+// The index files are complete and real, 320 KB each. Of the shards only the samples of the first batch are
+// written, with their headers; the rest of each file is a hole of the right size.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -58,7 +56,7 @@ void write_file(const std::string& path, const std::vector<char>& bytes) {
   if (!out) throw std::runtime_error("cannot write " + path);
 }
 
-/// A shard that says it was changed at a fixed time, so that copies of one index fit all shards.
+/// Gives a shard a fixed modification time, so that copies of one index match all shards.
 void set_time(const std::string& path) {
   const timespec times[2] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
   if (::utimensat(AT_FDCWD, path.c_str(), times, 0) != 0)
@@ -104,7 +102,7 @@ auto loader_of(const dataset& d) {
          ps::fields<"bin"> | ps::batch(256) | ps::workers(1);
 }
 
-/// Writes the samples that the first batches hold to their shards, with their headers.
+/// Writes the samples of the first batches to their shards, with their headers.
 void write_payloads(const dataset& d, std::uint64_t count) {
   const ps::webdataset source(d.names, {.index = ps::index_policy::require});
   const ps::windowed_shuffle_order order({source.size(), source.starts()}, 7, 16, 1);
@@ -180,7 +178,7 @@ void measure(const bench::options& o) {
     throw std::runtime_error("the index files do not say what was written");
 
   if (o.wants("10b")) {
-    ::malloc_trim(0);  // what was freed before shall not serve now
+    ::malloc_trim(0);  // memory freed before must not be reused now
     const std::uint64_t before = status_bytes("RssAnon");
     auto run = loader_of(d).open();
     std::uint64_t sum = 0, highest = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Row 19: a function that touches each value of a batch once, in `map_batch` with one worker, against the
-// same work in the consumer's loop. What the consumer does with a batch beside that takes about as long.
+// same work in the consumer's loop. The consumer's other work on a batch takes about as long.
 
 #include "support/harness.hpp"
 
@@ -37,7 +37,7 @@ void normalise(std::span<const float> from, float* to) {
   for (const float x : from) *to++ = std::log1p(x) * 0.25f - 0.5f;
 }
 
-/// What the consumer does with a batch: as much for each value again.
+/// The consumer's other work on a batch: as much per value as the function.
 std::uint64_t step(std::span<const float> values) {
   std::uint64_t sum = 0;
   for (const float x : values) sum += std::bit_cast<std::uint32_t>(std::log1p(x + 1.0f));

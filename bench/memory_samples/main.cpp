@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows 4 and 5: samples of 1 KB in memory, shuffled, in batches of 64: against a loop that copies the same
-// samples in the same order into as many batch buffers in turn, and with `shuffle_buffer` against without.
+// Rows 4 and 5: samples of 1 KB in memory, shuffled, in batches of 64: against a loop that copies these
+// samples in this order into as many batch buffers in turn, and with `shuffle_buffer` against without.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -36,7 +36,7 @@ struct look_at_batch {
   }
 };
 
-/// The order of `shuffle(seed)` in an epoch, written down beforehand: the reference spends nothing on it.
+/// The order of `shuffle(seed)` in an epoch, computed beforehand, so that it costs the reference nothing.
 class orders {
  public:
   orders(std::uint64_t size, std::uint64_t epochs) {
@@ -55,7 +55,7 @@ class orders {
   std::vector<std::vector<std::uint32_t>> lists_;
 };
 
-/// How many batch buffers a run has, seen after an epoch: the reference has as many.
+/// The number of batch buffers of a run, counted after an epoch: the reference gets as many.
 template <class Run, class Side>
 std::size_t buffers_of(const Run& run, Side& side) {
   side();
@@ -92,7 +92,7 @@ void measure(const bench::options& o) {
     auto run = (loader | ps::workers(1)).open();
     auto ours = bench::epochs_of(run, look_at_batch{});
     bench::buffers_in_turn buffers(buffers_of(run, ours), batch_bytes);
-    std::uint64_t epoch = 1;  // the first one is gone
+    std::uint64_t epoch = 1;  // the first epoch is over
     bench::compare(o, {"4a", "1 KB samples in memory, shuffled, batch(64), 1 worker / copying loop", 0.9},
                    ours, [&] { return copy_loop(data, order.epoch(epoch++), buffers); });
   }

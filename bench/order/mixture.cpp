@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 15: what a position of a mixture costs, beside one of `shuffle(seed)`: eight sources of unequal sizes
-// and weights, an epoch in order; as arithmetic alone, with every position somewhere else, and
-// as a plan. The bars stand on the instructions, rows i15a and i15b.
+// Row 15: the cost of a position of a mixture, relative to one of `shuffle(seed)`: eight sources of unequal
+// sizes and weights, an epoch in order; as arithmetic alone, with positions in random order, and as a plan.
+// The bars apply to the instructions, rows i15a and i15b.
 
 #include "support/harness.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 11: what a position costs. The keyed permutation and the windowed shuffle, as ratios to four dependent
-// 64-bit multiplications and one division remainder, in the same program; the ratios of all sizes are
-// printed, and the worst are the rows of the table.
+// Row 11: the cost of a position. The keyed permutation and the windowed shuffle, as ratios to four
+// dependent 64-bit multiplications and one division remainder, in the same program; the ratios of all sizes
+// are printed, and the worst are the rows of the table.
 //   "stream": every index is known beforehand, so neighbouring calls overlap, as in a loader's loop.
-//   "chain": every index is the result of the call before.
+//   "chain": every index is the result of the previous call.
 
 #include "support/harness.hpp"
 
@@ -68,7 +68,7 @@ double chained(const F& f, std::uint64_t n, std::uint64_t calls) {
   return std::chrono::duration<double, std::nano>(end - begin).count() / static_cast<double>(calls);
 }
 
-/// The ratios of one order to the reference: upper quartiles, since a small ratio is a good one.
+/// The ratios of one order to the reference: upper quartiles, because small ratios are good.
 struct ratios {
   double stream = 0, chain = 0, stream_median = 0, chain_median = 0;
 };
@@ -133,7 +133,7 @@ void windowed(const char* name, std::uint64_t window, std::uint64_t lanes, int p
 void all(const bench::options& o) {
   if (!o.wants("11") && !o.wants("11a") && !o.wants("11b")) return;
   ratios worst;
-  double jump = 0;  // between just below and just above a power of two, whichever is larger
+  double jump = 0;  // the larger of the ratios just below and just above a power of two
   for (const unsigned bits : {10u, 12u, 14u, 16u, 20u, 24u, 28u, 32u}) {
     const auto of_size = [&](std::uint64_t n) {
       const ratios r = measure("permutation", ps::permutation(hidden(n), hidden(42)), n, o.pairs);

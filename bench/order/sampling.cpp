@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a position of the stages costs that choose samples: nanoseconds in a loop over 2^22 samples, the
-// median of 9 rounds, and what making the order takes. The table is in docs/order.md.
+// The cost of a position of the stages that choose samples: nanoseconds in a loop over 2^22 samples,
+// the median of 9 rounds, and the time to make the order. The table is in docs/order.md.
 
 #include "support/harness.hpp"
 
@@ -34,7 +34,7 @@ void measure(const char* name, const Stage& stage) {
     const auto made = stage.make({samples, nullptr, stored});
     making.push_back(since(begin) * 1e-6);
     const auto bound = made.bind(0);
-    // Every position of few, and of many each k-th, so that all of the tables are used.
+    // Every position if there are few, otherwise every k-th, so that all of the tables are used.
     const std::uint64_t calls = std::min<std::uint64_t>(made.size(), 1'000'000), step = made.size() / calls;
     std::uint64_t sum = 0;
     const auto loop = std::chrono::steady_clock::now();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 16: what it costs to know where a run stands, to go on from there, and to prove that an order holds on
-// any number of ranks; and 1,024 ranks of one job over a trillion tokens, one after another in this process.
+// Row 16: the cost of saving the state of a run, of resuming from it, and of proving an order on any number
+// of ranks; and 1,024 ranks of one job over a trillion tokens, one after another in this process.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -35,7 +35,7 @@ namespace {
 
 constexpr std::uint64_t hundred_million = 100'000'000;
 
-/// 10,000 shards of 7,500 to 12,500 samples or so: 100 million numbers.
+/// 10,000 shards of about 7,500 to 12,500 samples: 100 million numbers.
 auto numbers_in_shards() {
   std::vector<std::uint64_t> starts{0};
   for (std::uint64_t s = 1; s < 10'000; ++s) starts.push_back(s * 10'000 + ps::mix64(s) % 2'500);
@@ -46,7 +46,7 @@ auto numbers_in_shards() {
 
 void restore(const bench::options& o) {
   const auto source = numbers_in_shards();
-  constexpr int times = 16;  // in each measurement
+  constexpr int times = 16;  // repetitions in each measurement
   std::uint64_t draw = 1;
   const auto both = [&](const char* id, const char* what, const auto& loader) {
     const bench::row r{id, what, 1 / 1.2};
@@ -109,7 +109,7 @@ void pauses(const bench::options& o) {
     sum += ours.state().step;
     return look(b);
   };
-  // Rounds of a third of a second: in short ones what else the machine does is more than a hundredth.
+  // Rounds of a third of a second: in shorter ones other activity on the machine exceeds a hundredth.
   const auto eight = [](auto epoch) {
     return [epoch]() mutable {
       std::uint64_t seen = 0;
@@ -122,7 +122,7 @@ void pauses(const bench::options& o) {
   bench::escape(&sum);
 }
 
-/// The most memory that this process has had at once.
+/// The peak memory of this process.
 double highest_megabytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -132,10 +132,11 @@ double highest_megabytes() {
   throw std::runtime_error("cannot read /proc/self/status");
 }
 
-/// 1,024 ranks over a trillion tokens, which a file without blocks stands for: at the last step and a random
-/// one each rank opens the job's state and takes its batch; together they have the step's positions, each
-/// once. Ranks of the last step read the file one after another, since a process has addresses for some sixty
-/// mappings of it; those of the other step are open all at once, over as many numbers as there are windows.
+/// 1,024 ranks over a trillion tokens in a sparse file: at the last step and at a random one each rank opens
+/// the job's state and takes its batch; together they have each of the step's positions exactly once. The
+/// ranks of the last step read the file one after another, because a process has addresses for only about
+/// sixty mappings of it; those of the other step are all open at once, over as many numbers as there are
+/// windows.
 void trillion(const bench::options& o) {
   const bench::row r{"16f", "1,024 ranks over a trillion tokens: most memory of the process, MB", 1000, true};
   if (!o.wants(r.id)) return;
@@ -225,7 +226,7 @@ void proofs(const bench::options& o) {
 }
 
 void measure(const bench::options& o) {
-  trillion(o);  // before anything else has had memory
+  trillion(o);  // before anything else allocates memory
   restore(o);
   sizes(o);
   pauses(o);

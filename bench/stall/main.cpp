@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 14: the share of time in which a simulated accelerator waits for data. Samples take 50 us, half more or
-// less, and one in a hundred takes twenty times as long. Reported, without a bar: it depends on how many
-// processors there are.
+// Row 14: the share of time that a simulated accelerator waits for data. Samples take 50 us, plus or minus
+// half, and one in a hundred takes twenty times as long. Reported without a bar, because it depends on the
+// number of processors.
 
 #include "support/harness.hpp"
 
@@ -53,7 +53,7 @@ void one(const bench::options& o, const bench::row& r, std::chrono::microseconds
 }
 
 void measure(const bench::options& o) {
-  // A sleep takes 60 us longer than asked for; so a batch of 64 takes about 8 ms of one worker.
+  // A sleep takes 60 us longer than requested, so a batch of 64 takes about 8 ms of one worker.
   one(o, {"14a", "stall of a simulated accelerator, 10 ms a step, 2 waiting workers, %", 0}, 10ms, 2, 8);
   one(o, {"14b", "the same, 4 ms a step, 4 workers, %", 0}, 4ms, 4, 8);
   one(o, {"14c", "the same, 4 ms a step, 4 workers, prefetch(2), %", 0}, 4ms, 4, 2);

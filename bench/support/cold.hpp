@@ -15,12 +15,12 @@
 #include <stdexcept>
 #include <string>
 
-/// What the benchmarks of cold shards share.
+/// Shared by the benchmarks of cold shards.
 namespace bench {
 
 inline constexpr std::size_t sample_bytes = 110'000;
 
-/// Takes the shards out of the page cache, and makes sure of it.
+/// Evicts the shards from the page cache, and checks that they are gone.
 inline void make_cold(std::span<const std::string> names) {
   for (const auto& name : names) {
     const descriptor file(name);

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-/// Files for benchmarks: made-up shards, and what a loop by hand needs to read them.
+/// Files for benchmarks: made-up shards, and the functions that a loop by hand needs to read them.
 namespace bench {
 
 /// A folder for one program's data, removed at the end.
@@ -47,7 +47,8 @@ class folder {
   bool keep_;
 };
 
-/// Shards of samples with one member `bin` of `bytes` made-up bytes, and perhaps a member `cls` of two bytes.
+/// Writes shards of samples with one member `bin` of `bytes` made-up bytes, and optionally a member `cls` of
+/// two bytes.
 inline std::vector<std::string> write_shards(const folder& where, std::uint64_t shards,
                                              std::uint64_t samples_each, std::size_t bytes, bool with_class) {
   penstock::shard_writer_options chosen;
@@ -106,13 +107,13 @@ inline void read_range(int from, void* into, std::size_t size, std::uint64_t off
   }
 }
 
-/// Where the payload of a member with this suffix lies.
+/// The place of a member's payload.
 struct member_place {
   int file;
   std::uint64_t offset, size;
 };
 
-/// The members with a suffix in files of plain ustar headers, found by walking over the headers.
+/// Finds the members with a suffix in files of plain ustar headers by walking over the headers.
 inline void find_members(int file, std::uint64_t file_size, std::string_view suffix,
                          std::vector<member_place>& found) {
   char header[512];
@@ -180,7 +181,7 @@ inline std::uint64_t all_words(const std::byte* bytes, std::size_t size) {
   return sum;
 }
 
-/// Buffers for batches, used in turn. Their pages are there from the beginning.
+/// Buffers for batches, used in turn. Their pages are touched in advance.
 class buffers_in_turn {
  public:
   buffers_in_turn(std::size_t count, std::size_t bytes) {

@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-/// What all benchmark programs share: options, alternating pairs of runs, and rows of the table.
+/// Shared by all benchmark programs: options, alternating pairs of runs, and rows of the table.
 namespace bench {
 
 /// The options of every benchmark program.
 struct options {
   int pairs = 31;
-  bool quick = false;  ///< few repetitions and small data: shows that it works, the figures are noise
+  bool quick = false;  ///< few repetitions and small data: checks that it works, the figures are noise
   std::string only;    ///< "ours" or "reference": that side alone, without a clock, for instruction counts
-  std::uint64_t rounds = 1;         ///< with `only`: how often
+  std::uint64_t rounds = 1;         ///< with `only`: the number of rounds
   std::string row;                  ///< this row alone
   std::filesystem::path dir = ".";  ///< where data are written
   bool keep = false;                ///< leave the data
@@ -71,7 +71,7 @@ struct options {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Makes the compiler believe that somebody looks at what `p` points to.
+/// Makes the compiler assume that the memory at `p` is read.
 inline void escape(const void* p) { asm volatile("" : : "g"(p) : "memory"); }
 
 /// The value below which a share of the values lies.
@@ -85,7 +85,7 @@ inline void escape(const void* p) { asm volatile("" : : "g"(p) : "memory"); }
 struct row {
   std::string id, what;
   double bar = 0;        ///< 0: reported, without a bar
-  bool at_most = false;  ///< the value must not be above the bar; else not below it
+  bool at_most = false;  ///< the value must not exceed the bar; otherwise not fall below it
 };
 
 inline void print_row(const row& r, double value, double median, const std::string& notes) {
@@ -110,12 +110,12 @@ inline void print_skipped(const row& r, const std::string& why) {
   return text;
 }
 
-/// Whether the checksums of the two sides are compared: not where the reference is another program.
+/// Whether the checksums of the two sides are compared: not if the reference is another program.
 enum class sums { compared, unknown };
 
 /// Runs two sides in turn, `pairs` times, and prints reference time / our time: the lower quartile and the
-/// median. A side is a callable that does one round of the work and gives a checksum of what it saw.
-/// `prepare` runs before each side, not timed.
+/// median. A side is a callable that does one round of the work and returns a checksum of its data.
+/// `prepare` runs before each side, untimed.
 template <class Ours, class Reference, class Prepare>
 void compare(const options& o, const row& r, Ours&& ours, Reference&& reference, Prepare&& prepare,
              sums check = sums::compared) {
@@ -157,8 +157,7 @@ void compare(const options& o, const row& r, Ours&& ours, Reference&& reference)
   compare(o, r, ours, reference, [] {});
 }
 
-/// One epoch after another of a run that stays open: each call is the next epoch, from an empty ring to the
-/// last batch.
+/// Epochs of a run that stays open: each call takes the next epoch, from an empty ring to the last batch.
 template <class Run, class Look>
 auto epochs_of(Run& run, Look look) {
   return [&run, look, number = std::uint64_t{0}]() mutable {

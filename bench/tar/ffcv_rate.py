@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""ffcv_rate.py FILE SAMPLES BYTES: samples a second that FFCV's Loader gives in batches of 64, fully shuffled
-(RANDOM), with `os_cache`.
+"""ffcv_rate.py FILE SAMPLES BYTES: samples per second that FFCV's Loader delivers in batches of 64, fully
+shuffled (RANDOM), with `os_cache`.
 
-FILE, of FFCV's own format, is written first where it is not there. The best of 1 and 2 worker threads counts,
+FILE, in FFCV's own format, is written first if it does not exist. The best of 1 and 2 worker threads counts,
 each in its second epoch, when everything is compiled."""
 
 import os

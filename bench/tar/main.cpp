@@ -35,7 +35,7 @@ namespace ps = penstock;
 namespace {
 
 constexpr std::size_t batch_size = 64;
-/// As many as the engine has in flight with one worker where nobody asks for a depth.
+/// As many batches as the engine has in flight with one worker by default.
 constexpr std::size_t buffers_of_reference = 4;
 constexpr std::size_t sample_bytes = 110'000;
 
@@ -133,7 +133,7 @@ void run_command(const std::string& command) {
   if (std::system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
 }
 
-/// The number that a program prints; 0 where it failed.
+/// The number that a program prints; 0 if it failed.
 double rate_of_program(const std::string& command) {
   std::FILE* pipe = ::popen(command.c_str(), "r");
   double rate = 0;
@@ -244,7 +244,7 @@ void shuffled_samples(const bench::options& o) {
        mapped = run_over(ps::file(names, {.access = ps::file_access::map})),
        read = run_over(ps::file(names, {.access = ps::file_access::read}));
   auto ours = bench::epochs_of(itself, look_at_batch{});
-  ours();  // finds that the shards are in memory
+  ours();  // notices that the shards are in memory
   bench::compare(o, {"18b", "1 KB samples, webdataset(path), fully shuffled, 2 workers / all mapped", 0.95},
                  ours, bench::epochs_of(mapped, look_at_batch{}));
   bench::compare(o, {"18c", "the same / all through pread", 0}, ours,

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""torch_rate.py FILE SAMPLES BYTES: samples a second that PyTorch's DataLoader gives in batches of 64, fully
+"""torch_rate.py FILE SAMPLES BYTES: samples per second that PyTorch's DataLoader delivers in batches of 64, fully
 shuffled, from a memory-mapped npy file, whole batches at a time (`__getitems__`).
 
-FILE is written first where it is not there. The best of 0, 1 and 2 worker processes counts, each in its second
+FILE is written first if it does not exist. The best of 0, 1 and 2 worker processes counts, each in its second
 epoch."""
 
 import os

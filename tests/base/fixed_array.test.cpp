@@ -8,7 +8,7 @@
 
 namespace detail = penstock::detail;
 
-TEST_CASE("fixed_array: values begin as their type does, and stay where they are when it moves") {
+TEST_CASE("fixed_array: values are value-initialised, and keep their address when the array is moved") {
   detail::fixed_array<std::atomic<int>> made(3);
   CHECK(made[2].load() == 0);
   made[1].store(5);

@@ -19,7 +19,7 @@ using ps::detail::json_reader;
 json_reader reader_of(std::string_view text) {
   return {text, {ps::errc::format, "this is no list of samples", "test"}};
 }
-/// What reading fails with, and whether the text was cut there.
+/// The error that reading throws, and whether the text was cut there.
 template <class Read>
 std::string failure(std::string_view text, Read read) {
   json_reader json = reader_of(text);
@@ -42,13 +42,13 @@ constexpr std::string_view character = "a character, or \\\", \\\\, \\u00XX or \
 
 }  // namespace
 
-TEST_CASE("base/flat_json: any bytes become a string of JSON") {
+TEST_CASE("base/flat_json: any bytes become a JSON string") {
   CHECK(ps::detail::json_quoted("plain") == "\"plain\"");
   CHECK(ps::detail::json_quoted("a\"b\\c") == "\"a\\\"b\\\\c\"");
   CHECK(ps::detail::json_quoted(std::string("\n\t\0\x7f", 4)) == "\"\\u000a\\u0009\\u0000\\u007f\"");
   CHECK(ps::detail::json_quoted("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") ==
         "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
-  // Cut, overlong, a surrogate, beyond the last, a lone follower.
+  // Cut off, overlong, a surrogate, beyond the last code point, a lone continuation byte.
   for (const std::string wrong : {"\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xff"}) {
     std::string wanted = "\"";
     for (std::size_t i = 0; i < wrong.size(); ++i) wanted += "\\ufffd";
@@ -59,7 +59,7 @@ TEST_CASE("base/flat_json: any bytes become a string of JSON") {
   CHECK_NOTHROW(penstock_test::json::parse(ps::detail::json_quoted(all)));
 }
 
-TEST_CASE("base/flat_json: what is quoted is read back") {
+TEST_CASE("base/flat_json: quoted text is read back") {
   std::string all;
   for (int i = 0; i < 128; ++i) all += static_cast<char>(i);
   for (const std::string& one : {std::string(), all, std::string("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80")})
@@ -73,7 +73,7 @@ TEST_CASE("base/flat_json: what is quoted is read back") {
   }
 }
 
-TEST_CASE("base/flat_json: names in their order, blanks between tokens aside") {
+TEST_CASE("base/flat_json: names are read in order, blanks between tokens are ignored") {
   json_reader json =
       reader_of("{ \"rank\" : 3,\n\t\"world\": \"18446744073709551615\" , \"held\": [\"1\", \"2\"] }\r\n");
   json.expect('{');
@@ -96,7 +96,7 @@ TEST_CASE("base/flat_json: names in their order, blanks between tokens aside") {
   CHECK(none == 0);
 }
 
-TEST_CASE("base/flat_json: what is wrong is told with its offset") {
+TEST_CASE("base/flat_json: errors give the offset") {
   CHECK(failure("  x", [](json_reader& json) { json.expect('{'); }) == told("'{'", 2));
   CHECK(failure("\"rang\": 1", [](json_reader& json) { json.name("rank"); }) == told("the name \"rank\"", 0));
   CHECK(failure("1 2", [](json_reader& json) {
@@ -114,7 +114,7 @@ TEST_CASE("base/flat_json: what is wrong is told with its offset") {
     CHECK(failure(wrong, string_of) == told(character, 2));
 }
 
-TEST_CASE("base/flat_json: a text that was cut is known as one") {
+TEST_CASE("base/flat_json: truncated text is recognised") {
   const std::string_view whole = "{\"key\": \"\\u001f\\\" \\ufffd\xe2\x82\xac\", \"n\": 12, ";
   const auto read = [](json_reader& json) {
     json.expect('{');

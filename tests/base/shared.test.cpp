@@ -29,7 +29,7 @@ struct derived : other_base, counted {
 
 }  // namespace
 
-TEST_CASE("shared: the last one destroys what new made") {
+TEST_CASE("shared: the last owner destroys the object") {
   int alive = 0;
   {
     ps::shared<const counted> one(new counted(&alive));
@@ -44,7 +44,7 @@ TEST_CASE("shared: the last one destroys what new made") {
   CHECK(alive == 0);
 }
 
-TEST_CASE("shared: what is moved from holds nothing; what is assigned to itself stays") {
+TEST_CASE("shared: a moved-from pointer is null; self-assignment changes nothing") {
   int alive = 0;
   ps::shared<counted> one(new counted(&alive));
   ps::shared<counted> two = std::move(one);
@@ -58,11 +58,11 @@ TEST_CASE("shared: what is moved from holds nothing; what is assigned to itself 
   CHECK(alive == 0);
 }
 
-TEST_CASE("shared: it and std::shared_ptr turn into each other and keep the same object") {
+TEST_CASE("shared: it converts to and from std::shared_ptr and keeps the object") {
   int alive = 0;
   {
     auto standard = std::make_shared<derived>(&alive);
-    const ps::shared<counted> base = standard;  // a base that does not lie where the object begins
+    const ps::shared<counted> base = standard;  // a base that is not at the object's address
     CHECK(static_cast<counted*>(standard.get()) == base.get());
     const ps::shared<const counted> constant = base;
     const std::shared_ptr<const counted> back = constant;
@@ -75,7 +75,7 @@ TEST_CASE("shared: it and std::shared_ptr turn into each other and keep the same
   CHECK(alive == 0);
 }
 
-TEST_CASE("shared: an object is destroyed as what it was made, also through a base") {
+TEST_CASE("shared: an object is destroyed as its own type, also through a base") {
   int alive = 0;
   {
     const ps::shared<counted> base(new derived(&alive));
@@ -84,7 +84,7 @@ TEST_CASE("shared: an object is destroyed as what it was made, also through a ba
   CHECK(alive == 0);
 }
 
-TEST_CASE("shared: a std::shared_ptr that keeps something and shows nothing is nothing") {
+TEST_CASE("shared: a std::shared_ptr that owns an object but points to null becomes null") {
   int alive = 0;
   auto kept = std::make_shared<counted>(&alive);
   const ps::shared<counted> nothing = std::shared_ptr<counted>(kept, nullptr);
@@ -93,7 +93,7 @@ TEST_CASE("shared: a std::shared_ptr that keeps something and shows nothing is n
   CHECK(alive == 0);
 }
 
-TEST_CASE("shared: made of a null pointer it is nothing, and leaks nothing") {
+TEST_CASE("shared: made from a null pointer it is null, and leaks nothing") {
   ps::shared<counted> nothing(static_cast<counted*>(nullptr));
   CHECK(nothing == nullptr);
   nothing.reset(static_cast<counted*>(nullptr));

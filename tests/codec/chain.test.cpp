@@ -21,7 +21,7 @@ using penstock_test::contains;
 
 namespace chain_test {
 
-/// Content in the worker's memory: each byte moved by an option. Stands for a decompressor.
+/// A stand-in for a decompressor: shifts each byte by an option, in the worker's memory.
 struct moved_bytes {
   using unfinished = void;
   ps::bytes_view from;
@@ -59,8 +59,7 @@ static_assert(ps::array_expression<ps::decoded<ps::chain<moved, ps::npy<float>>,
 static_assert(
     std::is_same_v<ps::scratch_of<ps::chain<moved, ps::text>>, std::tuple<ps::buffer, ps::no_scratch>>);
 
-TEST_CASE(
-    "codec/chain: the output of one is the input of the next, each with options and scratch of its own") {
+TEST_CASE("codec/chain: each codec feeds the next, and has its own options and scratch") {
   const ps::chain codec{moved{.by = 3}, moved{.by = -5}, ps::integer{}};
   static_assert(std::is_same_v<decltype(codec), const ps::chain<moved, moved, ps::integer>>);
   decltype(codec)::scratch scratch;
@@ -69,7 +68,7 @@ TEST_CASE(
   CHECK(ps::chain<moved, ps::text>{}.decode(std::string_view("HAL"), other) == "IBM");
 }
 
-TEST_CASE("codec/chain: what is unfinished at the end stays unfinished and outlives the chain's own steps") {
+TEST_CASE("codec/chain: an unfinished result stays unfinished and outlives the chain's steps") {
   const std::vector<float> values = {1, 2, 3};
   auto file = ps::npy_bytes<float>(ps::extents(3), values);
   for (std::byte& b : file) b = static_cast<std::byte>(std::to_integer<int>(b) - 1);

@@ -27,7 +27,7 @@ T read(std::string_view text) {
 
 }  // namespace floating_test
 
-TEST_CASE("codec/floating: gives back every finite number that was written out shortest") {
+TEST_CASE("codec/floating: reads back every finite number from its shortest form") {
   ps::rng random(1, 2, 3);
   for (int i = 0; i < 2000; ++i) {
     const double value = std::bit_cast<double>(random());
@@ -44,7 +44,7 @@ TEST_CASE("codec/floating: gives back every finite number that was written out s
   CHECK(floating_test::read<float>("0.1") == 0.1f);
 }
 
-TEST_CASE("codec/floating: what is no number is an error that shows it") {
+TEST_CASE("codec/floating: text that is not a number is an error that quotes it") {
   for (const std::string_view bad : {"", " ", "+", "-", "+-1", "1 2", "1,5", "1.5x", "e5", "cat", "0x1p3"}) {
     CAPTURE(bad);
     const auto error = codec_test::caught([&] { floating_test::read(bad); });

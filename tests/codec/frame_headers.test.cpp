@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What the frames of zstd and lz4 say of themselves, read without their libraries: so also on machines for
-// which those are not built here. The bytes are written by hand from the formats' descriptions.
+// The headers of zstd and lz4 frames, read without their libraries, so that this also runs on
+// architectures for which those are not installed. The bytes are written by hand from the formats'
+// specifications.
 
 #include <penstock/codec/detail/lz4_frames.hpp>
 #include <penstock/codec/detail/zstd_frames.hpp>
@@ -40,7 +41,7 @@ std::optional<error> refusal_of(const std::string& packed) {
   return std::nullopt;
 }
 
-// One raw block of `size` bytes that is the last: size << 3 | 1, in three bytes.
+// The header of one last raw block of `size` bytes: size << 3 | 1, in three bytes.
 std::string zstd_block(std::size_t size) {
   const auto header = static_cast<int>(size << 3 | 1);
   return octets({header & 255, header >> 8 & 255, header >> 16}, size);
@@ -48,7 +49,7 @@ std::string zstd_block(std::size_t size) {
 
 }  // namespace
 
-TEST_CASE("codec/frame_headers: a zstd frame names its size in one, two, four or eight bytes") {
+TEST_CASE("codec/frame_headers: a zstd frame gives its size in one, two, four or eight bytes") {
   struct example {
     std::string head;
     std::uint64_t content;
@@ -77,11 +78,11 @@ TEST_CASE("codec/frame_headers: a zstd frame names its size in one, two, four or
   CHECK(detail::zstd_frame_walk(bytes_of(three)).run().content == 400);
 }
 
-TEST_CASE("codec/frame_headers: numbers of zstd frames in the wrong order of bytes are refused") {
+TEST_CASE("codec/frame_headers: numbers in zstd frames with the wrong byte order are refused") {
   const auto turned = refusal_of<detail::zstd_frame_walk>(octets({0xfd, 0x2f, 0xb5, 0x28, 0x20, 0}));
   REQUIRE(turned);
   CHECK(turned->offset() == 0u);
-  // 0x03e8 the other way round is 0xe803: more than the block can hold
+  // 0x03e8 byte-swapped is 0xe803: more than the block can hold
   const auto lie = refusal_of<detail::zstd_frame_walk>(
       octets({0x28, 0xb5, 0x2f, 0xfd, 0x80, 0x58, 0x00, 0x00, 0x03, 0xe8}) + zstd_block(1000));
   REQUIRE(lie);
@@ -92,7 +93,7 @@ TEST_CASE("codec/frame_headers: numbers of zstd frames in the wrong order of byt
   CHECK_THAT(std::string(dictionary->message()), penstock_test::contains("dictionary 4660"));
 }
 
-TEST_CASE("codec/frame_headers: an lz4 frame names its size, and its blocks theirs") {
+TEST_CASE("codec/frame_headers: an lz4 frame gives its size, and its blocks give theirs") {
   // version 1, independent blocks of up to 64 KiB, a size of 300 in eight bytes; one stored block of 300
   const std::string packed =
       octets({0x04, 0x22, 0x4d, 0x18, 0x68, 0x40, 0x2c, 0x01, 0, 0, 0, 0, 0, 0, 0x00, 0x2c, 0x01, 0, 0x80},
@@ -106,7 +107,7 @@ TEST_CASE("codec/frame_headers: an lz4 frame names its size, and its blocks thei
   CHECK(frame.bound == 300);
   CHECK(frame.bytes.size() == packed.size());
 
-  // a packed block of 4 bytes may hold 1020
+  // a compressed block of 4 bytes may expand to 1020
   const std::string small =
       octets({0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x00, 4, 0, 0, 0}, 4) + octets({0, 0, 0, 0});
   detail::lz4_frame_walk second(bytes_of(small));
@@ -118,7 +119,7 @@ TEST_CASE("codec/frame_headers: an lz4 frame names its size, and its blocks thei
   CHECK(third.done());
 }
 
-TEST_CASE("codec/frame_headers: numbers of lz4 frames in the wrong order of bytes are refused") {
+TEST_CASE("codec/frame_headers: numbers in lz4 frames with the wrong byte order are refused") {
   CHECK(refusal_of<detail::lz4_frame_walk>(octets({0x18, 0x4d, 0x22, 0x04, 0x60, 0x40, 0x00, 0, 0, 0, 0})));
   const auto legacy = refusal_of<detail::lz4_frame_walk>(octets({0x02, 0x21, 0x4c, 0x18, 0, 0, 0, 0}));
   REQUIRE(legacy);

@@ -46,7 +46,7 @@ byte_vector packed(ps::bytes_view bytes, int level = 6) {
   out.resize(size);
   return out;
 }
-/// The same member with another header: flags and the fields that they announce.
+/// `member` with another header: flags and the fields that they announce.
 byte_vector with_header(const byte_vector& member, unsigned flags) {
   byte_vector out(member.begin(), member.begin() + 10);
   out[3] = static_cast<std::byte>(flags);
@@ -93,20 +93,21 @@ byte_vector from_base64(std::string_view text) {
 
 }  // namespace gzip_test
 
-TEST_CASE("codec/gzip: gives back content of every size and level") {
+TEST_CASE("codec/gzip: decompresses content of every size and level") {
   for (const std::size_t size : {0u, 1u, 100u, 1023u, 1024u, 1025u, 65536u, 700'000u})
     for (const int level : {1, 6, 12}) {
       CAPTURE(size, level);
       const byte_vector content = gzip_test::content(size, size);
       REQUIRE(gzip_test::unpacked(gzip_test::packed(content, level)) == content);
     }
-  // what no encoder beats: the guess at the size must reach it, whatever the last four bytes say
+  // the best ratio of any encoder: the estimated size must reach it, whatever the last four bytes
+  // say
   const byte_vector zeros(20'000'000);
   CHECK(gzip_test::unpacked(gzip_test::packed(zeros)) == zeros);
   CHECK(gzip_test::unpacked(joined(gzip_test::packed(zeros), gzip_test::packed({}))) == zeros);
 }
 
-TEST_CASE("codec/gzip: passes over every kind of header") {
+TEST_CASE("codec/gzip: skips every kind of header") {
   const byte_vector content = gzip_test::content(500, 1);
   const byte_vector member = gzip_test::packed(content);
   for (unsigned flags = 0; flags < 32; ++flags) {
@@ -172,7 +173,7 @@ TEST_CASE("codec/gzip: content beyond the limit is refused and costs no more tha
   CHECK(unpacked(packed({}), 0).empty());
 }
 
-TEST_CASE("codec/gzip: a trailer that lies is an error, and allocates no more than the input can become") {
+TEST_CASE("codec/gzip: a false trailer is an error, and allocates no more than the input can expand to") {
   using namespace gzip_test;
   const byte_vector bytes = content(5000, 3);
   const byte_vector good = packed(bytes);

@@ -26,7 +26,7 @@ TEST_CASE("codec/identity: a blob comes through unread") {
   CHECK(reads == 1);
 }
 
-TEST_CASE("codec/identity: bytes that are there stay where they are") {
+TEST_CASE("codec/identity: bytes in memory are not copied") {
   ps::no_scratch none;
   const std::string text = "a text of some length, longer than what a string holds in itself";
   const std::vector<std::byte> bytes = codec_test::to_vector(text);

@@ -39,7 +39,7 @@ void both_ends() {
 
 }  // namespace integer_test
 
-TEST_CASE("codec/integer: reads what is written in decimal, for every width") {
+TEST_CASE("codec/integer: reads decimal numbers of every width") {
   using integer_test::read;
   ps::rng random(1, 2, 3);
   const std::string_view spaces[] = {"", " ", "\n", "\r\n", "\t  "};
@@ -55,7 +55,7 @@ TEST_CASE("codec/integer: reads what is written in decimal, for every width") {
   CHECK(read("-0") == 0);
 }
 
-TEST_CASE("codec/integer: the ends of each type are in, one beyond is out") {
+TEST_CASE("codec/integer: the limits of each type are accepted, one beyond is refused") {
   integer_test::both_ends<std::int8_t>();
   integer_test::both_ends<std::uint8_t>();
   integer_test::both_ends<std::int16_t>();
@@ -64,7 +64,7 @@ TEST_CASE("codec/integer: the ends of each type are in, one beyond is out") {
   integer_test::both_ends<std::uint64_t>();
 }
 
-TEST_CASE("codec/integer: what is no integer is an error that shows it") {
+TEST_CASE("codec/integer: text that is not an integer is an error that quotes it") {
   for (const std::string_view bad :
        {"", " \n", "+", "-", "--1", "+-1", "-+1", "1 2", "1.0", "1e3", "0x10", "cat", "7\xff", "12,", "1\v2",
         "\xef\xbb\xbf"
@@ -80,7 +80,7 @@ TEST_CASE("codec/integer: what is no integer is an error that shows it") {
              contains(R"("a text that is much "...)"));
   CHECK_THAT(codec_test::caught([] { integer_test::read<std::uint8_t>("-1"); }).line, contains("\"-1\""));
   CHECK(codec_test::caught([] { integer_test::read(std::string_view("7\0", 2)); }).code == ps::errc::format);
-  // an offset-free error leaves the place to the layers above
+  // without an offset, the outer layers add the place
   CHECK(codec_test::caught([] { integer_test::read(std::string(1'000'000, '9')); }).line.size() < 200);
 }
 

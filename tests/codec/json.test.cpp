@@ -66,7 +66,7 @@ TEST_CASE("codec/json: documents of every form") {
   CHECK(reads == 1);
 }
 
-TEST_CASE("codec/json: what is not JSON is an error with its offset") {
+TEST_CASE("codec/json: text that is not JSON is an error with its offset") {
   using namespace json_test;
   const auto check = [](std::string_view text, std::size_t offset, const std::string& part) {
     CAPTURE(text);
@@ -121,7 +121,7 @@ TEST_CASE("codec/json_field: values of every type") {
   CHECK(found<std::vector<int>>(R"({"x": [1, 2, 3], "y": [4]})") == std::vector{1, 2, 3});
   CHECK(found<std::vector<float>>(R"({"x": []})").empty());
   CHECK(found<std::array<float, 2>>(R"({"y": [[1], {"x": [0]}], "x": [1, 2.5]})") == std::array{1.0f, 2.5f});
-  // only of the outermost object, and not where it is a value
+  // only a key of the outermost object counts, and not a value
   CHECK(found<int>(R"({"a": {"x": 1}, "b": ["x"], "c": "x", "x": 2, "d": {"x": [3]}})") == 2);
   ps::json_field<"", int> nameless;
   ps::json_field<"", int>::scratch scratch;
@@ -138,7 +138,7 @@ TEST_CASE("codec/json_field: values of every type") {
   CHECK(span.data() == numbers.values.data());
 }
 
-TEST_CASE("codec/json_field: a value that is not there or of another kind is an error that names the key") {
+TEST_CASE("codec/json_field: a missing value or one of another kind is an error that names the key") {
   using namespace json_test;
   const auto missing = failure<int>(R"({"y": 1, "z": {"x": 1}})");
   CHECK(missing.code == ps::errc::missing);
@@ -172,7 +172,7 @@ TEST_CASE("codec/json_field: a value that is not there or of another kind is an 
   CHECK_THAT(length.line, contains("has 2 numbers, but 3 were asked for"));
 }
 
-TEST_CASE("codec/json: agrees with itself on random changes of a document, and does no harm") {
+TEST_CASE("codec/json: agrees with itself on randomly changed documents, and does no harm") {
   using namespace json_test;
   const std::string good = R"({"y": [1, {"z": "a\u00e4"}], "x": 12, "w": {"x": [true, null, 1.5e3]}})";
   ps::rng random(4, 4, 4);

@@ -79,7 +79,7 @@ byte_vector skippable(std::size_t size) {
   return bytes;
 }
 
-/// Reads it both ways, which must agree.
+/// Decompresses by both paths, which must agree.
 byte_vector unpacked(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
   ps::lz4_scratch scratch;
   const ps::lz4 codec{.limit = limit};
@@ -88,7 +88,7 @@ byte_vector unpacked(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
   direct.read_into(into);
   const auto again = codec.decode(bytes, scratch);
   REQUIRE(codec_test::to_vector(again.finish()) == into);
-  again.read_into(into);  // after finish it is a copy
+  again.read_into(into);  // after finish this is a copy
   REQUIRE(codec_test::to_vector(again.finish()) == into);
   return into;
 }
@@ -98,7 +98,7 @@ codec_test::thrown failure(const byte_vector& bytes, std::uint64_t limit = 1_GiB
 
 }  // namespace lz4_test
 
-TEST_CASE("codec/lz4: gives back content of every size, with and without a size in the frame") {
+TEST_CASE("codec/lz4: decompresses content of every size, with and without a size in the frame") {
   for (const std::size_t size : {0u, 1u, 255u, 4096u, 65535u, 65536u, 65537u, 131073u, 700'000u})
     for (const bool sized : {true, false})
       for (const bool checksum : {true, false})
@@ -113,7 +113,7 @@ TEST_CASE("codec/lz4: gives back content of every size, with and without a size 
           }
 }
 
-TEST_CASE("codec/lz4: decompresses straight to the destination where the size is known") {
+TEST_CASE("codec/lz4: decompresses straight into the destination if the size is known") {
   const byte_vector content = lz4_test::content(100'000, 1);
   const byte_vector packed = lz4_test::packed(content);
   ps::lz4_scratch scratch;
@@ -126,7 +126,7 @@ TEST_CASE("codec/lz4: decompresses straight to the destination where the size is
   CHECK(caught([&] { ps::lz4{}.decode(packed, scratch).read_into(small); }).code == ps::errc::argument);
 }
 
-TEST_CASE("codec/lz4: takes several frames and skips what is to be skipped") {
+TEST_CASE("codec/lz4: takes several frames and skips skippable ones") {
   using namespace lz4_test;
   const byte_vector a = content(3000, 1), b = content(200'000, 2);
   for (const bool first : {true, false})
@@ -139,8 +139,7 @@ TEST_CASE("codec/lz4: takes several frames and skips what is to be skipped") {
   CHECK(unpacked(skippable(10)).empty());
 }
 
-TEST_CASE(
-    "codec/lz4: content beyond the limit is refused, before it is decompressed where that can be known") {
+TEST_CASE("codec/lz4: content beyond the limit is refused, if possible before it is decompressed") {
   using namespace lz4_test;
   const byte_vector zeros(10'000'000);
   for (const bool sized : {true, false}) {
@@ -154,7 +153,7 @@ TEST_CASE(
     CHECK(caught([&] { static_cast<void>(ps::lz4{.limit = 1000}.decode(bomb, scratch)); }).code ==
           ps::errc::limit);
     CHECK(scratch.content.capacity() < 2000);
-    // many small frames are one large content
+    // many small frames add up to a large content
     byte_vector many;
     for (int i = 0; i < 20; ++i) many = joined(many, packed(content(100, 1), {sized}));
     CHECK(unpacked(many, 2000).size() == 2000);
@@ -163,7 +162,7 @@ TEST_CASE(
   CHECK(unpacked(packed({}), 0).empty());
 }
 
-TEST_CASE("codec/lz4: a size that is not so is an error and never an overflow") {
+TEST_CASE("codec/lz4: a false size is an error and never an overflow") {
   using namespace lz4_test;
   const byte_vector bytes = content(70'000, 3);
   const byte_vector good = packed(bytes);
@@ -178,7 +177,7 @@ TEST_CASE("codec/lz4: a size that is not so is an error and never an overflow") 
   }
 }
 
-TEST_CASE("codec/lz4: every cut payload is an error") {
+TEST_CASE("codec/lz4: every truncated payload is an error") {
   using namespace lz4_test;
   for (const bool sized : {true, false}) {
     const byte_vector good = packed(content(3000, 4), {sized, true});
@@ -215,7 +214,7 @@ TEST_CASE("codec/lz4: with a checksum every flipped bit is noticed, without one 
   }
 }
 
-TEST_CASE("codec/lz4: names what is wrong and where") {
+TEST_CASE("codec/lz4: errors say what is wrong and where") {
   using namespace lz4_test;
   const byte_vector good = packed(content(1000, 6), {true, true});
   CHECK_THAT(failure(joined(good, codec_test::to_vector("junk"))).line,
@@ -241,14 +240,14 @@ TEST_CASE("codec/lz4: names what is wrong and where") {
   CHECK_THAT(flipped(5, 1), contains("reserved"));
   CHECK_THAT(flipped(14, 1), contains("damaged"));  // the checksum of the header
   CHECK_THAT(flipped(18, 0x70), contains("larger than it says"));
-  // a frame of no block that asks for dictionary 7
+  // a frame without blocks that asks for dictionary 7
   CHECK_THAT(
       failure(codec_test::to_vector(std::string_view("\x04\x22\x4d\x18\x61\x40\x07\0\0\0\0\0\0\0\0", 15)))
           .line,
       contains("dictionary 7"));
 }
 
-TEST_CASE("codec/lz4: random bytes after a good start do no harm") {
+TEST_CASE("codec/lz4: random bytes after a valid start do no harm") {
   ps::rng random(8, 8, 8);
   const byte_vector start = lz4_test::packed(lz4_test::content(500, 7), {.sized = false});
   for (int round = 0; round < 2000; ++round) {
@@ -259,9 +258,10 @@ TEST_CASE("codec/lz4: random bytes after a good start do no harm") {
   }
 }
 
-TEST_CASE("codec/lz4: goes on after an error, and allocates nothing once its scratch has grown") {
+TEST_CASE("codec/lz4: works again after an error, and allocates nothing once its scratch has grown") {
   const byte_vector content = lz4_test::content(150'000, 9);
-  // First what names no size: for it the library would remember how much the damaged frame still wanted.
+  // First a frame without a size: here the library would remember how much the damaged frame still
+  // wanted.
   const byte_vector inputs[] = {lz4_test::packed(content, {false}), lz4_test::packed(content)};
   byte_vector bad = inputs[1];
   for (std::size_t i = 30; i < 200; ++i) bad[i] = std::byte{0xff};

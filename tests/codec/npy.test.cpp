@@ -32,7 +32,7 @@ using penstock_test::contains;
 
 namespace npy_test {
 
-/// A number type that the standard does not have: sixteen bits, as in files of half floats.
+/// A number type that the standard lacks: sixteen bits, as in files of half floats.
 struct half {
   std::uint16_t bits;
   friend bool operator==(half, half) = default;
@@ -65,7 +65,7 @@ std::vector<T> read(const byte_vector& file, ps::extents* shape = nullptr) {
   const auto array = ps::npy<T>{}.decode(file, scratch);
   if (shape != nullptr) *shape = array.shape();
   const auto size = static_cast<std::size_t>(array.shape().elements());
-  const auto values = std::make_unique<T[]>(size);  // not a vector, which bool would turn into another thing
+  const auto values = std::make_unique<T[]>(size);  // not a vector, because vector<bool> is different
   array.write_to(ps::destination(values.get(), array.shape()));
   const auto view = array.finish();
   REQUIRE(view.shape() == array.shape());
@@ -95,7 +95,7 @@ void round_trip() {
     ps::extents found;
     const auto out = read<T>(file, &found);
     REQUIRE(found == shape);
-    // by bytes, since random floats may be NaN
+    // compared as bytes, because random floats may be NaN
     REQUIRE(out.size() == values.size());
     if (!out.empty()) REQUIRE(std::memcmp(out.data(), values.data(), out.size() * sizeof(T)) == 0);
   }
@@ -103,7 +103,7 @@ void round_trip() {
 
 }  // namespace npy_test
 
-TEST_CASE("codec/npy: gives back arrays of every type and shape") {
+TEST_CASE("codec/npy: reads back arrays of every type and shape") {
   using namespace npy_test;
   round_trip<std::int8_t>();
   round_trip<std::uint8_t>();
@@ -138,7 +138,7 @@ TEST_CASE("codec/npy: writes the header that numpy writes") {
         ps::errc::argument);
 }
 
-TEST_CASE("codec/npy: reads headers however they are laid out") {
+TEST_CASE("codec/npy: reads headers in any layout") {
   const std::string_view dicts[] = {
       "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n",
       "{'descr':'<f4','fortran_order':False,'shape':(2,3)}",
@@ -158,12 +158,12 @@ TEST_CASE("codec/npy: reads headers however they are laid out") {
       CHECK(std::to_integer<int>(reinterpret_cast<const std::byte*>(values.data())[23]) ==
             (swapped ? 20 : 23));
     }
-  // the order of one dimension is both orders
+  // with one dimension both orders are equal
   CHECK(npy_test::read<float>(npy_test::made("{'descr': '<f4', 'fortran_order': True, 'shape': (6,), }", 24))
             .size() == 6);
 }
 
-TEST_CASE("codec/npy: turns the other byte order round") {
+TEST_CASE("codec/npy: swaps the other byte order") {
   const auto file = npy_test::made("{'descr': '>u4', 'fortran_order': False, 'shape': (2,), }", 8);
   CHECK(npy_test::read<std::uint32_t>(file) == std::vector<std::uint32_t>{0x00010203, 0x04050607});
   const auto wide = npy_test::made("{'descr': '>i8', 'fortran_order': False, 'shape': (1,), }", 8);
@@ -173,7 +173,7 @@ TEST_CASE("codec/npy: turns the other byte order round") {
         std::vector<std::uint8_t>{0, 1});
 }
 
-TEST_CASE("codec/npy: a view is in place where it can be, and aligned always") {
+TEST_CASE("codec/npy: a view is in place if possible, and always aligned") {
   const std::vector<double> values = {1.5, -2.5, 3.5};
   const byte_vector file = ps::npy_bytes<double>(ps::extents(3), values);
   for (std::size_t shift = 0; shift < 8; ++shift) {
@@ -186,12 +186,12 @@ TEST_CASE("codec/npy: a view is in place where it can be, and aligned always") {
   }
 }
 
-TEST_CASE("codec/npy: bytes that are no bool become one") {
+TEST_CASE("codec/npy: any nonzero byte becomes a true bool") {
   const auto file = npy_test::made("{'descr': '|b1', 'fortran_order': False, 'shape': (4,), }", 4);
   CHECK(npy_test::read<bool>(file) == std::vector<bool>{false, true, true, true});
 }
 
-TEST_CASE("codec/npy: refuses what it does not read, and says what it is") {
+TEST_CASE("codec/npy: refuses unsupported arrays, and says why") {
   using npy_test::made;
   using npy_test::refusal;
   CHECK_THAT(refusal(made("{'descr': '|O', 'fortran_order': False, 'shape': (4,), }", 32)),
@@ -220,7 +220,7 @@ TEST_CASE("codec/npy: refuses what it does not read, and says what it is") {
   CHECK_THAT(refusal({}), contains("not an npy file"));
 }
 
-TEST_CASE("codec/npy: a header that lies or is damaged is an error with an offset") {
+TEST_CASE("codec/npy: a false or damaged header is an error with an offset") {
   using npy_test::made;
   using npy_test::refusal;
   // sizes
@@ -278,11 +278,11 @@ TEST_CASE("codec/npy: a header that lies or is damaged is an error with an offse
   CHECK_THAT(refusal(file), contains("the npy header says it has"));
 }
 
-TEST_CASE("codec/npy: every cut and every flipped bit of a header is an array or an error") {
+TEST_CASE("codec/npy: every truncated header and every flipped bit gives an array or an error") {
   const std::vector<float> values(6, 1.0f);
   const byte_vector file = ps::npy_bytes<float>(ps::extents(2, 3), values);
   for (std::size_t size = 0; size < file.size(); ++size) {
-    // memory of just that size, so that a sanitizer sees any step beyond it
+    // memory of exactly that size, so that a sanitizer sees any access beyond it
     const byte_vector cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
     REQUIRE(!npy_test::refusal(cut).empty());
   }
@@ -360,7 +360,7 @@ TEST_CASE("codec/npy: reads files that numpy wrote") {
     });
 }
 
-TEST_CASE("codec/npy: numpy reads what npy_bytes writes, and the other way round") {
+TEST_CASE("codec/npy: numpy reads the output of npy_bytes, and vice versa") {
   const std::string python = penstock_test::peer_python();
   if (!penstock_test::have_program("numpy", python + " -c 'import numpy'")) return;
   const penstock_test::temp_dir dir;

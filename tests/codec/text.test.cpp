@@ -40,7 +40,7 @@ TEST_CASE("codec/text: accepts every Unicode scalar value, alone and after ASCII
   SUCCEED();
 }
 
-TEST_CASE("codec/text: of all sequences of up to three bytes exactly the encodings of characters pass") {
+TEST_CASE("codec/text: of all sequences of up to three bytes exactly the encoded characters pass") {
   std::size_t passed = 0;
   char bytes[3];
   for (int a = 0x80; a < 0x100; ++a)
@@ -58,7 +58,7 @@ TEST_CASE("codec/text: of all sequences of up to three bytes exactly the encodin
   CHECK(passed == 1920 + 1920 * 128 + (0x10000 - 0x800 - 0x800));
 }
 
-TEST_CASE("codec/text: names the offset of the first bad byte, and can be told not to look") {
+TEST_CASE("codec/text: gives the offset of the first bad byte, and can skip the check") {
   ps::no_scratch none;
   const std::string_view bad = "a caf\xe9 in Latin-1";
   const auto error = codec_test::caught([&] { static_cast<void>(ps::text{}.decode(bad, none)); });
@@ -73,7 +73,7 @@ TEST_CASE("codec/text: names the offset of the first bad byte, and can be told n
   }
 }
 
-TEST_CASE("codec/text: is a view on what is there, without an allocation") {
+TEST_CASE("codec/text: is a view of the bytes, without an allocation") {
   ps::no_scratch none;
   const std::string whole = "zw\xc3\xb6lf Boxk\xc3\xa4mpfer \xf0\x9f\xa5\x8a jagen";
   std::string_view out;
@@ -86,7 +86,7 @@ TEST_CASE("codec/text: is a view on what is there, without an allocation") {
   CHECK(ps::text{}.decode(ps::bytes_view{}, none).empty());
 }
 
-TEST_CASE("codec/text: random damage is found where it is") {
+TEST_CASE("codec/text: random damage is found at its offset") {
   ps::rng random(4, 5, 6);
   for (int round = 0; round < 3000; ++round) {
     std::string text;
@@ -106,7 +106,7 @@ TEST_CASE("codec/text: random damage is found where it is") {
   }
 }
 
-TEST_CASE("codec/text: takes real text") {
+TEST_CASE("codec/text: accepts real text") {
   const auto folder = penstock_test::test_data("tokens/text");
   if (!folder) {
     WARN("PENSTOCK_TEST_DATA has no tokens/text: real texts are not read");

@@ -24,6 +24,6 @@ std::string pack_bzip2(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("codec/unpack_bzip2: in pieces of any size, stream after stream; cut off, damaged, used again") {
+TEST_CASE("codec/unpack_bzip2: in pieces of any size, stream after stream; cut off, damaged, reused") {
   penstock_test::check_unpacker<unpack_bzip2>(pack_bzip2);
 }

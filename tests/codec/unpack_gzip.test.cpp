@@ -29,11 +29,11 @@ std::string pack_gzip(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("codec/unpack_gzip: in pieces of any size, stream after stream; cut off, damaged, used again") {
+TEST_CASE("codec/unpack_gzip: in pieces of any size, stream after stream; cut off, damaged, reused") {
   penstock_test::check_unpacker<unpack_gzip>(pack_gzip);
 }
 
-TEST_CASE("codec/unpack_gzip: zeros behind the last member are padding, other bytes are not") {
+TEST_CASE("codec/unpack_gzip: zeros after the last member are padding, other bytes are not") {
   unpack_gzip::stream stream;
   const std::string packed = pack_gzip("some text");
   CHECK(penstock_test::unpack<unpack_gzip>(stream, packed + std::string(1000, '\0'), 10, 10) == "some text");

@@ -30,7 +30,7 @@ std::string pack_lz4(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("codec/unpack_lz4: in pieces of any size, stream after stream; cut off, damaged, used again") {
+TEST_CASE("codec/unpack_lz4: in pieces of any size, stream after stream; cut off, damaged, reused") {
   penstock_test::check_unpacker<unpack_lz4>(pack_lz4);
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("codec/unpack_lz4: skippable frames and checksums") {
   CHECK((e->code() == penstock::errc::checksum));
 }
 
-TEST_CASE("codec/unpack_lz4: a frame without a size is read after one with a size was left or damaged") {
+TEST_CASE("codec/unpack_lz4: a frame without a size is read after one with a size was abandoned or damaged") {
   const std::string sized("\x04\x22\x4d\x18\x68\x40\1\0\0\0\0\0\0\0\x2c", 15);
   for (const std::string& wrong : {sized, sized + std::string("\1\0\0\0a\0\0\0\0", 9)}) {
     unpack_lz4::stream stream;
@@ -55,7 +55,7 @@ TEST_CASE("codec/unpack_lz4: a frame without a size is read after one with a siz
   }
 }
 
-TEST_CASE("codec/unpack_lz4: files of other writers are read or refused") {
+TEST_CASE("codec/unpack_lz4: files from other programs are read or refused") {
   const auto root = penstock_test::test_data("lz4");
   if (!root) {
     WARN("PENSTOCK_TEST_DATA is not set: real lz4 files are not read");

@@ -26,7 +26,7 @@ std::string pack_xz(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("codec/unpack_xz: in pieces of any size, stream after stream; cut off, damaged, used again") {
+TEST_CASE("codec/unpack_xz: in pieces of any size, stream after stream; cut off, damaged, reused") {
   penstock_test::check_unpacker<unpack_xz>(pack_xz);
 }
 

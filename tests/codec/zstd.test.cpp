@@ -60,7 +60,7 @@ byte_vector skippable(std::size_t size) {
   return bytes;
 }
 
-/// Reads it both ways, which must agree.
+/// Decompresses by both paths, which must agree.
 byte_vector unpacked(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
   ps::zstd_scratch scratch;
   const ps::zstd codec{.limit = limit};
@@ -69,7 +69,7 @@ byte_vector unpacked(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
   direct.read_into(into);
   const auto again = codec.decode(bytes, scratch);
   REQUIRE(codec_test::to_vector(again.finish()) == into);
-  again.read_into(into);  // after finish it is a copy
+  again.read_into(into);  // after finish this is a copy
   REQUIRE(codec_test::to_vector(again.finish()) == into);
   return into;
 }
@@ -79,7 +79,7 @@ codec_test::thrown failure(const byte_vector& bytes, std::uint64_t limit = 1_GiB
 
 }  // namespace zstd_test
 
-TEST_CASE("codec/zstd: gives back content of every size, with and without a size in the frame") {
+TEST_CASE("codec/zstd: decompresses content of every size, with and without a size in the frame") {
   for (const std::size_t size : {0u, 1u, 255u, 256u, 257u, 4096u, 65791u, 65792u, 131072u, 131073u, 700'000u})
     for (const bool sized : {true, false})
       for (const bool checksum : {true, false})
@@ -91,7 +91,7 @@ TEST_CASE("codec/zstd: gives back content of every size, with and without a size
         }
 }
 
-TEST_CASE("codec/zstd: decompresses straight to the destination where the size is known") {
+TEST_CASE("codec/zstd: decompresses straight into the destination if the size is known") {
   const byte_vector content = zstd_test::content(100'000, 1);
   const byte_vector packed = zstd_test::packed(content);
   ps::zstd_scratch scratch;
@@ -104,7 +104,7 @@ TEST_CASE("codec/zstd: decompresses straight to the destination where the size i
   CHECK(caught([&] { ps::zstd{}.decode(packed, scratch).read_into(small); }).code == ps::errc::argument);
 }
 
-TEST_CASE("codec/zstd: takes several frames and skips what is to be skipped") {
+TEST_CASE("codec/zstd: takes several frames and skips skippable ones") {
   using namespace zstd_test;
   const byte_vector a = content(3000, 1), b = content(200'000, 2);
   for (const bool first : {true, false})
@@ -117,8 +117,7 @@ TEST_CASE("codec/zstd: takes several frames and skips what is to be skipped") {
   CHECK(unpacked(skippable(10)).empty());
 }
 
-TEST_CASE(
-    "codec/zstd: content beyond the limit is refused, before it is decompressed where that can be known") {
+TEST_CASE("codec/zstd: content beyond the limit is refused, if possible before it is decompressed") {
   using namespace zstd_test;
   const byte_vector zeros(10'000'000);
   for (const bool sized : {true, false}) {
@@ -132,7 +131,7 @@ TEST_CASE(
     CHECK(caught([&] { static_cast<void>(ps::zstd{.limit = 1000}.decode(bomb, scratch)); }).code ==
           ps::errc::limit);
     CHECK(scratch.content.capacity() < 2000);
-    // many small frames are one large content
+    // many small frames add up to a large content
     byte_vector many;
     for (int i = 0; i < 20; ++i) many = joined(many, packed(content(100, 1), {sized}));
     CHECK(unpacked(many, 2000).size() == 2000);
@@ -141,7 +140,7 @@ TEST_CASE(
   CHECK(unpacked(packed({}), 0).empty());
 }
 
-TEST_CASE("codec/zstd: a size that is not so is an error and never an overflow") {
+TEST_CASE("codec/zstd: a false size is an error and never an overflow") {
   using namespace zstd_test;
   const byte_vector bytes = content(70'000, 3);
   const byte_vector good = packed(bytes);
@@ -157,7 +156,7 @@ TEST_CASE("codec/zstd: a size that is not so is an error and never an overflow")
   }
 }
 
-TEST_CASE("codec/zstd: every cut payload is an error") {
+TEST_CASE("codec/zstd: every truncated payload is an error") {
   using namespace zstd_test;
   for (const bool sized : {true, false}) {
     const byte_vector good = packed(content(3000, 4), {sized, true});
@@ -194,7 +193,7 @@ TEST_CASE("codec/zstd: with a checksum every flipped bit is noticed, without one
   }
 }
 
-TEST_CASE("codec/zstd: names what is wrong and where") {
+TEST_CASE("codec/zstd: errors say what is wrong and where") {
   using namespace zstd_test;
   const byte_vector good = packed(content(1000, 6), {true, true});
   byte_vector bad = joined(good, codec_test::to_vector("junk"));
@@ -215,7 +214,7 @@ TEST_CASE("codec/zstd: names what is wrong and where") {
   CHECK_THAT(failure(dictionary).line, contains("dictionary 7"));
 }
 
-TEST_CASE("codec/zstd: random bytes after a good start do no harm") {
+TEST_CASE("codec/zstd: random bytes after a valid start do no harm") {
   ps::rng random(8, 8, 8);
   const byte_vector start = zstd_test::packed(zstd_test::content(500, 7));
   for (int round = 0; round < 2000; ++round) {

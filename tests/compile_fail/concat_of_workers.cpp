@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: only seed(n) is an annotation of its own
+// expect: the only annotation allowed is seed(n)
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/concat.hpp>

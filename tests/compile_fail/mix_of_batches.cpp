@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: which join samples; write batch(n) behind it
+// expect: which join samples; write batch(n) after it
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

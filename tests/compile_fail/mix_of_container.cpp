@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: join sources, and sources with stages, and get something else
+// expect: join sources, and sources with stages; one argument is something else
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: positions are global, write shard(rank, world) once, behind it
+// expect: positions are global, write shard(rank, world) once, after it
 
 #include <penstock/order/shard.hpp>
 #include <penstock/run/run.hpp>

@@ -2,7 +2,7 @@
 // expect: penstock reports errors with exceptions, which -fno-exceptions disables: compile without it
 // wrong with: -fno-exceptions -Wfatal-errors
 
-// The first error; without the second flag compilers go on to each throw.
+// Only the first error: without the second flag compilers report every throw.
 #include <penstock/penstock.hpp>
 
 int main() {}

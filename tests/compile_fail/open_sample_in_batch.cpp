@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
-/// A source of open samples, as a tar archive is.
+/// A source of open samples, like a tar archive.
 struct bag {
   using is_open_sample = void;
   using blob_type = penstock::bytes_view;

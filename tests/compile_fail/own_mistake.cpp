@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// A stage of a user, with a mistake of its own.
+// A user's stage, with a mistake of its own.
 struct needs_a_number {
   using penstock_mistake = penstock::about_element_tag;
   template <class Reached>

@@ -4,10 +4,10 @@
 
 Without it must compile. With it there must be one error whose line holds the sentence that the file's
 `// expect: <sentence>` states, in at most 15 lines of output from GCC and 20 from Clang: as much as a reader
-takes in at once. What needs a flag to be wrong says `// wrong with: <flags>`.
+takes in at once. A case that is wrong only with a flag says `// wrong with: <flags>`.
 
 --precompile writes a precompiled header of the whole library; with --precompiled the first of the two compilations
-uses it. The second one does not: where its output goes through headers, these are the ones that a user includes.
+uses it. The second one does not, so that headers in its output are those that a user includes.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def is_clang(compiler):
 
 
 def precompile(compiler, includes, header, defines):
-    """Writes the header, of all that the library has, and what the compiler makes of it."""
+    """Writes a header that includes the whole library, and precompiles it."""
     header.parent.mkdir(parents=True, exist_ok=True)
     header.write_text("#pragma once\n#include <penstock/all.hpp>\n", encoding="utf-8")
     made = header.with_suffix(".hpp.pch" if is_clang(compiler) else ".hpp.gch")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: two of them are called the same
+// expect: two of them have one name
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

@@ -34,7 +34,7 @@ def main():
             shared = parts[component] & parts.get(other, set())
             if other != component and shared:
                 sys.exit(f"{component} and {other} both install {sorted(shared)}")
-    # With a library of its own an installation is one machine's.
+    # With a compiled library an installation is for one architecture.
     folder = "lib" if "compiled" in components else "share"
     same("where CMake finds it", {f.split("/")[0] for f in parts["core"] if "/cmake/" in f}, {folder})
     same("all components together", sorted(set().union(*parts.values())), sorted(files(work / "whole")))

@@ -3,7 +3,7 @@
 """`conan create` with the recipe, from nothing and without a network: alone, and with the libraries of this
 system standing in for Conan's packages. At its end Conan builds and runs the program in tests/test_package.
 
-PENSTOCK_TEST_CONAN names Conan 2, else it is searched for; tools/test.sh --full gets it from PyPI.
+PENSTOCK_TEST_CONAN names Conan 2, otherwise it is searched for; tools/test.sh --full gets it from PyPI.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 
 from outside import ROOT, fresh, need, run, same, skip
 
-# component: (Conan's package, what pkg-config calls it)
+# component: (Conan's package, pkg-config's name)
 SYSTEM = {"zstd": ("zstd", "libzstd"), "gzip": ("libdeflate", "libdeflate"), "zlib": ("zlib", "zlib"),
           "lz4": ("lz4", "liblz4"), "xz": ("xz_utils", "liblzma"), "json": ("nlohmann_json", "nlohmann_json"),
           "yaml": ("libyaml", "yaml-0.1"), "fmt": ("fmt", "fmt"), "uring": ("liburing", "liburing")}
@@ -32,10 +32,10 @@ def main():
     tool = need("pkg-config", "pkgconf")
 
     work = fresh(options.work)
-    # A home of its own: nothing of the user's is read or written.
+    # A separate home: none of the user's files is read or written.
     environment = dict(os.environ, CONAN_HOME=str(work / "home"), CXX=options.compiler)
     environment.pop("CC", None)
-    source = work / "source"  # a copy, since Conan builds the program beside its sources
+    source = work / "source"  # a copy, because Conan builds the program beside its sources
     source.mkdir()
     for name in ("conanfile.py", "CMakeLists.txt", "LICENSE"):
         shutil.copy(ROOT / name, source)

@@ -19,7 +19,7 @@ from outside import HERE, ROOT, fresh, need, run
 
 
 def cpm_file():
-    """CPM.cmake: the one that is kept here, or the one that is named."""
+    """CPM.cmake: the copy kept here, or the one named in the environment."""
     return pathlib.Path(os.environ.get("PENSTOCK_CPM_CMAKE") or HERE / "cpm/CPM.cmake")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the scripts here share: programs that are run, and tests that cannot be because a tool is missing."""
+"""Shared by the scripts here: running programs, and skipping tests because a tool is missing."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ SKIPPED = 77
 
 
 def run(*command, **options):
-    """The output of a program; ends this one with all it said where it fails."""
+    """The output of a program; if it fails, exits with everything it printed."""
     words = [str(word) for word in command]
     print("+", " ".join(words), flush=True)
     done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
@@ -23,13 +23,13 @@ def run(*command, **options):
 
 
 def skip(reason):
-    """Where CI runs every tool must be there; elsewhere a missing one is a skip."""
+    """In CI every tool must be installed; elsewhere a missing one skips the test."""
     print(f"not run: {reason}")
     sys.exit(1 if os.environ.get("CI") == "true" else SKIPPED)
 
 
 def need(program, *others):
-    """The first of these that is there."""
+    """The first of these that exists."""
     for name in (program, *others):
         if shutil.which(name):
             return name
@@ -37,7 +37,7 @@ def need(program, *others):
 
 
 def fresh(folder):
-    """An empty folder, by its whole path."""
+    """An empty folder, as an absolute path."""
     folder = pathlib.Path(folder).resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs that are built with what pkg-config says, for each component alone and for all, from an
-installation that was moved to another place after it was made."""
+"""Programs built with pkg-config's flags, for each component alone and for all, from an installation that
+was moved after it was made."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ def main():
 
     work = fresh(options.work)
     run("cmake", "--install", options.build, "--prefix", work / "first")
-    prefix = work / "moved here"  # a space, so that a path that is not quoted shows
+    prefix = work / "moved here"  # a space, so that an unquoted path is noticed
     (work / "first").rename(prefix)
 
     files = next(prefix.rglob("penstock.pc")).parent
@@ -35,7 +35,7 @@ def main():
 
     def build(name, wanted):
         flags = ask("--cflags", "--libs", *(packages[c] for c in wanted))
-        # As a shell would read it; what to link stands after the file that needs it.
+        # Split as a shell would; libraries come after the file that needs them.
         program = work / name
         defines = [f"-DCONSUMER_{c.upper()}" for c in wanted]
         run(options.compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", *defines, HERE / "components/main.cpp",
@@ -48,7 +48,8 @@ def main():
         build(component, [component])
     build("everything", components)
 
-    # Each file must do without what the others say: no package of a component that was not asked for.
+    # Each .pc file must be independent of the others: no package of a component that was not
+    # requested.
     for component in components:
         needed = re.findall(r"[\w-]+", ask("--print-requires", packages[component]).replace(options.version, ""))
         wanted = {packages[c] for c in components} & set(needed)

@@ -70,7 +70,7 @@ def look_after(package, features):
             fault(f"{path.relative_to(package)} has a path of this machine")
     stray = [p.name for p in package.iterdir() if p.is_file()]
     same("files beside the folders", stray, [])
-    # A library is built twice, headers are not.
+    # A library is built in debug and release, headers are not.
     kinds = ("lib", "debug/lib") if "compiled" in features else ("lib",)
     libraries = [f"{kind}/libpenstock.a" for kind in kinds] if "compiled" in features else []
     same("the libraries", sorted(p.relative_to(package).as_posix() for p in package.rglob("*.a")), sorted(libraries))
@@ -112,7 +112,7 @@ def main():
             f"-DCURRENT_PACKAGES_DIR={package}", f"-DBUILD={place / 'build'}", f"-DGENERATOR={options.generator}",
             f"-DCOMPILER={options.compiler}", "-P", HERE / "vcpkg/functions.cmake")
         look_after(package, chosen)
-        # An installed tree has another name than the package: nothing may remember it.
+        # An installed tree has a different path than the package, so no file may contain the path.
         shutil.move(package, place / "installed")
         if chosen in ([], headers, ["compiled"]):
             run("cmake", "-S", HERE / "components", "-B", place / "user", "-G", options.generator,

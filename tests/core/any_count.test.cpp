@@ -42,7 +42,7 @@ TEST_CASE("core/any_count: a negative number is refused with the number and the 
   CHECK(says(std::numeric_limits<std::uint64_t>::max()).empty());
 }
 
-TEST_CASE("core/any_count: whatever takes a count refuses a negative one by its name") {
+TEST_CASE("core/any_count: every part that takes a count refuses a negative one by name") {
   const int n = -3;
   const auto refused = [](const char* name, auto f) {
     INFO(name);

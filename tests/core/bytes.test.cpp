@@ -18,14 +18,14 @@ static_assert(std::is_nothrow_move_constructible_v<ps::buffer> &&
                   std::is_nothrow_move_assignable_v<ps::buffer>,
               "a buffer moves without throwing");
 
-TEST_CASE("core/bytes: a text and its bytes are the same memory") {
+TEST_CASE("core/bytes: a text and its bytes share memory") {
   const std::string text = "water";
   CHECK(ps::text_of(ps::bytes_of(text)) == text);
   CHECK(ps::bytes_of(text).data() == static_cast<const void*>(text.data()));
   CHECK(ps::bytes_of("").empty());
 }
 
-TEST_CASE("core/bytes: sizes are spelled in powers of two") {
+TEST_CASE("core/bytes: size literals are powers of two") {
   using namespace ps::literals;
   CHECK(3_KiB == 3072);
   CHECK(1_MiB == 1024_KiB);
@@ -52,7 +52,7 @@ TEST_CASE("core/bytes: a buffer is aligned and allocates only to grow") {
   CHECK(b.span().data() == b.data());
 }
 
-TEST_CASE("core/bytes: append keeps what is there and seldom allocates") {
+TEST_CASE("core/bytes: append keeps the contents and seldom allocates") {
   ps::buffer b;
   std::string expected;
   const auto allocations = penstock_test::allocations_of([&] {
@@ -76,7 +76,7 @@ TEST_CASE("core/bytes: a part of a buffer can be appended to it") {
   CHECK(ps::text_of(b.view()).substr(b.size() - 10) == "waterwater");
 }
 
-TEST_CASE("core/bytes: a moved buffer gives its memory away") {
+TEST_CASE("core/bytes: a moved-from buffer has no memory") {
   ps::buffer first(10);
   const auto* const memory = first.data();
   ps::buffer second(std::move(first));
@@ -92,7 +92,7 @@ TEST_CASE("core/bytes: a moved buffer gives its memory away") {
   CHECK(second.size() == 5);
 }
 
-TEST_CASE("core/bytes: a size that cannot be is refused, whatever its bits") {
+TEST_CASE("core/bytes: an impossible size is refused, whatever its bits") {
   ps::buffer b(8);
   const std::size_t most = std::numeric_limits<std::size_t>::max();
   for (const std::size_t size :

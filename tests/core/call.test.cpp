@@ -18,7 +18,7 @@ std::uint64_t first_word(ps::position at, std::uint32_t part, std::uint64_t seed
 
 }  // namespace call_test
 
-TEST_CASE("core/call: random numbers belong to seed, position, part and stage") {
+TEST_CASE("core/call: random numbers depend on seed, position, part and stage") {
   using call_test::first_word;
   CHECK(first_word({1, 2}, 0, 3, 4) == ps::rng(3, 1, 2, 4)());
   CHECK(first_word({1, 2}, 1, 3, 4) == first_word({1, 2}, 1, 3, 4));

@@ -17,7 +17,7 @@ using own_txt = decltype(ps::collate<"txt">(ps::ragged));
 using own_jpg = decltype(ps::collate<"jpg">(ps::pad_to_longest));
 
 static_assert(std::is_same_v<policy<txt>, ps::stack_policy>, "without a policy fields are stacked");
-static_assert(std::is_same_v<policy<void>, ps::stack_policy>, "so are elements without names");
+static_assert(std::is_same_v<policy<void>, ps::stack_policy>, "elements without names are stacked too");
 static_assert(std::is_same_v<policy<txt, ps::ragged_policy>, ps::ragged_policy> &&
                   std::is_same_v<policy<void, ps::pad_policy>, ps::pad_policy>,
               "a policy without a name is for all");
@@ -34,7 +34,7 @@ static_assert(std::is_empty_v<own_txt> && std::is_empty_v<ps::ragged_policy>,
 
 }  // namespace collate_test
 
-TEST_CASE("core/collate: policies are told from other options") {
+TEST_CASE("core/collate: policies are distinguished from other options") {
   CHECK(ps::detail::is_policy<ps::stack_policy>);
   CHECK(ps::detail::is_policy<ps::pad_policy>);
   CHECK(ps::detail::is_policy<ps::ragged_policy>);
@@ -44,7 +44,7 @@ TEST_CASE("core/collate: policies are told from other options") {
   CHECK(!ps::detail::is_policy<collate_test::own_txt>);
 }
 
-TEST_CASE("core/collate: which policies stack, leave gaps, and take values of which rank") {
+TEST_CASE("core/collate: which policies stack or leave gaps, and the ranks they take") {
   namespace d = ps::detail;
   CHECK((d::stacks<ps::stack_policy> && d::stacks<ps::channels_first_policy> &&
          d::stacks<ps::pitched_policy<4>>));

@@ -38,7 +38,7 @@ T number(std::uint64_t i) {
   }
 }
 
-/// Strides of memory in which the lengths stand in some order, each row of it with a gap behind it.
+/// Strides for memory with the dimensions in a random order and a gap after each row.
 ps::element_strides some_strides(const ps::extents& shape, ps::rng& random, std::size_t& needed) {
   std::array<std::size_t, ps::extents::max_rank> order{};
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -54,7 +54,7 @@ ps::element_strides some_strides(const ps::extents& shape, ps::rng& random, std:
   return strides;
 }
 
-/// Copies by index, one element after the other.
+/// Copies by index, element by element.
 template <class T>
 void copy_one_by_one(const ps::strided_view<T>& into, const ps::strided_view<const T>& from) {
   if (into.rank() == 0)
@@ -113,7 +113,7 @@ struct placed_ramp {
     into.fill_from([next = 1.0f]() mutable { return next++; });
   }
 };
-/// An expression of the simple form that is made of another one like it.
+/// An expression of the simple form, made from another such expression.
 struct twice_ramp {
   using unfinished = void;
   using value_type = float;
@@ -140,7 +140,7 @@ static_assert(ps::destination<int>().dense() && ps::destination<int>().space() =
 
 }  // namespace
 
-TEST_CASE("core/destination: a dense one is a span, and copying to it takes it as it is") {
+TEST_CASE("core/destination: a dense destination is a span, and is filled directly") {
   std::vector<int> memory(6);
   const ps::destination into(memory.data(), ps::extents(2, 3), ps::memory_space::pinned);
   CHECK(into.dense());
@@ -166,7 +166,7 @@ TEST_CASE("core/destination: a dense one is a span, and copying to it takes it a
   CHECK(one == 5);
 }
 
-TEST_CASE("core/destination: values of another number than the shape has are refused") {
+TEST_CASE("core/destination: a number of values that does not match the shape is refused") {
   std::vector<int> memory(8, -1);
   const ps::destination dense(memory.data(), ps::extents(2, 3));
   const ps::destination rows(memory.data(), ps::extents(2, 3), {4, 1});
@@ -210,7 +210,7 @@ TEST_CASE("core/destination: pitched rows keep their gaps, and channels go first
   }
 }
 
-TEST_CASE("core/destination: any order and any gaps, as one element after the other is copied") {
+TEST_CASE("core/destination: any order and any gaps, as in a copy by elements") {
   copies_like_one_by_one<std::uint8_t>();
   copies_like_one_by_one<odd>();
   copies_like_one_by_one<std::int16_t>();
@@ -218,7 +218,7 @@ TEST_CASE("core/destination: any order and any gaps, as one element after the ot
   copies_like_one_by_one<std::uint64_t>();
 }
 
-TEST_CASE("core/destination: backwards, and one element many times") {
+TEST_CASE("core/destination: negative strides, and stride zero") {
   std::vector<int> memory(4);
   ps::destination(memory.data() + 3, ps::extents(4), {-1}).copy_from(std::vector{1, 2, 3, 4});
   CHECK(memory == std::vector{4, 3, 2, 1});

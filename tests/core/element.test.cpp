@@ -68,7 +68,7 @@ TEST_CASE("core/element: the bytes of blobs, views and texts") {
   CHECK(ps::as_bytes(ps::bytes_of(text)).size() == 4);
 }
 
-TEST_CASE("core/element: finish gives plain values back untouched") {
+TEST_CASE("core/element: finish returns plain values unchanged") {
   int number = 5;
   CHECK(&ps::finish(number) == &number);
   const std::string text = "gate";
@@ -86,7 +86,7 @@ TEST_CASE("core/element: finish computes the unfinished fields of a record") {
   CHECK(ps::get<"ramp">(done).values()[2] == 3);
 }
 
-TEST_CASE("core/element: finishing a record that is about to go moves its other fields") {
+TEST_CASE("core/element: finishing a temporary record moves its other fields") {
   using sample = ps::record<ps::field<"raw", element_test::text_blob>, ps::field<"text", std::string>>;
   sample given(element_test::text_blob{"x"}, std::string(100, 'y'));
   const auto* const memory = ps::get<"text">(given).data();

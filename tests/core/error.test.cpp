@@ -15,7 +15,7 @@ static_assert(std::is_nothrow_copy_constructible_v<ps::error> && std::is_nothrow
 static_assert(std::is_base_of_v<std::exception, ps::error>, "an error is a standard exception");
 static_assert(ps::to_string(ps::errc::checksum) == "checksum", "codes have names");
 
-TEST_CASE("core/error: what is one line, the sentence first, then the facts") {
+TEST_CASE("core/error: what() is one line, the sentence first, then the facts") {
   const ps::error plain(ps::errc::format, "the header is torn");
   CHECK(std::string_view(plain.what()) == "penstock: the header is torn");
   CHECK(plain.code() == ps::errc::format);
@@ -38,7 +38,7 @@ TEST_CASE("core/error: what is one line, the sentence first, then the facts") {
   CHECK(full.at() == ps::position{3, 17});
 }
 
-TEST_CASE("core/error: a fact that is set stays") {
+TEST_CASE("core/error: a fact once set is kept") {
   ps::error e(ps::errc::io, "no disk");
   e.in_file("inner").at_offset(0).at_position({0, 0});
   e.in_file("outer").at_offset(9).at_position({1, 1}).in_stage("outer");
@@ -58,7 +58,8 @@ TEST_CASE("core/error: facts are added as the error passes through") {
   }
 }
 
-TEST_CASE("core/error: an offset within a part becomes words, the part's own place the fact") {
+TEST_CASE(
+    "core/error: an offset within a part goes into the sentence, the part's own offset becomes the fact") {
   auto e = ps::error(ps::errc::format, "the npy header lies").at_offset(12);
   e.within("the field", 1536);
   CHECK(std::string_view(e.what()) == "penstock: the npy header lies, at byte 12 of the field [offset 1536]");
@@ -67,13 +68,13 @@ TEST_CASE("core/error: an offset within a part becomes words, the part's own pla
   CHECK(std::string_view(none.what()) == "penstock: no such thing [offset 512]");
 }
 
-TEST_CASE("core/error: foreign names do not break the line") {
+TEST_CASE("core/error: names with control characters do not break the line") {
   const auto e =
       ps::error(ps::errc::format, "first\nsecond").for_key("a\r\nb\x1b[31m\x7f").in_file("caf\xc3\xa9");
   CHECK(std::string_view(e.what()) == "penstock: first?second [file caf\xc3\xa9, key a??b?[31m?]");
 }
 
-TEST_CASE("core/error: a copy allocates nothing and is its own") {
+TEST_CASE("core/error: a copy allocates nothing and is independent") {
   ps::error first(ps::errc::limit, "a sentence that is too long for the space inside of a string");
   CHECK(penstock_test::allocations_of([&] { const ps::error copy = first; }) == 0);
   ps::error second = first;

@@ -21,7 +21,7 @@ static_assert(of("shuffle", 7) == of("shuffle", 7),
 
 }  // namespace fingerprint_test
 
-TEST_CASE("core/fingerprint: what differs by accident is told apart") {
+TEST_CASE("core/fingerprint: accidental differences are noticed") {
   using fingerprint_test::of;
   enum class tail { keep, drop };
   const std::string zero(1, '\0');
@@ -53,8 +53,8 @@ TEST_CASE("core/fingerprint: the type of a number or a text does not matter") {
   CHECK(of(std::string("abc")) == of("abc"));
 }
 
-TEST_CASE("core/fingerprint: sums are the same on every machine") {
-  // They are kept in states: another value means that old states are refused.
+TEST_CASE("core/fingerprint: sums are equal on every machine") {
+  // They are kept in states: if a value changes, old states are refused.
   CHECK(ps::fingerprint().value() == 0x70656e73746f636bu);
   CHECK(fingerprint_test::of("shuffle", 7) == 0x180775df1d090eb7u);
 }

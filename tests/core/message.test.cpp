@@ -32,7 +32,7 @@ TEST_CASE("text writes numbers of all sizes as std::to_string does", "[text]") {
   CHECK(same(10));
 }
 
-TEST_CASE("append adds to what is there", "[text]") {
+TEST_CASE("append adds to the text", "[text]") {
   std::string line = "one";
   append(line, {", two, ", 3});
   CHECK(line == "one, two, 3");

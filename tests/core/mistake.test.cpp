@@ -16,8 +16,8 @@
 
 namespace ps = penstock;
 
-// Each sentence of the library has a program in tests/compile_fail that must fail with it, and so has the one
-// of halve, in own_mistake.cpp.
+// Each sentence of the library has a program in tests/compile_fail that must fail with it; own_mistake.cpp is
+// the program for the sentence of halve.
 
 namespace mistake_test {
 
@@ -50,9 +50,10 @@ using length_of = decltype(ps::map([](const std::string& s) { return s.size(); }
 
 static_assert(ps::mistake<needs_a_number> && ps::mistake<ps::mistakes::two_batches>,
               "a mistake of a user's stage is one like those of the library");
-static_assert(!ps::mistake<ps::mistakes::none> && !ps::mistake<int>, "where nothing is wrong there is none");
+static_assert(!ps::mistake<ps::mistakes::none> && !ps::mistake<int>, "no mistake is not a mistake");
 static_assert(ps::can_connect<numbers, halve_stage>, "a stage that finds nothing wrong can be connected");
-static_assert(!ps::can_connect<texts, halve_stage>, "one that finds a mistake cannot, and asking is quiet");
+static_assert(!ps::can_connect<texts, halve_stage>,
+              "a stage that finds a mistake cannot, and asking compiles");
 static_assert(ps::can_connect<decltype(ps::from(std::vector<std::string>{}) | length_of{}), halve_stage>,
               "a stage sees what reaches it, not what the source gives");
 static_assert(std::is_same_v<ps::detail::mistake_of<texts, halve_stage>, needs_a_number>,
@@ -64,7 +65,7 @@ static_assert(
 
 }  // namespace mistake_test
 
-TEST_CASE("core/mistake: a stage with a mistake of its own works where it is not made") {
+TEST_CASE("core/mistake: a stage with a mistake of its own works if the mistake is not made") {
   std::vector<double> halves;
   for (auto&& b : (ps::from({1, 2, 3}) | mistake_test::halve | ps::batch(2)).epoch(0))
     for (const double x : b.values()) halves.push_back(x);

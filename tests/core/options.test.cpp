@@ -5,7 +5,7 @@
 
 namespace ps = penstock;
 
-TEST_CASE("core/options: what nobody asked for is left to the run") {
+TEST_CASE("core/options: unset options are left to the run") {
   const ps::run_options options;
   CHECK(!options.workers);
   CHECK(!options.memory);

@@ -76,7 +76,7 @@ static_assert(ps::seeding_part<told_all> && ps::seeding_part<const told_all&> &&
                   ps::forward_order<told_all> && ps::counting_order<told_all> && ps::named_part<told_all> &&
                   ps::described_part<told_all>,
               "what it says it has");
-static_assert(!ps::seed_annotation<told_all>, "an order with a seed is no annotation");
+static_assert(!ps::seed_annotation<told_all>, "an order with a seed is not an annotation");
 static_assert(ps::drawing_stage<draws_for_numbers, int> &&
                   !ps::drawing_stage<draws_for_numbers, std::string> && !ps::drawing_stage<pointwise, int>,
               "whether a stage draws may depend on the element");

@@ -129,7 +129,7 @@ static_assert(
     !ps::can_connect<joined<ints, std::remove_cvref_t<decltype(ps::enumerate)>>, decltype(ps::enumerate)>,
     "a field is there once");
 
-// Two things that are not ours are left alone.
+// Two types of other libraries are left alone.
 template <class L, class R>
 concept piped = requires(L l, R r) { l | r; };
 static_assert(!piped<std::vector<int>, std::string>, "a pair without a part finds no operator of ours");
@@ -145,7 +145,7 @@ std::vector<int> all_values(const Plan& loader) {
 
 }  // namespace pipe_test
 
-TEST_CASE("core/pipe: stages joined without a source are a piece for several plans") {
+TEST_CASE("core/pipe: stages joined without a source can be used in several plans") {
   using namespace pipe_test;
   const auto piece = ps::map(twice) | ps::filter([](int x) { return x > 2; }) | ps::batch(2);
   static_assert(ps::part_of_kind<decltype(piece), ps::segment_tag>, "stages make a segment");
@@ -155,7 +155,7 @@ TEST_CASE("core/pipe: stages joined without a source are a piece for several pla
   CHECK(all_values(second) == std::vector<int>{8});
 }
 
-TEST_CASE("core/pipe: a chain is the same however it was put together") {
+TEST_CASE("core/pipe: a chain does not depend on how it was put together") {
   using namespace pipe_test;
   const auto source = ps::from({1, 2, 3});
   const auto map = ps::map(twice);
@@ -171,7 +171,7 @@ TEST_CASE("core/pipe: a chain is the same however it was put together") {
   CHECK(all_values(from_right) == std::vector<int>{2, 4, 6});
 }
 
-TEST_CASE("core/pipe: stages keep what they were given") {
+TEST_CASE("core/pipe: stages keep their arguments") {
   using namespace pipe_test;
   int factor = 3;
   auto scale = ps::map([factor](int x) { return factor * x; });
@@ -196,7 +196,7 @@ TEST_CASE("core/pipe: the standard's views may be a source's data") {
 }
 
 #if __has_include(<range/v3/view/take.hpp>)
-TEST_CASE("core/pipe: range-v3's views take what they want") {
+TEST_CASE("core/pipe: range-v3's views take any range") {
   const auto loader = ps::from({1, 2, 3, 4, 5, 6}) | ps::batch(1);
   auto run = loader.open();
   std::vector<int> all;

@@ -59,7 +59,7 @@ inline constexpr auto even = [](int x) { return x % 2 == 0; };
 inline auto numbers() { return ps::from({1, 2, 3, 4, 5, 6}); }
 inline auto forward() { return ps::from(std::forward_list<int>{1, 2, 3, 4, 5, 6}); }
 
-/// The guarantees that a plan keeps, a letter each: i, d, r, e, l.
+/// The guarantees that a plan keeps, one letter each: i, d, r, e, l.
 template <class P>
 std::string kept(const P&) {
   std::string letters;
@@ -158,7 +158,7 @@ TEST_CASE("core/plan: what stages keep and lose") {
   CHECK(kept(numbers() | lossy{} | ps::batch(2)) == "irel");
 }
 
-TEST_CASE("core/plan: who lost a guarantee") {
+TEST_CASE("core/plan: which part lost a guarantee") {
   using namespace plan_test;
   using g = ps::guarantee;
   const auto first = numbers() | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::filter(even);
@@ -174,7 +174,7 @@ TEST_CASE("core/plan: who lost a guarantee") {
   CHECK(std::is_same_v<loser::part, lossy>);
 }
 
-TEST_CASE("core/plan: require lets pass what is kept") {
+TEST_CASE("core/plan: require accepts guarantees that are kept") {
   using g = ps::guarantee;
   const auto loader = plan_test::numbers() | ps::filter(plan_test::even) |
                       ps::require<g::elastic, g::resumable> | ps::batch(2) | ps::steps(1) |
@@ -182,7 +182,7 @@ TEST_CASE("core/plan: require lets pass what is kept") {
   CHECK(plan_test::all_values(loader) == std::vector<int>{2, 4});
 }
 
-TEST_CASE("core/plan: ranks that would do different numbers of batches are refused") {
+TEST_CASE("core/plan: ranks that would deliver different numbers of batches are refused") {
   using namespace plan_test;
   const auto sharded = numbers() | ps::shard(0, 2) | ps::filter(even);
   CHECK_THROWS_WITH((sharded | ps::batch(2)).open(), penstock_test::contains("lockstep") &&
@@ -204,7 +204,7 @@ TEST_CASE("core/plan: ranks that would do different numbers of batches are refus
   CHECK_NOTHROW((numbers() | ps::shard(0, 2) | ps::shuffle_buffer(2) | ps::batch(2)).open());
 }
 
-TEST_CASE("core/plan: a plan can be used again, and be the beginning of others") {
+TEST_CASE("core/plan: a plan can be reused and extended") {
   using namespace plan_test;
   const auto begun = numbers() | ps::map(twice);
   const auto pairs = begun | ps::batch(2);

@@ -9,7 +9,7 @@ namespace ps = penstock;
 
 static_assert(std::is_trivially_copyable_v<ps::position> && sizeof(ps::position) == 16,
               "a position is two numbers");
-static_assert(ps::position{} == ps::position{0, 0}, "positions begin at the beginning");
+static_assert(ps::position{} == ps::position{0, 0}, "a default position is the beginning");
 
 TEST_CASE("core/position: the epoch counts before the index, the part last") {
   CHECK(ps::position{0, 9} < ps::position{1, 0});

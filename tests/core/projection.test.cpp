@@ -54,13 +54,13 @@ TEST_CASE("core/projection: everything, some fields, or none") {
   CHECK((none.nothing() && !none.everything() && !none.uses("jpg") && !none.uses("")));
 }
 
-TEST_CASE("core/projection: it is known when a program is compiled") {
+TEST_CASE("core/projection: it is a constant expression") {
   constexpr auto used = ps::projection::of<"jpg", "cls">();
   static_assert(used.uses("cls") && !used.uses("json"));
   CHECK(used.names().front() == "jpg");
 }
 
-TEST_CASE("core/projection: names that somebody else keeps") {
+TEST_CASE("core/projection: names owned by someone else") {
   const std::array<std::string_view, 2> names{"x", "y"};
   const ps::projection used{std::span(names)};
   const ps::projection copy = used;

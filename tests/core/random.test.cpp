@@ -58,7 +58,7 @@ TEST_CASE("core/random: mix64 is SplitMix64's finaliser") {
   CHECK(ps::mix64(0x9e3779b97f4a7c15u) == 0x6e789e6aa1b965f4u);
 }
 
-TEST_CASE("core/random: the same address gives the same numbers, another one others") {
+TEST_CASE("core/random: equal addresses give equal numbers, different ones different numbers") {
   using random_test::words;
   CHECK(words(ps::rng(1, 2, 3, 4)) == words(ps::rng(1, 2, 3, 4)));
   const std::uint64_t high = std::uint64_t{1} << 40;
@@ -73,14 +73,14 @@ TEST_CASE("core/random: the same address gives the same numbers, another one oth
   CHECK(seen.size() == others.size() * 5);
 }
 
-TEST_CASE("core/random: a copy goes on where the original stood") {
+TEST_CASE("core/random: a copy continues where the original was") {
   ps::rng first(1, 2, 3);
   first();
   ps::rng second = first;
   CHECK(random_test::words(first) == random_test::words(second));
 }
 
-TEST_CASE("core/random: below stays below and prefers no number") {
+TEST_CASE("core/random: below(n) stays below n and is uniform") {
   ps::rng r(7, 0, 0);
   CHECK(r.below(0) == 0);
   CHECK(r.below(1) == 0);
@@ -93,7 +93,7 @@ TEST_CASE("core/random: below stays below and prefers no number") {
   }
   double chi_squared = 0;
   for (const int count : faces) chi_squared += (count - 10'000.0) * (count - 10'000.0) / 10'000.0;
-  CHECK(chi_squared < 20.5);  // 0.1 % of fair dice with six faces exceed this
+  CHECK(chi_squared < 20.5);  // exceeded by 0.1 % of fair dice with six faces
 
   // A range of three quarters of all words: taking the remainder would draw the lower third twice as often.
   const std::uint64_t range = std::uint64_t{3} << 62;
@@ -106,7 +106,7 @@ TEST_CASE("core/random: below stays below and prefers no number") {
   CHECK(std::abs(low - 10'000) < 330);  // four standard deviations
 }
 
-TEST_CASE("core/random: uniform is in [0, 1), and in the interval asked for") {
+TEST_CASE("core/random: uniform is in [0, 1), and in the requested interval") {
   ps::rng r(8, 0, 0);
   double sum = 0, least = 1, most = 0;
   const int draws = 50'000;
@@ -124,7 +124,7 @@ TEST_CASE("core/random: uniform is in [0, 1), and in the interval asked for") {
   CHECK(most > 0.999);
 }
 
-TEST_CASE("core/random: chance happens as often as it says") {
+TEST_CASE("core/random: chance(p) is true with probability p") {
   ps::rng r(9, 0, 0);
   int happened = 0;
   for (int i = 0; i < 40'000; ++i) {

@@ -21,8 +21,8 @@ struct no_default {
   int value;
 };
 
-static_assert(std::is_trivially_copyable_v<numbers>, "a record of plain values is one");
-static_assert(!std::is_trivially_copyable_v<texts>, "a record of texts is no plain value");
+static_assert(std::is_trivially_copyable_v<numbers>, "a record of plain values is a plain value");
+static_assert(!std::is_trivially_copyable_v<texts>, "a record of texts is not a plain value");
 static_assert(sizeof(numbers) == sizeof(std::tuple<int, double>), "a record is as large as a tuple");
 static_assert(sizeof(ps::record<ps::field<"x", char>>) == 1, "a record adds nothing to its value");
 static_assert(numbers::size == 2 && ps::record<>::size == 0, "a record knows how many fields it has");
@@ -44,7 +44,7 @@ static_assert(ps::get<"y">(numbers(1, 2.5)) > 2, "records work at compile time")
 
 }  // namespace record_test
 
-TEST_CASE("core/record: get reads and writes by name and by place") {
+TEST_CASE("core/record: get reads and writes by name and by index") {
   record_test::texts sample("ten", 10);
   CHECK(ps::get<"name">(sample) == "ten");
   CHECK(ps::get<1>(sample) == 10);

@@ -19,8 +19,8 @@ static_assert(ps::dense_strides(ps::extents()) == ps::element_strides{});
 static_assert(ps::is_dense(ps::extents(2, 3), {3, 1}) && !ps::is_dense(ps::extents(2, 3), {4, 1}) &&
               !ps::is_dense(ps::extents(2, 3), {1, 2}));
 static_assert(ps::is_dense(ps::extents(1, 3), {77, 1}), "the stride of one element is not used");
-static_assert(ps::is_dense(ps::extents(0, 3), {77, 5}), "nothing has no gaps");
-static_assert(ps::is_dense(ps::extents(), {}), "a scalar has none either");
+static_assert(ps::is_dense(ps::extents(0, 3), {77, 5}), "an empty view has no gaps");
+static_assert(ps::is_dense(ps::extents(), {}), "a scalar has no gaps either");
 
 template <class V>
 concept shows_all_values = requires(const V& v) { v.values(); } || requires(const V& v) { v.begin(); } ||
@@ -71,7 +71,7 @@ TEST_CASE("core/strided_view: orders that are not row-major, also backwards, and
   CHECK(empty.dense());
 }
 
-TEST_CASE("core/strided_view: dense views are strided ones, and views that write become ones that read") {
+TEST_CASE("core/strided_view: dense views convert to strided ones, and mutable views to const ones") {
   int values[] = {1, 2, 3, 4};
   const ps::tensor_view<int> dense(values, ps::extents(2, 2));
   const ps::strided_view<int> writes = dense;

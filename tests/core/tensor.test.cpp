@@ -39,7 +39,7 @@ static_assert(!std::is_convertible_v<ps::tensor_view<int>, int> &&
 static_assert(std::is_trivially_copyable_v<ps::tensor_view<int>> &&
               std::is_trivially_copyable_v<ps::tensor_part<int>>);
 
-TEST_CASE("core/tensor: extents grow to eight lengths") {
+TEST_CASE("core/tensor: extents grow to eight dimensions") {
   ps::extents shape;
   for (std::uint64_t i = 1; i <= ps::extents::max_rank; ++i) CHECK(shape.push_back(i));
   CHECK(!shape.push_back(9));
@@ -49,7 +49,7 @@ TEST_CASE("core/tensor: extents grow to eight lengths") {
         std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8});
 }
 
-TEST_CASE("core/tensor: a batch has one length more in front, a row one less") {
+TEST_CASE("core/tensor: a batch has one more dimension in front, a row one less") {
   const ps::extents image(3, 8, 8);
   CHECK(image.prepend(5) == ps::extents(5, 3, 8, 8));
   CHECK(image.prepend(5).drop_front() == image);
@@ -58,7 +58,7 @@ TEST_CASE("core/tensor: a batch has one length more in front, a row one less") {
   CHECK(ps::extents().drop_front() == ps::extents());
 }
 
-TEST_CASE("core/tensor: shapes are spelled as numpy does") {
+TEST_CASE("core/tensor: shapes are printed as in numpy") {
   CHECK(ps::to_string(ps::extents()) == "()");
   CHECK(ps::to_string(ps::extents(5)) == "(5,)");
   CHECK(ps::to_string(ps::extents(3, 224, 224)) == "(3, 224, 224)");
@@ -101,7 +101,7 @@ TEST_CASE("core/tensor: elements by their indexes, and strides") {
   CHECK(scalar() == 3);
 }
 
-TEST_CASE("core/tensor: with one length, v[i] is an element") {
+TEST_CASE("core/tensor: with one dimension, v[i] is an element") {
   std::array<int, 6> values{0, 1, 2, 3, 4, 5};
   const ps::tensor_view<int> view(values.data(), ps::extents(6)), table(values.data(), ps::extents(2, 3));
   const int second = view[1];
@@ -109,7 +109,7 @@ TEST_CASE("core/tensor: with one length, v[i] is an element") {
   CHECK(view[5] + 1 == 6);
   CHECK(view[1] < view[2]);
   view[0] = 10;
-  view[1] = view[5];  // the number, not the view
+  view[1] = view[5];  // assigns the number, not the view
   view[2] += 3;
   view[3] -= 1;
   view[4] *= 2;
@@ -123,7 +123,7 @@ TEST_CASE("core/tensor: with one length, v[i] is an element") {
                     "loop over v.flat()");
   CHECK(values[3] == 2);
   auto row = table[0];
-  row = table[1];  // one with a name views another part
+  row = table[1];  // a named view is made to view another part
   CHECK(row(0) == 2);
   CHECK(values[0] == 10);
 }
@@ -175,7 +175,7 @@ TEST_CASE("core/tensor: the example of the header") {
   std::vector<float> memory{0, 1, 2, 3, 4, 5};
   const ps::tensor_view<float> v(memory.data(), ps::extents(2, 3));
   v(1, 2) = 7;                          // an element
-  v[1][2] = 8;                          // the same one
+  v[1][2] = 8;                          // also element (1, 2)
   for (const auto row : v) row[0] = 0;  // rows of shape (3,)
   float sum = 0;
   for (const float x : v.flat()) sum += x;  // all six

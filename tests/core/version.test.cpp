@@ -7,7 +7,7 @@
 
 namespace ps = penstock;
 
-TEST_CASE("core/version: the text says what the numbers say") {
+TEST_CASE("core/version: the text matches the numbers") {
   const std::string numbers = std::to_string(ps::version_major) + "." + std::to_string(ps::version_minor) +
                               "." + std::to_string(ps::version_patch);
   CHECK(ps::version == numbers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The logic of the device, with a runtime that needs no GPU. tests/gpu does it with the real one.
+// The logic of the device, with a fake runtime that needs no GPU. tests/gpu uses the real one.
 
 #include <penstock/device/cuda.hpp>
 
@@ -35,7 +35,7 @@ static_assert(ps::device<ps::cuda> && ps::cuda::session::copies, "a GPU is a dev
 
 namespace {
 
-/// A fresh fake, and the certainty that all was given back once.
+/// A fresh fake; its destructor checks that everything was released exactly once.
 struct fresh_fake {
   fake_cuda& fake = fake_cuda::get();
   fresh_fake() { fake.reset(); }
@@ -44,7 +44,7 @@ struct fresh_fake {
     CHECK(!fake.misused);
     fake.reset();
   }
-  /// A stream of the program.
+  /// A CUDA stream of the program.
   struct stream {
     cudaStream_t it = nullptr;
     explicit stream(int device = 0) {
@@ -69,8 +69,8 @@ std::vector<T> on_device(const void* data, std::size_t count) {
   return all;
 }
 
-/// What kernels on a stream see of all batches of a plan, each of which is dropped as soon as they are
-/// launched.
+/// What kernels on a stream see of all batches of a plan, if each batch is dropped as soon as its
+/// kernels are launched.
 template <class Plan>
 std::vector<int> seen_by_kernels(const Plan& plan, cudaStream_t stream, bool says_so = false) {
   std::vector<int> seen;
@@ -129,7 +129,7 @@ TEST_CASE("device/cuda: columns arrive whole, at multiples of 256 bytes") {
   const auto begin = reinterpret_cast<std::uintptr_t>(session.data(transfer, 0));
   CHECK(reinterpret_cast<std::uintptr_t>(session.data(transfer, 2)) - begin == 512);
 
-  // fewer columns in the same memory, then more than it holds
+  // fewer columns reuse the memory, then more than it can hold
   const std::uint64_t before = fake.fake.count["cudaMalloc"];
   session.reuse(transfer);
   session.start(transfer, std::vector<ps::bytes_view>{std::as_bytes(std::span(third))});
@@ -167,7 +167,7 @@ TEST_CASE("device/cuda: the calls of one batch, in order") {
   CHECK(copies < place(fake.fake.log, "cudaEventRecord"));
   CHECK(place(fake.fake.log, "cudaEventRecord") < fake.fake.log.size());
 
-  // a copy that nobody asked for is waited for before its memory goes
+  // a copy that was never requested is waited for before its memory is freed
   {
     ps::cuda::session::transfer unasked;
     session.start(unasked, columns);
@@ -187,7 +187,7 @@ TEST_CASE("device/cuda: kernels see every batch, however late they run") {
       CHECK(seen_by_kernels(batches | ps::pin_and_copy(ps::cuda{.stream = training.it}), training.it) ==
             twice(all));
       CHECK(seen_by_kernels(batches | ps::pin_and_copy(ps::cuda{}), nullptr) == twice(all));
-      // another stream than the device's says so, batch by batch
+      // a stream other than the device's is announced batch by batch
       CHECK(seen_by_kernels(batches | ps::pin_and_copy(ps::cuda{}), training.it, true) == twice(all));
       CHECK(seen_by_kernels(
                 batches | ps::pin_and_copy(ps::cuda{.stream = training.it, .wait = ps::cuda_wait::host}),
@@ -196,7 +196,7 @@ TEST_CASE("device/cuda: kernels see every batch, however late they run") {
   }
 }
 
-TEST_CASE("device/cuda: the fake would tell if nobody waited") {
+TEST_CASE("device/cuda: the fake would notice a missing wait") {
   const fresh_fake fake;
   const fresh_fake::stream training, other;
   const auto plan = ps::from(numbers(200)) | ps::workers(0) | ps::batch(7) | ps::prefetch(2) |
@@ -217,10 +217,10 @@ TEST_CASE("device/cuda: batches that are gathered from chunks arrive too") {
   }
 }
 
-TEST_CASE("device/cuda: a bound on memory lets no copy read memory that is gone") {
+TEST_CASE("device/cuda: with a memory bound no copy reads freed memory") {
   const fresh_fake fake;
   const fresh_fake::stream training;
-  std::vector<std::vector<int>> rows;  // that grow, so that memory is given back and taken again
+  std::vector<std::vector<int>> rows;  // rows that grow, so that memory is freed and allocated again
   std::vector<int> flat;
   for (int i = 1; i <= 60; ++i) {
     rows.push_back(numbers(i * 5));
@@ -243,7 +243,7 @@ TEST_CASE("device/cuda: a bound on memory lets no copy read memory that is gone"
   CHECK(seen == flat);
 }
 
-TEST_CASE("device/cuda: nothing is allocated once every batch in flight was there") {
+TEST_CASE("device/cuda: nothing is allocated once every batch in flight has been used") {
   const fresh_fake fake;
   auto run =
       (ps::from(numbers(64)) | ps::workers(0) | ps::batch(8) | ps::prefetch(3) | ps::pin_and_copy(ps::cuda{}))
@@ -271,7 +271,7 @@ TEST_CASE("device/cuda: a batch may outlive its run") {
   CHECK(on_device<int>(kept.device_data(), 3) == std::vector<int>{1, 2, 3});
 }
 
-TEST_CASE("device/cuda: a device is chosen, and the thread's own stays") {
+TEST_CASE("device/cuda: a device is chosen, and the thread's own device is restored") {
   const fresh_fake fake;
   const auto use = [](const ps::cuda& given) {
     std::optional<int> where;
@@ -291,7 +291,7 @@ TEST_CASE("device/cuda: a device is chosen, and the thread's own stays") {
   CHECK(ps::cuda{.device = 1, .wait = ps::cuda_wait::host}.describe() == "cuda device 1, the host waits");
 }
 
-TEST_CASE("device/cuda: what cannot be opened says what to do") {
+TEST_CASE("device/cuda: errors of opening say what to do") {
   const fresh_fake fake;
   CHECK_THAT(message_of({.device = 2}), contains("there is no CUDA device 2: this process sees 2"));
   CHECK_THAT(message_of({.device = -7}), contains("CUDA_VISIBLE_DEVICES"));
@@ -308,7 +308,7 @@ TEST_CASE("device/cuda: what cannot be opened says what to do") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("device/cuda: memory that cannot be had is an error with its size") {
+TEST_CASE("device/cuda: a failed allocation is an error with its size") {
   const fresh_fake fake;
   const auto plan = ps::from(numbers(16)) | ps::workers(0) | ps::batch(16) | ps::pin_and_copy(ps::cuda{});
   fake.fake.fail_with = cudaErrorMemoryAllocation;
@@ -351,13 +351,13 @@ TEST_CASE("device/cuda: whichever call fails, there is one error and nothing is 
       }
       REQUIRE(fake.fake.live() == 0);
       REQUIRE(fake_cuda::current() == 0);
-      REQUIRE(std::equal(seen.begin(), seen.end(), all.begin()));  // none is left out before the error
+      REQUIRE(std::equal(seen.begin(), seen.end(), all.begin()));  // no batch is missing before the error
       if (what.empty()) {
         if (fake.fake.calls < n) {
           CHECK(seen == all);
           break;
         }
-        continue;  // failed where nobody can be told: while giving back
+        continue;  // failed while releasing, which cannot be reported
       }
       CHECK_THAT(what, contains("failed with cudaErrorLaunchFailure"));
       CHECK(fake.fake.last == cudaSuccess);
@@ -373,7 +373,7 @@ TEST_CASE("device/cuda: whichever call fails, there is one error and nothing is 
   }
 }
 
-TEST_CASE("device/cuda: a run that failed gives nothing more") {
+TEST_CASE("device/cuda: a failed run delivers nothing more") {
   const fresh_fake fake;
   const auto plan = ps::from(numbers(60)) | ps::workers(0) | ps::batch(10) | ps::pin_and_copy(ps::cuda{});
   auto run = plan.open();

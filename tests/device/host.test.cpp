@@ -14,7 +14,7 @@
 namespace ps = penstock;
 
 static_assert(ps::device<ps::host> && !ps::host::session::copies, "the host is a device that copies nothing");
-static_assert(ps::device_session<ps::host::session> && !ps::device<int>, "its session is one");
+static_assert(ps::device_session<ps::host::session> && !ps::device<int>, "its session is a device session");
 
 TEST_CASE("device/host: memory is aligned") {
   auto session = ps::host{}.connect();

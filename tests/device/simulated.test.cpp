@@ -36,7 +36,7 @@ TEST_CASE("device/simulated: a copy has the bytes of the original") {
   CHECK(std::memcmp(session.data(transfer, 0), first.data(), first.size()) == 0);
   CHECK(std::memcmp(session.data(transfer, 2), "flow", 4) == 0);
 
-  // the same transfer again, as a slot of the ring is used again
+  // another transfer on one object, as when a slot of the ring is reused
   const std::vector<ps::bytes_view> fewer{ps::bytes_of(second)};
   session.start(transfer, fewer);
   session.wait(transfer);
@@ -58,7 +58,7 @@ TEST_CASE("device/simulated: copies take the time of the link, one after another
   CHECK(std::chrono::steady_clock::now() - begin >= 10ms);
 }
 
-TEST_CASE("device/simulated: steps take their time and are counted") {
+TEST_CASE("device/simulated: steps take the time given and are counted") {
   ps::simulated::options options;
   options.step = 2ms;
   const ps::simulated accelerator(options);
@@ -97,7 +97,7 @@ TEST_CASE("device/simulated: copies of one accelerator share its account") {
   CHECK_THAT(accelerator.describe(), penstock_test::contains("1000 us"));
 }
 
-TEST_CASE("device/simulated: batches arrive on it with the values of the host") {
+TEST_CASE("device/simulated: batches arrive with the host's values") {
   ps::simulated::options options;
   options.step = 100us;
   const ps::simulated accelerator(options);

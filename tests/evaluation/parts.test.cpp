@@ -26,7 +26,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("evaluation/parts: options are gathered wherever they stand; prefetch means what its place says") {
+TEST_CASE("evaluation/parts: options are gathered from any place; prefetch depends on its place") {
   const auto plan = ps::from(first_ints(4)) | ps::workers(3) | ps::prefetch(64) | ps::shuffle(9) |
                     ps::batch(2) | ps::prefetch(5);
   const ps::run_options options = ps::options_of(plan);
@@ -38,9 +38,7 @@ TEST_CASE("evaluation/parts: options are gathered wherever they stand; prefetch 
   CHECK_FALSE(ps::options_of(ps::from(first_ints(4)) | ps::batch(2)).workers.has_value());
 }
 
-TEST_CASE(
-    "evaluation/parts: the fingerprint of the sequence changes with what determines it, and with nothing "
-    "else") {
+TEST_CASE("evaluation/parts: the sequence fingerprint covers exactly what determines the sequence") {
   const auto source = ps::from(first_ints(4));
   const auto one = ps::sequence_fingerprint(source | ps::shuffle(1) | ps::shard(0, 2) | ps::batch(4));
   CHECK(one == ps::sequence_fingerprint(source | ps::shuffle(1) | ps::prefetch(9) | ps::shard(1, 4) |
@@ -86,7 +84,7 @@ TEST_CASE("evaluation/parts: random stages count, with their number and keys; ot
                                  "filter with random numbers", "batch of 2 in all, tail keep", "seed(1)"});
 }
 
-TEST_CASE("evaluation/parts: which way through the engine a plan takes is in its type") {
+TEST_CASE("evaluation/parts: a plan's type determines its way through the engine") {
   const auto source = ps::from(first_ints(4));
   static_assert(ps::plan_parts<decltype(source | ps::batch(2))>::direct);
   static_assert(
@@ -97,7 +95,7 @@ TEST_CASE("evaluation/parts: which way through the engine a plan takes is in its
 }
 
 TEST_CASE(
-    "evaluation/parts: the sequence in words is a word for the data and one for each stage that counts") {
+    "evaluation/parts: the sequence in words has a word for the data and one for each stage that matters") {
   using words = std::vector<std::string>;
   const auto source = ps::from(first_ints(4));
   CHECK(ps::sequence_words(source | ps::shuffle(3) | ps::prefetch(2) | ps::filter([](int) { return true; }) |

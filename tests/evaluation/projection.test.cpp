@@ -48,7 +48,7 @@ std::string used_by(const Plan&) {
   return words(ps::projection_of<Plan>());
 }
 
-/// Open samples that write down what they are connected with.
+/// Open samples that record the projection they are connected with.
 struct told_samples : open_samples {
   using open_samples::open_samples;
   std::shared_ptr<std::vector<std::string>> told = std::make_shared<std::vector<std::string>>();
@@ -61,7 +61,7 @@ static_assert(ps::projecting_source<told_samples> && !ps::projecting_source<open
                   ps::indexed_source<told_samples> && ps::indexed_source<open_samples>,
               "a source may be told what is used, or not");
 
-/// Records that write down the same.
+/// Records that record the projection they are connected with.
 using pair_type = ps::record<ps::field<"a", int>, ps::field<"b", int>>;
 struct told_records {
   using penstock_part = ps::source_tag;
@@ -86,7 +86,7 @@ struct told_records {
   }
 };
 
-/// A stage of one's own that says what it uses.
+/// A user's stage that says which field it uses.
 struct label_of {
   using penstock_part = ps::pointwise_tag;
   static constexpr std::string_view stage_name = "label_of";
@@ -123,7 +123,7 @@ TEST_CASE("evaluation/projection: the first stage that looks at the sample says 
                 ps::fields<"txt"> | ps::batch(2, ps::ragged)) == "txt");
 }
 
-TEST_CASE("evaluation/projection: where a stage sees the whole sample everything is used") {
+TEST_CASE("evaluation/projection: if a stage sees the whole sample everything is used") {
   const auto s = three();
   CHECK(used_by(ps::plan(s)) == "everything");
   CHECK(used_by(s | ps::shuffle(1)) == "everything");
@@ -136,7 +136,7 @@ TEST_CASE("evaluation/projection: where a stage sees the whole sample everything
   CHECK(used_by(records | ps::map([](const pair_type& p) { return p; }) | ps::fields<"b">) == "everything");
 }
 
-TEST_CASE("evaluation/projection: a run, and all that asks for samples, tells the source") {
+TEST_CASE("evaluation/projection: a run, and everything else that reads samples, tells the source") {
   const auto s = told();
   const auto plan = s | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(2) | ps::workers(0);
   std::int64_t sum = 0;
@@ -147,10 +147,10 @@ TEST_CASE("evaluation/projection: a run, and all that asks for samples, tells th
   static_cast<void>(ps::connect_source(s));
   static_cast<void>(ps::connect_source(s, ps::projection::none()));
   CHECK(*s.told == std::vector<std::string>{"cls", "everything", "nothing"});
-  static_cast<void>(ps::connect_source(three(), ps::projection::none()));  // it does not ask
+  static_cast<void>(ps::connect_source(three(), ps::projection::none()));  // this source takes no projection
 }
 
-TEST_CASE("evaluation/projection: a stage of one's own says what it uses, and the batches are the same") {
+TEST_CASE("evaluation/projection: a user's stage says what it uses, and the batches do not change") {
   const auto s = told();
   const auto numbers = penstock_test::values_of(ps::plan(s) | label_of{} | ps::batch(1));
   CHECK(numbers == std::vector<int>{0, 1});
@@ -159,7 +159,7 @@ TEST_CASE("evaluation/projection: a stage of one's own says what it uses, and th
   CHECK(*s.told == std::vector<std::string>{"cls", "everything"});
 }
 
-TEST_CASE("evaluation/projection: mix and concat pass on what is used behind them") {
+TEST_CASE("evaluation/projection: mix and concat pass on what is used after them") {
   const auto a = told(), b = told();
   const auto behind = [](const auto& joint) {
     for (auto&& x : (joint | ps::fields<"cls"> | ps::batch(1) | ps::workers(0)).epoch(0))
@@ -170,7 +170,7 @@ TEST_CASE("evaluation/projection: mix and concat pass on what is used behind the
   CHECK(*a.told == std::vector<std::string>{"cls", "cls"});
   CHECK(*b.told == std::vector<std::string>{"cls", "cls"});
 
-  // A stage in the joint sees the sample first.
+  // A stage inside the joint sees the sample first.
   const auto c = told(), d = told();
   const auto joint = ps::concat(c | ps::fields<"cls", "txt">, d | ps::fields<"cls", "txt">);
   for (auto&& x : (joint | ps::fields<"cls"> | ps::batch(1) | ps::workers(0)).epoch(0)) static_cast<void>(x);
@@ -192,13 +192,13 @@ TEST_CASE("evaluation/projection: zip tells each source what is used of it") {
   CHECK(a.told->back() == "everything");
   CHECK(b.told->back() == "everything");
 
-  // Side by side, the fields are those of the sources.
+  // Without names, the fields are those of the sources.
   const told_records c;
   const auto more = ps::from(std::vector<ps::record<ps::field<"c", int>>>(3));
   run(ps::zip(c, more) | ps::fields<"b"> | ps::batch(3));
   CHECK(*c.told == std::vector<std::string>{"b"});
 
-  // Stages between a source and zip decide first.
+  // Stages between a source and zip come first.
   const told_records d, e;
   run(ps::zip<"left", "right">(d | ps::map([](const pair_type& p) { return p; }), e | ps::shuffle(1)) |
       ps::fields<"left"> | ps::map(left) | ps::batch(3));

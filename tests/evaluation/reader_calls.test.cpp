@@ -37,7 +37,7 @@ TEST_CASE("evaluation/reader_calls: a key by position, by index, or the index it
   CHECK(ps::key_of(by_position{}, {3, 14}) == "3:14");
 }
 
-TEST_CASE("evaluation/reader_calls: the file of a sample, where the reader knows it") {
+TEST_CASE("evaluation/reader_calls: the file of a sample, if the reader knows it") {
   static_assert(
       ps::has_urls<filed> && !ps::has_urls<silent> && !ps::has_keys<filed> && ps::has_keys<by_position>,
       "who has keys and files is told by its calls");
@@ -45,10 +45,10 @@ TEST_CASE("evaluation/reader_calls: the file of a sample, where the reader knows
   CHECK(ps::url_of(silent{}, {1, 3}).empty());
 }
 
-TEST_CASE("evaluation/reader_calls: a hint with what the thread keeps, with an index, or none") {
+TEST_CASE("evaluation/reader_calls: a hint with a scout, with an index, or none") {
   static_assert(!ps::takes_hints<silent> && ps::takes_hints<by_index> && ps::takes_hints<by_position>,
                 "who wants hints is told by its calls");
-  static_assert(std::is_empty_v<ps::scout_of<by_index>>, "who needs nothing between hints keeps nothing");
+  static_assert(std::is_empty_v<ps::scout_of<by_index>>, "a reader that needs no scout keeps nothing");
   ps::scout_of<silent> nothing;
   ps::hint(silent{}, {3, 14}, nothing);
   const by_index reader;

@@ -51,7 +51,7 @@ auto evaluate_all(const Plan& plan) {
   return std::pair(all, timed_stages);
 }
 
-/// A clock that stands still until somebody works.
+/// A clock that advances only when work is simulated.
 struct fake_clock : std::true_type {
   static inline std::uint64_t time = 0;
   static std::uint64_t now() noexcept { return time; }
@@ -109,7 +109,7 @@ struct writes {
   }
 };
 
-/// What the source and each stage took of one sample.
+/// The time that the source and each stage took for one sample.
 template <class Plan>
 std::vector<std::uint64_t> costs_of(const Plan& plan) {
   const auto reader = plan.source().connect();
@@ -135,7 +135,7 @@ constexpr auto made = [](const auto&) {
 };
 using costs = std::vector<std::uint64_t>;
 
-/// Hands on what comes, unfinished as it is.
+/// Passes on the value, unfinished as it is.
 struct looks {
   using penstock_part = ps::pointwise_tag;
   template <class V, class Call>
@@ -157,7 +157,7 @@ const auto samples = ps::generated(4, [](std::uint64_t) {
 
 }  // namespace
 
-TEST_CASE("evaluation/stage_chain: the time that an expression takes to write itself is its stage's") {
+TEST_CASE("evaluation/stage_chain: the time to write an expression belongs to its stage") {
   const looks other;
   const auto all = ps::filter([](const auto&) {
     fake_clock::work(5);
@@ -177,8 +177,7 @@ TEST_CASE("evaluation/stage_chain: the time that an expression takes to write it
         costs{3, 510, 20, 0});
 }
 
-TEST_CASE(
-    "evaluation/stage_chain: members that are read at last are the source's time, and a copy is nobody's") {
+TEST_CASE("evaluation/stage_chain: a late read of a member belongs to the source, a copy to no stage") {
   CHECK(costs_of(samples | ps::fields<"npy"> | ps::batch(2)) == costs{1003, 0});
   CHECK(costs_of(samples | ps::fields<ps::optional<"npy">> | ps::batch(2)) == costs{1003, 0});
   CHECK(costs_of(samples | ps::fields<"npy"> | ps::map(made<10, lazy<500>>)) ==
@@ -188,15 +187,13 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "evaluation/stage_chain: rows that are expressions are written on the account of the stage that made "
-    "them rows") {
+    "evaluation/stage_chain: the time to write rows of expressions belongs to the stage that made them") {
   const auto some = ps::map([](const auto&) { return std::vector<lazy<300>>(2); });
   CHECK(costs_of(numbers | some | ps::unbatch) == costs{3, 0, 600});
 }
 
 TEST_CASE(
-    "evaluation/stage_chain: value stages are nested in the order written, and a sink is called none, one or "
-    "many times") {
+    "evaluation/stage_chain: value stages nest in the order written, and call a sink any number of times") {
   const auto plan = ps::from(first_ints(6)) | ps::map([](int x) { return x + 1; }) |
                     ps::filter([](int x) { return x % 2 == 0; }) |
                     ps::map([](int x) { return std::vector<int>(static_cast<std::size_t>(x), x); }) |

@@ -26,7 +26,7 @@ namespace ps = penstock;
 
 namespace {
 
-/// Whether there is a GPU; a machine without one is not at fault, not even in CI.
+/// Whether there is a GPU; a machine without one is not a failure, not even in CI.
 bool have_gpu() {
   int devices = 0;
   const cudaError_t code = cudaGetDeviceCount(&devices);
@@ -40,7 +40,8 @@ struct free_on_device {
   void operator()(int* memory) const { cudaFree(memory); }
 };
 
-/// What work on a stream finds in all batches of a plan, each dropped as soon as the work is queued.
+/// What work on a stream finds in all batches of a plan, if each is dropped as soon as the work is
+/// queued.
 template <class Plan>
 std::vector<int> collected(const Plan& plan, cudaStream_t stream, std::size_t total) {
   void* memory = nullptr;
@@ -96,7 +97,7 @@ TEST_CASE("gpu/cuda: slots are pinned") {
   session.deallocate(memory, 1000);
 }
 
-TEST_CASE("gpu/cuda: what cannot be opened is an error of ours") {
+TEST_CASE("gpu/cuda: a device that cannot be opened is a penstock error") {
   std::string what;
   try {
     auto session = ps::cuda{.device = 10'000}.connect();

@@ -38,7 +38,7 @@ samples consumed(const Plan& plan, const ps::state& where) {
   std::pair<std::uint64_t, std::uint64_t> last{0, 0};
   ps::for_each_consumed(plan, where, [&](ps::consumed_range range) {
     REQUIRE(range.count != 0);
-    REQUIRE((range.epoch != last.first || range.first >= last.second));  // ascending, none touches
+    REQUIRE((range.epoch != last.first || range.first >= last.second));  // ascending, and no two adjoin
     last = {range.epoch, range.first + range.count + 1};
     for (std::uint64_t i = 0; i < range.count; ++i) all.push_back(range.first + i);
   });
@@ -46,7 +46,7 @@ samples consumed(const Plan& plan, const ps::state& where) {
   return all;
 }
 
-/// What three ranks delivered, after every step, is what their state says.
+/// Checks after every step that the state describes exactly the samples three ranks delivered.
 template <class Make>
 void check(const Make& make) {
   std::vector<samples> after;  // of all ranks together
@@ -111,7 +111,7 @@ TEST_CASE("inspection/consumed: ranges, and states of another plan") {
   ps::for_each_consumed(plan, run.state(), [&](ps::consumed_range range) { ranges.push_back(range); });
   REQUIRE(ranges.size() == 1);
   CHECK((ranges[0].first == 0 && ranges[0].count == 300));
-  // Even where no words differ it says something.
+  // The message says something even if the descriptions are equal.
   const auto kept = [](std::vector<int> labels) {
     return ps::generated(6, identity) | ps::subset(ps::sample_list(std::move(labels)), ps::equals(1)) |
            ps::batch(2);

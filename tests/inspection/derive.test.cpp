@@ -94,7 +94,7 @@ TEST_CASE("inspection/derive: evaluates each sample once, and then reads the fil
   CHECK(files_in(dir) == 1);
 }
 
-TEST_CASE("inspection/derive: the same bytes on any number of workers") {
+TEST_CASE("inspection/derive: equal bytes with any number of workers") {
   const penstock_test::temp_dir dir;
   const auto source = ps::generated(5000, engine_test::identity) | ps::map(engine_test::slowly{});
   const auto name_of = [](std::uint64_t x) { return "group-" + std::to_string(x * x % 101); };
@@ -107,7 +107,7 @@ TEST_CASE("inspection/derive: the same bytes on any number of workers") {
   }
 }
 
-TEST_CASE("inspection/derive: numbers, enumerators and texts are kept as what they are") {
+TEST_CASE("inspection/derive: numbers, enumerators and texts keep their types") {
   const penstock_test::temp_dir dir;
   const auto source = ps::from(numbers(10));
   const auto derived = [&](const std::string& name, const auto& f) {
@@ -193,7 +193,7 @@ TEST_CASE("inspection/derive: another state of the dataset, damage and other fil
              contains("has values of std::int64_t and not of double"));
   std::ofstream(path, std::ios::binary | std::ios::trunc) << "my thesis";
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "rest", rest_of_seven, path); }),
-             contains("this is no derived index"));
+             contains("this is not a derived index"));
   CHECK(read(path) == "my thesis");
   std::string newer = good;
   newer[8] = 9;
@@ -204,7 +204,7 @@ TEST_CASE("inspection/derive: another state of the dataset, damage and other fil
   CHECK(files_in(dir) == 1);
 }
 
-TEST_CASE("inspection/derive: names and places that cannot be") {
+TEST_CASE("inspection/derive: impossible names and places") {
   const penstock_test::temp_dir dir;
   const auto source = ps::from(numbers(5));
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "", rest_of_seven, dir.path().string()); }),
@@ -213,10 +213,10 @@ TEST_CASE("inspection/derive: names and places that cannot be") {
              contains("'a/b' is not a file name"));
   CHECK(ps::derive(source, "a/b", rest_of_seven, (dir / "ab").string()).name() == "a/b");
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "a", rest_of_seven, (dir / "none/x").string()); }),
-             contains("cannot create") && contains("name a file in a folder that may be written"));
+             contains("cannot create") && contains("name a file in a writable folder"));
 }
 
-TEST_CASE("inspection/derive: what a function throws comes through, and nothing is left") {
+TEST_CASE("inspection/derive: an exception of the function passes through, and no file is left") {
   const penstock_test::temp_dir dir;
   const auto source = ps::from(numbers(500));
   for (const unsigned workers : {0u, 3u}) {
@@ -230,7 +230,7 @@ TEST_CASE("inspection/derive: what a function throws comes through, and nothing 
   }
 }
 
-TEST_CASE("inspection/derive: a disk that is full is an error, and leaves nothing") {
+TEST_CASE("inspection/derive: a full disk is an error, and no file is left") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
   const auto source = ps::from(numbers(5000));
@@ -279,7 +279,7 @@ TEST_CASE("inspection/derive: a process that is killed leaves no file, and the n
   CHECK(files_in(dir) == 1);
 }
 
-TEST_CASE("inspection/derive: of several that want it, one makes it") {
+TEST_CASE("inspection/derive: of several threads and processes only one makes the index") {
   const penstock_test::deadline guard("derive in many threads");
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
@@ -306,7 +306,7 @@ TEST_CASE("inspection/derive: of several that want it, one makes it") {
   CHECK(files_in(dir) == 1);
 }
 
-TEST_CASE("inspection/derive: plans over an index are elastic, and go on from every step") {
+TEST_CASE("inspection/derive: plans over an index are elastic, and resume from every step") {
   const penstock_test::deadline guard("sampling");
   const penstock_test::temp_dir dir;
   const auto samples = ps::generated(90, engine_test::identity);
@@ -340,7 +340,8 @@ TEST_CASE("inspection/derive: plans over an index are elastic, and go on from ev
 }
 
 TEST_CASE(
-    "inspection/derive: of joined sources, parts choose by values, and the whole where its numbers stay") {
+    "inspection/derive: of joined sources, parts can choose by values, and so can the whole if its numbers "
+    "are fixed") {
   const penstock_test::temp_dir dir;
   const auto a = ps::from(numbers(50)), b = ps::from(numbers(30, 1000));
   const auto of_a = ps::derive(a, "a", rest_of_seven, dir.path().string());

@@ -32,7 +32,7 @@ TEST_CASE("inspection/describe: stages with their kinds, where guarantees are lo
   CHECK_THAT(text, contains("device: host\n"));
 }
 
-TEST_CASE("inspection/describe: which fields are used, where a source is told that not all are") {
+TEST_CASE("inspection/describe: which fields are used, if a source is told that not all are") {
   const auto joint = ps::zip<"x", "y">(ps::from(first_ints(3)), ps::from(first_ints(3)));
   CHECK_THAT(describe(joint | ps::fields<"y"> | ps::batch(1)), contains("\nuses of a sample: y\nkeeps:"));
   CHECK_THAT(describe(joint | ps::shuffle(1) | ps::fields<"y", "x"> | ps::batch(1)),
@@ -41,7 +41,7 @@ TEST_CASE("inspection/describe: which fields are used, where a source is told th
   CHECK_THAT(describe(ps::from(first_ints(3)) | ps::batch(1)), !contains("uses of a sample"));
 }
 
-TEST_CASE("inspection/describe: fields one by one, and the move more behind a filter") {
+TEST_CASE("inspection/describe: fields one by one, and one more move after a filter") {
   using sample = ps::record<ps::field<"x", int>, ps::field<"txt", std::string>>;
   const auto plan = ps::from(std::vector<sample>{sample(1, "a")}) |
                     ps::filter([](const auto&) { return true; }) | ps::batch(2, ps::ragged) |

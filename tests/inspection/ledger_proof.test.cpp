@@ -29,7 +29,7 @@ namespace {
 
 const auto order = ps::shuffle(3);
 
-/// What two ranks write of two epochs of 40 samples, 8 of them broken.
+/// The ledger lines of two ranks over two epochs of 40 samples, 8 of them broken.
 template <class Policy, class... More>
 std::vector<ps::bad_entry> written(Policy policy, const std::filesystem::path& folder, const More&... more) {
   std::vector<ps::bad_entry> all;
@@ -47,7 +47,7 @@ std::vector<ps::bad_entry> written(Policy policy, const std::filesystem::path& f
 
 }  // namespace
 
-TEST_CASE("inspection/ledger_proof: what runs write is counted, and holds") {
+TEST_CASE("inspection/ledger_proof: the lines that runs write are counted, and the proof holds") {
   const penstock_test::temp_dir folder;
   const auto plan = bad_samples_test::broken_source() | order | ps::global_batch(7);
   using counts = ps::ledger_proof::counts;
@@ -76,7 +76,7 @@ TEST_CASE("inspection/ledger_proof: what runs write is counted, and holds") {
     CHECK(found.all == counts{0, 16});
     CHECK(found.extra == 16);
     CHECK(found.by_shard.at(1).replaced == 10);
-    // Delivered again after a restart, by the same rank or another one: once.
+    // Samples delivered again after a restart, by any rank, count once.
     const auto all = entries;
     for (const auto& one : all) {
       entries.push_back(one);
@@ -89,7 +89,7 @@ TEST_CASE("inspection/ledger_proof: what runs write is counted, and holds") {
     CHECK(again.again == 16);
     CHECK_THAT(to_string(again), penstock_test::contains("16 lines name a sample again"));
   }
-  SECTION("with a seed of its own, of which the plan must be told") {
+  SECTION("with a seed of its own, which the plan must know") {
     const auto entries = written(bad::replace, folder.path(), ps::seed(99));
     CHECK(ps::prove_ledger(bad_samples_test::broken_source() | order | ps::seed(99) | ps::global_batch(7),
                            entries)
@@ -99,7 +99,7 @@ TEST_CASE("inspection/ledger_proof: what runs write is counted, and holds") {
   CHECK(ps::prove_ledger(plan, {}).holds());
 }
 
-TEST_CASE("inspection/ledger_proof: lines that are not the plan's are violations") {
+TEST_CASE("inspection/ledger_proof: lines that do not match the plan are violations") {
   const penstock_test::temp_dir folder;
   const auto source = bad_samples_test::broken_source();
   const auto plan = source | order | ps::global_batch(7);
@@ -127,7 +127,7 @@ TEST_CASE("inspection/ledger_proof: lines that are not the plan's are violations
            all[0].substitute->source = all[0].source;
          }),
          "none of those that could replace it");
-  // A bad sample that stands in for another one, and two outcomes of one position.
+  // A bad sample that replaces another one, and two outcomes of one position.
   broken(plan, changed([](auto& all) {
            all[0].substitute->index = all[1].index;
            all[0].substitute->source = all[1].source;
@@ -151,7 +151,7 @@ TEST_CASE("inspection/ledger_proof: lines that are not the plan's are violations
   broken(source | order | ps::global_batch(7, ps::tail::drop), entries, "in no step of this plan");
 }
 
-TEST_CASE("inspection/ledger_proof: keys of any bytes are those of the plan") {
+TEST_CASE("inspection/ledger_proof: keys of any bytes match those of the plan") {
   std::vector<std::byte> shard;
   ps::tar_writer out([&](ps::bytes_view piece) { shard.insert(shard.end(), piece.begin(), piece.end()); });
   for (const std::string key : {"a", "b\xff", "c\"\\", "\xc3\xa9", "e"}) {

@@ -30,7 +30,7 @@ TEST_CASE("inspection/peek: one sample, its key, its fields and their first byte
              contains("x: 50"));
 }
 
-TEST_CASE("inspection/peek: of a view with strides the shape, and no gaps") {
+TEST_CASE("inspection/peek: for a strided view its shape, and no gaps") {
   const auto crops = ps::from(first_ints(2)) | ps::map([](int) {
                        static const int memory[8] = {};
                        return ps::strided_view<const int>(memory, ps::extents(2, 3), {4, 1});
@@ -38,14 +38,14 @@ TEST_CASE("inspection/peek: of a view with strides the shape, and no gaps") {
   CHECK_THAT(peek(crops), contains("array of shape (2, 3) with strides"));
 }
 
-TEST_CASE("inspection/peek: beyond the end, dropped, and an empty source are said, not thrown") {
+TEST_CASE("inspection/peek: beyond the end, dropped samples and empty sources are reported, not thrown") {
   CHECK_THAT(peek(ps::from(first_ints(3)) | ps::take(2), 2), contains("beyond the end: there are 2 samples"));
   CHECK_THAT(peek(ps::from(first_ints(3)) | ps::filter([](int) { return false; })),
              contains("dropped by a filter"));
   CHECK_THAT(peek(ps::from(first_ints(0))), contains("beyond the end"));
 }
 
-TEST_CASE("inspection/peek: an error of the chain says where it was") {
+TEST_CASE("inspection/peek: an error of the chain says where it happened") {
   const auto bad = ps::from(std::vector<std::string>{"1", "x"}) | ps::decode<ps::integer>;
   CHECK_THAT(peek(bad), contains("  1\n"));
   CHECK_THAT(error_of([&] { (void)peek(bad, 1); }), contains("[stage decode<integer>, position 0:1]"));

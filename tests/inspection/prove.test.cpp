@@ -54,7 +54,7 @@ auto shards_of(std::uint64_t count) {
 
 const std::vector<ps::topology> many{{1, 1}, {2, 8}, {3, 5}, {8, 8}, {7, 1}, {1, 64}};
 
-/// An order that is wrong in a way: for the prover to find out.
+/// An order with a defect that the prover must find.
 template <int How>
 struct wrong_order {
   struct bound {
@@ -84,7 +84,7 @@ struct wrong_stage {
 
 }  // namespace
 
-TEST_CASE("inspection/prove: plans that keep their promise") {
+TEST_CASE("inspection/prove: plans that keep their guarantees") {
   ps::proof_options options{.epochs = 3, .stops = {0, 1, 7, 1'000'000}, .threads = 2};
   const auto holds = [&](const auto& plan) {
     const ps::proof found = ps::prove(plan, many, options);
@@ -107,7 +107,7 @@ TEST_CASE("inspection/prove: plans that keep their promise") {
     CHECK(found.shards == 50);
     CHECK(found.topologies[0].dropped == (policy == ps::tail::drop ? n % 64 : 0));
     CHECK(found.topologies[0].padded == (policy == ps::tail::pad ? 64 - n % 64 : 0));
-    CHECK(found.topologies[0].sum == 48);  // one node reads everything; two shards are empty
+    CHECK(found.topologies[0].sum == 48);  // a single node reads everything; two shards are empty
     holds(source | ps::shuffle(1, ps::window(4), ps::lanes(16)) | ps::shard(0, 4) | ps::batch(16, policy));
   }
   CHECK(holds(source | ps::skip(5) | ps::take(100) | ps::shuffle(3) | ps::global_batch(64)).left_out ==
@@ -125,7 +125,7 @@ TEST_CASE("inspection/prove: plans that keep their promise") {
   CHECK(holds(source | ps::shuffle(3) | ps::repeat() | ps::global_batch(64)).sampled);
 }
 
-TEST_CASE("inspection/prove: parts of a dataset keep it too, and may repeat samples only where they say so") {
+TEST_CASE("inspection/prove: parts of a dataset keep them too, and repeat samples only if declared") {
   std::vector<int> labels;
   for (int i = 0; i < 5000; ++i) labels.push_back(i * i % 11);
   const ps::sample_list label(labels);
@@ -149,7 +149,7 @@ TEST_CASE("inspection/prove: parts of a dataset keep it too, and may repeat samp
   CHECK(holds(ps::weighted(label, 1)).left_out != 0);
 }
 
-TEST_CASE("inspection/prove: what an order gives once more to fill up is padding") {
+TEST_CASE("inspection/prove: samples that an order repeats to fill up are padding") {
   const auto holds = [&](const auto& source, const auto&... stages) {
     const ps::proof found =
         ps::prove((source | ... | stages), many, {.epochs = 2, .stops = {0, 1, 2}, .threads = 2});
@@ -173,12 +173,12 @@ TEST_CASE("inspection/prove: what an order gives once more to fill up is padding
     const ps::proof padded = holds(hundred, torch, ps::global_batch(64, ps::tail::pad));
     CHECK(padded.topologies[0].delivered == 100);
     CHECK(padded.topologies[0].padded == 5 + 128 - 105);
-    // The padding goes with the last step.
+    // Dropping the last step drops the padding.
     const ps::proof dropped = holds(hundred, torch, ps::global_batch(64, ps::tail::drop));
     CHECK(dropped.topologies[0].delivered == 64);
     CHECK(dropped.topologies[0].padded == 0);
     CHECK(dropped.topologies[0].dropped == 41);
-    // Twice an epoch, and where a stage behind it leaves only the second one.
+    // Padding twice per epoch, and with a later stage that leaves only the second epoch.
     CHECK(holds(hundred, torch, ps::repeat(2), ps::global_batch(64)).pads == 10);
     const ps::proof rest = ps::prove(hundred | torch | ps::skip(5) | ps::global_batch(64), many);
     CHECK(rest.holds());
@@ -209,7 +209,7 @@ TEST_CASE("inspection/prove: what an order gives once more to fill up is padding
         try {
           static_cast<void>(plan.open());
         } catch (const ps::error&) {
-          CHECK(samples < canonical * physical * ranks);  // too few, as in Streaming
+          CHECK(samples < canonical * physical * ranks);  // too few samples, as in Streaming
           continue;
         }
         const ps::proof found = ps::prove(plan, many);
@@ -221,7 +221,7 @@ TEST_CASE("inspection/prove: what an order gives once more to fill up is padding
     }
 }
 
-TEST_CASE("inspection/prove: parts of the work say when they are done, and together find the same") {
+TEST_CASE("inspection/prove: parts of the work report when they are done, and together find everything") {
   const auto plan = shards_of(50) | ps::shuffle(1) | ps::global_batch(64);
   const ps::proof_options all{.epochs = 2, .stops = {0, 3}, .threads = 2};
   const auto line = [](const ps::proof_part& one) {
@@ -252,7 +252,7 @@ TEST_CASE("inspection/prove: parts of the work say when they are done, and toget
       ps::prove(plan, many, all, [](const ps::proof_part&) { throw std::runtime_error("the disk is full"); }),
       penstock_test::contains("the disk is full"));
 
-  // What is wrong with the order is wrong with every topology.
+  // A defect of the order shows in every topology.
   std::size_t told = 0;
   const ps::proof broken =
       ps::prove(ps::generated(100, identity) | wrong_stage<0>() | ps::global_batch(64), many, {.threads = 2},
@@ -261,7 +261,7 @@ TEST_CASE("inspection/prove: parts of the work say when they are done, and toget
   CHECK(told == many.size());
 }
 
-TEST_CASE("inspection/prove: lanes keep a node in its part of the shards") {
+TEST_CASE("inspection/prove: lanes keep a node within its part of the shards") {
   const auto source = ps::generated(64'000, identity, [] {
     std::vector<std::uint64_t> starts;
     for (std::uint64_t s = 0; s <= 640; ++s) starts.push_back(s * 100);
@@ -276,7 +276,7 @@ TEST_CASE("inspection/prove: lanes keep a node in its part of the shards") {
   CHECK(far.topologies[0].least > 500);
 }
 
-TEST_CASE("inspection/prove: what is wrong is found") {
+TEST_CASE("inspection/prove: defects are found") {
   const auto source = ps::generated(100, identity);
   const auto broken = [&](const auto& plan, const char* why) {
     const ps::proof found = ps::prove(plan, many);

@@ -32,7 +32,7 @@ struct numbers_batch {
   std::span<const int> values;
 };
 
-/// What a function in another file would return: two plans of different types, one type of loader.
+/// As a function in another file would: two plans of different types, one type of loader.
 ps::any_loader<numbers_batch> make_loader(bool odd_only) {
   const auto source = ps::from(first_ints(100)) | ps::shuffle(4);
   const auto view = [](auto& b) { return numbers_batch{b.values()}; };
@@ -66,7 +66,7 @@ TEST_CASE("integration/any_loader: the batches are those of the plan, epoch afte
   CHECK(drain(other, 0).size() == 50);
 }
 
-TEST_CASE("integration/any_loader: it can be moved, and goes on where a state says") {
+TEST_CASE("integration/any_loader: it can be moved, and resumes from a state") {
   auto loader = make_loader(false);
   std::vector<int> rest;
   std::size_t seen = 0;
@@ -84,7 +84,7 @@ TEST_CASE("integration/any_loader: it can be moved, and goes on where a state sa
   CHECK(drain(moved, 0) == rest);
 }
 
-TEST_CASE("integration/any_loader: an exception of the chain comes through") {
+TEST_CASE("integration/any_loader: an exception of the chain passes through") {
   const auto plan = ps::from(first_ints(100)) |
                     ps::map([](int x) { return x < 50 ? x : throw std::runtime_error("fifty"); }) |
                     ps::batch(10);
@@ -98,7 +98,7 @@ TEST_CASE("integration/any_loader: an exception of the chain comes through") {
   CHECK(seen == 50);
 }
 
-TEST_CASE("integration/any_loader: limits move, and the sequence stays") {
+TEST_CASE("integration/any_loader: limits change, and the sequence does not") {
   const auto plan = ps::from(first_ints(100)) | ps::batch(10) | ps::prefetch(3) | ps::workers(2);
   ps::any_loader<numbers_batch> loader(plan, [](auto& b) { return numbers_batch{b.values()}; });
   CHECK(loader.limits().workers == 2);
@@ -113,7 +113,7 @@ TEST_CASE("integration/any_loader: limits move, and the sequence stays") {
   CHECK_THROWS_WITH(loader.adjust({.workers = 3}), Catch::Contains("workers = 3 is not in [1, 2]"));
 }
 
-TEST_CASE("integration/any_loader: an empty one says so, and refuses with a sentence") {
+TEST_CASE("integration/any_loader: an empty loader says so, and throws with an explanation") {
   ps::any_loader<numbers_batch> loader;
   CHECK_FALSE(loader);
   CHECK(loader.stopped());
@@ -136,7 +136,7 @@ TEST_CASE("integration/any_loader: an empty one says so, and refuses with a sent
   CHECK_THAT(error_of([&] { (void)drain(loader, 0); }), empty);
 }
 
-TEST_CASE("integration/any_loader: a loop over epochs is that of the run, restored too") {
+TEST_CASE("integration/any_loader: a loop over epochs is that of the run, also when restored") {
   const auto plan = ps::from(first_ints(100)) | ps::shuffle(4) | ps::batch(8);
   std::vector<int> expected, seen;
   auto run = plan.open();
@@ -174,7 +174,7 @@ TEST_CASE("integration/any_loader: a loop over epochs is that of the run, restor
   CHECK(uneven.steps_per_epoch() == 0);
 }
 
-TEST_CASE("integration/any_loader: a loop over epochs that leaves one goes on with the next") {
+TEST_CASE("integration/any_loader: a loop that leaves an epoch early continues with the next") {
   auto loader = make_loader(false);
   auto whole = make_loader(false);
   for (auto epoch : loader.epochs(3)) {
@@ -189,7 +189,7 @@ TEST_CASE("integration/any_loader: a loop over epochs that leaves one goes on wi
   }
 }
 
-TEST_CASE("integration/any_loader: a loop over an epoch begins at its beginning, and rest() resumes") {
+TEST_CASE("integration/any_loader: a loop over an epoch starts at its beginning, and rest() resumes") {
   for (const bool odd : {false, true}) {
     auto loader = make_loader(odd);
     const auto loop = [](auto&& range, std::size_t most) {
@@ -226,7 +226,7 @@ TEST_CASE("integration/any_loader: request_stop ends loops") {
   CHECK(batches < 20);
 }
 
-TEST_CASE("integration/any_loader: a bar goes along") {
+TEST_CASE("integration/any_loader: a progress bar follows") {
   auto loader = make_loader(false);
   std::FILE* const out = std::tmpfile();
   REQUIRE(out != nullptr);

@@ -51,7 +51,7 @@ using namespace penstock_test;
 
 namespace {
 
-/// A door that workers wait at, for as long as a test wants a batch not to come.
+/// A gate at which workers wait until the test lets a batch through.
 class gate {
  public:
   void pass() {
@@ -69,7 +69,8 @@ class gate {
   std::atomic<bool> open_{false}, entered_{false};
 };
 
-/// 0 .. 39 in batches of 8, the third of which waits at a gate; a depth that is said keeps each by itself.
+/// 0 .. 39 in batches of 8, the third of which waits at a gate; an explicit depth keeps batches from being
+/// joined.
 auto gated(gate& door) {
   return ps::from(first_ints(40)) | ps::map([&door](int x) {
            if (x == 20) door.pass();
@@ -83,7 +84,7 @@ void append(std::vector<int>& all, const Batch& b) {
   all.insert(all.end(), b.begin(), b.end());
 }
 
-/// What a plain loop sees.
+/// The batches that a plain loop sees.
 template <class Plan>
 std::vector<int> read_plainly(const Plan& plan, std::uint64_t epochs) {
   std::vector<int> all;
@@ -99,7 +100,7 @@ asio::awaitable<void> drain(Run& batches, std::vector<int>& all) {
   while (auto b = co_await batches.next()) append(all, *b);
 }
 
-/// A handler that keeps what it is given.
+/// A handler that stores its arguments.
 template <class Value>
 struct answer {
   std::exception_ptr failure;
@@ -148,7 +149,7 @@ TEST_CASE("integration/asio: a coroutine gets the batches of the plain loop, ove
   }
 }
 
-TEST_CASE("integration/asio: callbacks and futures are tokens too, and calls are answered in their order") {
+TEST_CASE("integration/asio: callbacks and futures are tokens too, and calls complete in order") {
   const deadline guard("tokens");
   const auto plan = ps::from(first_ints(20)) | ps::batch(8);
   asio::io_context io;
@@ -213,7 +214,7 @@ TEST_CASE("integration/asio: no thread of the context evaluates or waits") {
   ps::async_run batches(io, plan.open());
   answer<decltype(batches)::value_type> got;
   batches.next(got.handler());
-  // Whoever evaluates waits until the context has run something else.
+  // The evaluating thread waits until the context has run something else.
   asio::post(io, [&] {
     door.wait_for_somebody();
     door.open();
@@ -223,7 +224,7 @@ TEST_CASE("integration/asio: no thread of the context evaluates or waits") {
   CHECK(elsewhere);
 }
 
-TEST_CASE("integration/asio: a cancelled call answers at once, and its batch is not lost") {
+TEST_CASE("integration/asio: a cancelled call completes immediately, and its batch is not lost") {
   const deadline guard("cancellation");
   gate door;
   const auto plan = gated(door);
@@ -255,12 +256,12 @@ TEST_CASE("integration/asio: a cancelled call answers at once, and its batch is 
     CHECK(waiting.calls == 0);
     signal.emit(type);
     io.restart();
-    io.run();  // ends: the batch is not waited for
+    io.run();  // returns: the batch is not waited for
     CHECK(waiting.aborted());
     CHECK(waiting.calls == 1);
     CHECK(batches.state() == before);
   }
-  signal.emit(asio::cancellation_type_t::terminal);  // after the call: nothing is there to cancel
+  signal.emit(asio::cancellation_type_t::terminal);  // after the call: nothing is left to cancel
 
   door.open();
   asio::co_spawn(io, drain(batches, seen), asio::detached);
@@ -269,7 +270,7 @@ TEST_CASE("integration/asio: a cancelled call answers at once, and its batch is 
   CHECK(seen == first_ints(40));
 }
 
-TEST_CASE("integration/asio: a cancellation that comes too late, and one before its turn") {
+TEST_CASE("integration/asio: a cancellation that comes too late, and one of a queued call") {
   const deadline guard("late and early cancellation");
   gate door;
   const auto plan = gated(door);
@@ -403,7 +404,7 @@ TEST_CASE("integration/asio: an exception of the chain is thrown where the batch
   CHECK(ended);
 }
 
-TEST_CASE("integration/asio: destroying the run aborts what waits; stopping it ends the loop") {
+TEST_CASE("integration/asio: destroying the run aborts waiting calls; stopping it ends the loop") {
   const deadline guard("destroying and stopping");
   const auto plan = ps::from(first_ints(400)) | ps::batch(8) | ps::workers(1);
   for (int round = 0; round < 20; ++round) {
@@ -467,7 +468,7 @@ TEST_CASE("integration/asio: a context may end while its coroutines wait") {
   CHECK(witness.use_count() == 1);  // the frames are gone, and their runs with them
 }
 
-TEST_CASE("integration/asio: handlers run where they are bound, and a state is refused while it moves") {
+TEST_CASE("integration/asio: handlers run on their executor, and a state is refused during a call") {
   const deadline guard("bound handlers");
   asio::thread_pool pool(1);
   asio::io_context io;
@@ -495,7 +496,8 @@ TEST_CASE("integration/asio: handlers run where they are bound, and a state is r
   pool.join();
 }
 
-TEST_CASE("integration/asio: after fork it is the parent's; in the child it is refused and goes quietly") {
+TEST_CASE(
+    "integration/asio: after fork the run is the parent's; the child cannot use it but can destroy it") {
   const deadline guard("fork");
   asio::io_context io;
   const auto plan = ps::from(std::vector<int>(100, 7)) | ps::batch(4);

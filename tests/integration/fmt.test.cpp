@@ -19,14 +19,14 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("integration/fmt: a plan is its description") {
+TEST_CASE("integration/fmt: a plan prints its description") {
   const auto plan = ps::from(first_ints(10)) | ps::shuffle(1) | ps::batch(4);
   CHECK(fmt::format("{}", plan) == ps::describe(plan));
   CHECK(fmt::format("{}", plan).find("shuffle") != std::string::npos);
   CHECK(fmt::format("<{:.6}>", plan) == "<" + ps::describe(plan).substr(0, 6) + ">");
 }
 
-TEST_CASE("integration/fmt: a state is the line that can be read again") {
+TEST_CASE("integration/fmt: a state prints the line that can be read back") {
   const auto plan = ps::from(first_ints(100)) | ps::shuffle(1) | ps::batch(8);
   auto run = plan.open();
   int seen = 0;
@@ -49,7 +49,7 @@ TEST_CASE("integration/fmt: shapes look as numpy prints them, and can be padded"
   CHECK(fmt::format("[{:{}}]", ps::extents(2, 3), 7) == "[(2, 3) ]");
 }
 
-TEST_CASE("integration/fmt: an error is its one line, with what is known of the place") {
+TEST_CASE("integration/fmt: an error prints its one line, with the known place") {
   const auto wrong = ps::error(ps::errc::format, "seven bytes too many")
                          .in_file("a{}b.tar")
                          .at_offset(512)
@@ -70,7 +70,7 @@ TEST_CASE("integration/fmt: names, positions and lists of them") {
   CHECK(fmt::format("{}", shapes) == "[(1, 2), (3,)]");
 }
 
-TEST_CASE("integration/fmt: counters are the report, a verdict its name and advice") {
+TEST_CASE("integration/fmt: counters print the report, a verdict its name and advice") {
   const auto plan = ps::from(first_ints(100)) | ps::map([](int x) { return x + 1; }) | ps::batch(8);
   auto run = plan.open();
   for (auto&& b : run) CHECK(b.size() != 0);

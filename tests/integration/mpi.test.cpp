@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Run on several processes by tests/mpi.cmake: every one of them goes through all test cases, in the same
-// order, and what is checked is the same on all or computed from the rank.
+// Run on several processes by tests/mpi.cmake: each process runs all test cases in one fixed order, and
+// the expected values are equal on all or computed from the rank.
 
 #include <penstock/integration/mpi.hpp>
 
@@ -34,7 +34,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// All processes; MPI begins with the first test that asks and ends with the program.
+/// All processes; MPI is initialised by the first test that calls this, and finalised at exit.
 MPI_Comm everyone() {
   static const bool begun = [] {
     int level = 0;
@@ -69,7 +69,8 @@ ps::world world_with(std::uint64_t r, std::uint64_t n) {
   return here;
 }
 
-/// What f throws, which must be the same sentence on every process; with `from` also checks the kind.
+/// The error that f throws, which must have one sentence on every process; with `from` also checks the
+/// kind.
 template <class F>
 std::string same_sentence(F&& f, ps::errc code = ps::errc::argument) {
   std::string said = "nothing";
@@ -90,7 +91,7 @@ std::string same_sentence(F&& f, ps::errc code = ps::errc::argument) {
 TEST_CASE("integration/mpi: before MPI is initialised, one sentence") {
   int begun = 0;
   MPI_Initialized(&begun);
-  if (begun != 0) return;  // another test was chosen before
+  if (begun != 0) return;  // an earlier test has already initialised MPI
   CHECK_THROWS_WITH(ps::mpi::barrier(MPI_COMM_WORLD, 1s), penstock_test::contains("MPI_Init_thread"));
 }
 
@@ -103,7 +104,7 @@ TEST_CASE("integration/mpi: the world of a communicator") {
   CHECK(here.node == 0);
   CHECK(here.nodes == 1);
   CHECK(here.launcher == "MPI");
-  // The launcher's own variables say the same; a program that MPI was started without is alone.
+  // The launcher's own variables agree; a program started without a launcher is alone.
   if (size() > 1) {
     CHECK(ps::world::from_environment().rank == here.rank);
     CHECK(ps::world::from_environment().size == here.size);
@@ -120,7 +121,7 @@ TEST_CASE("integration/mpi: MPI is called by its own thread") {
   CHECK_THROWS_WITH(other.get(), penstock_test::contains("calls from one thread"));
 }
 
-TEST_CASE("integration/mpi: what the first process finds, all have") {
+TEST_CASE("integration/mpi: all processes get what the first one finds") {
   int calls = 0;
   const auto names = ps::mpi::on_first_rank(
       everyone(),
@@ -164,10 +165,10 @@ TEST_CASE("integration/mpi: one process lists the shards, and all read them") {
   CHECK(source.size() == 6);
   const auto reader = source.connect();
   CHECK(reader.key(3) == "b1");
-  ps::mpi::barrier(everyone(), 20s);  // process 0 removes the folder when it leaves
+  ps::mpi::barrier(everyone(), 20s);  // process 0 removes the folder at the end
 }
 
-TEST_CASE("integration/mpi: a failure of the first process is everybody's") {
+TEST_CASE("integration/mpi: a failure of the first process is thrown on all") {
   const std::string said = same_sentence(
       [] {
         try {
@@ -190,7 +191,7 @@ TEST_CASE("integration/mpi: a failure of the first process is everybody's") {
   CHECK_THAT(said, penstock_test::contains("x-*.tar"));
 }
 
-TEST_CASE("integration/mpi: whoever fails takes all with him, and nobody else does") {
+TEST_CASE("integration/mpi: a failing process ends all, and no other cause does") {
   ps::mpi::stop_together(everyone(), nullptr, 20s);
   for (std::uint64_t who = 0; who < size(); ++who) {
     const auto fail = [&] {
@@ -217,7 +218,7 @@ TEST_CASE("integration/mpi: whoever fails takes all with him, and nobody else do
       everyone(), [] {}, 20s);
 }
 
-TEST_CASE("integration/mpi: processes that go together agree") {
+TEST_CASE("integration/mpi: matching processes agree") {
   const auto loader = loader_of(ps::mpi::world_of(everyone(), 20s));
   ps::mpi::agree(everyone(), loader, 20s);
   auto run = loader.open();
@@ -226,11 +227,11 @@ TEST_CASE("integration/mpi: processes that go together agree") {
     ps::mpi::agree(everyone(), loader_of(world_with(rank(), size()).replicated(2)), 20s);
     ps::mpi::agree(everyone(), loader_of(world_with(rank(), size()).model_parallel(1, 2)), 20s);
   }
-  // Any numbering will do as long as all numbers are there.
+  // Any numbering is fine as long as all numbers occur.
   ps::mpi::agree(everyone(), loader_of(world_with(size() - 1 - rank(), size())), 20s);
 }
 
-TEST_CASE("integration/mpi: other data, order, number or place is one sentence on all processes") {
+TEST_CASE("integration/mpi: different data, order, number or place is one sentence on all processes") {
   const auto refused = [](const auto& p) {
     return same_sentence([&] { ps::mpi::agree(everyone(), p, 20s); });
   };
@@ -248,21 +249,21 @@ TEST_CASE("integration/mpi: other data, order, number or place is one sentence o
   SECTION("each alone, as without a launcher") {
     CHECK_THAT(refused(loader_of({})), penstock_test::contains("says that the world has 1 ranks"));
   }
-  SECTION("other data") {
+  SECTION("different data") {
     CHECK_THAT(refused(loader_of(here, 7, rank() == last ? 19 : 20)),
                penstock_test::contains(name + " of ") &&
                    penstock_test::contains("see other data than process 0") &&
                    penstock_test::contains("19 samples") && penstock_test::contains("20 samples"));
   }
-  SECTION("another order") {
+  SECTION("a different order") {
     CHECK_THAT(refused(loader_of(here, rank() == last ? 8 : 7)),
                penstock_test::contains(name + " of ") && penstock_test::contains("another order"));
   }
-  SECTION("the odd one is told, also where it is the first") {
+  SECTION("the odd one is named, also if it is the first") {
     if (size() < 3) return;
     CHECK_THAT(refused(loader_of(here, rank() == 0 ? 8 : 7)), penstock_test::contains("process 0 of "));
   }
-  SECTION("another place in the sequence") {
+  SECTION("a different place in the sequence") {
     const auto loader = loader_of(here);
     auto run = loader.open();
     static_cast<void>(run.next());
@@ -280,7 +281,7 @@ TEST_CASE("integration/mpi: other data, order, number or place is one sentence o
                penstock_test::contains("process " + std::to_string(last) + " says that the world has " +
                                        std::to_string(size() + 1) + " ranks"));
   }
-  SECTION("groups of other sizes") {
+  SECTION("groups of different sizes") {
     if (size() != 4) return;
     const auto part = rank() == last ? here.replicated(4) : here.replicated(2);
     CHECK_THAT(refused(loader_of(part)), penstock_test::contains("replicas"));
@@ -297,7 +298,7 @@ TEST_CASE("integration/mpi: the states of all processes become one") {
     CHECK(merged.has_value() == (rank() == 0));
     if (merged) CHECK(merged->step == 1);
   }
-  SECTION("on whichever process") {
+  SECTION("on any process") {
     const int root = static_cast<int>(size() - 1);
     CHECK(ps::mpi::gather_states(everyone(), loader_of(here).open().state(), root, 20s).has_value() ==
           (rank() == size() - 1));
@@ -308,7 +309,7 @@ TEST_CASE("integration/mpi: the states of all processes become one") {
     auto run = loader.open();
     static_cast<void>(run.next());
     const auto merged = ps::mpi::gather_states(everyone(), run.state(), 0, 20s);
-    // The text is what goes into a file; every process opens the same.
+    // The text is what goes into a file; every process opens that file.
     const auto at = ps::mpi::on_first_rank(
         everyone(), [&] { return *merged; }, 20s);
     CHECK(at.ranks.size() == (size() == 1 ? 0 : size()));
@@ -341,9 +342,9 @@ TEST_CASE("integration/mpi: the states of all processes become one") {
   }
 }
 
-TEST_CASE("integration/mpi: a process that does not come is waited for no longer than was said") {
+TEST_CASE("integration/mpi: a missing process is waited for no longer than the timeout") {
   if (size() == 1) return;
-  MPI_Comm own = MPI_COMM_NULL;  // what is given up leaves its communicator unusable
+  MPI_Comm own = MPI_COMM_NULL;  // an abandoned call leaves its communicator unusable
   MPI_Comm_dup(everyone(), &own);
   if (rank() != 0) {
     try {
@@ -357,7 +358,7 @@ TEST_CASE("integration/mpi: a process that does not come is waited for no longer
     }
   }
   ps::mpi::barrier(everyone(), 20s);
-  if (rank() == 0) {  // so that nothing is left when MPI ends
+  if (rank() == 0) {  // so that nothing is pending when MPI is finalised
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibarrier(own, &request);
     for (int done = 0, tries = 0; done == 0 && tries < 100; ++tries) {

@@ -52,7 +52,7 @@ namespace {
 auto shuffled() { return ps::from(first_ints(20)) | ps::shuffle(3) | ps::batch(4) | ps::workers(2); }
 using shuffled_run = decltype(shuffled().open());
 
-/// What a loop without range-v3 sees of the epochs.
+/// The epochs as a loop without range-v3 sees them.
 std::vector<int> expected_epochs(std::uint64_t count) {
   std::vector<int> all;
   auto run = shuffled().open();
@@ -66,9 +66,9 @@ const auto sum_of = [](auto& b) { return ranges::accumulate(b.values(), 0); };
 }  // namespace
 
 static_assert(ranges::input_range<shuffled_run>, "a run is an input range of range-v3");
-static_assert(!ranges::forward_range<shuffled_run>, "its batches go by");
-static_assert(ranges::input_range<ps::epoch_view<shuffled_run>>, "so is an epoch");
-static_assert(ranges::view_<ps::epoch_view<shuffled_run>>, "which is a value that may be piped");
+static_assert(!ranges::forward_range<shuffled_run>, "its batches can be read only once");
+static_assert(ranges::input_range<ps::epoch_view<shuffled_run>>, "so is an epoch of it");
+static_assert(ranges::view_<ps::epoch_view<shuffled_run>>, "an epoch is a value that may be piped");
 static_assert(ranges::random_access_range<decltype(ps::epochs_of(std::declval<shuffled_run&>(), 1))>,
               "epochs are numbers");
 static_assert(ranges::view_<decltype(ps::epochs_of(std::declval<shuffled_run&>(), 1))>, "and a view");
@@ -82,7 +82,7 @@ TEST_CASE("integration/range_v3: a run goes through views and algorithms") {
   }
   const auto all = expected_epochs(1);
   CHECK(ranges::equal(seen, all | rv::take(12)));
-  // take(3) has asked for three: the state is behind them, and the rest is still there.
+  // take(3) has requested three: the state is after them, and the rest can still be read.
   CHECK(run.state().step == 3);
   std::vector<int> rest;
   ranges::for_each(run, [&](auto& b) { rest.insert(rest.end(), b.begin(), b.end()); });
@@ -102,7 +102,8 @@ TEST_CASE("integration/range_v3: an epoch is a view that can be stored, stepped 
   const auto epoch = ps::epoch_of(run, 0);
   CHECK(epoch.number() == 0);
   CHECK(ranges::accumulate(epoch | rv::transform(sum_of), 0) == 190);
-  CHECK(ranges::accumulate(epoch | rv::transform(sum_of), 0) == 190);  // from its beginning again
+  // restarts at the beginning of the epoch
+  CHECK(ranges::accumulate(epoch | rv::transform(sum_of), 0) == 190);
   CHECK(ranges::max(ps::epoch_of(run, 1) | rv::transform([](auto& b) { return ranges::max(b.values()); })) ==
         19);
   const auto sums = ps::epoch_of(run, 2) | rv::stride(2) | rv::transform(sum_of) | ranges::to<std::vector>;
@@ -137,7 +138,7 @@ TEST_CASE("integration/range_v3: a loop without batches, and a search that stops
   CHECK(*found == 33);
 }
 
-TEST_CASE("integration/range_v3: an exception of the chain comes out of the view") {
+TEST_CASE("integration/range_v3: an exception of the chain passes through the view") {
   const auto plan = ps::from(first_ints(40)) |
                     ps::map([](int x) { return x < 20 ? x : throw std::runtime_error("twenty"); }) |
                     ps::batch(8);
@@ -147,7 +148,7 @@ TEST_CASE("integration/range_v3: an exception of the chain comes out of the view
   CHECK(batches == 2);
 }
 
-TEST_CASE("integration/range_v3: a restored run gives the rest of its epochs") {
+TEST_CASE("integration/range_v3: a restored run delivers the rest of its epochs") {
   const auto all = expected_epochs(3);
   auto run = shuffled().open();
   ps::state middle;
@@ -159,11 +160,11 @@ TEST_CASE("integration/range_v3: a restored run gives the rest of its epochs") {
   CHECK(ranges::equal(rest, all | rv::drop(28)));
 }
 
-TEST_CASE("integration/range_v3: a view of random access is an indexed source") {
+TEST_CASE("integration/range_v3: a random-access view is an indexed source") {
   const std::vector<int> first{1, 2, 3}, second{40, 50, 60, 70};
   const auto plan = ps::from(rv::concat(first, second) | rv::transform([](int x) { return x * 10; })) |
                     ps::shuffle(1) | ps::batch(2);
-  static_assert(ps::indexed<decltype(plan)>, "a position of a view of random access may be read at any time");
+  static_assert(ps::indexed<decltype(plan)>, "a position of a random-access view may be read at any time");
   auto values = values_of(plan, 3);
   CHECK(values != std::vector{10, 20, 30, 400, 500, 600, 700});
   ranges::sort(values);
@@ -174,11 +175,11 @@ TEST_CASE("integration/range_v3: a view of random access is an indexed source") 
     return number * 100 + static_cast<int>(name.size());
   };
   const auto pairs = ps::from(rv::zip_with(join_up, rv::iota(0, 3), names)) | ps::batch(3);
-  static_assert(ps::indexed<decltype(pairs)>, "nor does a zipped view lose it");
+  static_assert(ps::indexed<decltype(pairs)>, "a zipped view does not lose it either");
   CHECK(values_of(pairs, 2) == std::vector{1, 102, 203});
 }
 
-TEST_CASE("integration/range_v3: a view that can only be walked is a forward source, read again each epoch") {
+TEST_CASE("integration/range_v3: a forward view is a forward source, read again each epoch") {
   auto odd = rv::iota(0, 30) | rv::filter([](int x) { return x % 2 != 0; });
   const auto plan = ps::from(odd) | ps::batch(4);
   static_assert(!ps::indexed<decltype(plan)>, "a filter has no positions");

@@ -3,9 +3,9 @@
 """run.py MODEL [--compiler cc]
 
 Checks a Promela model with spin: every interleaving of a few small shapes, and that the model can fail at all:
-each of some wrong versions of it must be found out. PENSTOCK_LONG_TESTS=1 in the environment adds larger
-shapes, and the rest of the wrong versions where there are many. Exits with 77 where spin is not installed, with
-1 if CI=true.
+each of some wrong versions of it must be detected. PENSTOCK_LONG_TESTS=1 in the environment adds larger
+shapes, and the rest of the wrong versions if there are many. Exits with 77 if spin is not installed, with 1 if
+CI=true.
 """
 
 import argparse
@@ -26,9 +26,9 @@ class Model:
     names: tuple
     small: list
     long: list
-    # What a wrong protocol would be: (what, pattern, replacement, shape). Each must give an error.
+    # Wrong protocols: (what, pattern, replacement, shape). Each must give an error.
     wrong: list
-    # Of those, one in so many is tried where tests shall not take long.
+    # One in so many of them is tried when tests must be quick.
     every: int = 1
 
 
@@ -53,11 +53,11 @@ RING = Model(
     ],
 )
 
-RUNS = (3, 2, 0, 0, 1, 0, 0, 2)  # every turn may be left by workers, every read may fail
+RUNS = (3, 2, 0, 0, 1, 0, 0, 2)  # workers may leave every turn, every read may fail
 RESTARTS = (2, 2, 1, 0, 0, 9, 0, 2)
 STOPS = (2, 2, 0, 1, 0, 9, 0, 2)
-ROOMY = (3, 1, 0, 0, 0, 0, 0, 4)  # a slot is used again before its memory is
-HANGS = (2, 2, 1, 1, 0, 9, 1, 2)  # reads do not end while anybody waits
+ROOMY = (3, 1, 0, 0, 0, 0, 0, 4)  # a slot is reused before its memory is
+HANGS = (2, 2, 1, 1, 0, 9, 1, 2)  # reads do not finish while anyone waits
 RANGE_STORE = Model(
     names=("TURNS", "WORKERS", "RESTARTS", "STOPS", "FAILS", "UNTAKEN", "LAZY", "ROOM"),
     small=[RUNS, RESTARTS, STOPS, HANGS],
@@ -106,7 +106,7 @@ MODELS = {"ring": RING, "range_store": RANGE_STORE}
 
 
 def check(folder, text, names, shape, compiler):
-    """Whether spin finds an error in the model, and how many states it looked at."""
+    """Whether spin finds an error in the model, and how many states it explored."""
     model = folder / "model.pml"
     model.write_text(text, encoding="utf-8")
     sizes = [f"-D{name}={value}" for name, value in zip(names, shape)]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """elastic.py <train_elastic>: trains on 1 to 5 processes, kills them all with SIGKILL at random steps and starts
-again on another number, and compares with a training that nobody disturbed: every global step has the same samples
-in the same order, no sample of an epoch is left out or had twice, and the weights end the same, byte for byte.
+again on another number, and compares with an uninterrupted training: every global step has equal samples in equal
+order, no sample of an epoch is missing or delivered twice, and the final weights are equal, byte for byte.
 
-Ten times, with PENSTOCK_LONG_TESTS thirty times, and on every number of processes. Random, but the same in every run:
-the steps and the numbers of processes.
+Ten times, with PENSTOCK_LONG_TESTS thirty times, and on every number of processes. The steps and the numbers of
+processes are random, but equal in every run.
 """
 
 import os
@@ -19,7 +19,7 @@ import launch
 import shards
 
 LONG = os.environ.get("PENSTOCK_LONG_TESTS", "0") not in ("", "0")
-EPOCHS, GLOBAL = 24 if LONG else 8, 23  # which no number of processes above 1 divides
+EPOCHS, GLOBAL = 24 if LONG else 8, 23  # no number of processes above 1 divides 23
 RESTARTS = 30 if LONG else 10
 
 
@@ -28,13 +28,14 @@ def fail(sentence):
 
 
 def read_record(folder, attempt, ranks):
-    """Of one attempt: {(epoch, step): {rank: keys}}; members of a group must have had the same."""
+    """The steps of one attempt: {(epoch, step): {rank: keys}}; members of a group must have equal keys."""
     steps = {}
     for path in folder.glob(f"record-{attempt}.*"):
         rank, of, _ = re.fullmatch(r"record-\d+\.(\d+)-of-(\d+)\.(\d+)", path.name).groups()
         if int(of) != ranks:
             fail(f"{path.name} is not of {ranks} ranks")
-        for line in path.read_text().split("\n")[:-1]:  # behind the last one nothing, or a line cut by SIGKILL
+        # after the last line nothing, or a line cut by SIGKILL
+        for line in path.read_text().split("\n")[:-1]:
             epoch, step, *keys = line.split(" ")
             at = steps.setdefault((int(epoch), int(step)), {})
             if at.setdefault(int(rank), keys) != keys:
@@ -43,12 +44,12 @@ def read_record(folder, attempt, ranks):
 
 
 def whole(step, ranks):
-    """The keys of a global step in the order of ranks, where all ranks came to it."""
+    """The keys of a global step in the order of ranks, if all ranks reached it."""
     return [key for rank in range(ranks) for key in step[rank]] if len(step) == ranks else None
 
 
 def reference_of(record, keys, epochs, size):
-    """The record of a training on one process that nobody disturbed: {(epoch, step): keys}, each sample once."""
+    """The record of an uninterrupted training on one process: {(epoch, step): keys}, each sample once."""
     reference = {at: whole(step, 1) for at, step in record.items()}
     each = -(-len(keys) // size)
     if sorted(reference) != [(e, s) for e in range(epochs) for s in range(each)]:
@@ -60,13 +61,13 @@ def reference_of(record, keys, epochs, size):
 
 
 def compare(record, reference, ranks, attempt, done):
-    """Adds the steps of an attempt to those that are done; how many of them were done before."""
+    """Adds the steps of an attempt to those already done; returns how many were done before."""
     redone = 0
     for at, step in record.items():
         if at not in reference:
             fail(f"attempt {attempt} has a step {at} that the undisturbed training has not")
         had, wanted = whole(step, ranks), reference[at]
-        if had is None:  # killed in the middle of it: what is there must be in its place
+        if had is None:  # killed in the middle of it: the recorded part must match
             for rank, mine in step.items():
                 begin, end = len(wanted) * rank // ranks, len(wanted) * (rank + 1) // ranks
                 if mine != wanted[begin:end]:
@@ -80,7 +81,7 @@ def compare(record, reference, ranks, attempt, done):
 
 
 def numbers_of_processes(chance, count):
-    """So many, each from 1 to 5 in every five, and no two alike after each other."""
+    """This many numbers: each of 1 to 5 once in every five, and no two neighbours equal."""
     numbers = []
     while len(numbers) < count:
         five = chance.sample(range(1, 6), 5)
@@ -90,7 +91,7 @@ def numbers_of_processes(chance, count):
 
 
 def train(program, folder, attempt, processes, replicate=1, kill_after=None):
-    """Starts a training, and kills it after so many steps; its output, and whether it came to its end."""
+    """Starts a training and kills it after this many steps; its output, and whether it finished."""
     process = launch.start(processes, program, "--shards", folder / "train-{000000..000006}.tar", "--checkpoint",
                            folder / "checkpoint", "--record", folder / f"record-{attempt}", "--epochs", EPOCHS,
                            "--global-batch", GLOBAL, "--window", 3, "--replicate", replicate, "--workers",
@@ -109,7 +110,7 @@ def train(program, folder, attempt, processes, replicate=1, kill_after=None):
 
 
 def refuse(program, folder):
-    """What is wrong is said before a step is done, and ends all processes."""
+    """An error is reported before the first step, and ends all processes."""
     def refused(checkpoint, said_of_it, pattern="train-{000000..000006}.tar"):
         status, said = launch.run(3, program, "--shards", folder / pattern, "--checkpoint", folder / checkpoint,
                                   "--epochs", 2 * EPOCHS, "--global-batch", GLOBAL, "--window", 3)

@@ -22,7 +22,7 @@ def fail(sentence):
 
 
 def totals(said):
-    """How many indexes all processes built, how many were there, and how many processes said so."""
+    """How many indexes all processes built, how many existed before, and how many processes reported."""
     found = [(int(b), int(t)) for b, t in re.findall(r": (\d+) indexes built, (\d+) were there", said)]
     return sum(b for b, _ in found), sum(t for _, t in found), len(found)
 
@@ -44,7 +44,7 @@ def main():
         folder, alone = pathlib.Path(place) / "shards", pathlib.Path(place) / "alone"
         folder.mkdir()
         shards.make(folder, [3 + i % 5 for i in range(COUNT)])
-        shutil.copytree(folder, alone)  # with the times of change, which an index remembers
+        shutil.copytree(folder, alone)  # with modification times, which an index remembers
         pattern = folder / f"train-{{000000..{COUNT - 1:06d}}}.tar"
         names = sorted(p.name for p in folder.glob("*.tar"))
 
@@ -64,7 +64,7 @@ def main():
         if there < 18:
             fail(f"after 18 indexes were made there are {there}")
 
-        # The rest by a job array that begins at 5 and goes in steps of 3, one task after another.
+        # The rest by a job array that starts at 5 in steps of 3, one task after another.
         for number in range(4):
             done = task(program, pattern, number, 4, first=5, by=3)
             if done.returncode or totals(done.stdout)[2] != 1 or f"rank {number} of 4 (Slurm array)" not in done.stdout:

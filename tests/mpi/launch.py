@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the scripts here share: several processes of a program on this machine, under mpirun."""
+"""Shared by the scripts here: several processes of a program on this machine, under mpirun."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ SKIPPED = 77
 
 
 def skip(reason):
-    """Where CI runs every tool must be there; elsewhere a missing one is a skip."""
+    """In CI every tool must be installed; elsewhere a missing one skips the test."""
     print(f"not run: {reason}")
     sys.exit(1 if os.environ.get("CI") == "true" else SKIPPED)
 
@@ -25,8 +25,8 @@ def need_mpirun():
 
 
 def environment():
-    """Open MPI on one machine: as root in a container, with shared memory alone and more processes than
-    processors. Other MPIs do not look at these."""
+    """Open MPI on one machine: as root in a container, with only shared memory and more processes than
+    processors. Other MPIs ignore these."""
     wanted = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -38,7 +38,7 @@ def environment():
         "OMPI_MCA_plm": "isolated",
         "OMPI_MCA_oob_tcp_if_include": "lo",
     }
-    # A test that runs inside another launcher's job is no part of it.
+    # A test that runs inside another launcher's job is not part of that job.
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "PMI_", "PMIX_", "OMPI_COMM_"))}
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "PENSTOCK_WORLD_SIZE"):
         kept.pop(name, None)
@@ -72,7 +72,7 @@ def tree_of(pid):
 
 
 def kill(process):
-    """SIGKILL to all of them; returns when the launcher is gone."""
+    """Sends SIGKILL to all of them; returns when the launcher has exited."""
     for pid in tree_of(process.pid):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -82,7 +82,7 @@ def kill(process):
 
 
 def run(processes, *command, timeout=240):
-    """The exit status and output of so many processes; a hang is an end with all that was said."""
+    """The exit status and output of this many processes; a hang ends the test with their output."""
     process = start(processes, *command)
     try:
         said, _ = process.communicate(timeout=timeout)

@@ -40,24 +40,24 @@ def alone(program, *options):
 
 
 def totals(said):
-    """How many topologies all processes proved, how many were there, and how many processes said so."""
+    """How many topologies all processes proved, how many were proved before, and how many processes reported."""
     found = [(int(p), int(t)) for p, t in re.findall(r": (\d+) topologies proved, (\d+) were there", said)]
     return sum(p for p, _ in found), sum(t for _, t in found), len(found)
 
 
 def kept(folder):
-    """How often each topology of an epoch stands in the files."""
+    """How often each topology of an epoch is in the files."""
     return collections.Counter(line.split('"')[1] for part in folder.glob("part-?????-of-?????")
                                for line in part.read_text().splitlines() if line.startswith("proved "))
 
 
 def table(said):
-    """What was found, without how long it took and what is said on the way."""
+    """The findings, without times and progress messages."""
     return [line for line in said.splitlines() if not re.match(r"in |rank \d+ of|proved ", line)]
 
 
 def ledgers(program, folder):
-    """Samples that were skipped, of two ranks, some of them delivered again, one line cut."""
+    """Skipped samples of two ranks, some of them delivered again, with one truncated line."""
     def line(rank, index, **more):
         return json.dumps({"rank": rank, "epoch": 0, "index": index, "source": index, "key": str(index),
                            "code": "format", "reason": "bad", "done": "skipped"} | more) + "\n"
@@ -104,7 +104,7 @@ def main():
         check(len(there) >= 18, f"after 18 topologies were proved there are {len(there)}")
         before = {p: p.read_bytes() for p in folder.glob("part-*") if p.suffix != ".partial"}
 
-        # The rest by a job array that begins at 5 and goes in steps of 3, one task after another.
+        # The rest by a job array that starts at 5 in steps of 3, one task after another.
         proved = 0
         for number in range(4):
             done = index.task(program, None, number, 4, first=5, by=3, arguments=work)
@@ -127,7 +127,8 @@ def main():
                 check(table(said) == table(wanted), "together they find something else", said)
         print(f"{ALL} proofs, {len(there)} of them by processes that were killed twice, the rest by a job array")
 
-        # Without a folder each has its part too; more processes than topologies; other stops are other work.
+        # Without a folder each process has its part too; more processes than topologies; different stops are
+        # different work.
         status, said = launch.run(2, program, *PLAN, *WORK)
         check(status == 0 and totals(said) == (ALL, 0, 2), "without a folder", said)
         status, said = launch.run(4, program, *PLAN, "--topologies", "3x5", "--epochs", 2)
@@ -137,7 +138,7 @@ def main():
         status, said = launch.run(3, program, *work)
         check(status == 0 and totals(said) == (0, ALL, 3), "the first stops again", said)
 
-        # What is wrong: a violation is the status of the process whose part it is, and with it mpirun's.
+        # A violation sets the exit status of the process whose part it is in, and so mpirun's.
         one = '"epoch 24, 3x5, then 1x7 after 0 5 70"'
         part = next(p for p in sorted(folder.glob("part-?????-of-?????")) if one in p.read_text())
         text = part.read_text()
@@ -166,7 +167,7 @@ def main():
         check("substitutions: none named; give --ledger\n" in wanted, "no ledger", wanted)
         ledgers(program, pathlib.Path(place))
 
-        # A shard that is replaced is other data.
+        # A replaced shard is different data.
         data = pathlib.Path(place) / "data"
         data.mkdir()
         shards.make(data, (40, 31, 52))
@@ -177,7 +178,7 @@ def main():
         ledger.write_text('{"rank": 0, "epoch": 0, "index": 41, "key": "000041", "code": "format", "done": "skipped"}\n')
         status, said, why = alone(program, *real, "--order", "sequential", "--ledger", ledger, "--out", data / "second")
         check(status == 0 and "train-000001.tar: 1 skipped" in said, "a ledger of real shards", said + why)
-        time.sleep(0.01)  # a time of change of its own
+        time.sleep(0.01)  # so that its modification time differs
         shards.make(data, (40, 31, 51), seed=2)
         status, said, why = alone(program, *real)
         check(status == 2 and "over other data" in why and "part-0000" in why, "a shard that was replaced", said + why)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """slurm.py <train_elastic> <index_shards> <prove>: a Slurm of one node, started here and stopped again, in which four
-tasks train, are killed with SIGKILL at random steps and go on with other numbers, with the record and the weights of an
-undisturbed training; and job arrays that index shards and prove an order.
+tasks train, are killed with SIGKILL at random steps and resume with other numbers, with the record and the weights of an
+uninterrupted training; and job arrays that index shards and prove an order.
 
-Skipped where Slurm is not installed or may not be started, also in CI: it wants root and munge.
+Skipped if Slurm is not installed or may not be started, also in CI: it needs root and munge.
 """
 
 import contextlib
@@ -113,7 +113,7 @@ def slurm(place):
 
 
 def alive(number):
-    """Whether a process is there and not only waiting to be reaped."""
+    """Whether a process exists and is not a zombie."""
     try:
         return pathlib.Path(f"/proc/{number}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
@@ -121,7 +121,7 @@ def alive(number):
 
 
 def wait_for_the_end(environment):
-    """Until no step or job is there: what was killed may still be writing its checkpoint before that."""
+    """Waits until no step or job is left: until then a killed one may still be writing its checkpoint."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         jobs = subprocess.run(["squeue", "--noheader"], env=environment, capture_output=True, text=True, check=False)
@@ -145,7 +145,7 @@ def main():
         keys = shards.make(folder, (40, 31, 52, 29))
         pattern = folder / "train-{000000..000003}.tar"
 
-        # Not the launcher of this machine's mpirun: Slurm starts the processes, PMIx tells them of each other.
+        # Not with mpirun: Slurm starts the processes, and PMIx connects them.
         kinds = subprocess.run(["srun", "--mpi=list"], env=environment, capture_output=True, text=True, check=False)
         if "pmix" not in kinds.stdout + kinds.stderr:  # it depends on the version
             unable("this Slurm has no PMIx, which Open MPI asks for")

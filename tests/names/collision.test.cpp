@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// No public name of ours equals one of the system's: with the usual headers included and everything of ours
-// visible without its namespace, every stage can still be written.
+// No public name of the library collides with a system name: with the usual headers included and `using
+// namespace penstock`, every stage can still be written.
 
 #include <dirent.h>
 #include <fcntl.h>

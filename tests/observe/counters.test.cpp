@@ -37,7 +37,7 @@ TEST_CASE("observe/counters: samples, bytes and batches add up, and every value 
   }
 }
 
-TEST_CASE("observe/counters: what was done since an earlier look") {
+TEST_CASE("observe/counters: the difference since an earlier snapshot") {
   ps::run_counters before, now;
   before.samples = 10;
   before.seconds = 1;
@@ -52,10 +52,10 @@ TEST_CASE("observe/counters: what was done since an earlier look") {
   CHECK(lately.seconds == 3);
   CHECK(lately.workers == 3);
   CHECK(lately.stages[0].samples == 15);
-  CHECK(lately.stages[0].busy_seconds == 0);  // it is an estimate, and never less than nothing
+  CHECK(lately.stages[0].busy_seconds == 0);  // it is an estimate, and never negative
 }
 
-TEST_CASE("observe/counters: looks the wrong way round give nothing") {
+TEST_CASE("observe/counters: snapshots in reverse order give zero") {
   ps::run_counters earlier, later;
   later.samples = later.bytes = later.batches = later.skipped = later.replaced = 7;
   later.seconds = later.stall_seconds = later.worker_busy_seconds = 2;

@@ -13,7 +13,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("observe/progress: the line says how far, how fast and how much was waited") {
+TEST_CASE("observe/progress: the line shows progress, rate and waiting time") {
   ps::run_counters first, last;
   first.seconds = 1;
   last.seconds = 3;
@@ -34,7 +34,7 @@ TEST_CASE("observe/progress: the line says how far, how fast and how much was wa
   std::fclose(out);
 }
 
-TEST_CASE("observe/progress: without a total there is no bar") {
+TEST_CASE("observe/progress: no bar without a total") {
   std::FILE* out = std::tmpfile();
   REQUIRE(out != nullptr);
   ps::progress bar("rows", 0, out);

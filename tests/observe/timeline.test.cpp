@@ -42,7 +42,7 @@ using penstock_test::json;
 
 namespace {
 
-/// A trace that keeps the rules of the Trace Event Format, sorted by kind of event.
+/// A trace, checked against the rules of the Trace Event Format and sorted by kind of event.
 struct trace {
   std::vector<json> slices;  // X
   std::map<std::uint64_t, std::string> threads;
@@ -102,7 +102,7 @@ trace read(const std::string& text) {
     }
   }
   CHECK(open.empty());
-  // Slices of a thread lie beside or within each other: what viewers ask of them.
+  // Slices of a thread must be disjoint or nested, as viewers require.
   for (auto& [tid, spans] : by_thread) {
     std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
@@ -117,7 +117,7 @@ trace read(const std::string& text) {
   return t;
 }
 
-/// Samples that are spoken for by the slices of a name, and whether no position is in two of them.
+/// The number of samples in these slices; checks that no position is in two of them.
 std::uint64_t samples_in(const std::vector<json>& slices) {
   std::uint64_t sum = 0;
   std::set<std::pair<double, double>> seen;
@@ -167,7 +167,7 @@ TEST_CASE("observe/timeline: a real run on workers, every sample once, in valid 
     if (e["args"].has("samples")) batches.insert(e["args"]["batch"].number + 100 * e["args"]["epoch"].number);
   }
   CHECK(batches.size() == 16);
-  // The first sample of each grain is taken apart: the source sleeps.
+  // The first sample of each grain is shown in detail: the source sleeps.
   const auto reads = t.named("synthetic");
   CHECK(reads.size() == t.named("evaluate").size());
   for (const json& e : reads) CHECK(e["dur"].number >= 200);
@@ -215,12 +215,12 @@ TEST_CASE("observe/timeline: chunks, forward sources and loops without batches")
   CHECK(t.holds >= 11);
 }
 
-TEST_CASE("observe/timeline: memory is bounded, the latest are kept and the others counted") {
+TEST_CASE("observe/timeline: memory is bounded, the latest events are kept and the others counted") {
   ps::timeline line({.events_per_thread = 20, .runs = 2});
   const auto plan = napping | ps::map(size_of) | ps::batch(1) | ps::workers(0) | line;
   for (auto&& b : plan) CHECK(b.size() == 1);
   trace t = read(line.json());
-  // A grain of one sample is three events: itself, the source, the map. And there are the batches.
+  // A grain of one sample is three events: itself, the source and the map. The batches come on top.
   CHECK(t.slices.size() == 20);
   CHECK(t.holds == 20);
   CHECK(t.dropped == 96 * 3 - 20 + 96 - 20);
@@ -234,7 +234,7 @@ TEST_CASE("observe/timeline: memory is bounded, the latest are kept and the othe
   CHECK_THAT(t.threads.begin()->second, penstock_test::contains("run 3, "));
 }
 
-TEST_CASE("observe/timeline: it may be read while a run works, and what is held is open until then") {
+TEST_CASE("observe/timeline: it may be read while a run works, and a held batch is open until released") {
   const penstock_test::deadline guard("timeline while working");
   ps::timeline line({.events_per_thread = 64});
   auto run = (ps::synthetic({.samples = 4'000, .bytes = 64}) | ps::map(size_of) | ps::batch(4) |
@@ -257,7 +257,7 @@ TEST_CASE("observe/timeline: it may be read while a run works, and what is held 
   CHECK(t.dropped > 0);
 }
 
-TEST_CASE("observe/timeline: a plan is the same plan with it, and says that it is there") {
+TEST_CASE("observe/timeline: it does not change a plan's fingerprint, and shows in its description") {
   ps::timeline line;
   const auto plain = napping | ps::map(size_of) | ps::batch(8);
   const auto watched = plain | line;
@@ -267,14 +267,14 @@ TEST_CASE("observe/timeline: a plan is the same plan with it, and says that it i
   CHECK(ps::observers_of(watched, 2, false).size() == 1);
 }
 
-TEST_CASE("observe/timeline: the file appears whole, or an error names it and nothing is left") {
+TEST_CASE("observe/timeline: the file appears complete, or an error names it and nothing is left") {
   const penstock_test::temp_dir folder;
   ps::timeline line;
   for (auto&& b : (napping | ps::map(size_of) | ps::batch(8) | ps::workers(1) | line).epoch(0))
     CHECK(b.size() == 8);
   const std::string path = (folder / "trace.json").string();
   line.write(path);
-  line.write(path);  // over the one that is there
+  line.write(path);  // overwrites the existing file
   std::ifstream in(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   CHECK(text == line.json());

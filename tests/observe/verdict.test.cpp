@@ -22,12 +22,12 @@ ps::run_counters base() {
 
 }  // namespace
 
-TEST_CASE("observe/verdict: nothing is said of a run that delivered nothing") {
+TEST_CASE("observe/verdict: no verdict on a run that delivered nothing") {
   CHECK(ps::judge({}).limit == ps::bottleneck::unknown);
   CHECK_THAT(ps::judge({}).advice, penstock_test::contains("nothing was delivered"));
 }
 
-TEST_CASE("observe/verdict: who does not wait is held back by itself") {
+TEST_CASE("observe/verdict: a loop that does not wait is its own limit") {
   auto c = base();
   c.stall_seconds = 0.1;
   c.worker_busy_seconds = 5;
@@ -64,7 +64,7 @@ TEST_CASE("observe/verdict: a loop that waits while workers wait for room has ji
   c.waiting_for_room = 11;
   c.waiting_for_room_in_stall = 3;
   CHECK(ps::judge(c).limit == ps::bottleneck::jitter);
-  // the same room, but while the loop computed or paused
+  // as much waiting for room, but while the loop computed or paused
   c.waiting_for_room_in_stall = 0.1;
   CHECK(ps::judge(c).limit == ps::bottleneck::io);
   c.waiting_for_room = 1;
@@ -74,7 +74,7 @@ TEST_CASE("observe/verdict: a loop that waits while workers wait for room has ji
   CHECK_THAT(v.advice, penstock_test::contains("serial front"));
 }
 
-TEST_CASE("observe/verdict: what came since a moment is judged alone") {
+TEST_CASE("observe/verdict: an interval is judged by itself") {
   auto early = base(), now = base();
   early.stall_seconds = 9;
   now.seconds = 20;
@@ -86,7 +86,7 @@ TEST_CASE("observe/verdict: what came since a moment is judged alone") {
   CHECK_THAT(ps::report(now, early), penstock_test::contains("6400 samples in 10.0 s: 640 samples/s"));
 }
 
-TEST_CASE("observe/verdict: a source that costs nothing tells whether reading was it") {
+TEST_CASE("observe/verdict: a source that costs nothing shows whether reading was the limit") {
   auto real = base(), free_source = base();
   real.stall_seconds = 4;
   real.worker_busy_seconds = 19.5;
@@ -117,7 +117,7 @@ TEST_CASE("observe/verdict: a report has a line per stage and ends with the verd
         "workers, or fewer bytes per sample (fields<...>, a codec that packs tighter)\n");
 }
 
-TEST_CASE("observe/verdict: a report of a very short run, and of a slow one, has units that fit") {
+TEST_CASE("observe/verdict: reports of very short and of slow runs use suitable units") {
   auto c = base();
   c.seconds = 0.000'25;
   c.samples = 64;

@@ -26,7 +26,7 @@ using penstock_test::plain_input;
 using numbers = std::vector<std::uint64_t>;
 using labels = ps::sample_list<int>;
 
-static_assert(ps::order<ps::class_balanced_order>, "the order is one");
+static_assert(ps::order<ps::class_balanced_order>, "the order meets the concept");
 static_assert(ps::order_stage<ps::class_balanced_stage<labels>>, "class_balanced is an order stage");
 
 namespace {
@@ -40,7 +40,7 @@ labels random_labels(ps::rng& random, std::uint64_t n, std::uint64_t classes) {
 
 }  // namespace
 
-TEST_CASE("order/class_balanced: every class comes equally often, and its samples in turn") {
+TEST_CASE("order/class_balanced: every class appears equally often, and its samples in turn") {
   ps::rng random(1, 0, 0);
   for (int round = 0; round < 300; ++round) {
     const std::uint64_t n = 1 + random.below(random.chance(0.1) ? 3000 : 200);
@@ -54,7 +54,8 @@ TEST_CASE("order/class_balanced: every class comes equally often, and its sample
       each = how == ps::per_class::largest ? std::max(each, size) : std::min(each, size);
     REQUIRE(made.size() == each * sizes.size());
 
-    std::map<std::uint64_t, std::uint64_t> met;  // over epochs: within a class no two differ by more than one
+    // over epochs: within a class the counts differ by at most one
+    std::map<std::uint64_t, std::uint64_t> met;
     for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
       std::map<int, std::uint64_t> count;
       const numbers all = epoch_of(made, epoch);
@@ -98,7 +99,7 @@ TEST_CASE("order/class_balanced: epochs and seeds have different orders, the cla
   CHECK(order == epoch_of(made));
   CHECK(order != epoch_of(made, 1));
   CHECK(order != epoch_of(ps::class_balanced(values, 4).make(plain_input(1000))));
-  // 180 stretches of ten: how many of the rare class are in each has the variance of draws without
+  // 180 stretches of ten: the number of the rare class in each has the variance of draws without
   // replacement.
   double chi = 0;
   for (std::size_t i = 0; i < order.size(); i += 10) {
@@ -109,7 +110,7 @@ TEST_CASE("order/class_balanced: epochs and seeds have different orders, the cla
   CHECK(std::abs(chi - 180) < 5 * std::sqrt(2.0 * 180));
 }
 
-TEST_CASE("order/class_balanced: classes do not depend on where their samples stand") {
+TEST_CASE("order/class_balanced: classes do not depend on where their samples are") {
   const ps::sample_list texts(std::vector<std::string>{"b", "a", "b", "c"});
   const auto made = ps::class_balanced(texts, 1).make(plain_input(4));
   CHECK(made.size() == 6);
@@ -118,7 +119,7 @@ TEST_CASE("order/class_balanced: classes do not depend on where their samples st
   CHECK(ps::class_balanced(labels({}), 1).make(plain_input(0)).size() == 0);
 }
 
-TEST_CASE("order/class_balanced: behind a split it balances what is left") {
+TEST_CASE("order/class_balanced: after a split it balances what is left") {
   ps::rng random(9, 0, 0);
   const auto values = random_labels(random, 500, 5);
   const auto part = ps::split(0.7, 1).make(plain_input(500));
@@ -132,7 +133,7 @@ TEST_CASE("order/class_balanced: behind a split it balances what is left") {
   for (const auto& [label, size] : count) CHECK(size == most);
 }
 
-TEST_CASE("order/class_balanced: what is not the source's samples is refused; it describes itself") {
+TEST_CASE("order/class_balanced: values of other samples are refused; it describes itself") {
   const labels values({1, 2, 2});
   CHECK_FALSE(error_of([&] { (void)ps::class_balanced(values, 1).make(plain_input(4)); }).empty());
   CHECK_THAT(error_of([&] { (void)ps::class_balanced(values, 1).make(ps::shuffle(1).make({3}).output()); }),

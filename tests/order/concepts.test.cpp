@@ -17,7 +17,7 @@ namespace ps = penstock;
 
 namespace {
 
-/// What a user writes to add an order: the positions backwards.
+/// A user's own order: the positions in reverse.
 struct backwards_order {
   struct bound {
     std::uint64_t epoch = 0, size = 0;
@@ -49,9 +49,9 @@ struct without_tag {
 };
 
 static_assert(ps::order<backwards_order> && ps::order_stage<backwards>, "a user's order meets the concepts");
-static_assert(!ps::order_stage<without_inverse>, "an order can be turned round");
-static_assert(!ps::order_stage<without_tag>, "an order stage carries its mark");
-static_assert(!ps::order_stage<int> && !ps::order<int>, "a number is no order");
+static_assert(!ps::order_stage<without_inverse>, "an order needs an inverse");
+static_assert(!ps::order_stage<without_tag>, "an order stage has its tag");
+static_assert(!ps::order_stage<int> && !ps::order<int>, "a number is not an order");
 
 }  // namespace
 
@@ -61,7 +61,7 @@ TEST_CASE("order/concepts: an order that a user writes") {
   CHECK(made.position_of({2, 4}) == ps::position{2, 0});
 }
 
-TEST_CASE("order/concepts: take, skip and repeat say what they do where things are counted") {
+TEST_CASE("order/concepts: take, skip and repeat declare how they change counts") {
   static_assert(ps::counting_stage<ps::take_stage>);
   static_assert(ps::counting_stage<ps::skip_stage>);
   static_assert(!ps::counting_stage<ps::repeat_stage>);

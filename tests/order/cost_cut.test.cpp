@@ -26,7 +26,7 @@ using rule = ps::cost_rule<decltype(by_seven)>;
 
 }  // namespace
 
-TEST_CASE("order/cost_cut: batches follow each other, are full, and are the same on any number of ranks") {
+TEST_CASE("order/cost_cut: batches are consecutive, full, and do not depend on the number of ranks") {
   const auto orders = ps::make_order_chain({500}, ps::shuffle(3));
   for (const std::uint64_t limit : {6u, 7u, 13u, 100u, 5000u}) {
     const auto whole = rule{{by_seven}, limit}.make(orders, {});
@@ -42,7 +42,7 @@ TEST_CASE("order/cost_cut: batches follow each other, are full, and are the same
       std::uint64_t sum = 0;
       for (std::uint64_t i = 0; i < view.valid(); ++i) sum += by_seven(bound(view[i]).index);
       CHECK(sum <= limit);
-      if (s != 0) CHECK(least + by_seven(bound(next).index) > limit);  // the one before had no room
+      if (s != 0) CHECK(least + by_seven(bound(next).index) > limit);  // the previous batch had no room
       least = sum;
       next += view.valid();
     }
@@ -92,14 +92,14 @@ TEST_CASE("order/cost_cut: a sample that costs too much fails in its step on eve
       ps::cost_rule<decltype(cost)>{{cost}, 11}.make(ps::make_order_chain({100}), {}).bind(0).check());
 }
 
-TEST_CASE("order/cost_cut: a batch has usually not more slots than there are positions") {
+TEST_CASE("order/cost_cut: a batch usually has no more slots than there are positions") {
   const auto orders = ps::make_order_chain({16});
   CHECK(rule{{by_seven}, 1'000'000'000}.make(orders, {}).usual() == 16);
   CHECK(rule{{by_seven}, 1}.make(orders, {}).usual() == 1);
   CHECK(rule{{by_seven}, 1}.make(ps::make_order_chain({0}), {}).bind(0).steps() == 0);
 }
 
-TEST_CASE("order/cost_cut: a limit that was a negative number is refused") {
+TEST_CASE("order/cost_cut: a negative limit is refused") {
   const auto made_of = [](std::uint64_t limit) {
     return penstock_test::error_of([&] {
       (void)rule{{by_seven}, limit}.make(ps::make_order_chain({9}), {});
@@ -110,7 +110,7 @@ TEST_CASE("order/cost_cut: a limit that was a negative number is refused") {
   CHECK_THAT(made_of(std::uint64_t{1} << 63), penstock_test::contains("negative or absurd"));
 }
 
-TEST_CASE("order/cost_cut: a cost that throws fails in its step on every rank, and is not asked for again") {
+TEST_CASE("order/cost_cut: a cost that throws fails in its step on every rank, and is not computed again") {
   std::uint64_t asked = 0;
   const auto cost = [&asked](std::uint64_t i) -> std::uint64_t {
     if (++asked; i == 25) throw ps::error(ps::errc::io, "no length today");
@@ -134,7 +134,7 @@ TEST_CASE("order/cost_cut: a cost that throws fails in its step on every rank, a
       (ps::cost_rule<decltype(other)>{{other}, 10}.make(ps::make_order_chain({9}), {}).bind(0).at(0)), int);
 }
 
-TEST_CASE("order/cost_cut: a pass ends when it is told to, and leaves nothing behind") {
+TEST_CASE("order/cost_cut: a pass can be stopped, and leaves nothing behind") {
   std::atomic<bool> stop{false};
   std::uint64_t asked = 0;
   const auto cost = [&](std::uint64_t) -> std::uint64_t {
@@ -146,10 +146,10 @@ TEST_CASE("order/cost_cut: a pass ends when it is told to, and leaves nothing be
   CHECK(asked == 10);
   CHECK(made.bind(0).steps() == 20);
   CHECK(asked == 110);
-  CHECK(made.bind(0, &stop).steps() == 20);  // it is there
+  CHECK(made.bind(0, &stop).steps() == 20);  // the pass works if it is not stopped
 }
 
-TEST_CASE("order/cost_cut: fingerprints take in the limit, the tail and values, but no function") {
+TEST_CASE("order/cost_cut: fingerprints cover the limit, the tail and values, but no functions") {
   const auto mark = [](const auto& r) {
     ps::fingerprint h;
     r.fingerprint(h);

@@ -19,7 +19,7 @@ namespace {
 
 using indices = std::vector<std::uint64_t>;
 
-/// The positions of a step in the order in which ranks take them, the slow way.
+/// The positions of a step in the order in which ranks take them, computed the slow way.
 indices sorted_by_lane(const ps::cut& c, std::uint64_t step) {
   indices all(static_cast<std::size_t>(std::min(c.global, c.size - step * c.global)));
   std::iota(all.begin(), all.end(), step * c.global);
@@ -35,7 +35,7 @@ std::string spell(const ps::cut& c) {
   return out.str();
 }
 
-/// Empty when the cut gives every rank what it should; otherwise what is wrong.
+/// Empty if the cut gives every rank the right positions; otherwise what is wrong.
 std::string fault(ps::cut c) {
   c.check();
   std::uint64_t delivered = 0;
@@ -75,7 +75,7 @@ std::string fault(ps::cut c) {
 
 }  // namespace
 
-TEST_CASE("order/cut: equal batches where the global step is divided evenly") {
+TEST_CASE("order/cut: equal batches if the global step divides evenly") {
   const ps::cut mine{.size = 100, .global = 32, .world = 4, .rank = 1, .policy = ps::tail::drop};
   CHECK(mine.steps() == 3);
   CHECK(mine.slots(2) == 8);
@@ -120,7 +120,7 @@ TEST_CASE("order/cut: nothing to divide") {
 }
 
 TEST_CASE(
-    "order/cut: ranks are disjoint and complete, and the inverse right, for any size, step, world, lanes and "
+    "order/cut: ranks are disjoint and complete, with a right inverse, for any size, step, world, lanes, "
     "tail") {
   ps::rng random(5, 0, 0);
   const int rounds = std::getenv("PENSTOCK_LONG_TESTS") != nullptr ? 200'000 : 4000;
@@ -137,7 +137,7 @@ TEST_CASE(
   SUCCEED("no fault");
 }
 
-TEST_CASE("order/cut: a global step is the same sequence for every number of ranks") {
+TEST_CASE("order/cut: a global step's sequence does not depend on the number of ranks") {
   for (const std::uint64_t lanes : {1u, 8u, 24u}) {
     const auto sequence = [&](std::uint64_t world) {
       indices all;
@@ -169,7 +169,7 @@ TEST_CASE("order/cut: the largest epoch does not overflow") {
   CHECK(mine.slot_of(index) == ps::cut_place{last, mine.rank, mine.valid(last) - 1});
 }
 
-TEST_CASE("order/cut: a cut that cannot be made says why") {
+TEST_CASE("order/cut: impossible cuts are refused with a reason") {
   CHECK_THROWS_WITH((ps::cut{.size = 1, .global = 0}.check()), penstock_test::contains("global step"));
   CHECK_THROWS_WITH((ps::cut{.size = 1, .world = 0}.check()), penstock_test::contains("world"));
   CHECK_THROWS_WITH((ps::cut{.size = 1, .world = 4, .rank = 4}.check()), penstock_test::contains("rank 4"));

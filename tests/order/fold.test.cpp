@@ -21,10 +21,10 @@ using penstock_test::error_of;
 using penstock_test::input;
 using penstock_test::plain_input;
 
-static_assert(ps::order<ps::fold_order>, "the order is one");
+static_assert(ps::order<ps::fold_order>, "the order meets the concept");
 static_assert(ps::order_stage<ps::fold_stage>, "fold is an order stage");
 
-TEST_CASE("order/fold: all parts are disjoint, complete and of equal size; the rest is all others") {
+TEST_CASE("order/fold: all parts are disjoint, complete and of equal size; the rest is all other parts") {
   ps::rng random(2, 0, 0);
   for (int round = 0; round < 600; ++round) {
     const std::uint64_t folds = 2 + random.below(random.chance(0.1) ? 300 : 9), seed = random();
@@ -45,7 +45,7 @@ TEST_CASE("order/fold: all parts are disjoint, complete and of equal size; the r
   }
 }
 
-TEST_CASE("order/fold: every position is in every part as often, over seeds") {
+TEST_CASE("order/fold: over seeds every position is in every part equally often") {
   const std::uint64_t n = 200, folds = 5, seeds = 5000;
   std::vector<double> met(n);
   for (std::uint64_t seed = 0; seed < seeds; ++seed)
@@ -58,7 +58,7 @@ TEST_CASE("order/fold: every position is in every part as often, over seeds") {
   CHECK(chi < expected + 5 * std::sqrt(2 * expected));
 }
 
-TEST_CASE("order/fold: folds that are not there are refused") {
+TEST_CASE("order/fold: folds that do not exist are refused") {
   CHECK(
       error_of([] { (void)ps::fold(5, 5, 1); }) ==
       "penstock: there is no fold 5 of 5; write fold(i, folds, seed) with i below folds, and 2 to 2^32 folds "

@@ -30,7 +30,7 @@ using options = ps::detail::mixing_options;
 
 double sum_of(const std::vector<double>& all) { return std::accumulate(all.begin(), all.end(), 0.0); }
 
-/// One epoch, position by position; checks that it can be turned round, and both ways of asking.
+/// One epoch, position by position; checks the inverse, and look-ups with and without a cursor.
 std::vector<ps::mixture::place> walk(const ps::mixture& m, std::uint64_t epoch) {
   std::vector<ps::mixture::place> all;
   ps::mixture::cursor c;
@@ -49,7 +49,7 @@ numbers counts_of(const std::vector<ps::mixture::place>& all, std::size_t source
   return counts;
 }
 
-/// That each source's samples in an epoch are a run of its own, none twice.
+/// Checks that each source's samples in an epoch are consecutive, none twice.
 void check_runs(const std::vector<ps::mixture::place>& all, const numbers& sizes) {
   std::vector<numbers> ordinals(sizes.size());
   for (const auto& p : all) {
@@ -62,7 +62,7 @@ void check_runs(const std::vector<ps::mixture::place>& all, const numbers& sizes
   }
 }
 
-/// The integral of a source's part over the first p samples, in the widest floating type.
+/// The integral of a source's share over the first p samples, in the widest floating type.
 long double integral(const std::vector<ps::weight_knot>& knots, std::size_t k, std::uint64_t p) {
   const auto part = [&](std::size_t i) {
     long double sum = 0;
@@ -96,7 +96,7 @@ void check_within_one(const ps::mixture& m, const std::vector<ps::weight_knot>& 
   REQUIRE(sum == p);
 }
 
-/// That no count goes back between neighbouring blocks from number `first` on.
+/// Checks that no count decreases between neighbouring blocks from number `first` on.
 void check_forward(const ps::mixture& m, std::uint64_t first, std::uint64_t blocks) {
   for (std::uint32_t k = 0; k < m.sources(); ++k) {
     for (std::uint64_t b = first; b < first + blocks; ++b)
@@ -113,7 +113,7 @@ std::string sentence(const numbers& sizes, const ps::detail::mixing_rule& rule, 
   return "";
 }
 
-TEST_CASE("order/mixture: division of two words by one is that of a wider type, in both ways") {
+TEST_CASE("order/mixture: both divisions of two words by one agree with a wider type") {
   ps::rng random(1, 0, 0);
   for (int i = 0; i < 20'000; ++i) {
     const std::uint64_t d = std::max<std::uint64_t>(1, random() >> random.below(64));
@@ -132,7 +132,7 @@ TEST_CASE("order/mixture: division of two words by one is that of a wider type, 
 }
 
 TEST_CASE("order/mixture: the integral of lines is exact") {
-  // Weights of sixteenths, so that whole numbers of 128 bits hold the definition.
+  // Weights in sixteenths, so that 128-bit integers can compute the definition exactly.
   ps::rng random(2, 0, 0);
   __extension__ using integer = __int128;
   for (int round = 0; round < 300; ++round) {
@@ -144,7 +144,7 @@ TEST_CASE("order/mixture: the integral of lines is exact") {
     const ps::detail::weight_integrals made(16, knots, values);
     for (int probe = 0; probe < 40; ++probe) {
       const std::uint64_t p = random.below(knots.back() + 3000);
-      // over 32 * length: the trapezoids before, then the one that p cuts
+      // over 32 * length: the trapezoids before p, then the one that p cuts
       std::size_t i = 0;
       integer before = 0;
       while (i + 1 < knots.size() && knots[i + 1] <= p) {
@@ -163,7 +163,7 @@ TEST_CASE("order/mixture: the integral of lines is exact") {
   }
 }
 
-TEST_CASE("order/mixture: decimal weights are what they say") {
+TEST_CASE("order/mixture: decimal weights are exact") {
   const ps::mixture m({1'000'000, 1'000'000, 1'000'000}, ps::weights{0.7, 0.2, 0.1}, ps::stopping::cycle);
   for (std::uint64_t b = 10; b <= 100'000'000'000; b *= 10) {
     CHECK(m.count(0, b) == b / 10 * 7);
@@ -201,7 +201,7 @@ TEST_CASE("order/mixture: every position is a sample and every sample a position
       }
       CHECK(exhausted);
       for (const auto& p : found) CHECK(p.at.epoch == epoch);
-      // by hand: the longest epoch in which no share is above its size
+      // computed directly: the longest epoch in which no share exceeds its source
       std::uint64_t n = 0;
       const auto fits = [&](std::uint64_t length) {
         for (std::size_t k = 0; k < sizes.size(); ++k)
@@ -237,7 +237,7 @@ TEST_CASE("order/mixture: every position is a sample and every sample a position
       };
       while (!done(n)) ++n;
       CHECK(m.size() == n);
-      // the next epoch begins each source anew, behind this one's
+      // the next epoch continues each source after this one's samples
       for (std::uint64_t i = 0; i < m.size(); i += 7) {
         const auto next = m.at({epoch + 1, i});
         for (const auto& p : found)
@@ -290,7 +290,7 @@ TEST_CASE("order/mixture: every position is a sample and every sample a position
   }
 }
 
-TEST_CASE("order/mixture: what is left out of one epoch of choose comes in the next") {
+TEST_CASE("order/mixture: samples left out of one epoch of choose come in the next") {
   const ps::mixture m({10, 7}, ps::choose{4, 3});
   std::vector<std::set<std::uint64_t>> seen(2);
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch)
@@ -320,7 +320,7 @@ TEST_CASE("order/mixture: counts are within one of the exact share, up to 10^12 
     }
     check_forward(m, 0, 200);
     check_forward(m, 1'000'000'000'000 / m.block(), 200);
-    // and every sample near 10^12 has one place
+    // and every sample near 10^12 has exactly one place
     for (int probe = 0; probe < 50; ++probe) {
       const ps::position p{0, 1'000'000'000'000 - random.below(1'000'000)};
       const auto found = m.at(p);
@@ -329,7 +329,7 @@ TEST_CASE("order/mixture: counts are within one of the exact share, up to 10^12 
   }
 }
 
-TEST_CASE("order/mixture: blocks are as long as the third lightest weight needs") {
+TEST_CASE("order/mixture: the third lightest weight sets the length of blocks") {
   const auto block_of = [](const std::vector<double>& parts) {
     return ps::mixture(numbers(parts.size(), 100), ps::weights(parts), ps::stopping::cycle).block();
   };
@@ -346,7 +346,7 @@ TEST_CASE("order/mixture: schedules give the integral of their weights") {
     const unsigned scale = static_cast<unsigned>(8 + random.below(31));
     std::vector<ps::weight_knot> knots;
     std::uint64_t at = random.below(std::uint64_t{1} << scale);
-    // some come in later; two may go again
+    // some sources come in later; two may leave again
     numbers comes(count);
     for (std::uint64_t& c : comes) c = random.below(3);
     comes[random.below(count)] = 0;
@@ -408,7 +408,7 @@ TEST_CASE("order/mixture: a curriculum of three phases, sample by sample") {
   for (std::uint64_t i = 42 * m.block(); i < 43 * m.block(); ++i) CHECK(m.at({0, i}).source == 2);
 }
 
-TEST_CASE("order/mixture: a schedule goes on over the epochs of samples_per_epoch") {
+TEST_CASE("order/mixture: a schedule continues over the epochs of samples_per_epoch") {
   const ps::weight_schedule fade({{0, {1, 0}}, {10'000, {0, 1}}});
   const ps::mixture m({500, 600}, fade, options{std::nullopt, 1'000, 3});
   const numbers early = counts_of(walk(m, 0), 2), late = counts_of(walk(m, 12), 2);
@@ -416,7 +416,7 @@ TEST_CASE("order/mixture: a schedule goes on over the epochs of samples_per_epoc
   CHECK(late[1] == 1'000);
 }
 
-TEST_CASE("order/mixture: sources are spread over a block as a random order would") {
+TEST_CASE("order/mixture: sources are spread over a block as in a random order") {
   // The gaps between samples of a source with weight 1/4: their mean square is that of a shuffled deck.
   const ps::mixture m({1'000'000, 1'000'000}, ps::weights{3, 1}, ps::stopping::cycle, 11);
   ps::mixture::cursor c;
@@ -445,7 +445,7 @@ TEST_CASE("order/mixture: sources are spread over a block as a random order woul
 }
 
 TEST_CASE(
-    "order/mixture: a count is within one of its share at the ends of blocks, and strays between them") {
+    "order/mixture: a count is within one of its share at the ends of blocks, and may stray between them") {
   const std::vector<double> parts{0.5, 0.3, 0.2};
   const ps::mixture m({1'000'000, 1'000'000, 1'000'000}, ps::weights(parts), ps::stopping::cycle, 5);
   const auto block = static_cast<double>(m.block());
@@ -458,18 +458,18 @@ TEST_CASE(
       const double off = static_cast<double>(counts[k]) - parts[k] * static_cast<double>(p);
       if (inside == 0) REQUIRE(std::abs(off) < 1);
       furthest = std::max(furthest, std::abs(off));
-      // of 600 blocks and sources with a normal distribution none strays beyond six deviations
+      // with a normal distribution none of 600 blocks and sources strays beyond six deviations
       const double i = static_cast<double>(inside), w = parts[k];
       REQUIRE(std::abs(off) < 2 + 6 * std::sqrt(w * (1 - w) * i * (block - i) / block));
       if (k == 0 && inside == m.block() / 2) squares += off * off, ++middles;
     }
     ++counts[m.at({0, p}, c).source];
   }
-  CHECK(furthest > 20);  // so that "within one" may not be said of every p
+  CHECK(furthest > 20);  // shows that "within one" does not hold for every p
   CHECK(std::abs(std::sqrt(squares / middles) - 8) < 2);
 }
 
-TEST_CASE("order/mixture: a whole number of blocks, cut by samples_per_epoch, has its shares within one") {
+TEST_CASE("order/mixture: a whole number of blocks, cut by samples_per_epoch, has shares within one") {
   const ps::mixture m({50'000, 3'000, 8'000}, ps::weights{0.6, 0.3, 0.1}, options{std::nullopt, 2'048, 4});
   REQUIRE(m.block() == 1'024);
   for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
@@ -482,7 +482,7 @@ TEST_CASE("order/mixture: a whole number of blocks, cut by samples_per_epoch, ha
   }
 }
 
-TEST_CASE("order/mixture: seeds and epochs give other orders, and a fingerprint tells mixtures apart") {
+TEST_CASE("order/mixture: seeds and epochs change the order, and fingerprints tell mixtures apart") {
   const auto of = [](const ps::detail::mixing_rule& rule, const options& with,
                      numbers sizes = {5'000, 4'000}) {
     const ps::mixture m(std::move(sizes), rule, with);
@@ -514,7 +514,7 @@ TEST_CASE("order/mixture: seeds and epochs give other orders, and a fingerprint 
   CHECK(std::abs(same_epoch - 500) < 100);
 }
 
-TEST_CASE("order/mixture: a cursor jumps as well as it walks") {
+TEST_CASE("order/mixture: a cursor can jump as well as step") {
   ps::rng random(6, 0, 0);
   const ps::mixture m({700, 900, 1'100}, ps::weights{1, 2, 3}, options{std::nullopt, 5'000, 4});
   ps::mixture::cursor c;
@@ -524,7 +524,7 @@ TEST_CASE("order/mixture: a cursor jumps as well as it walks") {
   }
 }
 
-TEST_CASE("order/mixture: what is wrong is a sentence") {
+TEST_CASE("order/mixture: errors are one sentence") {
   using penstock_test::contains;
   const double nan = std::numeric_limits<double>::quiet_NaN(),
                infinite = std::numeric_limits<double>::infinity();

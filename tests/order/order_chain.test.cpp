@@ -29,7 +29,7 @@ namespace {
 
 using numbers = std::vector<std::uint64_t>;
 
-/// Empty when bindings, single look-ups and the inverse agree over an epoch; otherwise what is wrong.
+/// Empty if bindings, single look-ups and the inverse agree over an epoch; otherwise what is wrong.
 template <class Chain>
 std::string fault(const Chain& chain, std::uint64_t epoch, ps::rng& random) {
   const std::uint64_t n = chain.size();
@@ -77,7 +77,7 @@ TEST_CASE("order/chain: no stages are the identity") {
   CHECK(chain.bind(3, 0, 5)(4) == ps::position{3, 4});
 }
 
-TEST_CASE("order/chain: stages act in the order in which they are written") {
+TEST_CASE("order/chain: stages act in the order written") {
   const auto chain = ps::make_order_chain({10, nullptr}, ps::skip(2), ps::take(3));
   CHECK(chain.size() == 3);
   CHECK(chain.sample_at({0, 0}) == ps::position{0, 2});
@@ -87,7 +87,7 @@ TEST_CASE("order/chain: stages act in the order in which they are written") {
   CHECK(turned.sample_at({0, 0}) == ps::position{0, 2});
 }
 
-TEST_CASE("order/chain: position_of turns sample_at round, for compositions over unequal shards") {
+TEST_CASE("order/chain: position_of inverts sample_at, for compositions over unequal shards") {
   ps::rng random(6, 0, 0);
   const int rounds = std::getenv("PENSTOCK_LONG_TESTS") != nullptr ? 10'000 : 300;
   for (int round = 0; round < rounds; ++round) {
@@ -118,7 +118,7 @@ TEST_CASE("order/chain: position_of turns sample_at round, for compositions over
   SUCCEED("no fault");
 }
 
-TEST_CASE("order/chain: repeat without end is bound where it is read") {
+TEST_CASE("order/chain: endless repeat is bound where it is read") {
   const auto chain = ps::make_order_chain({100, nullptr}, ps::shuffle(7), ps::repeat());
   CHECK(chain.size() == std::uint64_t{1} << 63);
   const auto far = chain.bind(0, 1'000'000'050, 1'000'000'250);
@@ -133,7 +133,7 @@ TEST_CASE("order/chain: repeat without end is bound where it is read") {
   CHECK(taken.bind(0, 0, 250)(17) == taken.sample_at({0, 17}));
 }
 
-TEST_CASE("order/chain: a binding that goes on keeps what stays bound, and allocates nothing") {
+TEST_CASE("order/chain: a binding that moves on keeps what it can, and allocates nothing") {
   const auto chain = ps::make_order_chain(input(numbers(40, 10)), ps::shuffle(1, ps::window(4), ps::lanes(4)),
                                           ps::shuffle(2), ps::repeat(50), ps::take(15'000));
   auto binding = chain.bind(0, 0, 900);

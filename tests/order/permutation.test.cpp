@@ -37,7 +37,7 @@ constexpr bool whole_at_compile_time(std::uint64_t n) {
 static_assert(whole_at_compile_time(5) && whole_at_compile_time(200),
               "a permutation can be computed by the compiler");
 
-/// Empty when the permutation is a bijection whose inverse is right; otherwise what is wrong.
+/// Empty if the permutation is a bijection with the right inverse; otherwise what is wrong.
 std::string fault(std::uint64_t n, std::uint64_t key) {
   const ps::permutation shuffled(n, key);
   std::vector<bool> seen(static_cast<std::size_t>(n));
@@ -66,7 +66,7 @@ double deviation(const std::vector<std::uint64_t>& counts) {
   return (sum - freedom) / std::sqrt(2 * freedom);
 }
 
-/// The number of a permutation of a few things, below n!.
+/// The rank of a permutation of a few elements, below n!.
 std::uint64_t rank_of(const ps::permutation& shuffled) {
   std::uint64_t rank = 0;
   for (std::uint64_t i = 0; i < shuffled.size(); ++i) {
@@ -98,7 +98,7 @@ TEST_CASE(
   SUCCEED("no fault");
 }
 
-TEST_CASE("order/permutation: the largest sizes stay inside and can be turned round") {
+TEST_CASE("order/permutation: the largest sizes stay in range and have an inverse") {
   for (const std::uint64_t n : {std::uint64_t{1} << 40, (std::uint64_t{1} << 62) + 1,
                                 (std::uint64_t{1} << 63) - 1, std::uint64_t{1} << 63}) {
     const ps::permutation shuffled(n, 11);
@@ -145,7 +145,8 @@ TEST_CASE("order/permutation: on a few indices every permutation is equally freq
   }
 }
 
-TEST_CASE("order/permutation: where two indices go is even over the keys, from 7 indices to 1000") {
+TEST_CASE(
+    "order/permutation: over the keys, two indices go everywhere equally often, for 7 to 1000 indices") {
   for (const std::uint64_t n : {7u, 12u, 20u, 121u, 128u, 300u, 899u, 900u, 1000u}) {
     const std::uint64_t trials = long_tests() ? 3'000'000 : 150'000;
     // the low digit's range: the weakest distance
@@ -161,13 +162,14 @@ TEST_CASE("order/permutation: where two indices go is even over the keys, from 7
       }
       INFO("n " << n << ", " << apart << " apart");
       CHECK(std::abs(deviation(place)) < 6);
-      // At 128, which the digits cover exactly, one of 127 distances is 6 % off: only the long run sees it.
+      // At 128, which the digits cover exactly, one of 127 distances is 6 % off: only the long run notices
+      // it.
       CHECK(std::abs(deviation(difference)) < (long_tests() ? 12 : 6));
     }
   }
 }
 
-TEST_CASE("order/permutation: within one key, an index tells nothing of where its neighbour goes") {
+TEST_CASE("order/permutation: within one key, an index says nothing about where its neighbour goes") {
   constexpr std::uint64_t parts = 16;
   for (const std::uint64_t n : {20'000u, 65'536u, 100'003u}) {
     for (std::uint64_t key = 0; key < (long_tests() ? 1000u : 40u); ++key) {

@@ -27,7 +27,7 @@ TEST_CASE("order/repeat: k epochs before it are one epoch after it") {
   CHECK_FALSE(made.position_of({0, 10}).has_value());
 }
 
-TEST_CASE("order/repeat: without end it has 2^63 positions and one epoch") {
+TEST_CASE("order/repeat: endless repeat has 2^63 positions and one epoch") {
   const auto made = ps::repeat().make({10, nullptr});
   CHECK(made.size() == std::uint64_t{1} << 63);
   CHECK(made.endless());
@@ -39,7 +39,7 @@ TEST_CASE("order/repeat: without end it has 2^63 positions and one epoch") {
   CHECK_THROWS_WITH(made.bind(1), penstock_test::contains("write repeat(k)"));
 }
 
-TEST_CASE("order/repeat: more positions than 2^63 are without end, and epochs beyond 64 bits are an error") {
+TEST_CASE("order/repeat: more than 2^63 positions are endless, and epochs beyond 64 bits are an error") {
   CHECK(ps::repeat(std::uint64_t{1} << 62).make({10, nullptr}).endless());
   const auto many = ps::repeat(std::uint64_t{1} << 60).make({2, nullptr});
   CHECK_FALSE(many.endless());
@@ -47,7 +47,7 @@ TEST_CASE("order/repeat: more positions than 2^63 are without end, and epochs be
   CHECK_THROWS_WITH(many.bind(16), penstock_test::contains("beyond 64 bits"));
 }
 
-TEST_CASE("order/repeat: nothing repeated is nothing") {
+TEST_CASE("order/repeat: repeating nothing gives nothing") {
   CHECK(ps::repeat(0).make({10, nullptr}).size() == 0);
   CHECK(ps::repeat(7).make({}).size() == 0);
   CHECK(ps::repeat().make({}).size() == 0);

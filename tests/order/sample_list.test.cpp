@@ -13,10 +13,10 @@
 namespace ps = penstock;
 
 static_assert(ps::sample_values<ps::sample_list<int>>, "numbers are values");
-static_assert(ps::sample_values<ps::sample_list<double>>, "so are floating ones");
+static_assert(ps::sample_values<ps::sample_list<double>>, "floating-point numbers are values");
 static_assert(std::is_same_v<ps::sample_list<std::string>::value_type, std::string_view>, "texts are views");
 
-TEST_CASE("order/sample_list: holds values, and tells them apart from others") {
+TEST_CASE("order/sample_list: holds values, and distinguishes different lists") {
   const ps::sample_list labels(std::vector<int>{3, -1, 4});
   CHECK(labels.size() == 3);
   CHECK(labels[1] == -1);

@@ -12,7 +12,7 @@ namespace ps = penstock;
 
 static_assert(ps::order_stage<ps::sequential_stage>, "sequential is an order stage");
 
-TEST_CASE("order/sequential: leaves positions, size and shard boundaries as they are") {
+TEST_CASE("order/sequential: does not change positions, size and shard boundaries") {
   const auto starts =
       std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 10});
   const auto made = ps::sequential.make({10, starts});

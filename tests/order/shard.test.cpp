@@ -26,7 +26,7 @@
 namespace ps = penstock;
 
 static_assert(std::same_as<ps::shard_stage::penstock_part, ps::shard_tag>, "shard has a tag of its own");
-static_assert(!ps::order_stage<ps::shard_stage>, "shard changes no position, so it is no order stage");
+static_assert(!ps::order_stage<ps::shard_stage>, "shard changes no position, so it is not an order stage");
 
 namespace {
 struct counting_hash {
@@ -51,7 +51,7 @@ TEST_CASE("order/shard: records the part of the work") {
   CHECK(ps::shard(here).share == here);
 }
 
-TEST_CASE("order/shard: a rank that is not below the world's size is an error with both numbers") {
+TEST_CASE("order/shard: a rank not below the world's size is an error with both numbers") {
   CHECK_THROWS_WITH(ps::shard(8, 8), penstock_test::contains("rank 8 is not below the world's size 8"));
   CHECK_THROWS_WITH(ps::shard(0, 0), penstock_test::contains("rank 0"));
 }
@@ -62,7 +62,7 @@ TEST_CASE("order/shard: is not part of the sequence's fingerprint") {
   CHECK(h.added == 0);
 }
 
-TEST_CASE("order/shard: ranks have slices of a step, and behind filter and unbatch they are dealt in turn") {
+TEST_CASE("order/shard: ranks have slices of a step; after filter and unbatch samples are dealt in turn") {
   using rows = std::vector<std::vector<int>>;
   std::vector<int> data(12);
   std::iota(data.begin(), data.end(), 0);
@@ -80,7 +80,7 @@ TEST_CASE("order/shard: ranks have slices of a step, and behind filter and unbat
   CHECK(of(source | ps::take(6) | pairs | ps::shard(1, 2)) == rows{{1, 3, 5}, {7, 9, 11}});
 }
 
-TEST_CASE("order/shard: replicate makes groups of ranks that do the same part") {
+TEST_CASE("order/shard: replicate makes groups of ranks that share a part") {
   for (std::uint64_t rank = 0; rank < 6; ++rank) {
     const auto stage = ps::shard(rank, 6, ps::replicate(3));
     CHECK(stage.share.rank == rank / 3);
@@ -101,7 +101,8 @@ TEST_CASE("order/shard: replicate makes groups of ranks that do the same part") 
 
 namespace {
 
-/// What each process of a world consumes of the steps [from, to), and where its run then stands.
+/// The samples each process of a world consumes of the steps [from, to), and the state of its run
+/// after them.
 struct consumed {
   std::vector<std::vector<int>> batches;
   ps::state at;
@@ -125,7 +126,7 @@ consumed consume(const ps::world& part, std::uint64_t global, const ps::state* f
   return made;
 }
 
-/// A world's samples of each global step, in order; every member of a group must have had the same.
+/// A world's samples of each global step, in order; all members of a group must have equal samples.
 std::vector<std::vector<int>> steps_of(const std::vector<std::pair<ps::world, consumed>>& processes) {
   const std::uint64_t groups = processes.front().first.size;
   std::vector<std::vector<int>> steps(processes.front().second.batches.size());
@@ -151,12 +152,12 @@ std::vector<std::vector<int>> steps_of(const std::vector<std::pair<ps::world, co
 
 }  // namespace
 
-TEST_CASE("order/shard: groups get identical batches, and another size of them is another number of ranks") {
+TEST_CASE("order/shard: groups get identical batches, and their size may change like the number of ranks") {
   constexpr std::uint64_t global = 12, all = 18;  // 9 steps an epoch, the last one short
   const auto whole = consume({}, global, nullptr, all).batches;
   ps::state at;
   std::uint64_t done = 0;
-  // Processes, tensor and pipeline sizes: each goes on where the one before stopped.
+  // Processes, tensor and pipeline sizes: each run resumes where the previous one stopped.
   for (const auto [size, tensor, pipeline] :
        {std::array<std::uint64_t, 3>{8, 2, 1}, {8, 4, 1}, {5, 1, 1}, {14, 2, 1}, {6, 1, 2}, {3, 3, 1}}) {
     std::vector<std::pair<ps::world, consumed>> processes;

@@ -41,7 +41,7 @@ numbers order_of_epoch(const Order& made, std::uint64_t epoch) {
   return all;
 }
 
-/// Empty when the order is a bijection of the epoch onto itself whose inverse is right; otherwise what is
+/// Empty if the order is a bijection of the epoch onto itself with the right inverse; otherwise what is
 /// wrong.
 template <class Order>
 std::string fault(const Order& made, std::uint64_t epoch) {
@@ -74,8 +74,8 @@ double correlation(const numbers& order) {
   return sum / squares;
 }
 
-/// The mean distance of the indices at neighbouring positions, as a part of that of a random order, which is
-/// n / 3.
+/// The mean distance between the indices at neighbouring positions, relative to that of a random order, n /
+/// 3.
 double neighbour_distance(const numbers& order) {
   double sum = 0;
   for (std::size_t p = 1; p < order.size(); ++p) {
@@ -84,7 +84,7 @@ double neighbour_distance(const numbers& order) {
   return sum / static_cast<double>(order.size() - 1) * 3 / static_cast<double>(order.size());
 }
 
-/// How many distinct shards a batch sees on average.
+/// The mean number of distinct shards in a batch.
 double shards_in_batch(const numbers& order, const numbers& starts, std::size_t batch) {
   double sum = 0;
   std::size_t batches = 0;
@@ -96,7 +96,7 @@ double shards_in_batch(const numbers& order, const numbers& starts, std::size_t 
   return sum / static_cast<double>(batches);
 }
 
-/// The number of positions whose successor is the successor in storage too; 1 is expected of a random order.
+/// The number of positions whose successor is also the successor in storage; a random order has 1 on average.
 std::uint64_t kept_pairs(const numbers& order) {
   std::uint64_t kept = 0;
   for (std::size_t p = 1; p < order.size(); ++p) kept += order[p] == order[p - 1] + 1 ? 1 : 0;
@@ -113,7 +113,7 @@ numbers standard_shuffle(std::size_t n, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("order/shuffle: a full shuffle is a bijection with an inverse, another one in every epoch") {
+TEST_CASE("order/shuffle: a full shuffle is a bijection with an inverse, different in every epoch") {
   for (const std::uint64_t n : {0u, 1u, 2u, 57u, 121u, 1000u, 4097u}) {
     const auto made = ps::shuffle(7).make({n, nullptr});
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
@@ -148,7 +148,7 @@ TEST_CASE("order/shuffle: a window reads from its own shards alone, and every sh
   const numbers sizes{10, 0, 25, 3, 17, 17, 40, 1, 0, 9, 12, 30};
   const auto in = input(sizes);
   const auto order = order_of_epoch(ps::shuffle(1, ps::window(3)).make(in), 0);
-  // Walking along, at most three shards may be unfinished at any time.
+  // While reading in order, at most three shards may be unfinished at any time.
   std::vector<std::uint64_t> left = sizes;
   for (std::size_t p = 0; p < order.size(); ++p) {
     --left[static_cast<std::size_t>(shard_of(*in.starts, order[p]))];
@@ -159,8 +159,7 @@ TEST_CASE("order/shuffle: a window reads from its own shards alone, and every sh
 }
 
 TEST_CASE(
-    "order/shuffle: position p is in lane p mod C, and a lane is a stretch of whole shards but for its "
-    "ends") {
+    "order/shuffle: position p is in lane p mod C, and a lane is a run of whole shards except at its ends") {
   numbers sizes(200, 10);
   const auto in = input(sizes);
   constexpr std::uint64_t lanes = 8;
@@ -178,7 +177,7 @@ TEST_CASE(
   CHECK(touched <= 200 + lanes - 1);
 }
 
-TEST_CASE("order/shuffle: without shard boundaries a window is the whole") {
+TEST_CASE("order/shuffle: without shard boundaries a window is the whole epoch") {
   const auto made = ps::shuffle(1, ps::window(4)).make({500, nullptr});
   CHECK(fault(made, 3) == "");
   CHECK(made.output().starts == nullptr);
@@ -191,7 +190,7 @@ TEST_CASE("order/shuffle: the sequence is part of the format and does not change
         numbers{3, 12, 2, 7, 6, 9, 1, 10, 5, 13, 4, 11, 0, 8});
 }
 
-TEST_CASE("order/shuffle: many threads may bind and read the same order") {
+TEST_CASE("order/shuffle: many threads may bind and read one order") {
   numbers sizes(300, 20);
   const auto made = ps::shuffle(1, ps::window(5)).make(input(sizes));
   const auto expected = order_of_epoch(made, 6);
@@ -213,7 +212,7 @@ TEST_CASE("order/shuffle: many threads may bind and read the same order") {
   CHECK(right == std::vector<char>(4, 1));
 }
 
-TEST_CASE("order/shuffle: options that cannot be are errors that say what to write") {
+TEST_CASE("order/shuffle: impossible options are errors that say what to write") {
   const ps::order_input in{10, nullptr};
   CHECK_THROWS_WITH(ps::shuffle(1, ps::window(0)).make(in), penstock_test::contains("window(1)"));
   CHECK_THROWS_WITH(ps::shuffle(1, ps::window(1), ps::lanes(0)).make(in),
@@ -275,7 +274,7 @@ TEST_CASE("order/shuffle: with lanes a node touches little more than its share o
   CHECK(lanes_2048 < 1.1 * share);
 }
 
-TEST_CASE("order/shuffle: quality, beside std::shuffle") {
+TEST_CASE("order/shuffle: quality, compared with std::shuffle") {
   constexpr std::size_t n = 200'000, batch = 256;
   ps::rng random(4, 0, 0);
   numbers sizes;
@@ -318,7 +317,7 @@ TEST_CASE("order/shuffle: quality, beside std::shuffle") {
     return order;
   });
 
-  // Of a random order the correlation is 0 with deviation 1 / sqrt(n) = 0.0022, the distance 1 with deviation
+  // A random order has correlation 0 with deviation 1 / sqrt(n) = 0.0022, and distance 1 with deviation
   // 0.0016.
   CHECK(standard.correlation < 0.01);
   CHECK(full.correlation < 0.01);

@@ -12,7 +12,7 @@ namespace ps = penstock;
 
 static_assert(ps::order_stage<ps::skip_stage>, "skip is an order stage");
 
-TEST_CASE("order/skip: all but the first positions of every epoch") {
+TEST_CASE("order/skip: leaves out the first positions of every epoch") {
   const auto made = ps::skip(3).make({10, nullptr});
   CHECK(made.size() == 7);
   CHECK(made.bind(5)(0) == ps::position{5, 3});
@@ -22,13 +22,13 @@ TEST_CASE("order/skip: all but the first positions of every epoch") {
   CHECK_FALSE(made.position_of({5, 10}).has_value());
 }
 
-TEST_CASE("order/skip: more than there is leaves nothing") {
+TEST_CASE("order/skip: skipping more than there is leaves nothing") {
   CHECK(ps::skip(100).make({10, nullptr}).size() == 0);
   CHECK(ps::skip(0).make({10, nullptr}).size() == 10);
   CHECK(ps::skip(5).make({}).size() == 0);
 }
 
-TEST_CASE("order/skip: shard boundaries are cut where the positions are") {
+TEST_CASE("order/skip: shard boundaries are cut like the positions") {
   const auto starts =
       std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 4, 9, 10});
   const auto boundaries = [&](std::uint64_t n) { return *ps::skip(n).make({10, starts}).output().starts; };

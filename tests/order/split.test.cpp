@@ -26,7 +26,7 @@ using penstock_test::error_of;
 using penstock_test::input;
 using penstock_test::plain_input;
 
-static_assert(ps::order<ps::split_order>, "the order is one");
+static_assert(ps::order<ps::split_order>, "the order meets the concept");
 static_assert(ps::order_stage<ps::split_stage>, "split is an order stage");
 
 namespace {
@@ -41,7 +41,7 @@ std::vector<std::uint64_t> random_shards(ps::rng& random, std::uint64_t most) {
   return sizes;
 }
 
-/// Fractions of every kind: halves, thin slices, and what is next to the borders.
+/// Fractions of every kind: halves, thin slices, and values next to 0 and 1.
 double random_fraction(ps::rng& random) {
   const double thin = std::ldexp(0.5 + random.uniform() / 2, -static_cast<int>(random.below(14)));
   const double f = random.chance(0.5) ? random.uniform() : thin;
@@ -50,7 +50,7 @@ double random_fraction(ps::rng& random) {
 
 }  // namespace
 
-TEST_CASE("order/split: both parts are disjoint and complete, have their size, and can be turned round") {
+TEST_CASE("order/split: both parts are disjoint and complete, have the right size and an inverse") {
   ps::rng random(1, 0, 0);
   const int rounds = penstock_test::long_tests() ? 40000 : 3000;
   for (int round = 0; round < rounds; ++round) {
@@ -72,7 +72,7 @@ TEST_CASE("order/split: both parts are disjoint and complete, have their size, a
   }
 }
 
-TEST_CASE("order/split: a fraction is what was written, not the double below it") {
+TEST_CASE("order/split: a fraction is the decimal number written, not the double below it") {
   const auto kept = [](double f, std::uint64_t n) { return ps::split(f, 3).make(plain_input(n)).size(); };
   CHECK(kept(0.7, 10) == 7);
   CHECK(kept(0.29, 100) == 29);
@@ -86,7 +86,7 @@ TEST_CASE("order/split: a fraction is what was written, not the double below it"
     CHECK(kept(static_cast<double>(percent) / 100, 70'000) == percent * 700);
 }
 
-TEST_CASE("order/split: works on sets that no machine holds") {
+TEST_CASE("order/split: works on datasets larger than any machine") {
   ps::rng random(4, 0, 0);
   for (const double f : {0.9, 0.5, 0.1, 0.003, 1e-9, 1 - 1e-9}) {
     for (const std::uint64_t n : {(std::uint64_t{1} << 40) + 12'345, (std::uint64_t{1} << 62) + 7}) {
@@ -125,19 +125,19 @@ TEST_CASE("order/split: every position is as likely as any other, and so are pai
     const double mean = kept * static_cast<double>(seeds);
     double chi = 0;
     for (const double c : chosen) chi += (c - mean) * (c - mean) / mean;
-    // Of 640 squares, each with the variance 1 - f; five deviations.
+    // A sum of 640 squares, each with variance 1 - f; five deviations.
     const double expected = (1 - kept) * static_cast<double>(n);
     INFO("fraction " << f << ", chi " << chi);
     CHECK(chi < expected + 5 * std::sqrt(2 * expected));
     const double wanted = kept * kept * static_cast<double>((n - 1) * seeds);
     INFO("neighbours " << both << " of " << wanted);
-    // Below an eighth a cell has several positions and one choice, so that neighbours are rarer.
+    // Below an eighth a cell has several positions and one is chosen, so neighbours are rarer.
     CHECK(both < wanted * 1.1);
     if (f > 0.125) CHECK(both > wanted * 0.9);
   }
 }
 
-TEST_CASE("order/split: another seed is another choice, and a split changes no other random numbers") {
+TEST_CASE("order/split: another seed chooses differently, and a split changes no other random numbers") {
   const auto kept = [](std::uint64_t seed) { return epoch_of(ps::split(0.5, seed).make(plain_input(1000))); };
   CHECK(kept(1) != kept(2));
   CHECK(kept(1) == kept(1));
@@ -151,7 +151,7 @@ TEST_CASE("order/split: another seed is another choice, and a split changes no o
   CHECK(a.value() != d.value());
 }
 
-TEST_CASE("order/split: a windowed shuffle behind it mixes what was kept of each window") {
+TEST_CASE("order/split: a windowed shuffle after it mixes the samples kept in each window") {
   const auto in = input({40, 40, 40, 40, 40});
   const auto part = ps::split(0.75, 2).make(in);
   const auto shuffled = ps::shuffle(9, ps::window(1)).make(part.output());
@@ -164,7 +164,7 @@ TEST_CASE("order/split: a windowed shuffle behind it mixes what was kept of each
   CHECK(changes == 4);
 }
 
-TEST_CASE("order/split: wrong fractions and orders without end are refused") {
+TEST_CASE("order/split: wrong fractions and endless orders are refused") {
   for (const double f : {0.0, 1.0, -0.5, 1.5, std::numeric_limits<double>::quiet_NaN(),
                          std::numeric_limits<double>::infinity()}) {
     CHECK_THAT(error_of([&] { (void)ps::split(f, 1); }), penstock_test::contains("is not between 0 and 1"));

@@ -38,7 +38,7 @@ ps::sample_list<std::string> patients(ps::rng& random, std::uint64_t n, std::uin
 
 }  // namespace
 
-TEST_CASE("order/split_by_key: the hash is the one that is written down") {
+TEST_CASE("order/split_by_key: the hash never changes") {
   const auto word = [](std::uint64_t h, std::uint64_t w) { return ps::mix64(h ^ ps::mix64(w)); };
   const std::uint64_t begin = ps::mix64(7);
   CHECK(ps::key_hash(std::int64_t{-2}, 7) == word(begin, ~std::uint64_t{1}));
@@ -48,7 +48,7 @@ TEST_CASE("order/split_by_key: the hash is the one that is written down") {
   CHECK(ps::key_hash(std::string_view(""), 7) == word(begin, 0));
   CHECK(ps::key_hash(std::string_view("abcdefghij"), 7) ==
         word(word(word(begin, 10), 0x6867666564636261u), 0x6a69u));
-  // Written here so that it stays: datasets are split for good.
+  // Written here so that it does not change: datasets stay split for good.
   CHECK(ps::key_hash(std::string_view("patient-17"), 7) == 0x131aa4c404e2ea00u);
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("order/split_by_key: groups stay together, both sides are disjoint and
   }
 }
 
-TEST_CASE("order/split_by_key: what is added, and in which order, moves nobody to the other side") {
+TEST_CASE("order/split_by_key: adding samples, in any order, moves no group to the other side") {
   ps::rng random(3, 0, 0);
   const auto few = patients(random, 300, 50);
   std::vector<std::string> all;

@@ -37,7 +37,7 @@ static_assert(ps::epoch_cut<ps::cut> && ps::step_cut<ps::cut> && !ps::listing_cu
 static_assert(ps::epoch_cut<ps::any_epoch_cut>);
 static_assert(ps::step_cut<ps::any_step_cut>);
 
-/// The arithmetic cut by way of a rule: as if somebody had written it elsewhere.
+/// The arithmetic cut as a rule, as if a user had written it.
 struct fixed_rule {
   std::uint64_t each = 1;
   ps::tail policy = ps::tail::keep;
@@ -58,8 +58,8 @@ struct fixed_rule {
   }
 };
 
-/// Buckets: samples of one class together, two of them in a batch, and the classes in turn. A step holds
-/// positions from anywhere.
+/// Buckets: a batch holds two samples of one class, and the classes take turns. A step holds positions
+/// from anywhere.
 struct bucket_cut {
   std::uint64_t size, classes, world, rank;
 
@@ -132,7 +132,7 @@ batches got(const Plan& plan, std::uint64_t epoch = 0) {
 
 }  // namespace
 
-TEST_CASE("order/step_cut: the arithmetic cut says how many positions are before a step") {
+TEST_CASE("order/step_cut: the arithmetic cut gives the number of positions before a step") {
   for (const ps::tail policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
     for (const std::uint64_t size : {0u, 1u, 12u, 13u}) {
       const ps::cut c{.size = size, .global = 4, .world = 2, .rank = 1, .policy = policy};
@@ -160,7 +160,7 @@ TEST_CASE("order/step_cut: the arithmetic cut says how many positions are before
 
 namespace {
 
-/// The arithmetic cut, and how often it was bound.
+/// The arithmetic cut with a count of its bindings.
 struct counted_cut {
   ps::cut made;
   int* bound;
@@ -177,23 +177,23 @@ struct counted_cut {
 
 }  // namespace
 
-TEST_CASE("order/step_cut: copies share what was bound, as long as one of them needs it") {
+TEST_CASE("order/step_cut: copies share bindings, as long as one of them needs them") {
   int bound = 0;
   const ps::any_step_cut first(counted_cut{{.size = 10, .global = 2}, &bound});
-  const ps::any_step_cut copy = first;  // NOLINT: a copy is what is looked at
+  const ps::any_step_cut copy = first;  // NOLINT: the test needs a copy
   {
     const ps::any_epoch_cut one = first.bind(3), again = copy.bind(3), other = copy.bind(4);
     CHECK(bound == 2);
     CHECK(first.bind(3).steps() == 5);
     CHECK(bound == 2);
   }
-  (void)first.bind(4);  // the one that was made last is kept in any case
+  (void)first.bind(4);  // the latest binding is kept in any case
   CHECK(bound == 2);
   CHECK(first.on(2, 1).bind(4).at(0).base() == 1);
   CHECK(bound == 3);
 }
 
-TEST_CASE("order/step_cut: a rule that gives the arithmetic cut gives the batches of batch") {
+TEST_CASE("order/step_cut: a rule with the arithmetic cut gives the batches of batch") {
   const auto all = [&](const auto& source) {
     for (const std::uint64_t world : {1u, 3u}) {
       for (std::uint64_t rank = 0; rank < world; ++rank) {

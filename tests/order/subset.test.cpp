@@ -32,7 +32,7 @@ using penstock_test::input;
 using penstock_test::plain_input;
 using numbers = std::vector<std::uint64_t>;
 
-static_assert(ps::order<ps::detail::kept_order>, "the order is one");
+static_assert(ps::order<ps::detail::kept_order>, "the order meets the concept");
 static_assert(ps::order_stage<ps::subset_stage>, "subset is an order stage");
 
 namespace {
@@ -46,7 +46,7 @@ ps::sample_list<int> labels_of(ps::rng& random, std::uint64_t n, std::uint64_t c
   return ps::sample_list(all);
 }
 
-/// Values that say where they change, and count how often they are looked at.
+/// Values that tell where they change, and count how often they are read.
 struct in_runs {
   using value_type = int;
   std::uint64_t samples = 0, length = 1;
@@ -67,7 +67,7 @@ std::uint64_t mark(const Stage& stage) {
 
 }  // namespace
 
-TEST_CASE("order/subset: keeps the samples whose value the predicate keeps, in their order") {
+TEST_CASE("order/subset: keeps the samples whose value the predicate accepts, in order") {
   ps::rng random(1, 0, 0);
   for (int round = 0; round < 1500; ++round) {
     const auto in = input({random.below(150), random.below(40), 0, random.below(150)});
@@ -86,7 +86,7 @@ TEST_CASE("order/subset: keeps the samples whose value the predicate keeps, in t
   }
 }
 
-TEST_CASE("order/subset: behind split, fold, take, skip and other subsets it knows its samples") {
+TEST_CASE("order/subset: after split, fold, take, skip and other subsets it knows its samples") {
   ps::rng random(2, 0, 0);
   for (int round = 0; round < 400; ++round) {
     const auto in = input({random.below(150), random.below(150)});
@@ -119,7 +119,7 @@ TEST_CASE("order/subset: predicates compare numbers as numbers and texts as text
   };
   const ps::sample_list whole(std::vector<std::int64_t>{-1, 0, 1, 2, 3});
   CHECK(kept(whole, ps::equals(2u)) == numbers{3});
-  CHECK(kept(whole, ps::equals(std::numeric_limits<std::uint64_t>::max())).empty());  // which is not -1
+  CHECK(kept(whole, ps::equals(std::numeric_limits<std::uint64_t>::max())).empty());  // the maximum is not -1
   CHECK(kept(whole, ps::equals(1.0)) == numbers{2});
   CHECK(kept(whole, ps::one_of({-1, 3})) == numbers{0, 4});
   CHECK(kept(whole, ps::one_of(std::vector<int>{})).empty());
@@ -142,7 +142,7 @@ TEST_CASE("order/subset: predicates compare numbers as numbers and texts as text
   CHECK_FALSE(mixed);
 }
 
-TEST_CASE("order/subset: values in runs are asked once a run, and kept as runs") {
+TEST_CASE("order/subset: values in runs are read once per run, and kept as runs") {
   const in_runs values{1000, 100};
   int asked = 0;
   const auto stage = ps::subset(values, [&](int number) {
@@ -158,7 +158,7 @@ TEST_CASE("order/subset: values in runs are asked once a run, and kept as runs")
   CHECK(epoch_of(stage.make(in)).back() == 799);
 }
 
-TEST_CASE("order/subset: the fingerprint is of what is kept") {
+TEST_CASE("order/subset: the fingerprint covers the samples kept") {
   const ps::sample_list labels(std::vector<int>{1, 2, 3, 1});
   CHECK(mark(ps::subset(labels, ps::equals(1))) == mark(ps::subset(labels, [](int x) { return x < 2; })));
   CHECK(mark(ps::subset(labels, ps::equals(1))) != mark(ps::subset(labels, ps::equals(2))));
@@ -168,7 +168,7 @@ TEST_CASE("order/subset: the fingerprint is of what is kept") {
   CHECK(mark(ps::subset(values, all)) == mark(ps::subset(ps::sample_list(std::vector<int>(1000)), all)));
 }
 
-TEST_CASE("order/subset: what is not the source's samples is refused") {
+TEST_CASE("order/subset: values of another source's samples are refused") {
   const ps::sample_list labels(std::vector<int>{1, 2, 3, 1});
   const auto stage = ps::subset(labels, ps::equals(1));
   CHECK(

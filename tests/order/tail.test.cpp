@@ -6,7 +6,7 @@
 
 namespace ps = penstock;
 
-TEST_CASE("order/tail: each policy has the name its user types") {
+TEST_CASE("order/tail: each policy prints the name that users write") {
   CHECK(ps::to_string(ps::tail::drop) == "drop");
   CHECK(ps::to_string(ps::tail::pad) == "pad");
   CHECK(ps::to_string(ps::tail::keep) == "keep");

@@ -20,13 +20,13 @@ TEST_CASE("order/take: the first positions of every epoch, and no others") {
   CHECK_FALSE(made.position_of({5, 3}).has_value());
 }
 
-TEST_CASE("order/take: more than there is takes all") {
+TEST_CASE("order/take: taking more than there is takes all") {
   CHECK(ps::take(100).make({10, nullptr}).size() == 10);
   CHECK(ps::take(0).make({10, nullptr}).size() == 0);
   CHECK(ps::take(5).make({}).size() == 0);
 }
 
-TEST_CASE("order/take: shard boundaries are cut where the positions are") {
+TEST_CASE("order/take: shard boundaries are cut like the positions") {
   const auto starts =
       std::make_shared<const std::vector<std::uint64_t>>(std::vector<std::uint64_t>{0, 4, 4, 9, 10});
   const auto boundaries = [&](std::uint64_t n) { return *ps::take(n).make({10, starts}).output().starts; };

@@ -25,7 +25,7 @@ using penstock_test::plain_input;
 using numbers = std::vector<std::uint64_t>;
 using reals = std::vector<double>;
 
-static_assert(ps::order<ps::weighted_order>, "the order is one");
+static_assert(ps::order<ps::weighted_order>, "the order meets the concept");
 static_assert(ps::order_stage<ps::weighted_stage<ps::sample_list<double>>>, "weighted is an order stage");
 
 namespace {
@@ -40,7 +40,7 @@ std::string refusal(const std::vector<T>& weights) {
   return error_of([&] { (void)order_of_weights(weights, 1); });
 }
 
-/// Chi squared of the draws of some epochs, divided by what it is in the mean.
+/// Chi-squared of the draws of some epochs, divided by its mean.
 template <class T>
 double unevenness(const std::vector<T>& weights, std::uint64_t draws) {
   const auto made = order_of_weights(weights, 5, draws);
@@ -61,7 +61,7 @@ double unevenness(const std::vector<T>& weights, std::uint64_t draws) {
 
 }  // namespace
 
-TEST_CASE("order/weighted: samples are drawn as often as their weights say") {
+TEST_CASE("order/weighted: samples are drawn in proportion to their weights") {
   reals skewed;
   std::vector<std::uint64_t> whole;
   ps::rng random(1, 0, 0);
@@ -77,8 +77,7 @@ TEST_CASE("order/weighted: samples are drawn as often as their weights say") {
   CHECK(std::abs(unevenness(std::vector<int>{1, 0, 1}, 30'000)) < 4);
 }
 
-TEST_CASE(
-    "order/weighted: weights of very different size keep their share, and the smallest is drawn at all") {
+TEST_CASE("order/weighted: weights of very different size keep their share, and even the smallest is drawn") {
   const auto made = order_of_weights(reals{1, 0, 1e-300, 1}, 3, 5000);
   const numbers all = epoch_of(made);
   CHECK(std::find(all.begin(), all.end(), 1) == all.end());
@@ -98,7 +97,7 @@ TEST_CASE("order/weighted: a draw depends on seed, epoch and number alone") {
   CHECK(order_of_weights(weights, 3).size() == 5);
 }
 
-TEST_CASE("order/weighted: a sample is found where it is drawn first") {
+TEST_CASE("order/weighted: the inverse gives a sample's first draw") {
   const auto made = order_of_weights(reals{1, 0, 3, 0.5, 8, 0.1}, 3, 12);
   for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
     const numbers all = epoch_of(made, epoch);
@@ -111,7 +110,7 @@ TEST_CASE("order/weighted: a sample is found where it is drawn first") {
   }
 }
 
-TEST_CASE("order/weighted: behind a split only what is left is drawn") {
+TEST_CASE("order/weighted: after a split only the remaining samples are drawn") {
   reals weights;
   for (int i = 0; i < 100; ++i) weights.push_back(i);
   const auto part = ps::split(0.4, 1).make(plain_input(100));
@@ -127,7 +126,7 @@ TEST_CASE("order/weighted: behind a split only what is left is drawn") {
   }
 }
 
-TEST_CASE("order/weighted: weights that are none are refused with their sample") {
+TEST_CASE("order/weighted: invalid weights are refused with their sample") {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   CHECK(refusal(reals{1, -0.5}) ==
         "penstock: the weight of sample 1 of a list of 2 is -0.5; weights are 0 or positive numbers [stage "

@@ -30,7 +30,7 @@ ps::world expected(std::uint64_t rank, std::uint64_t size, std::uint64_t local_r
   return {rank, size, local_rank, local_size, node, nodes, launcher, 0, 1};
 }
 
-/// The message of the error, without its decoration; empty when there is none.
+/// The message of the error, without its facts; empty if there is none.
 std::string refused(const std::map<std::string, std::string>& environment,
                     const ps::world_options& options = {}) {
   try {
@@ -44,7 +44,7 @@ std::string refused(const std::map<std::string, std::string>& environment,
 
 }  // namespace
 
-TEST_CASE("order/world: alone where no launcher says otherwise") {
+TEST_CASE("order/world: alone if no launcher says otherwise") {
   CHECK(read({}) == ps::world{});
   CHECK(ps::world{}.size == 1);
   CHECK(read({{"WORLD_SIZE", "1"}}) == ps::world{});
@@ -73,11 +73,11 @@ TEST_CASE("order/world: torchrun wins over the Slurm step it runs in, where SLUR
   CHECK(here.launcher == "torchrun");
 }
 
-TEST_CASE("order/world: RANK without WORLD_SIZE, and the other way round, are errors that say what to set") {
+TEST_CASE("order/world: RANK without WORLD_SIZE, and vice versa, are errors that say what to set") {
   CHECK_THAT(refused({{"RANK", "1"}}),
              penstock_test::contains("RANK") && penstock_test::contains("WORLD_SIZE"));
   CHECK_THAT(refused({{"WORLD_SIZE", "4"}}), penstock_test::contains("WORLD_SIZE without RANK"));
-  // A size in a batch script's environment does no harm where the step itself says who we are.
+  // A size in a batch script's environment does no harm if the Slurm step gives the rank.
   CHECK(read({{"WORLD_SIZE", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}})
             .rank == 1);
 }
@@ -112,14 +112,14 @@ TEST_CASE("order/world: a Slurm step") {
               {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"}}) == expected(6, 7, 0, 1, 3, 4, "Slurm"));
 }
 
-TEST_CASE("order/world: a Slurm batch script is no step") {
+TEST_CASE("order/world: a Slurm batch script is not a step") {
   CHECK(read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "64"}}) == ps::world{});
   for (const char* special : {"4294967290", "4294967291", "4294967292"}) {
     CHECK(read({{"SLURM_STEP_ID", special}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "64"}}) == ps::world{});
   }
 }
 
-TEST_CASE("order/world: launchers that give a rank and no size are an error, not a world of one") {
+TEST_CASE("order/world: a launcher that gives a rank but no size is an error, not a world of one") {
   for (const char* name : {"PMIX_RANK", "PALS_RANKID", "JOB_COMPLETION_INDEX"}) {
     CHECK_THAT(refused({{name, "0"}}), penstock_test::contains(name) &&
                                            penstock_test::contains("shard(rank, size)") &&
@@ -136,7 +136,7 @@ TEST_CASE("order/world: the size that a launcher does not give comes from the pr
     CHECK(read({{name, "2"}, {"PENSTOCK_WORLD_SIZE", "5"}}) == here);
     CHECK(read({{name, "2"}, {"PENSTOCK_WORLD_SIZE", "9"}}, {.size = 5}) == here);
     CHECK_THAT(refused({{name, "5"}}, {.size = 5}), penstock_test::contains("rank 5 is not below"));
-    // WORLD_SIZE is of the family of RANK, and may count pods.
+    // WORLD_SIZE belongs with RANK, and may count pods.
     CHECK_THAT(refused({{name, "2"}, {"WORLD_SIZE", "5"}}), penstock_test::contains("no size"));
   }
   CHECK(
@@ -144,7 +144,7 @@ TEST_CASE("order/world: the size that a launcher does not give comes from the pr
            {.size = 8}) == expected(6, 8, 2, 4, 1, 2, "PALS"));
 }
 
-TEST_CASE("order/world: a size that was asked for must be that of the launcher") {
+TEST_CASE("order/world: a requested size must match the launcher's") {
   const std::map<std::string, std::string> four{{"RANK", "1"}, {"WORLD_SIZE", "4"}};
   CHECK(read(four, {.size = 4}).size == 4);
   CHECK_THAT(refused(four, {.size = 5}),
@@ -157,20 +157,20 @@ TEST_CASE("order/world: a size that was asked for must be that of the launcher")
   CHECK_THAT(refused({{"PENSTOCK_WORLD_SIZE", "two"}}), penstock_test::contains("not a whole number"));
 }
 
-TEST_CASE("order/world: PMIx in a Slurm step has the step's size where the two number alike") {
+TEST_CASE("order/world: PMIx in a Slurm step takes the step's size if both give one rank") {
   const std::map<std::string, std::string> step{
       {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}};
   auto both = step;
   both["PMIX_RANK"] = "1";
   CHECK(read(both) == read(step));
   CHECK(read(both, {.size = 4}).launcher == "Slurm");
-  // Another launcher, started by hand in the step: every process has the step's one SLURM_PROCID.
+  // Another launcher, started by hand in the step: all its processes inherit one SLURM_PROCID.
   both["PMIX_RANK"] = "3";
   CHECK_THAT(refused(both), penstock_test::contains("PMIX_RANK"));
   CHECK(read(both, {.size = 8}) == expected(3, 8, 0, 1, 3, 8, "PMIx"));
 }
 
-TEST_CASE("order/world: the first family that is there wins, and gives all numbers") {
+TEST_CASE("order/world: the first family of variables that is set wins, and gives all numbers") {
   // In the order of precedence, each with a rank of its own.
   const std::vector<std::pair<std::string, std::map<std::string, std::string>>> families{
       {"torchrun", {{"RANK", "0"}, {"WORLD_SIZE", "20"}}},
@@ -204,7 +204,7 @@ TEST_CASE("order/world: RANK that counts pods of several processes is refused") 
   auto one = pod;
   one["PET_NPROC_PER_NODE"] = "1";
   CHECK(read(one).size == 2);
-  auto process = pod;  // what torchrun makes of it
+  auto process = pod;  // the variables that torchrun sets
   process["RANK"] = "11";
   process["WORLD_SIZE"] = "16";
   process["LOCAL_RANK"] = "3";
@@ -214,7 +214,7 @@ TEST_CASE("order/world: RANK that counts pods of several processes is refused") 
   CHECK_THAT(refused(by_machine), penstock_test::contains("PET_NPROC_PER_NODE=gpu"));
 }
 
-TEST_CASE("order/world: a Slurm job array is a world for those who ask for it") {
+TEST_CASE("order/world: a Slurm job array is a world on request") {
   const auto task = [](int id, int count, int first, int last, int by) {
     return std::map<std::string, std::string>{{"SLURM_ARRAY_TASK_ID", std::to_string(id)},
                                               {"SLURM_ARRAY_TASK_COUNT", std::to_string(count)},
@@ -229,12 +229,12 @@ TEST_CASE("order/world: a Slurm job array is a world for those who ask for it") 
   CHECK(read(task(3, 4, 0, 3, 1), array).rank == 3);
   CHECK(read(task(3, 4, 0, 3, 1), array).size == 4);
   CHECK(read({}, array) == ps::world{});
-  SECTION("that begins elsewhere, and goes in steps") {
+  SECTION("that does not start at 0, and has a step") {
     CHECK(read(task(5, 4, 5, 8, 1), array).rank == 0);
     CHECK(read(task(9, 3, 1, 9, 4), array).rank == 2);
     CHECK(read(task(9, 3, 1, 10, 4), array).size == 3);
   }
-  SECTION("in whose tasks steps have several ranks") {
+  SECTION("whose tasks run steps of several ranks") {
     auto step = task(2, 3, 1, 3, 1);
     step["SLURM_STEP_ID"] = "0";
     step["SLURM_PROCID"] = "3";
@@ -245,7 +245,7 @@ TEST_CASE("order/world: a Slurm job array is a world for those who ask for it") 
     CHECK_THAT(refused(step, {.size = 4, .slurm_array = true}), penstock_test::contains("Slurm array says"));
     CHECK(read(step).rank == 3);
   }
-  SECTION("but not one of numbers without a rule") {
+  SECTION("but not one of irregular numbers") {
     CHECK_THAT(refused(task(2, 3, 1, 9, 1), array), penstock_test::contains("--array=0-N"));
     CHECK_THAT(refused(task(2, 3, 1, 9, 4), array), penstock_test::contains("task 2 has no rank"));
     CHECK_THAT(refused(task(0, 3, 1, 3, 1), array), penstock_test::contains("task 0"));
@@ -255,7 +255,7 @@ TEST_CASE("order/world: a Slurm job array is a world for those who ask for it") 
   }
 }
 
-TEST_CASE("order/world: numbers that are none, or do not fit, are errors") {
+TEST_CASE("order/world: text that is not a number, and numbers that do not match, are errors") {
   CHECK_THAT(refused({{"RANK", "-1"}, {"WORLD_SIZE", "4"}}), penstock_test::contains("RANK=-1"));
   CHECK_THAT(refused({{"RANK", "1x"}, {"WORLD_SIZE", "4"}}), penstock_test::contains("not a whole number"));
   CHECK_THAT(refused({{"RANK", ""}, {"WORLD_SIZE", "4"}}), penstock_test::contains("not a whole number"));
@@ -284,7 +284,7 @@ TEST_CASE("order/world: the list of Slurm tasks per node") {
   }
 }
 
-TEST_CASE("order/world: groups of ranks that get the same samples") {
+TEST_CASE("order/world: groups of ranks that share samples") {
   ps::world here{11, 16, 3, 8, 1, 2, "torchrun"};
   CHECK(here.replicated(4).rank == 2);
   CHECK(here.replicated(4).size == 4);
@@ -311,7 +311,7 @@ TEST_CASE("order/world: a member of a group is its replica, however often groups
 }
 
 TEST_CASE("order/world: tensor and pipeline groups in the order of Megatron-LM") {
-  // 16 ranks, tensor 2, pipeline 4: the groups that its documentation of initialize_model_parallel lists.
+  // 16 ranks, tensor 2, pipeline 4: the groups listed in the documentation of initialize_model_parallel.
   const std::vector<std::set<std::uint64_t>> data_parallel{{0, 2},  {1, 3},  {4, 6},   {5, 7},
                                                            {8, 10}, {9, 11}, {12, 14}, {13, 15}};
   const auto at = [](std::uint64_t rank) {
@@ -328,13 +328,13 @@ TEST_CASE("order/world: tensor and pipeline groups in the order of Megatron-LM")
       ranks.insert(at(rank).rank);
       replicas.insert(at(rank).replica);
     }
-    CHECK(ranks == std::set<std::uint64_t>{0, 1});  // they share the data among them
-    CHECK(replicas.size() == 1);                    // and hold the same part of the model
+    CHECK(ranks == std::set<std::uint64_t>{0, 1});  // they divide the data among them
+    CHECK(replicas.size() == 1);                    // and share a part of the model
   }
   for (const std::uint64_t rank : {0u, 1u, 4u, 5u, 8u, 9u, 12u, 13u}) CHECK(at(rank).rank == 0);
 }
 
-TEST_CASE("order/world: whatever the sizes, ranks and replicas number the processes") {
+TEST_CASE("order/world: for any sizes, ranks and replicas number the processes") {
   for (std::uint64_t size = 1; size <= 24; ++size) {
     for (std::uint64_t tensor = 1; tensor <= size; ++tensor) {
       for (std::uint64_t pipeline = 1; pipeline <= size; ++pipeline) {
@@ -359,6 +359,6 @@ TEST_CASE("order/world: whatever the sizes, ranks and replicas number the proces
   CHECK_THROWS_WITH(ps::world{}.model_parallel(1, 0), penstock_test::contains("whole models of 1 x 0"));
   ps::world four;
   four.size = 4;
-  const std::uint64_t huge = std::uint64_t{1} << 33;  // whose square is 2^66
+  const std::uint64_t huge = std::uint64_t{1} << 33;  // its square is 2^66
   CHECK_THROWS_WITH(four.model_parallel(huge, huge), penstock_test::contains("whole models"));
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Any number of workers, stages that take their time at random, processors that others use: the same bytes
-// and the same states.
+// Any number of workers, stages with random delays, busy processors: the bytes and states never change.
 
 #include <penstock/core/random.hpp>
 #include <penstock/order/shard.hpp>
@@ -36,7 +35,7 @@ using engine_test::numbers;
 
 namespace {
 
-/// Threads that use every processor while they live.
+/// Threads that keep every processor busy during their lifetime.
 class busy_machine {
  public:
   explicit busy_machine(bool busy) {
@@ -56,7 +55,7 @@ class busy_machine {
   std::vector<std::thread> threads_;
 };
 
-/// Now and then a sample takes longer, and never the same one.
+/// Now and then a sample takes longer, each time another one.
 std::atomic<std::uint64_t> delays{0};
 constexpr auto late = [](std::uint64_t x, ps::rng& random) {
   const std::uint64_t draw = ps::mix64(delays.fetch_add(1, std::memory_order_relaxed));
@@ -64,7 +63,7 @@ constexpr auto late = [](std::uint64_t x, ps::rng& random) {
   return ps::mix64(x) ^ random();
 };
 
-/// Two epochs: the values of each batch, and the state behind it.
+/// Two epochs: the values of each batch, and the state after it.
 struct epochs_seen {
   std::vector<numbers> batches;
   std::vector<std::string> states;

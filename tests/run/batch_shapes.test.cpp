@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The shapes that batches show do not depend on how many are made ahead: those without elements, and those
-// without samples. Arrays of eight lengths have no place in batches.
+// The shapes of batches do not depend on how many are made ahead, not even for batches without elements or
+// without samples. Arrays of eight dimensions cannot be batched.
 
 #include <penstock/core/collate.hpp>
 #include <penstock/core/destination.hpp>
@@ -46,7 +46,7 @@ struct ones {
     return {values.data(), size};
   }
 };
-/// Samples of the shapes that `of(number)` gives.
+/// Samples with the shape `of(number)`.
 template <class F>
 auto samples(std::uint64_t count, F of) {
   return ps::generated(count, [of](std::uint64_t i) { return ones{of(i)}; });
@@ -92,7 +92,7 @@ TEST_CASE("run/batch_shapes: values without elements show their shape at every d
   shows(scalars | ps::batch(2), {"(2,)", "(2,)"});
 }
 
-TEST_CASE("run/batch_shapes: batches without samples show the shape of those before them at every depth") {
+TEST_CASE("run/batch_shapes: batches without samples show the shape of earlier ones at every depth") {
   const auto pictures = samples(8, [](std::uint64_t) { return ps::extents(2, 4, 3); });
   const auto share = pictures | ps::shard(0, 3);
   shows(share | ps::batch(2, ps::channels_first), {"(2, 3, 2, 4)", "(0, 3, 2, 4)"});
@@ -103,13 +103,13 @@ TEST_CASE("run/batch_shapes: batches without samples show the shape of those bef
   shows(share | ps::batch(2, ps::tail::pad, ps::pitched<32>), {"(2, 2, 4, 3)", "(2, 2, 4, 3)"});
   const auto scalars = samples(8, [](std::uint64_t) { return ps::extents(); });
   shows(scalars | ps::shard(0, 3) | ps::batch(2), {"(2,)", "(0,)"});
-  // none has shown a shape in this run
+  // no batch of this run has a shape
   shows(samples(1, [](std::uint64_t) { return ps::extents(3); }) | ps::shard(0, 3) | ps::batch(2),
         {"(0, 0)"});
 }
 
-TEST_CASE("run/batch_shapes: an empty batch of batch_by shows the shape of those before it at every depth") {
-  // 5 batches of 2 samples on 3 ranks: in the second step there is none for the last rank
+TEST_CASE("run/batch_shapes: an empty batch of batch_by shows the shape of earlier ones at every depth") {
+  // 5 batches of 2 samples on 3 ranks: the last rank has none in the second step
   const auto one = [](std::uint64_t) -> std::uint64_t { return 1; };
   const auto source = samples(10, [](std::uint64_t) { return ps::extents(3, 2); });
   const auto on = [&](std::uint64_t rank, auto... options) {
@@ -124,7 +124,7 @@ TEST_CASE("run/batch_shapes: an empty batch of batch_by shows the shape of those
   shows(few | ps::shard(1, 3) | ps::batch_by(one, 2), {"(0, 0)"});
 }
 
-TEST_CASE("run/batch_shapes: batches of holes are zeros of the shape of those before them") {
+TEST_CASE("run/batch_shapes: batches of holes are zeros with the shape of earlier batches") {
   const auto pictures = samples(12, [](std::uint64_t i) {
     if (i >= 8) throw ps::error(ps::errc::format, {"not a picture"});
     return ps::extents(i < 4 ? 3 : 5, 2);
@@ -143,7 +143,7 @@ TEST_CASE("run/batch_shapes: batches of holes are zeros of the shape of those be
   }
 }
 
-TEST_CASE("run/batch_shapes: an array of eight lengths is an error at its position") {
+TEST_CASE("run/batch_shapes: an array of eight dimensions is an error at its position") {
   const auto arrays = samples(6, [](std::uint64_t i) {
     return i == 3 ? ps::extents(1, 1, 1, 1, 1, 1, 2, 3) : ps::extents(1, 1, 1, 1, 1, 2, 3);
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Chains of stages with parameters drawn at random: stopped anywhere, on any number of ranks and threads, the
-// rest is what an uninterrupted run gives.
+// Chains of stages with random parameters: stopped anywhere and resumed with any number of ranks and threads,
+// they deliver the rest of an uninterrupted run.
 
 #include <penstock/core/random.hpp>
 #include <penstock/order/repeat.hpp>
@@ -50,7 +50,7 @@ class dice {
   std::uint64_t state_;
 };
 
-/// What a chain is made with.
+/// The parameters of a chain.
 struct choice {
   std::uint64_t n, seed, window, lanes, skip, take, repeat, buffer, global, steps;
   ps::tail policy;
@@ -79,7 +79,7 @@ constexpr auto in_two = [](std::uint64_t x) { return std::array<std::uint64_t, 2
 
 auto source(const choice& c) { return ps::generated(c.n, identity, c.starts); }
 
-/// The sorted values of each step that is left, of all ranks together.
+/// The sorted values of each remaining step, of all ranks together.
 template <class Make, class... From>
 std::vector<numbers> job(const Make& make, std::uint64_t world, dice& d, std::vector<std::string>* states,
                          const From&... where) {
@@ -104,7 +104,7 @@ std::vector<numbers> job(const Make& make, std::uint64_t world, dice& d, std::ve
   return all;
 }
 
-/// Any stop, any ranks before and after: the global steps of one rank that was never stopped.
+/// Checks any stop, with any ranks before and after, against the global steps of one uninterrupted rank.
 template <class Make>
 void check_elastic_anywhere(const choice& c, dice& d, const Make& make) {
   const std::vector<numbers> whole = job(make, 1, d, nullptr);
@@ -120,7 +120,7 @@ void check_elastic_anywhere(const choice& c, dice& d, const Make& make) {
   }
 }
 
-/// The same on one rank, where ranks mix their own samples.
+/// Checks any stop on one rank, for chains in which ranks mix their own samples.
 template <class Plan>
 void check_rank_anywhere(dice& d, const Plan& plan) {
   const trace whole = follow(plan | ps::workers(2), 2, true);
@@ -189,7 +189,7 @@ TEST_CASE("run/compositions: deciders and steps") {
   });
 }
 
-TEST_CASE("run/compositions: what each rank mixes or chooses among its own") {
+TEST_CASE("run/compositions: stages that each rank applies to its own samples") {
   many_times("own", [](const choice& c, dice& d) {
     const std::uint64_t world = d.between(1, 4), rank = d.below(world), each = d.between(1, 6);
     check_rank_anywhere(d, source(c) | ps::shuffle(c.seed, ps::window(c.window), ps::lanes(c.lanes)) |

@@ -24,8 +24,9 @@
 #include <type_traits>
 #include <vector>
 
-// That one signature is enough: payloads of five kinds go through evaluate(position, worker, sink) alone and
-// through the engine, and give the same. The fifth, with a context per worker, is in evaluate_zstd.test.cpp.
+// Shows that one signature is enough: five kinds of payload go through evaluate(position, worker, sink) alone
+// and through the engine, with equal results. The fifth, with a context per worker, is in
+// evaluate_zstd.test.cpp.
 
 namespace ps = penstock;
 using bytes = std::vector<std::byte>;
@@ -95,7 +96,7 @@ TEST_CASE("run/evaluate: npy arrays, announced by their headers") {
   });
 }
 
-TEST_CASE("run/evaluate: text, whose length shows after decoding") {
+TEST_CASE("run/evaluate: text, whose length is known after decoding") {
   const auto words = [](std::uint64_t i) { return std::string(i % 30, 'a') + std::to_string(i); };
   const auto samples = made_of([&](std::uint64_t i) {
                          const std::string word = words(i);
@@ -116,8 +117,7 @@ namespace {
 
 std::atomic<std::uint64_t> pixels_decoded{0};
 
-/// What an image codec makes of a payload: something that can be asked for a region. Its pixels are (seed + 7
-/// y + x).
+/// The result of an image codec: an image that can decode a region. Its pixels are (seed + 7 y + x).
 struct lazy_image {
   using unfinished = void;
   using value_type = std::uint8_t;
@@ -153,7 +153,7 @@ struct stub_image {
   }
 };
 
-/// A part of fixed size of an image that is not decoded yet: an expression whose shape the type knows.
+/// A part of fixed size of an image that is not decoded yet: an expression whose shape is part of its type.
 template <std::uint64_t Size>
 struct cropped {
   using unfinished = void;
@@ -181,7 +181,7 @@ struct random_crop {
 
 }  // namespace
 
-TEST_CASE("run/evaluate: a crop of an image is decoded where it lands, and nothing else of it") {
+TEST_CASE("run/evaluate: only the crop of an image is decoded, at its destination") {
   const auto samples = made_of([](std::uint64_t i) {
                          return bytes{std::byte(i), std::byte(20 + i % 7), std::byte(30 + i % 5)};
                        }) |

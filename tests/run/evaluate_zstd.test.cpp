@@ -38,7 +38,7 @@ std::vector<bytes> packed_arrays(std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("run/evaluate_zstd: each worker keeps a context, and what it holds does not matter") {
+TEST_CASE("run/evaluate_zstd: each worker keeps a context, whose contents do not matter") {
   constexpr std::uint64_t count = 200;
   const auto samples = ps::from(packed_arrays(count)) | ps::shuffle(5) | ps::decode<ps::zstd>;
   using worker = typename penstock_test::bare_chain<std::remove_cv_t<decltype(samples)>>::worker;
@@ -58,7 +58,7 @@ TEST_CASE("run/evaluate_zstd: each worker keeps a context, and what it holds doe
   }
 }
 
-TEST_CASE("run/evaluate_zstd: one codec behind another") {
+TEST_CASE("run/evaluate_zstd: one codec after another") {
   constexpr std::uint64_t count = 50;
   const auto samples =
       ps::from(packed_arrays(count)) | ps::decode<ps::chain<ps::zstd, ps::npy<std::uint32_t>>>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs whose samples are fetched ahead: the same sequence, bytes and errors as without.
+// Runs whose samples are fetched ahead have the sequence, bytes and errors of runs without.
 
 #include <penstock/core/part.hpp>
 #include <penstock/core/position.hpp>
@@ -114,7 +114,7 @@ std::vector<std::string> samples_of(const Plan& plan) {
   return all;
 }
 
-/// A plan with some more stages behind it.
+/// A plan extended by some stages.
 template <class Plan, class... Stages>
 auto with(const Plan& plan, const Stages&... stages) {
   return (plan | ... | stages);
@@ -128,7 +128,7 @@ std::vector<int> values_of_rows(const Rows& plan) {
   return all;
 }
 
-/// Files whose background reads never end but by being cancelled.
+/// Files whose background reads end only when cancelled.
 struct stuck_storage {
   struct reads {
     std::mutex busy;
@@ -169,7 +169,7 @@ struct stuck_storage {
   [[nodiscard]] session connect() const { return {files.connect(), stuck}; }
 };
 
-/// The samples as they stand, and how many positions were computed.
+/// The samples in order, with a count of the positions computed.
 struct counted_order {
   struct bound {
     std::uint64_t epoch = 0;
@@ -200,7 +200,7 @@ struct counted {
 
 using namespace fetching_test;
 
-TEST_CASE("run/fetching: webdataset gives the same with every setting, over every storage") {
+TEST_CASE("run/fetching: webdataset delivers the same samples with every setting and storage") {
   const auto near = shards();
   const auto plan = [](const auto& where, auto... settings) {
     return with(ps::webdataset(where) | ps::shuffle(5) | ps::repeat(2), settings...) |
@@ -209,11 +209,11 @@ TEST_CASE("run/fetching: webdataset gives the same with every setting, over ever
   const auto expected = samples_of<"jpg">(plan(near, ps::workers(1)));
   REQUIRE(expected.size() == 480);
   const auto storage = far(near);
-  CHECK(samples_of<"jpg">(plan(storage, ps::workers(3))) == expected);  // without being asked
+  CHECK(samples_of<"jpg">(plan(storage, ps::workers(3))) == expected);  // fetches ahead by default
   CHECK(storage.most_in_flight() > 3);
   const std::uint64_t before = storage.bytes();
   CHECK(samples_of<"jpg">(plan(storage, ps::workers(1), ps::prefetch(64))) == expected);
-  INFO("each byte is read once, but for headers between members and where a worker was earlier");
+  INFO("each byte is read once, except headers between members and bytes a worker read earlier");
   CHECK(storage.bytes() - before < 3 * before / 2);
   CHECK(samples_of<"jpg">(plan(storage, ps::workers(2), ps::prefetch(1))) == expected);
   CHECK(samples_of<"jpg">(plan(storage, ps::workers(2), ps::prefetch(400_KiB))) == expected);
@@ -222,7 +222,7 @@ TEST_CASE("run/fetching: webdataset gives the same with every setting, over ever
   CHECK(samples_of<"txt">(plan(storage, ps::workers(2))) == samples_of<"txt">(plan(near, ps::workers(1))));
 }
 
-TEST_CASE("run/fetching: indexes of shards that are not loaded yet are made ahead, several at once") {
+TEST_CASE("run/fetching: missing indexes of shards are made ahead, several at once") {
   const auto near = shards(6);
   const auto known = ps::webdataset(near).manifest();
   const auto with_manifest = [&](const auto& where, auto... settings) {
@@ -241,7 +241,7 @@ TEST_CASE("run/fetching: indexes of shards that are not loaded yet are made ahea
   CHECK_FALSE(reader.is_ready());  // two shards are left
   reader.get_ready(std::vector<ps::position>{{0, 180}, {0, 240}});
   CHECK(reader.is_ready());
-  // what cannot be made is told where it is needed
+  // a failure is reported where the index is needed
   auto broken = ps::memory_files().add("s-0.tar", std::string(shard(0, 60).size(), 'x'));
   for (std::uint64_t s = 1; s < 6; ++s) broken.add("s-" + std::to_string(s) + ".tar", shard(s, 60));
   const auto worn = ps::webdataset(broken, known).connect();
@@ -260,7 +260,7 @@ TEST_CASE("run/fetching: each position is computed once to fetch, and once to ev
   CHECK(computed <= 240);
 }
 
-TEST_CASE("run/fetching: prefetch(0) asks for nothing ahead") {
+TEST_CASE("run/fetching: prefetch(0) fetches nothing ahead") {
   const auto storage = far(shards(1));
   const auto plan = ps::webdataset(storage) | ps::shuffle(5) | ps::fields<"jpg"> | ps::batch(8, ps::ragged) |
                     ps::workers(1);
@@ -271,8 +271,8 @@ TEST_CASE("run/fetching: prefetch(0) asks for nothing ahead") {
   CHECK(alone.most_in_flight() == 1);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which end the program instead
-TEST_CASE("run/fetching: more bytes than the machine gives are one sentence when the run is opened") {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end the program instead
+TEST_CASE("run/fetching: a failed allocation is one sentence when the run is opened") {
   const auto plan = ps::webdataset(far(shards(1))) |
                     ps::prefetch(ps::byte_count(ps::prefetch_stage::most_bytes)) | ps::fields<"txt"> |
                     ps::batch(8, ps::ragged) | ps::workers(1);
@@ -298,7 +298,7 @@ TEST_CASE("run/fetching: local files, read and mapped") {
   }
 }
 
-TEST_CASE("run/fetching: behind deciders, buffers and joined sources") {
+TEST_CASE("run/fetching: with deciders, buffers and joined sources") {
   static const auto near = shards(2), other = shards(3);  // once for all sections
   const auto check = [](const auto& make, const auto& a, const auto& b) {
     const auto expected = samples_of<"jpg">(make(a, b) | ps::workers(1));
@@ -308,7 +308,7 @@ TEST_CASE("run/fetching: behind deciders, buffers and joined sources") {
     const auto distant = make(far_a, far_b);
     CHECK(samples_of<"jpg">(distant | ps::workers(1)) == expected);
     CHECK(samples_of<"jpg">(distant | ps::workers(3)) == expected);
-    INFO("without being asked, more is read at once than workers could");
+    INFO("by default, more reads run at once than workers could make");
     CHECK(far_a.most_in_flight() > 3);
     if (far_b.reads() != 0) CHECK(far_b.most_in_flight() > 3);
   };
@@ -357,7 +357,7 @@ TEST_CASE("run/fetching: behind deciders, buffers and joined sources") {
   }
 }
 
-TEST_CASE("run/fetching: joined sources fetch where one of them does, and have latency where one has") {
+TEST_CASE("run/fetching: joined sources fetch if one of them does, and have latency if one has") {
   const auto make = [](const auto& a, const auto& b) {
     const auto one = ps::webdataset(a) | ps::fields<"jpg">;
     const auto two = ps::webdataset(b) | ps::shuffle(1) | ps::fields<"jpg">;
@@ -381,9 +381,9 @@ TEST_CASE("run/fetching: joined sources fetch where one of them does, and have l
     static_assert(ps::takes_hints<typename Source::reader>);
     auto run = (source | ps::prefetch(64) | ps::batch(4, ps::ragged) | ps::workers(1)).open();
     REQUIRE(run.next());
-    CHECK(run.counters().bytes_held < 8_MiB);  // no store, which has that at least
+    CHECK(run.counters().bytes_held < 8_MiB);  // there is no store, which would take at least that
   });
-  // one of two, and joined once more
+  // one of two, and joined a second time
   const auto nested = [&](const auto& second) {
     const auto both =
         ps::zip(ps::webdataset(near) | ps::fields<"jpg">, ps::webdataset(second) | ps::fields<"txt">);
@@ -445,7 +445,7 @@ TEST_CASE(
 
 TEST_CASE("run/fetching: batches of any length, also far longer than the usual ones") {
   const auto rows = ps::memory_files().add("a.npy", npy(3000, 40, 1)).add("b.npy", npy(200, 40, 2));
-  // four rows in a batch; but a thousand in two of them, which cost nothing
+  // four rows in a batch, but a thousand in two batches of free samples
   const auto cost = [](std::uint64_t i) -> std::uint64_t {
     return (i >= 600 && i < 1600) || (i >= 1800 && i < 2800) ? 0 : 10;
   };
@@ -488,7 +488,7 @@ TEST_CASE("run/fetching: a run that ends with a thousand reads in flight does no
         }(),
         int);
   }
-  SECTION("begun again") {
+  SECTION("restarted") {
     auto run = plan.open();
     wait_for_reads();
     std::jthread other([&] {
@@ -501,7 +501,7 @@ TEST_CASE("run/fetching: a run that ends with a thousand reads in flight does no
   CHECK(storage.stuck->pending() == 0);
 }
 
-TEST_CASE("run/fetching: restarts and moving limits change no byte") {
+TEST_CASE("run/fetching: restarts and changing limits do not change a byte") {
   const auto near = shards(3);
   const auto plan = [](const auto& where, auto... settings) {
     return with(ps::webdataset(where) | ps::shuffle(9), settings...) | ps::fields<"jpg"> |

@@ -31,7 +31,7 @@ using namespace engine_test;
 
 namespace {
 
-/// All ranks of a job, one step after another: what each had, and the job's state (any rank's will do).
+/// All ranks of a job, step by step: the samples of each, and the job's state (any rank's).
 struct job_steps {
   std::vector<numbers> global;  // the ranks' batches in the order of ranks
   std::vector<std::vector<std::size_t>> sizes;
@@ -110,7 +110,7 @@ void on_each_chain(Check check) {
 
 }  // namespace
 
-TEST_CASE("run/global_batch: every number of ranks has the same global steps, in parts that differ by one") {
+TEST_CASE("run/global_batch: global steps do not depend on the ranks, whose parts differ by at most one") {
   const penstock_test::deadline guard("worlds");
   on_each_chain([](const char* name, bool in_order, auto make) {
     const job_steps alone = run_job(make, 1, 2, ~std::size_t{0});
@@ -127,7 +127,7 @@ TEST_CASE("run/global_batch: every number of ranks has the same global steps, in
   });
 }
 
-TEST_CASE("run/global_batch: stopped on any number of ranks, it goes on with any other") {
+TEST_CASE("run/global_batch: stopped on any number of ranks, it resumes with any other") {
   const penstock_test::deadline guard("elastic");
   on_each_chain([](const char* name, bool in_order, auto make) {
     const job_steps alone = run_job(make, 1, 2, ~std::size_t{0});
@@ -166,7 +166,7 @@ TEST_CASE("run/global_batch: many restarts in a row, each with other ranks and o
   });
 }
 
-TEST_CASE("run/global_batch: a state that is saved anew before the first step is the same place") {
+TEST_CASE("run/global_batch: a state saved again before the first step is unchanged") {
   const penstock_test::deadline guard("saved anew");
   on_each_chain([](const char* name, bool in_order, auto make) {
     const job_steps alone = run_job(make, 1, 2, ~std::size_t{0});
@@ -190,7 +190,7 @@ TEST_CASE("run/global_batch: a state that is saved anew before the first step is
   });
 }
 
-TEST_CASE("run/global_batch: batch(b) goes on as global_batch(b * world), and the other way round") {
+TEST_CASE("run/global_batch: batch(b) resumes as global_batch(b * world), and vice versa") {
   const auto source = ps::generated(100, identity) | ps::shuffle(3);
   auto two = (source | ps::shard(1, 2) | ps::batch(6)).open();
   auto first = two.next();
@@ -205,7 +205,7 @@ TEST_CASE("run/global_batch: batch(b) goes on as global_batch(b * world), and th
                     penstock_test::contains("another sequence"));
 }
 
-TEST_CASE("run/global_batch: more ranks than samples, and than steps have") {
+TEST_CASE("run/global_batch: more ranks than samples, and than samples in a step") {
   for (const std::uint64_t n : {0u, 1u, 3u, 13u})
     for (const auto policy : {ps::tail::keep, ps::tail::pad, ps::tail::drop}) {
       const auto make = [n, policy](std::uint64_t rank, std::uint64_t world) {
@@ -218,7 +218,7 @@ TEST_CASE("run/global_batch: more ranks than samples, and than steps have") {
     }
 }
 
-TEST_CASE("run/global_batch: what cannot be cut is one sentence") {
+TEST_CASE("run/global_batch: impossible cuts are one sentence") {
   const auto source = ps::generated(100, identity);
   CHECK_THROWS_WITH((source | ps::shard(0, 9) | ps::global_batch(8)).open(),
                     penstock_test::contains("samples for at most 8 ranks, not 9"));
@@ -232,8 +232,7 @@ TEST_CASE("run/global_batch: what cannot be cut is one sentence") {
   CHECK_THROWS_WITH((source | ps::global_batch(8)).open(s), penstock_test::contains("more ranks than"));
 }
 
-TEST_CASE(
-    "run/global_batch: a buffer of a rank's own samples, where its last part is larger than the others") {
+TEST_CASE("run/global_batch: a buffer of a rank's own samples, if its last part is larger than the others") {
   for (std::uint64_t samples = 1; samples <= 48; ++samples) {
     const auto source = ps::generated(samples, identity) | ps::shuffle(3, ps::window(1), ps::lanes(2));
     numbers expected;

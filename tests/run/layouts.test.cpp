@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Columns that are pitched or have the channels first, by every way on which values get into batches, and on
-// every way out of them.
+// Columns that are pitched or have the channels first, by every way in which values get into batches and out
+// of them.
 
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/collate.hpp>
@@ -58,7 +58,7 @@ void draw(std::uint64_t i, std::int16_t* into, std::uint64_t values) {
   for (std::uint64_t k = 0; k < values; ++k) into[k] = pixel(i, k);
 }
 
-/// A picture that is there, until the next one is asked for in this thread.
+/// A picture in memory, valid until the next one is requested in this thread.
 ps::tensor_view<const std::int16_t> drawn(std::uint64_t i, const ps::extents& shape) {
   thread_local std::vector<std::int16_t> kept;
   kept.resize(static_cast<std::size_t>(shape.elements()));
@@ -66,7 +66,7 @@ ps::tensor_view<const std::int16_t> drawn(std::uint64_t i, const ps::extents& sh
   return {kept.data(), shape};
 }
 
-/// Pictures as expressions of both forms, with shapes that the type knows or not.
+/// Pictures as expressions of both forms, with static or dynamic shapes.
 struct simple_picture {
   using unfinished = void;
   using value_type = std::int16_t;
@@ -114,13 +114,13 @@ auto stored_pictures(ps::extents shape) {
   return ps::npy_rows<std::int16_t, Lengths...>(picture_file(shape));
 }
 
-/// The number of the picture of which a slot is, from its first value; nothing where it holds none.
+/// The number of the picture in a slot, from its first value; nothing if the slot is empty.
 std::optional<std::uint64_t> number_of(std::int16_t first) {
   return first == 0 ? std::nullopt
                     : std::optional<std::uint64_t>((static_cast<std::uint64_t>(first) - 1) / 600);
 }
 
-/// Checks a batch of pictures with the channels first; gives the numbers of its pictures.
+/// Checks a batch of pictures with the channels first; returns the numbers of its pictures.
 template <class View>
 std::vector<std::uint64_t> planes_in(const View& view, const ps::extents& shape) {
   STATIC_REQUIRE(std::is_same_v<typename View::value_type, std::int16_t>);
@@ -139,7 +139,7 @@ std::vector<std::uint64_t> planes_in(const View& view, const ps::extents& shape)
   CHECK(same);
   return numbers;
 }
-/// The same for pitched rows; `bytes` are all of the column.
+/// Checks a batch of pictures with pitched rows; `bytes` is the whole column.
 template <class View>
 std::vector<std::uint64_t> rows_in(const View& view, const ps::extents& shape, std::size_t alignment,
                                    const std::int16_t* all) {
@@ -189,7 +189,7 @@ std::vector<std::uint64_t> first_numbers(std::uint64_t n) {
   return all;
 }
 
-/// By every way into a batch: in place, aside, gathered behind a decider, with and without padding.
+/// Checks every way into a batch: in place, set aside, gathered after a decider, with and without padding.
 template <class Samples>
 void goes_every_way(const Samples& samples, const ps::extents& shape) {
   const auto ordered = first_numbers(count);
@@ -228,7 +228,7 @@ TEST_CASE("run/layouts: expressions of both forms, of shapes known at run time")
   goes_every_way(pictures_of<simple_picture>(ps::extents(2, 2, 3, 9)), ps::extents(2, 2, 3, 9));
 }
 
-TEST_CASE("run/layouts: expressions of both forms whose shape the type knows") {
+TEST_CASE("run/layouts: expressions of both forms with static shapes") {
   const ps::extents shape(4, 5, 3);
   goes_every_way(ps::generated(count, [](std::uint64_t i) { return known<simple_picture, 4, 5, 3>(i); }),
                  shape);
@@ -236,7 +236,7 @@ TEST_CASE("run/layouts: expressions of both forms whose shape the type knows") {
                  shape);
 }
 
-TEST_CASE("run/layouts: arrays that are there, and arrays in files") {
+TEST_CASE("run/layouts: arrays in memory, and arrays in files") {
   const ps::extents shape(4, 5, 3);
   goes_every_way(whole_pictures(shape), shape);
   goes_every_way(stored_pictures<>(shape), shape);
@@ -250,7 +250,7 @@ TEST_CASE("run/layouts: arrays that are there, and arrays in files") {
   goes_every_way(views, shape);
 }
 
-TEST_CASE("run/layouts: arrays that were fetched before they are asked for") {
+TEST_CASE("run/layouts: arrays that were fetched ahead") {
   const ps::extents shape(4, 5, 3);
   const ps::simulated_storage far(picture_file(shape), {.latency = std::chrono::microseconds(200)});
   const auto rows = ps::npy_rows<std::int16_t>(far) | ps::prefetch(20);
@@ -304,7 +304,7 @@ TEST_CASE("run/layouts: shapes that change from batch to batch, and gaps that st
   }
 }
 
-TEST_CASE("run/layouts: fields have their own, and others stay as they are") {
+TEST_CASE("run/layouts: fields have their own layouts, and others do not change") {
   using sample = ps::record<ps::field<"image", simple_picture>, ps::field<"also", placed_picture>,
                             ps::field<"label", std::uint64_t>>;
   const ps::extents shape(4, 5, 3);
@@ -331,7 +331,7 @@ TEST_CASE("run/layouts: fields have their own, and others stay as they are") {
       !contains("rows at") && !contains("channels first"));
 }
 
-TEST_CASE("run/layouts: a value that does not go with the policy is an error at its position") {
+TEST_CASE("run/layouts: a value that does not fit the policy is an error at its position") {
   const auto pictures = ps::generated(count, [](std::uint64_t i) {
     return placed_picture{i, i == 21 ? ps::extents(20, 3) : ps::extents(4, 5, 3)};
   });
@@ -374,7 +374,7 @@ TEST_CASE("run/layouts: an odd shape under bad_samples::skip leaves a hole of ze
               ps::extents(4, 5)) == expected);
 }
 
-TEST_CASE("run/layouts: a device gets the column with its gaps, as it lies on the host") {
+TEST_CASE("run/layouts: a device gets the column with its gaps, as on the host") {
   const ps::extents shape(4, 5, 3);
   const auto samples = pictures_of<placed_picture>(shape);
   std::vector<std::uint64_t> seen;
@@ -394,7 +394,7 @@ TEST_CASE("run/layouts: a device gets the column with its gaps, as it lies on th
   }
 }
 
-TEST_CASE("run/layouts: map_batch changes what is there, and may return what it got") {
+TEST_CASE("run/layouts: map_batch changes values in place, and may return its argument") {
   const ps::extents shape(4, 5, 3);
   const auto samples = pictures_of<placed_picture>(shape);
   const auto plus_one = ps::map_batch([](auto& columns) {
@@ -450,7 +450,7 @@ TEST_CASE("run/layouts: a held column and a loader of another type show strides"
   CHECK(seen == first_numbers(count));
 }
 
-TEST_CASE("run/layouts: loops without batches give arrays as they are") {
+TEST_CASE("run/layouts: loops without batches deliver arrays unchanged") {
   const ps::extents shape(4, 5, 3);
   std::uint64_t seen = 0;
   for (auto&& one : (pictures_of<placed_picture>(shape) | ps::workers(2)).epoch(0)) {
@@ -461,7 +461,7 @@ TEST_CASE("run/layouts: loops without batches give arrays as they are") {
   CHECK(seen == count);
 }
 
-TEST_CASE("run/layouts: a state of one layout goes on in another, and the sequence is the same") {
+TEST_CASE("run/layouts: a state of one layout resumes in another, with an equal sequence") {
   const ps::extents shape(4, 5, 3);
   const auto samples = pictures_of<simple_picture>(shape) | ps::shuffle(9);
   const auto planes = samples | ps::batch(8, ps::channels_first) | ps::workers(1);

@@ -25,7 +25,8 @@
 #include <type_traits>
 #include <vector>
 
-// The reads of nodes that are thrown away (see the header) are not ours to mend; all others stay reported.
+// The reads of discarded nodes (see the header) are the queue's own and are suppressed; all others are
+// still reported.
 #if defined(__SANITIZE_THREAD__)
 #define PENSTOCK_TEST_THREAD_SANITIZER 1
 #elif defined(__has_feature)
@@ -79,7 +80,7 @@ void hand_over_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned wo
   ring.stop();
 }
 
-/// The same batches with both hand-overs, on many numbers of workers and depths.
+/// Checks that both hand-overs give equal batches, with many numbers of workers and depths.
 template <class Plan>
 void same_with_both(const Plan& plan, const std::string& name) {
   const auto expected = engine_test::read_plan(plan | ps::workers(0), 2);
@@ -91,7 +92,7 @@ void same_with_both(const Plan& plan, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("run/lockfree: every block is worked off once and delivered in order, whatever its size") {
+TEST_CASE("run/lockfree: every block is processed once and delivered in order, whatever its size") {
   const deadline guard("hand-over through queues");
   for (const std::size_t blocks : {1u, 2u, 5u})
     for (const std::uint64_t grains : {1u, 3u, 8u})
@@ -99,7 +100,7 @@ TEST_CASE("run/lockfree: every block is worked off once and delivered in order, 
         hand_over_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300);
 }
 
-TEST_CASE("run/lockfree: without workers the consumer works blocks off itself") {
+TEST_CASE("run/lockfree: without workers the consumer processes blocks itself") {
   ps::lockfree_ring ring(2, 3, 0);
   std::vector<std::vector<std::uint64_t>> blocks(2, std::vector<std::uint64_t>(4));
   adding_up work{blocks};
@@ -158,7 +159,7 @@ TEST_CASE("run/lockfree: the annotation chooses the ring by type and changes no 
   same_with_both(engine_test::counting_source(500) | ps::batch(11), "forward");
 }
 
-TEST_CASE("run/lockfree: a state of one hand-over goes on with the other") {
+TEST_CASE("run/lockfree: a state of one hand-over resumes with the other") {
   const auto plan = ps::from(engine_test::iota(200)) | ps::shuffle(3) | ps::batch(8);
   const auto whole = engine_test::read_plan(plan, 1)[0];
   auto first = (plan | ps::lockfree | ps::workers(2)).open();
@@ -172,7 +173,7 @@ TEST_CASE("run/lockfree: a state of one hand-over goes on with the other") {
   CHECK(seen == whole);
 }
 
-TEST_CASE("run/lockfree: errors come at their place, and a stop ends a run that waits") {
+TEST_CASE("run/lockfree: errors come at their place, and a stop ends a waiting run") {
   const auto plan = ps::from(engine_test::iota(100)) | ps::map([](std::uint64_t x) {
                       if (x == 57) throw ps::error(ps::errc::format, "fifty-seven");
                       return x;

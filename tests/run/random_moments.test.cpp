@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Whatever may happen at any moment happens at random ones: stops, exceptions from every stage, consumers
-// that leave or hold on to batches, many pipelines at once. All draws are addressed by the number of the
-// round, so a round that fails can be run again: PENSTOCK_FIRST_ROUND=n begins with it. The order in which
-// threads meet is the machine's. PENSTOCK_LONG_TESTS runs thousands of rounds.
+// Events at random moments: stops, exceptions from every stage, consumers that leave or hold batches, many
+// pipelines at once. All random numbers depend on the number of the round, so a failing round can be run
+// again: PENSTOCK_FIRST_ROUND=n starts with it. Only the timing of threads is not reproducible.
+// PENSTOCK_LONG_TESTS runs thousands of rounds.
 
 #include <penstock/core/random.hpp>
 #include <penstock/device/simulated.hpp>
@@ -54,7 +54,7 @@ namespace {
 constexpr std::uint64_t samples = 120;
 constexpr unsigned kinds = 8;
 
-/// Where things go wrong: values by stage.
+/// The values at which each stage fails.
 struct faults {
   std::array<std::set<std::uint64_t>, 4> at;
 
@@ -66,7 +66,7 @@ struct faults {
 };
 using faults_ptr = std::shared_ptr<const faults>;
 
-/// Takes some time, or lets others go first: by seed and position, not by chance.
+/// Takes some time, or yields, depending on seed and position, not on chance.
 void take_time(ps::rng& draw) {
   const std::uint64_t what = draw.below(64);
   if (what == 0) std::this_thread::sleep_for(std::chrono::microseconds(draw.below(60)));
@@ -101,7 +101,8 @@ struct made {
   }
 };
 
-/// A source of elements that are no plain numbers, whose reader takes hints and sometimes fails at them.
+/// A source of elements that are not plain numbers, whose reader takes hints and sometimes throws from
+/// them.
 class hinted_source {
  public:
   using penstock_part = ps::source_tag;
@@ -179,7 +180,7 @@ void with_plan(const setting& s, Use use) {
   }
 }
 
-/// What came of a run: batches, or rows as batches of one; and how it ended.
+/// The outcome of a run: batches, or rows as batches of one; and how it ended.
 struct outcome {
   batches all;
   std::string failure;
@@ -193,7 +194,7 @@ std::string words_of_failure(const std::exception_ptr& what) {
   }
 }
 
-/// Hands each element of the epochs of a run to `f(values, batch or row)` until it says stop.
+/// Passes each element of a run's epochs to `f(values, batch or row)` until f asks to stop.
 template <class Run, class F>
 std::string each(Run& run, std::uint64_t epochs, F f) {
   try {
@@ -235,7 +236,7 @@ setting draw_setting(ps::rng& draw) {
   s.seed = draw.below(3);
   return s;
 }
-/// What each setting gives without faults and without workers, once for each.
+/// The batches of each setting without faults and workers, computed once.
 const batches& clean(const setting& s) {
   static std::vector<std::optional<batches>> known(kinds * 3);
   auto& one = known[s.kind * 3 + static_cast<std::size_t>(s.seed)];
@@ -273,7 +274,7 @@ void wait_some(ps::rng& draw) {
 
 }  // namespace
 
-TEST_CASE("run/random_moments: a stop at any moment, and what came before it is a true beginning") {
+TEST_CASE("run/random_moments: a stop at any moment leaves a true prefix of the sequence") {
   const penstock_test::deadline guard("stops", std::chrono::seconds(280));
   std::uint64_t early = 0;
   in_rounds(1, 400, 6000, [&](ps::rng& draw) {
@@ -307,7 +308,7 @@ TEST_CASE("run/random_moments: a stop at any moment, and what came before it is 
   CHECK(early > 100);
 }
 
-TEST_CASE("run/random_moments: exceptions from every stage, at their place, whoever is faster") {
+TEST_CASE("run/random_moments: exceptions from every stage, at their place, whichever thread is faster") {
   const penstock_test::deadline guard("exceptions", std::chrono::seconds(280));
   std::uint64_t failed = 0;
   in_rounds(2, 300, 4000, [&](ps::rng& draw) {
@@ -326,7 +327,7 @@ TEST_CASE("run/random_moments: exceptions from every stage, at their place, whoe
     REQUIRE((!seen.failure.empty() || seen.all == clean(s)));
     failed += !seen.failure.empty();
     if (seen.failure.empty() || s.kind != 0) return;
-    // In place: the batch that is missing is the first one with a value that some stage refuses.
+    // At their place: the missing batch is the first one with a value that some stage refuses.
     const numbers& next = clean(s)[seen.all.size()];
     const auto refused = [&](const numbers& values) {
       return std::any_of(values.begin(), values.end(), [&](std::uint64_t x) {
@@ -339,11 +340,11 @@ TEST_CASE("run/random_moments: exceptions from every stage, at their place, whoe
   CHECK(failed > 100);
 }
 
-TEST_CASE("run/random_moments: consumers that leave, or hold batches and let them go in another thread") {
+TEST_CASE("run/random_moments: consumers that leave, or hold batches and release them in another thread") {
   const penstock_test::deadline guard("holding", std::chrono::seconds(280));
   in_rounds(3, 250, 2000, [&](ps::rng& draw) {
     setting s = draw_setting(draw);
-    if (s.kind == 5) s.kind = 0;  // rows are not held
+    if (s.kind == 5) s.kind = 0;  // rows cannot be held
     INFO("kind " << s.kind << ", " << s.workers << " workers, depth " << s.depth << ", seed " << s.seed);
     const batches& all = clean(s);
     with_plan(s, [&](const auto& plan) {
@@ -360,7 +361,8 @@ TEST_CASE("run/random_moments: consumers that leave, or hold batches and let the
           REQUIRE(b);
           REQUIRE(values_of(*b) == all[i]);
           if (draw.chance(0.5)) held.emplace_back(i, std::move(*b));
-          // Two are on their way in chunks, so with a depth of n one may keep n - 2 and have one in hand.
+          // Two batches are in flight in chunks, so with a depth of n the test may hold n - 2 and one
+          // more.
           while (held.size() + 2 > s.depth || (!held.empty() && draw.chance(0.2))) {
             const auto which = held.begin() + static_cast<std::ptrdiff_t>(draw.below(held.size()));
             REQUIRE(values_of(which->second) == all[which->first]);
@@ -373,7 +375,7 @@ TEST_CASE("run/random_moments: consumers that leave, or hold batches and let the
             held.erase(which);
           }
         }
-        // Batches outlive their run, and go in another thread while it is torn down.
+        // Batches outlive their run, and are released in another thread while it is torn down.
         for (auto& [i, b] : held) REQUIRE(values_of(b) == all[i]);
         if (draw.chance(0.5))
           others.emplace_back([gone = std::move(held), when = draw]() mutable {
@@ -420,7 +422,7 @@ TEST_CASE("run/random_moments: pipelines that are opened and closed in many thre
   });
 }
 
-TEST_CASE("run/random_moments: limits that move at any moment do not change the sequence") {
+TEST_CASE("run/random_moments: changing limits at any moment does not change the sequence") {
   const penstock_test::deadline guard("limits", std::chrono::seconds(280));
   in_rounds(6, 300, 5000, [&](ps::rng& draw) {
     setting s = draw_setting(draw);
@@ -486,12 +488,13 @@ struct paced {
 
 struct held_once : ps::block {
   std::atomic<bool> taken{false};
-  std::uint64_t plain = 0;  // whoever has it may write
+  std::uint64_t plain = 0;  // the current holder may write it
 };
 
 }  // namespace
 
-TEST_CASE("run/random_moments: a bare ring, stopped at any moment, gives whole blocks in order until then") {
+TEST_CASE(
+    "run/random_moments: a bare ring, stopped at any moment, gives complete blocks in order until then") {
   const penstock_test::deadline guard("ring", std::chrono::seconds(280));
   in_rounds(5, 400, 5000, [&](ps::rng& draw) {
     const std::size_t size = static_cast<std::size_t>(1 + draw.below(5));
@@ -518,13 +521,13 @@ TEST_CASE("run/random_moments: a bare ring, stopped at any moment, gives whole b
       REQUIRE(block.back() == s);
       for (std::uint64_t grain = 0; grain < grains; ++grain)
         REQUIRE(block[static_cast<std::size_t>(grain)] == s * 100 + grain);
-      block.assign(block.size(), 0);  // the consumer's, until it opens it again
+      block.assign(block.size(), 0);  // belongs to the consumer until it reopens the block
     }
     REQUIRE(ring.stopped());
   });
 }
 
-TEST_CASE("run/random_moments: a pool gives each block to one holder, whoever gives it back") {
+TEST_CASE("run/random_moments: a pool gives each block to one holder, whichever thread returns it") {
   const penstock_test::deadline guard("pool", std::chrono::seconds(280));
   in_rounds(6, 100, 2000, [&](ps::rng& draw) {
     const std::size_t most = static_cast<std::size_t>(1 + draw.below(6));

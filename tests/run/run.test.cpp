@@ -37,7 +37,7 @@ namespace {
 
 constexpr auto identity = [](std::uint64_t i) { return i; };
 
-/// Opens a plan and goes away at some moment: after some batches and some time.
+/// Opens a plan and abandons it after some batches and some time.
 template <class Plan>
 void leave_early(const Plan& plan, ps::rng& draw) {
   auto run = plan.open();
@@ -62,7 +62,7 @@ void leave_early(const Plan& plan, ps::rng& draw) {
 
 }  // namespace
 
-TEST_CASE("run/run: its types are what the standard asks for") {
+TEST_CASE("run/run: its types meet the standard's concepts") {
   const auto plan = ps::generated(10, identity) | ps::batch(2);
   using run_type = decltype(plan.open());
   static_assert(std::ranges::input_range<run_type>, "a run is an input range");
@@ -80,7 +80,7 @@ TEST_CASE("run/run: its types are what the standard asks for") {
   CHECK(whole == 10);
 }
 
-TEST_CASE("run/run: take(3) asks for three batches and no more") {
+TEST_CASE("run/run: take(3) requests three batches and no more") {
   auto run = (ps::generated(40, identity) | ps::batch(2)).open();
   for (auto&& b : run | std::views::take(3)) CHECK(b.size() == 2);
   CHECK(run.state().step == 3);
@@ -157,7 +157,7 @@ TEST_CASE("run/run: stop tokens, stopped before and later") {
   }
 }
 
-TEST_CASE("run/run: the state of a stopped run is of what was delivered, though more was gathered") {
+TEST_CASE("run/run: the state of a stopped run covers what was delivered, though more was gathered") {
   const penstock_test::deadline guard("state when stopped");
   std::atomic<bool> broken{true};
   const auto plan = ps::generated(300, [](std::uint64_t x) { return std::vector<std::uint64_t>(1, x); }) |
@@ -202,7 +202,8 @@ TEST_CASE("run/run: batches outlive their run and may be dropped in another thre
   }
 }
 
-TEST_CASE("run/run: asking while holding every batch says how many and what to do; then it goes on") {
+TEST_CASE(
+    "run/run: requesting a batch while holding all says how many and what to do; then the run continues") {
   const penstock_test::deadline guard("holding every batch");
   for (const unsigned workers : {0u, 2u}) {
     for (const std::uint64_t depth : {2u, 4u}) {
@@ -230,7 +231,7 @@ TEST_CASE("run/run: asking while holding every batch says how many and what to d
   }
 }
 
-TEST_CASE("run/run: the same threads serve every epoch, and begin the next one before it is asked for") {
+TEST_CASE("run/run: its threads serve every epoch, and start the next one before it is requested") {
   const penstock_test::deadline guard("epochs");
   static std::atomic<int> threads{0};
   std::atomic<std::uint64_t> evaluated{0};
@@ -243,7 +244,7 @@ TEST_CASE("run/run: the same threads serve every epoch, and begin the next one b
   auto run = (ps::generated(60, identity) | noted | ps::batch(10) | ps::workers(2)).open();
   for (auto epoch : run.epochs(5)) {
     for (auto&& b : epoch)
-      if (b.step() == 5 && epoch.number() < 4)  // the last one: what comes now is of the next epoch
+      if (b.step() == 5 && epoch.number() < 4)  // the last batch: any work from now on is for the next epoch
         while (evaluated <= 60 * (epoch.number() + 1)) std::this_thread::yield();
   }
   CHECK(evaluated == 300);
@@ -282,7 +283,7 @@ TEST_CASE("run/run: an exception in the loop's body, a break, and a move of the 
         }
   }
   other = plan.open(far);
-  auto restored = other.next();  // what a run was given is moved with it
+  auto restored = other.next();  // the batch given to restore is moved with the run
   REQUIRE(static_cast<bool>(restored));
   CHECK(restored->epoch() == 3);
   CHECK(restored->step() == 3);
@@ -324,7 +325,7 @@ TEST_CASE("run/run: counters add up") {
   }
 }
 
-TEST_CASE("run/run: a state of the end of the last epoch has nothing left, however it is asked") {
+TEST_CASE("run/run: a state at the end of the last epoch has nothing left, for every kind of loop") {
   const auto plan = ps::generated(20, identity) | ps::shuffle(1) | ps::batch(4);
   ps::state end;
   {
@@ -351,14 +352,14 @@ TEST_CASE("run/run: a state of the end of the last epoch has nothing left, howev
   CHECK(left(2) == 0);
   CHECK(left(3) == 5);
   CHECK(left(4) == 10);
-  // Nothing was said of epochs: one more.
+  // Without epochs in the plan: one more.
   auto more = plan.open(end);
   std::size_t count = 0;
   while (more.next()) ++count;
   CHECK(count == 5);
 }
 
-TEST_CASE("run/run: each loop over an epoch begins at its beginning; rest() resumes") {
+TEST_CASE("run/run: each loop over an epoch starts at its beginning; rest() resumes") {
   const auto check = [](const auto& plan) {
     using values = std::vector<std::vector<int>>;
     const auto loop = [](auto&& range, std::size_t most = 1000) {
@@ -403,7 +404,7 @@ TEST_CASE("run/run: each loop over an epoch begins at its beginning; rest() resu
       CHECK(all == expected);
     }
     {
-      auto elsewhere = plan.open(middle);  // a loop over another epoch leaves the place of the state
+      auto elsewhere = plan.open(middle);  // a loop over another epoch ignores the place in the state
       CHECK(loop(elsewhere.epoch(2), 1) == part(epoch_2, 0, 1));
       CHECK(loop(elsewhere.epoch(1)) == epoch_1);
     }
@@ -442,7 +443,7 @@ TEST_CASE("run/run: loops over epochs evaluate no sample twice") {
   check(counted | ps::shuffle(1));
 }
 
-TEST_CASE("run/run: plans that ranks would leave at different times are refused") {
+TEST_CASE("run/run: plans whose ranks would end at different times are refused") {
   const auto kept =
       ps::generated(100, identity) | ps::shard(0, 2) | ps::filter([](std::uint64_t) { return true; });
   CHECK_THROWS_WITH((kept | ps::batch(4)).open(),
@@ -452,7 +453,7 @@ TEST_CASE("run/run: plans that ranks would leave at different times are refused"
   CHECK_NOTHROW((kept | ps::batch(4) | ps::steps(3)).open());
 }
 
-TEST_CASE("run/run: limits that move leave the sequence as it is, and fewer workers work") {
+TEST_CASE("run/run: changing limits does not change the sequence, and fewer workers work") {
   std::atomic<int> at_work{0}, most{0};
   const auto plan =
       ps::generated(20'000,
@@ -471,7 +472,7 @@ TEST_CASE("run/run: limits that move leave the sequence as it is, and fewer work
 
   auto run = plan.open();
   CHECK(run.limits().workers == 4);
-  CHECK(run.limits().depth == 9);  // eight ahead of the one that is held
+  CHECK(run.limits().depth == 9);  // eight ahead of the held one
   CHECK(run.limits().ahead == 0);
   std::size_t batches = 0;
   std::uint64_t held_before = 0;

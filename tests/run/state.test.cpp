@@ -32,7 +32,7 @@
 namespace ps = penstock;
 using namespace engine_test;
 
-TEST_CASE("run/state: what it refuses, it names") {
+TEST_CASE("run/state: a refused state names the reason") {
   const penstock_test::deadline guard("refused");
   const auto source = ps::generated(50, identity) | ps::shuffle(3);
   const auto plan = source | ps::batch(4) | ps::workers(1);
@@ -131,7 +131,7 @@ TEST_CASE("run/state: a text that was cut or edited is refused, with the place")
     CHECK_THROWS_AS(ps::state_from_string(changed), ps::error);
   }
   CHECK_THROWS_AS(ps::state_from_string(text + "x"), ps::error);
-  // Other programs' states, and no states at all, are one sentence too, and never open a run.
+  // Other programs' states, and text that is no state, are also one sentence, and never open a run.
   for (const std::string& foreign :
        {std::string(), std::string("{}"), std::string("\x80\x04\x95\0\0", 5), text.substr(0, 40),
         std::string(R"({"_snapshot": {"_snapshot_step": 7}, "_steps_since_snapshot": 0})"),
@@ -159,7 +159,7 @@ TEST_CASE("run/state: a text that was cut or edited is refused, with the place")
       CHECK((std::string(e.what()).find("newer") != std::string::npos) == (version == "4"));
     }
   }
-  // What was wrong is named with its place: the same as ever.
+  // The error names the fault and its place.
   const auto wrong = [](const std::string& edited, std::string_view why) {
     CHECK_THROWS_WITH(ps::state_from_string(edited), penstock_test::contains(std::string(why)));
   };
@@ -185,14 +185,14 @@ TEST_CASE("run/state: the states of all ranks become one, which every rank opens
   const auto source = ps::generated(100, identity) | ps::shuffle(3);
   const auto states_of = [](const auto& make, std::uint64_t world, int steps) {
     std::vector<ps::state> all;
-    for (std::uint64_t rank = world; rank-- != 0;) {  // in any order
+    for (std::uint64_t rank = world; rank-- != 0;) {  // ranks in any order
       auto run = make(rank, world).open();
       for (int i = 0; i < steps; ++i) CHECK(run.next());
       all.push_back(run.state());
     }
     return all;
   };
-  SECTION("of an elastic plan one is enough") {
+  SECTION("for an elastic plan one is enough") {
     const auto make = [&](std::uint64_t rank, std::uint64_t world) {
       return source | ps::shard(rank, world) | ps::global_batch(10);
     };
@@ -202,7 +202,7 @@ TEST_CASE("run/state: the states of all ranks become one, which every rank opens
     auto run = make(4, 5).open(merged);
     CHECK(run.next()->step() == 2);
   }
-  SECTION("of others each rank finds its own") {
+  SECTION("for other plans each rank finds its own") {
     const auto make = [&](std::uint64_t rank, std::uint64_t world) {
       return source | ps::shard(rank, world) | ps::shuffle_buffer(9) | ps::batch(12 / world);
     };
@@ -220,7 +220,7 @@ TEST_CASE("run/state: the states of all ranks become one, which every rank opens
     cut.ranks.pop_back();
     CHECK_THROWS_WITH(make(0, 3).open(cut), penstock_test::contains("merged of 2 ranks and says 3"));
   }
-  SECTION("what does not belong together is refused") {
+  SECTION("states that do not belong together are refused") {
     const auto make = [&](std::uint64_t rank, std::uint64_t world) {
       return source | ps::shard(rank, world) | ps::batch(4);
     };
@@ -240,7 +240,7 @@ TEST_CASE("run/state: the states of all ranks become one, which every rank opens
   }
 }
 
-TEST_CASE("run/state: it may be laid out anew, but not changed") {
+TEST_CASE("run/state: it may be reformatted, but not changed") {
   const auto plan = ps::generated(50, identity) | ps::shuffle(3) | ps::batch(4);
   auto run = plan.open();
   auto b = run.next();
@@ -261,7 +261,7 @@ TEST_CASE("run/state: it may be laid out anew, but not changed") {
     if (quote && !inside) wide += " \r\n";
   }
   CHECK(ps::state_from_string(wide) == s);
-  // one digit further on, and it would be a state of the same plan
+  // with one digit changed it would still be a state of this plan
   std::string edited = text;
   edited.replace(edited.find("\"step\": \"1\""), 11, "\"step\": \"2\"");
   CHECK_THROWS_WITH(ps::state_from_string(edited), penstock_test::contains("cut or edited"));

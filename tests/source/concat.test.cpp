@@ -54,7 +54,7 @@ TEST_CASE("source/concat: each source has its own order in each epoch") {
   }
 }
 
-TEST_CASE("source/concat: shards stand in a row, and a source without any is one") {
+TEST_CASE("source/concat: shards are joined in order, and a source without any is one shard") {
   const auto joined = ps::concat(numbered(10, 1, {0, 4, 10}), numbered(5, 2), numbered(6, 3, {0, 1, 6}));
   CHECK(*joined.starts() == numbers{0, 4, 10, 15, 16, 21});
   CHECK(*ps::concat(numbered(10, 1, {0, 4, 10}) | ps::shuffle(1), numbered(5, 2)).starts() ==
@@ -103,7 +103,7 @@ TEST_CASE("source/concat: a list of sources, and keys of the sources") {
   for (std::size_t i = 0; i < keys.size(); ++i) CHECK(keys[i] == std::to_string(wanted[i] % 1'000'000));
 }
 
-TEST_CASE("source/concat: data and orders are in its fingerprints") {
+TEST_CASE("source/concat: its fingerprints cover data and orders") {
   const auto one = ps::concat(numbered(5, 1), numbered(6, 2) | ps::shuffle(1));
   CHECK(one.fingerprint() == ps::concat(numbered(5, 1), numbered(6, 2) | ps::shuffle(2)).fingerprint());
   CHECK(one.sequence_fingerprint() !=
@@ -115,9 +115,9 @@ TEST_CASE("source/concat: data and orders are in its fingerprints") {
   CHECK(one.fingerprint() != ps::concat(numbered(6, 2), numbered(5, 1) | ps::shuffle(1)).fingerprint());
 }
 
-TEST_CASE("source/concat: what is wrong is a sentence") {
+TEST_CASE("source/concat: errors are one sentence") {
   CHECK_THROWS_WITH(ps::concat(numbered(5, 1) | ps::repeat(), numbered(5, 2)),
-                    penstock_test::contains("source 0 of concat has no end"));
+                    penstock_test::contains("source 0 of concat is endless"));
   const auto broken = ps::map([](std::uint64_t x) {
     if (x == 2'000'003) throw ps::error(ps::errc::format, "the sample is broken");
     return x;

@@ -25,7 +25,7 @@ using words = std::vector<std::uint64_t>;
 using lines = std::vector<std::string>;
 
 static_assert(ps::sample_values<ps::derived_index<std::string>>, "an index is values");
-static_assert(ps::sample_values<ps::derived_index<double>>, "of every kind");
+static_assert(ps::sample_values<ps::derived_index<double>>, "indexes of every kind are values");
 static_assert(!ps::derived_value<int>, "int is kept as std::int64_t");
 
 namespace {
@@ -44,7 +44,7 @@ std::string read(const std::string& path) {
 void replace(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
-/// Puts both checksums right.
+/// Corrects both checksums.
 std::string sealed(std::string bytes) {
   auto* const at = reinterpret_cast<std::byte*>(bytes.data());
   const auto sum = [&](std::size_t begin, std::size_t size) {
@@ -77,7 +77,7 @@ TEST_CASE("source/derived_index: values of all kinds are read back") {
   CHECK(label.describe() == "index 'label'");
   CHECK(label.origin() == ps::derived_from::file);
   write(path, detail::value_kind::natural, 5, "label", {3, ~std::uint64_t{0}});
-  CHECK(label[1] == -1);  // what was open stays: the new file has another place
+  CHECK(label[1] == -1);  // the open mapping is unaffected: the new file has another inode
   CHECK(ps::open_derived<std::uint64_t>(path)[1] == std::numeric_limits<std::uint64_t>::max());
   CHECK(ps::open_derived<std::uint64_t>(path).fingerprint() != label.fingerprint());
   write(path, detail::value_kind::floating, 5, "w", {0x3fe0000000000000u});
@@ -91,7 +91,7 @@ TEST_CASE("source/derived_index: values of all kinds are read back") {
   CHECK(ps::open_derived<std::string>(path).size() == 0);
 }
 
-TEST_CASE("source/derived_index: the layout is the one that is written down") {
+TEST_CASE("source/derived_index: the layout is the documented one") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
   write(path, detail::value_kind::text, 0x0102030405060708u, "kind", {1, 0}, {"ab", "c"});
@@ -106,7 +106,7 @@ TEST_CASE("source/derived_index: the layout is the one that is written down") {
   CHECK(sealed(bytes) == bytes);
 }
 
-TEST_CASE("source/derived_index: cut anywhere or changed anywhere, it is one error with file and offset") {
+TEST_CASE("source/derived_index: a cut or a changed byte anywhere is one error with file and offset") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
   write(path, detail::value_kind::text, 5, "t", {1, 0, 2, 1}, {"dog", "", "cat"});
@@ -145,7 +145,7 @@ TEST_CASE("source/derived_index: each fault has its sentence") {
              contains("cannot open the derived index") && contains("derive(...) makes it"));
   CHECK_THAT(refusal<double>(dir.path().string()), contains("is not a regular file"));
   replace(path, "PK\3\4, and so on");
-  CHECK_THAT(refusal<double>(path), contains("this is no derived index") && contains("offset 0"));
+  CHECK_THAT(refusal<double>(path), contains("this is not a derived index") && contains("offset 0"));
   write(path, detail::value_kind::text, 5, "t", {1, 0}, {"dog", "cat"});
   const std::string whole = read(path);
   CHECK_THAT(refusal<double>(path),
@@ -159,7 +159,7 @@ TEST_CASE("source/derived_index: each fault has its sentence") {
              contains("has 140 bytes and should have 167") && contains("offset 140"));
 }
 
-TEST_CASE("source/derived_index: numbers that cannot be are refused, however right the checksums are") {
+TEST_CASE("source/derived_index: impossible numbers are refused even with correct checksums") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "x").string();
   write(path, detail::value_kind::text, 5, "t", {1, 0}, {"dog", "cat"});

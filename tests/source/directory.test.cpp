@@ -114,7 +114,7 @@ TEST_CASE("source/directory: extensions can be chosen, in any case and with or w
   CHECK(ps::directory(dir.path().string(), {{"png"}}).classes()[0] == "c");
 }
 
-TEST_CASE("source/directory: a folder of files alone has no classes, and files beside classes are refused") {
+TEST_CASE("source/directory: a folder with only files has no classes, and files beside classes are refused") {
   using namespace directory_test;
   const penstock_test::temp_dir dir;
   write(dir / "y", "2");
@@ -128,7 +128,7 @@ TEST_CASE("source/directory: a folder of files alone has no classes, and files b
   CHECK_THAT(mixed.line, contains("has no class") && contains("/x]"));
 }
 
-TEST_CASE("source/directory: links are followed, but not round in circles") {
+TEST_CASE("source/directory: links are followed, but not in circles") {
   using namespace directory_test;
   const penstock_test::temp_dir dir;
   write(dir / "data/a/1.txt", "one");
@@ -148,7 +148,8 @@ TEST_CASE("source/directory: links are followed, but not round in circles") {
   std::filesystem::create_directory_symlink("../p", dir / "pair/q/p");
   CHECK(all_of(ps::directory((dir / "pair").string())) ==
         std::vector<row>{{"p/1", 0, "p"}, {"p/q/1", 0, "q"}, {"q/1", 1, "q"}, {"q/p/1", 1, "p"}});
-  // what is no file and no folder is passed over; a link to nowhere is not, when it is asked for
+  // entries that are neither files nor folders are skipped; a dangling link is an error if its name
+  // is asked for
   REQUIRE(::mkfifo((dir / "data/a/pipe").c_str(), 0600) == 0);
   CHECK(ps::directory((dir / "data").string()).size() == 3);
   std::filesystem::create_symlink("nowhere", dir / "data/a/gone.txt");
@@ -179,7 +180,7 @@ TEST_CASE("source/directory: links that multiply are refused before they take al
   CHECK(ps::directory((dir / "many").string()).size() == 301);
 }
 
-TEST_CASE("source/directory: a folder that is not there, no folder or empty is an error") {
+TEST_CASE("source/directory: a folder that is missing, not a folder or empty is an error") {
   using namespace directory_test;
   const penstock_test::temp_dir dir;
   const auto missing = refusal(dir / "missing");
@@ -193,7 +194,7 @@ TEST_CASE("source/directory: a folder that is not there, no folder or empty is a
   CHECK_THAT(empty.line, contains("no file below this folder;") && contains("empty"));
   CHECK_THAT(refusal(dir / "empty", {{"jpg", "PNG"}}).line, contains("that ends in .jpg or .png"));
   if (::geteuid() == 0) {
-    WARN("run by root, who may read every folder: one that cannot be read is not tried");
+    WARN("run by root, who may read every folder: unreadable folders are not tested");
     return;
   }
   std::filesystem::create_directories(dir / "closed/class");
@@ -204,7 +205,8 @@ TEST_CASE("source/directory: a folder that is not there, no folder or empty is a
   std::filesystem::permissions(dir / "closed/class", std::filesystem::perms::owner_all);
 }
 
-TEST_CASE("source/directory: the fingerprint tells paths, sizes and classes, and not where the folder is") {
+TEST_CASE(
+    "source/directory: the fingerprint covers paths, sizes and classes, but not the folder's location") {
   using namespace directory_test;
   const penstock_test::temp_dir dir;
   const auto mark = [&](const std::string& name) {
@@ -225,7 +227,7 @@ TEST_CASE("source/directory: the fingerprint tells paths, sizes and classes, and
   CHECK(mark("1") != mark("5"));
 }
 
-TEST_CASE("source/directory: a file that has changed or gone is an io error that names it") {
+TEST_CASE("source/directory: a file that has changed or disappeared is an io error that names it") {
   using namespace directory_test;
   const penstock_test::temp_dir dir;
   write(dir / "a/x", "xx");

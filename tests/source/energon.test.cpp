@@ -17,7 +17,7 @@ namespace energon_test {
 namespace fs = std::filesystem;
 namespace ps = penstock;
 
-/// A folder that looks like what `energon prepare` leaves: shards a-0 to a-3 of one to four samples.
+/// A folder like the output of `energon prepare`: shards a-0 to a-3 of one to four samples.
 struct prepared {
   penstock_test::temp_dir dir;
 
@@ -76,7 +76,7 @@ TEST_CASE("source/energon: the parts of a split, with the shards and samples of 
   CHECK(part.paths.at(2) == data.folder() + "/more/a-3.tar");
   CHECK(part.excluded_samples.empty());
 
-  // other ways to write the same
+  // equivalent metadata in other forms
   fs::rename(data.meta(".info.json"), data.meta(".info.yaml"));
   data.write(".info.yaml",
              "energon_version: 3.0.0\nshard_counts:\n  a-0.tar: 1\n  'a-1.tar': 2\n  more/a-3.tar: 4\n");
@@ -101,7 +101,7 @@ TEST_CASE("source/energon: shards that are excluded are left out, and single sam
   CHECK_THAT(data.problem().what(), contains("leaves no shard for the part 'train'"));
 }
 
-TEST_CASE("source/energon: metadata that does not fit the shards names both") {
+TEST_CASE("source/energon: metadata that does not match the shards names both") {
   using namespace energon_test;
   const prepared data;
   data.info(R"({"shard_counts": {"a-0.tar": 1, "a-1.tar": 3, "more/a-3.tar": 4}})");
@@ -123,7 +123,7 @@ TEST_CASE("source/energon: metadata that does not fit the shards names both") {
   CHECK(data.problem().file() == data.meta("split.yaml"));
 }
 
-TEST_CASE("source/energon: metadata that lies is one error with its file and offset") {
+TEST_CASE("source/energon: false metadata is one error with its file and offset") {
   using namespace energon_test;
   const prepared data;
   struct row {
@@ -148,17 +148,17 @@ TEST_CASE("source/energon: metadata that lies is one error with its file and off
            row{"{\"shard_counts\": {\"a-0.tar\": -1}}", "no number of samples for the shard 'a-0.tar'"},
            row{"{\"shard_counts\": {\"a-0.tar\": 18446744073709551616}}", "no number of samples"},
            row{"{\"shard_counts\": {\"a-0.tar\": [1]}}", "no number of samples"},
-           row{"{\"shard_counts\": {\"a-0.tar\": 1, \"a-0.tar\": 1}}", "a key is there twice"},
-           row{"{\"shard_counts\": {\"../a.tar\": 1}}", "outside of the dataset's folder"},
-           row{"{\"shard_counts\": {\"more/..\": 1}}", "outside of the dataset's folder"},
-           row{"{\"shard_counts\": {\"/a.tar\": 1}}", "outside of the dataset's folder"},
-           row{"{\"shard_counts\": {\"a\\0b\": 1}}", "outside of the dataset's folder"},
-           row{"{\"shard_counts\": {\"\": 1}}", "outside of the dataset's folder"},
+           row{"{\"shard_counts\": {\"a-0.tar\": 1, \"a-0.tar\": 1}}", "a key appears twice"},
+           row{"{\"shard_counts\": {\"../a.tar\": 1}}", "outside the dataset's folder"},
+           row{"{\"shard_counts\": {\"more/..\": 1}}", "outside the dataset's folder"},
+           row{"{\"shard_counts\": {\"/a.tar\": 1}}", "outside the dataset's folder"},
+           row{"{\"shard_counts\": {\"a\\0b\": 1}}", "outside the dataset's folder"},
+           row{"{\"shard_counts\": {\"\": 1}}", "outside the dataset's folder"},
            row{"{\"shard_counts\": {", "not YAML"},
            row{std::string("\xff\xfe\xff", 3), "not YAML"},
            row{"{a\xff: 1}", "not YAML"},
            row{"a: &x [1]\nshard_counts: *x\n", "alias"},
-           row{"[1]: 2\n", "a key is no text"},
+           row{"[1]: 2\n", "a key is not text"},
            row{"--- {}\n--- {}\n", "a second document begins"},
        }) {
     check(".info.json", r);
@@ -168,7 +168,7 @@ TEST_CASE("source/energon: metadata that lies is one error with its file and off
   fs::copy_file(fresh.meta(".info.json"), data.meta(".info.json"), fs::copy_options::overwrite_existing);
   check("split.yaml", {"exclude: []\n", "no 'split_parts'"});
   check("split.yaml", {"split_parts: {train: a-0.tar}\n", "that is not a list"});
-  check("split.yaml", {"split_parts: {train: [[a-0.tar]]}\n", "what is no name"});
+  check("split.yaml", {"split_parts: {train: [[a-0.tar]]}\n", "an entry that is not a name"});
   check("split.yaml", {"split_parts: {train: []}\nexclude: 5\n", "'exclude' that is not a list"});
   check("split.yaml", {"split_parts: {train: ['{0..99999999}{0..99999999}']}\n", "names"});
   // A million names of 300 characters, from 320 bytes.

@@ -22,7 +22,7 @@ using penstock::index_policy;
 using penstock::webdataset;
 using penstock_test::raw_tar;
 
-/// A shard in a folder of its own, and what DALI and Energon would write beside it.
+/// A shard in a folder of its own, with the indexes that DALI and Energon would write beside it.
 struct indexed_shard {
   penstock_test::temp_dir dir;
   std::string shard = (dir / "train.v1-0.tar").string();
@@ -52,7 +52,7 @@ struct indexed_shard {
     }
     return found;
   }
-  /// What is said; it names both files.
+  /// The message of the error; checks that it names both files.
   [[nodiscard]] std::string refused(index_policy policy, penstock::errc code = penstock::errc::format) const {
     try {
       (void)webdataset(shard, {.index = policy});
@@ -91,7 +91,7 @@ std::string with(std::string text, const std::string& from, const std::string& t
 
 }  // namespace
 
-TEST_CASE("source/foreign_index: DALI's index of v1.2 and of v1.1, and Energon's, give the same samples") {
+TEST_CASE("source/foreign_index: DALI's index of v1.2 and of v1.1, and Energon's, give equal samples") {
   const indexed_shard made(sample_shard());
   made.dali(with_names);
   CHECK(made.lines(index_policy::dali) == samples);
@@ -105,7 +105,7 @@ TEST_CASE("source/foreign_index: DALI's index of v1.2 and of v1.1, and Energon's
   CHECK(mapped.size() == 3);
 }
 
-TEST_CASE("source/foreign_index: with names, payloads and most headers are not looked at") {
+TEST_CASE("source/foreign_index: with names, payloads and most headers are not read") {
   raw_tar tar;
   std::string index = "v1.2 200\n";
   std::vector<std::string> lines;
@@ -116,7 +116,7 @@ TEST_CASE("source/foreign_index: with names, payloads and most headers are not l
     lines.push_back(std::to_string(i) + " txt=x");
   }
   tar.end();
-  tar.bytes[1024 * 100 + 300] = '!';  // a checksum that is wrong, between the places that are looked at
+  tar.bytes[1024 * 100 + 300] = '!';  // a wrong checksum, between the headers that are read
   const indexed_shard made(tar);
   made.dali(index);
   const webdataset data(made.shard, {.index = index_policy::dali});
@@ -124,7 +124,7 @@ TEST_CASE("source/foreign_index: with names, payloads and most headers are not l
   CHECK_THROWS(webdataset(made.shard, {.index = index_policy::transient}));
 }
 
-TEST_CASE("source/foreign_index: members that WebDataset passes over may stand in DALI's index") {
+TEST_CASE("source/foreign_index: DALI's index may list members that WebDataset skips") {
   const indexed_shard made(
       raw_tar().member("__meta__/a.txt", "0").member("a.txt", "1").member("nodot", "2").end());
   made.dali("v1.2 3\ntxt 512 1 __meta__/a.txt\ntxt 1536 1 a.txt\nnodot 2560 1 nodot\n");
@@ -133,7 +133,7 @@ TEST_CASE("source/foreign_index: members that WebDataset passes over may stand i
   CHECK(made.lines(index_policy::dali) == std::vector<std::string>{"a txt=1"});
 }
 
-TEST_CASE("source/foreign_index: long and non-ASCII names stand in headers of their own") {
+TEST_CASE("source/foreign_index: long and non-ASCII names are in headers of their own") {
   const std::string name = std::string(150, 'n') + ".txt", other = "\xc3\xa4.txt";
   const indexed_shard made(raw_tar()
                                .pax('x', penstock_test::pax_record("path=" + name))
@@ -183,7 +183,7 @@ TEST_CASE("source/foreign_index: an index that disagrees with its shard is an er
              penstock_test::contains("divides a sample"));
   CHECK_THAT(dali(with(with(without_names, " 3\n", " 4\n"), "5120 1 ", "5120 1\n")),
              penstock_test::contains("divides a sample"));
-  // fewer, and more, than the shard has
+  // fewer members than the shard has, and more
   CHECK_THAT(dali("v1.2 2\nJPG 512 2 a.JPG cls 1536 1 a.cls\njpg 4096 1 b.jpg\n"),
              penstock_test::contains("ends before 'c.jpg'"));
   CHECK_THAT(dali("v1.1 2\nJPG 512 2 cls 1536 1\njpg 4096 1\n"),
@@ -192,14 +192,14 @@ TEST_CASE("source/foreign_index: an index that disagrees with its shard is an er
   CHECK_THAT(dali("v1.2 0\n"), penstock_test::contains("first member"));
   CHECK_THAT(dali(""), penstock_test::contains("v1.1 or v1.2"));
   CHECK_THAT(dali(without_names.substr(0, 24)), penstock_test::contains("index"));
-  // empty members between which there is no room for a header
+  // empty members without room for a header between them
   CHECK_THAT(dali("v1.1 1\na 512 0 a 512 0 a 512 0\n"), penstock_test::contains("overlap"));
 
   const auto energon = [&](const std::vector<std::uint64_t>& offsets) {
     made.energon(offsets);
     return made.refused(index_policy::energon);
   };
-  CHECK_THAT(energon({}), penstock_test::contains("no list of 64-bit offsets"));
+  CHECK_THAT(energon({}), penstock_test::contains("not a list of 64-bit offsets"));
   CHECK_THAT(energon({0, 3584, 4608, 6656}), penstock_test::contains("sample 1 begins at 3584"));
   CHECK_THAT(energon({0, 2560, 4608}), penstock_test::contains("has 2 samples"));
   CHECK_THAT(energon({0, 2560, 4608, 6656, 6656}),
@@ -207,10 +207,10 @@ TEST_CASE("source/foreign_index: an index that disagrees with its shard is an er
   CHECK_THAT(energon({0, 2560, 4608, 6000}), penstock_test::contains("end at 6000"));
   CHECK_THAT(energon({0, 2560, 4608, 1u << 20}), penstock_test::contains("end at 1048576"));
   std::ofstream(made.shard + ".idx", std::ios::binary | std::ios::app) << "x";
-  CHECK_THAT(made.refused(index_policy::energon), penstock_test::contains("no list of 64-bit offsets"));
+  CHECK_THAT(made.refused(index_policy::energon), penstock_test::contains("not a list of 64-bit offsets"));
 }
 
-TEST_CASE("source/foreign_index: one that is far larger than its shard is not read") {
+TEST_CASE("source/foreign_index: an index far larger than its shard is not read") {
   const indexed_shard made(sample_shard());
   made.dali(with_names);
   std::filesystem::resize_file(made.dir / "train.idx", std::uintmax_t{1} << 40);  // a hole: it takes no room
@@ -222,7 +222,7 @@ TEST_CASE("source/foreign_index: one that is far larger than its shard is not re
              penstock_test::contains("the index of this shard may not have more than"));
 }
 
-TEST_CASE("source/foreign_index: one that is not there, and storages without files") {
+TEST_CASE("source/foreign_index: a missing index, and storages without files") {
   const indexed_shard made(sample_shard());
   CHECK_THAT(made.refused(index_policy::dali, penstock::errc::missing),
              penstock_test::contains("No such file"));

@@ -80,7 +80,7 @@ TEST_CASE("source/from: gives the elements of any random-access range") {
   CHECK(sample(ps::from(std::span(plain)), 2) == 3);
 }
 
-TEST_CASE("source/from: hands on large samples where they are, and small plain ones by value") {
+TEST_CASE("source/from: delivers large samples by reference, and small plain ones by value") {
   const auto words = ps::from({std::string("one"), std::string("two")});
   const auto copy = words;
   const void* first = nullptr;
@@ -121,7 +121,7 @@ TEST_CASE("source/from: evaluating allocates nothing") {
   CHECK(sum == 1000);
 }
 
-TEST_CASE("source/from: the fingerprint sees the number of samples, and their bytes where it can") {
+TEST_CASE("source/from: the fingerprint covers the number of samples, and their bytes if it can") {
   const auto print = [](auto range) { return ps::from(std::move(range)).fingerprint(); };
   using ints = std::vector<int>;
   using texts = std::vector<std::string>;
@@ -170,7 +170,7 @@ TEST_CASE("source/from: any other range is read forward, epoch after epoch") {
   CHECK(from_test::drained<odd_type>(first) == std::vector<int>{3, 5, 7, 9});
 }
 
-TEST_CASE("source/from: a range that can be read once says so when it is read again") {
+TEST_CASE("source/from: a range that can be read only once says so when it is read again") {
   std::istringstream numbers("3 1 4 1 5");
   const auto source = ps::from(std::views::istream<int>(numbers));
   using type = std::remove_const_t<decltype(source)>;
@@ -180,13 +180,13 @@ TEST_CASE("source/from: a range that can be read once says so when it is read ag
   CHECK(from_test::drained<type>(reader) == std::vector<int>{3, 1, 4, 1, 5});
   const auto error = codec_test::caught([&] { reader.rewind(1); });
   CHECK(error.code == ps::errc::state);
-  CHECK_THAT(error.line, contains("read once only"));
+  CHECK_THAT(error.line, contains("read only once"));
   auto other = source.connect();
   int i = 0;
   CHECK(codec_test::caught([&] { static_cast<void>(other.next(i)); }).code == ps::errc::state);
 }
 
-TEST_CASE("source/from: open() gives the run of the source alone") {
+TEST_CASE("source/from: open() runs the source alone") {
   const std::vector<int> numbers{3, 1, 2};
   auto run = ps::from(numbers).open();
   std::vector<int> seen;
@@ -206,7 +206,7 @@ TEST_CASE("source/from: open() gives the run of the source alone") {
   for (const int x : forward) seen.push_back(x);
   CHECK(seen == numbers);
 
-  // the same source begins a longer plan, too
+  // this source can also start a longer plan
   const auto source = ps::from(numbers);
   auto batches = (source | ps::batch(3)).open();
   CHECK(batches.begin()->size() == 3);

@@ -45,7 +45,7 @@ TEST_CASE("source/generated: sample i is f(i), in every epoch") {
   CHECK(generated_test::sample(texts, {0, 4}) == "sample 4");
 }
 
-TEST_CASE("source/generated: a reference that f returns is handed on without a copy") {
+TEST_CASE("source/generated: a reference returned by f is delivered without a copy") {
   const std::vector<std::string> words = {"one", "two"};
   const auto source = ps::generated(2, [&words](std::uint64_t i) -> const std::string& { return words[i]; });
   static_assert(std::is_same_v<decltype(source)::element, std::string>);
@@ -53,7 +53,7 @@ TEST_CASE("source/generated: a reference that f returns is handed on without a c
   source.connect().evaluate({0, 1}, worker, [&](const std::string& s) { CHECK(&s == &words[1]); });
 }
 
-TEST_CASE("source/generated: random numbers belong to the sample and the seed, not to who asks") {
+TEST_CASE("source/generated: random numbers depend on sample and seed, not on the worker") {
   const auto source = ps::generated(1000, generated_test::draw);
   std::set<std::uint64_t> values;
   const auto reader = source.connect();
@@ -66,7 +66,7 @@ TEST_CASE("source/generated: random numbers belong to the sample and the seed, n
         generated_test::sample(ps::generated(1000, generated_test::draw, {}, 1), {0, 5}));
 }
 
-TEST_CASE("source/generated: takes shards that fit, and only those") {
+TEST_CASE("source/generated: accepts only matching shards") {
   const auto source = ps::generated(10, generated_test::square, {0, 3, 3, 10});
   REQUIRE(source.starts() != nullptr);
   CHECK(*source.starts() == std::vector<std::uint64_t>{0, 3, 3, 10});
@@ -79,7 +79,7 @@ TEST_CASE("source/generated: takes shards that fit, and only those") {
   }
 }
 
-TEST_CASE("source/generated: the fingerprint is of size, seed and shards") {
+TEST_CASE("source/generated: the fingerprint covers size, seed and shards") {
   const auto print = [](std::uint64_t n, std::vector<std::uint64_t> starts, std::uint64_t seed) {
     return ps::generated(n, generated_test::square, std::move(starts), seed).fingerprint();
   };

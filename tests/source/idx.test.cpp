@@ -71,7 +71,7 @@ codec_test::thrown refusal(const byte_vector& file) {
 
 }  // namespace idx_test
 
-TEST_CASE("source/idx: gives the rows of files of every type, whatever the byte order of the machine") {
+TEST_CASE("source/idx: reads rows of every type, whatever the byte order of the machine") {
   using namespace idx_test;
   const penstock_test::temp_dir dir;
   const auto bytes = ps::idx(written(dir / "u8", made(0x08, {2, 2, 3}, counting(12))));
@@ -123,7 +123,7 @@ TEST_CASE("source/idx: images and labels are one record") {
   CHECK_THAT(caught([&] { static_cast<void>(ps::idx(images, images)); }).line, contains("one dimension"));
 }
 
-TEST_CASE("source/idx: a header that lies is an error that names file and offset") {
+TEST_CASE("source/idx: a false header is an error that names file and offset") {
   using namespace idx_test;
   CHECK(refusal({}).code == ps::errc::format);
   CHECK_THAT(refusal(counting(100)).line, contains("two zeros"));
@@ -152,7 +152,7 @@ TEST_CASE("source/idx: a header that lies is an error that names file and offset
   }
 }
 
-TEST_CASE("source/idx: a file that is not there is an io error that names it") {
+TEST_CASE("source/idx: a missing file is an io error that names it") {
   const penstock_test::temp_dir dir;
   const auto missing = caught([&] { static_cast<void>(ps::idx((dir / "missing").string())); });
   CHECK(missing.code == ps::errc::io);

@@ -88,7 +88,7 @@ TEST_CASE("source/idx_gz: hostile files are errors that name the file, and cost 
     byte_vector bad = small;
     bad[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
     const auto flipped = written(dir / "flipped", bad);
-    std::uint64_t rows = 100;  // a flip of the time in the header does no harm
+    std::uint64_t rows = 100;  // a flipped bit in the header's time does no harm
     static_cast<void>(caught([&] { rows = ps::idx_gz(flipped).size(); }));
     REQUIRE(rows == 100);
   }
@@ -96,7 +96,7 @@ TEST_CASE("source/idx_gz: hostile files are errors that name the file, and cost 
   lie.back() = std::byte{0xff};
   const auto lying = written(dir / "lying", lie);
   CHECK(caught([&] { static_cast<void>(ps::idx_gz(lying)); }).code == ps::errc::format);
-  // good gzip, bad IDX
+  // valid gzip, invalid IDX
   byte_vector header = zeros(100);
   header.pop_back();
   const auto bad_idx = written(dir / "bad_idx", packed(header));
@@ -129,7 +129,7 @@ TEST_CASE("source/idx_gz: reads the MNIST test set") {
       REQUIRE(image.shape() == ps::extents(28, 28));
       for (const std::uint8_t pixel : image.flat()) sum += pixel;
     });
-  // as known of the data set: its labels, and the mean of its pixels
+  // known facts about the dataset: its first labels, and the mean of its pixels
   CHECK(first == std::vector<int>{7, 2, 1, 0, 4, 1, 4, 9, 5, 9});
   CHECK(counts == std::array<int, 10>{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009});
   const double mean = sum / 7'840'000 / 255;

@@ -49,7 +49,7 @@ std::string first_text(const penstock::webdataset<penstock::file>& data) {
   return text;
 }
 
-/// A variable of the environment, as it was again at the end.
+/// An environment variable that is restored at the end.
 class variable {
  public:
   variable(const char* name, const char* value) : name_(name) {
@@ -117,7 +117,7 @@ TEST_CASE("source/index_policy: cache keeps the index in the user's cache folder
   const fs::path link = dir / "link.tar";
   fs::create_symlink(data / "s.tar", link);
   CHECK(first_text(webdataset(link, {.index = index_policy::cache})) == "one");
-  CHECK(files_below(cache) == kept);  // one path, one index, also by another name
+  CHECK(files_below(cache) == kept);  // one file, one index, also by another path
   CHECK(fs::last_write_time(kept[0]) == written);
 
   // Another state of the shard, and a damaged index, are noticed there too.
@@ -135,7 +135,7 @@ TEST_CASE("source/index_policy: cache keeps the index in the user's cache folder
   CHECK(files_below(data) == std::vector<fs::path>{data / "s.tar"});
 }
 
-TEST_CASE("source/index_policy: cache uses an index beside the shard where there is one") {
+TEST_CASE("source/index_policy: cache uses an index beside the shard if there is one") {
   const penstock_test::temp_dir dir;
   const fs::path cache = dir / "cache";
   two_samples(dir / "s.tar");
@@ -145,7 +145,7 @@ TEST_CASE("source/index_policy: cache uses an index beside the shard where there
   CHECK(files_below(cache).empty());
 }
 
-TEST_CASE("source/index_policy: cache is below HOME, or in memory where there is none") {
+TEST_CASE("source/index_policy: cache is below HOME, or in memory if HOME is unset") {
   const penstock_test::temp_dir dir;
   two_samples(dir / "s.tar");
   const webdataset_options options{.index = index_policy::cache};
@@ -162,12 +162,11 @@ TEST_CASE("source/index_policy: cache is below HOME, or in memory where there is
   CHECK_FALSE(fs::exists("relative"));
   fs::remove_all(dir / "home");
   spill(dir / "home", "no folder");
-  CHECK(first_text(webdataset(dir / "s.tar", options)) == "one");  // it stays in memory
+  CHECK(first_text(webdataset(dir / "s.tar", options)) == "one");  // the index stays in memory
 }
 
 TEST_CASE(
-    "source/index_policy: an index of another state of the shard is built again, or refused with both "
-    "names") {
+    "source/index_policy: an index of another state of the shard is rebuilt, or refused with both names") {
   const penstock_test::temp_dir dir;
   const fs::path shard = dir / "s.tar";
   two_samples(shard);
@@ -184,7 +183,7 @@ TEST_CASE(
   CHECK_THROWS_WITH(first_text(before), penstock_test::contains("was changed after the dataset was opened"));
 }
 
-TEST_CASE("source/index_policy: a shard of the same size with another time of change is looked at again") {
+TEST_CASE("source/index_policy: a shard of unchanged size with a new modification time is indexed again") {
   const penstock_test::temp_dir dir;
   const fs::path shard = dir / "s.tar";
   two_samples(shard);
@@ -194,7 +193,7 @@ TEST_CASE("source/index_policy: a shard of the same size with another time of ch
   CHECK(webdataset(shard).connect().key(0) == "x");
 }
 
-TEST_CASE("source/index_policy: a damaged index is built again, or refused with both names") {
+TEST_CASE("source/index_policy: a damaged index is rebuilt, or refused with both names") {
   const penstock_test::temp_dir dir;
   const fs::path shard = dir / "s.tar";
   const fs::path index = dir / "s.tar.penstock-index";
@@ -221,7 +220,7 @@ TEST_CASE("source/index_policy: a damaged index is built again, or refused with 
   CHECK(first_text(webdataset(shard)) == "one");
 }
 
-TEST_CASE("source/index_policy: an index that lies is not believed, however right its checksums are") {
+TEST_CASE("source/index_policy: a false index is refused even with correct checksums") {
   const penstock_test::temp_dir dir;
   const fs::path shard = dir / "s.tar";
   const fs::path index = dir / "s.tar.penstock-index";
@@ -249,7 +248,7 @@ TEST_CASE("source/index_policy: an index that lies is not believed, however righ
     seal(bad);
     CHECK_THROWS_WITH(first_text(webdataset(shard, {.index = index_policy::require})),
                       penstock_test::contains("s.tar.penstock-index of the shard"));
-    // Its header is believed until the tables are looked at.
+    // Its header is trusted until the tables are read.
     const auto refused = [&](index_policy policy, const char* advice) {
       std::string problem;
       try {
@@ -285,7 +284,7 @@ TEST_CASE("source/index_policy: an index that lies is not believed, however righ
   lies("a last sample that ends too early", samples + 16, 2, 4);
   lies("a payload that is not the sum of sizes", 72, std::uint64_t{1} << 60, 8);
 
-  std::string empty = good;  // no samples, and all tables are keys: nobody would ever look at them
+  std::string empty = good;  // no samples, and all tables are keys, which would never be read
   for (const std::size_t field : {32u, 40u, 48u, 56u, 72u}) put(empty, field, 0);
   put(empty, 64, good.size() - 136);
   seal(empty);
@@ -308,7 +307,7 @@ TEST_CASE("source/index_policy: an index that is damaged or lost after the plan 
   CHECK_THROWS_WITH(first_text(strict), penstock_test::contains("s.tar.penstock-index of the shard"));
 }
 
-TEST_CASE("source/index_policy: a missing index is an error only where one is required") {
+TEST_CASE("source/index_policy: a missing index is an error only if it is required") {
   const penstock_test::temp_dir dir;
   two_samples(dir / "s.tar");
   CHECK_THROWS_WITH(webdataset(dir / "s.tar", {.index = index_policy::require}),
@@ -316,7 +315,7 @@ TEST_CASE("source/index_policy: a missing index is an error only where one is re
   CHECK_FALSE(fs::exists(dir / "s.tar.penstock-index"));
 }
 
-TEST_CASE("source/index_policy: where no index can be written it stays in memory, without an error") {
+TEST_CASE("source/index_policy: an index that cannot be written stays in memory, without an error") {
   const penstock_test::temp_dir dir;
   two_samples(dir / "s.tar");
   fs::create_directories(dir / "s.tar.penstock-index");  // its name is taken, even for root
@@ -332,7 +331,7 @@ TEST_CASE("source/index_policy: where no index can be written it stays in memory
   fs::permissions(dir / "locked", fs::perms::owner_all);
 }
 
-TEST_CASE("source/index_policy: on a disk that is full no part of an index is left, and samples are read") {
+TEST_CASE("source/index_policy: on a full disk no partial index is left, and samples are read") {
   const penstock_test::temp_dir dir;
   penstock_test::raw_tar tar;
   for (int i = 0; i < 400; ++i) tar.member("sample" + std::to_string(i) + ".txt", i == 0 ? "one" : "more");

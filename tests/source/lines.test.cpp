@@ -44,7 +44,7 @@ std::vector<std::string> all_of(const Source& source) {
   typename Source::reader::worker worker;
   for (std::uint64_t i = 0; i < source.size(); ++i)
     reader.evaluate({0, i}, worker, [&](std::string_view text) { all.emplace_back(text); });
-  // and alone, each as if it were the first
+  // and each line alone, as if it were the first
   for (std::uint64_t i = 0; i < source.size(); ++i) {
     typename Source::reader::worker fresh;
     std::string text;
@@ -53,7 +53,7 @@ std::vector<std::string> all_of(const Source& source) {
   }
   return all;
 }
-/// Its bytes turn out to be no good, as those of a mapped file that was cut off.
+/// A storage whose bytes turn out to be lost, like those of a mapped file that was cut off.
 struct lost_storage {
   ps::memory_files files;
 
@@ -65,7 +65,7 @@ struct lost_storage {
   [[nodiscard]] session connect() const { return session(files.connect()); }
 };
 
-/// As the standard library divides a text; what ends with "\r" is as it is.
+/// The lines as the standard library splits a text; a trailing "\r" is kept.
 std::vector<std::string> expected(const std::string& text) {
   std::vector<std::string> all;
   std::istringstream in(text);
@@ -78,7 +78,7 @@ std::vector<std::string> expected(const std::string& text) {
 
 }  // namespace lines_test
 
-TEST_CASE("source/lines: ends of lines of both kinds, and of files") {
+TEST_CASE("source/lines: line ends of both kinds, and ends of files") {
   using namespace lines_test;
   using list = std::vector<std::string>;
   const auto of = [](std::string_view text) { return all_of(ps::lines(ps::memory_files().add("x", text))); };
@@ -93,7 +93,7 @@ TEST_CASE("source/lines: ends of lines of both kinds, and of files") {
   CHECK(of(std::string_view("\0\n\xff", 3)) == list{std::string(1, '\0'), "\xff"});
 }
 
-TEST_CASE("source/lines: random texts, of fewer and more lines than one entry of the table is for") {
+TEST_CASE("source/lines: random texts, of fewer and more lines than one table entry covers") {
   using namespace lines_test;
   ps::rng random(1, 2, 3);
   for (int round = 0; round < 60; ++round) {
@@ -153,7 +153,7 @@ TEST_CASE("source/lines: the table is small, and reading allocates nothing") {
   CHECK(table.count == 10'000);
   CHECK(table.group == 64);
   CHECK(table.begins.capacity() == 157);
-  // long lines have an entry each, so that none is passed to come to another
+  // long lines have an entry each, so that none is skipped to reach another
   const ps::detail::line_table sparse([] {
     std::string long_lines;
     for (int i = 0; i < 400; ++i) long_lines += std::string(5000, 'x') + "\n";
@@ -186,7 +186,7 @@ TEST_CASE("source/lines: lines go through a pipeline on any number of workers") 
   CHECK(shuffled == penstock_test::first_ints(500));
 }
 
-TEST_CASE("source/lines: what cannot be read or has changed is an error that names it") {
+TEST_CASE("source/lines: a file that cannot be read or has changed is an error that names it") {
   using namespace lines_test;
   const penstock_test::temp_dir dir;
   const std::string empty = written(dir / "empty.txt", "");
@@ -231,7 +231,7 @@ TEST_CASE("source/lines: a compressed file is an error that says how to read it"
                             contains("lines(mapped_file(unpacked<unpack_gzip>(...)))"));
   CHECK_THAT(refused("\x28\xb5\x2f\xfd").line, contains("unpack_zstd"));
   CHECK_THAT(refused("BZh91AY&SY").line, contains("unpack_bzip2"));
-  CHECK_THAT(refused("LZIP\1").line, contains("lzip, which nothing here unpacks"));
+  CHECK_THAT(refused("LZIP\1").line, contains("lzip, for which there is no unpacker"));
   for (const std::string_view text : {"BZhang wrote ", "LZIP is a program ", "BZh"}) {
     const auto source = ps::lines(written(dir / "y.txt", std::string(text) + "and\nmore\n"));
     CHECK(all_of(source) == std::vector<std::string>{std::string(text) + "and", "more"});
@@ -251,7 +251,8 @@ TEST_CASE("source/lines: a file that is cut off while its lines are read is an e
   const auto cut = caught([&] {
     reader.evaluate({0, 15'000}, worker, [&](std::string_view line) {
       std::filesystem::resize_file(path, 100);
-      CHECK(*static_cast<const volatile char*>(line.data()) == '\0');  // would end the process unguarded
+      // would kill the process without a guard
+      CHECK(*static_cast<const volatile char*>(line.data()) == '\0');
     });
   });
   CHECK(cut.code == ps::errc::io);

@@ -9,7 +9,7 @@
 
 using penstock::manifest;
 
-TEST_CASE("source/manifest: places of samples, with shards that have none") {
+TEST_CASE("source/manifest: places of samples, with empty shards") {
   const manifest all({{"d/a", 10, 0, 0, 1},
                       {"d/b", 20, 3, 30, 2},
                       {"d/c", 20, 0, 0, 3},
@@ -33,7 +33,7 @@ TEST_CASE("source/manifest: without samples the starts still go from 0 to the en
   CHECK(*manifest({{"a", 1, 0, 0, 0}}).starts() == std::vector<std::uint64_t>{0, 0});
 }
 
-TEST_CASE("source/manifest: more samples than can be counted are refused, not counted from zero again") {
+TEST_CASE("source/manifest: more samples than can be counted are refused and do not wrap around") {
   const std::uint64_t many = std::uint64_t{1} << 60;
   CHECK(manifest({{"a", 0, many, 0, 0}, {"b", 0, many, 0, 0}}).samples() == 2 * many);
   std::vector<manifest::shard> shards;
@@ -47,7 +47,7 @@ TEST_CASE("source/manifest: more samples than can be counted are refused, not co
   }
 }
 
-TEST_CASE("source/manifest: the fingerprint is of the shards, not of where they are") {
+TEST_CASE("source/manifest: the fingerprint covers the shards, not their location") {
   const std::vector<manifest::shard> base{{"x/a", 10, 2, 8, 1}, {"x/b", 20, 3, 9, 2}};
   const std::uint64_t mark = manifest(base).fingerprint();
   auto moved = base;
@@ -85,7 +85,7 @@ TEST_CASE("source/manifest: as text, and back") {
   CHECK(penstock::manifest_from_string(to_string(manifest())).shards().empty());
 }
 
-TEST_CASE("source/manifest: a text that is none, or was cut or edited, is an error with its offset") {
+TEST_CASE("source/manifest: text that is not a manifest, or was cut or edited, is an error with its offset") {
   const std::string text = to_string(manifest({{"d/a", 10, 2, 8, 1, 17}, {"d/b", 20, 3, 9, 2, 18}}));
   const auto refused = [](const std::string& edited) {
     try {

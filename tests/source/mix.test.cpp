@@ -48,7 +48,7 @@ namespace mix_test {
 
 using engine_test::numbers;
 
-/// Values that say where they come from: source * 1,000,000 + index.
+/// Values that show their origin: source * 1,000,000 + index.
 auto numbered(std::uint64_t size, std::uint64_t source) {
   return ps::generated(
       size, [source](std::uint64_t i) { return source * 1'000'000 + i; }, {}, source);
@@ -91,7 +91,7 @@ numbers by_hand(const Mix& mixed, std::uint64_t epoch, std::uint64_t count, cons
   return all;
 }
 
-TEST_CASE("source/mix: gives of each source what it would give alone, by the mixture") {
+TEST_CASE("source/mix: delivers from each source what it would deliver alone, by the mixture") {
   const auto a = numbered(300, 0) | ps::shuffle(1);
   const auto b = sharded(200, 1) | ps::shuffle(2, ps::window(2)) | ps::map(engine_test::noisy) | ps::seed(8);
   const auto c = numbered(100, 2) | ps::shuffle(3) | ps::repeat(3) | ps::take(250);
@@ -116,7 +116,7 @@ TEST_CASE("source/mix: gives of each source what it would give alone, by the mix
         2);
 }
 
-TEST_CASE("source/mix: the same bytes with any number of workers") {
+TEST_CASE("source/mix: equal bytes with any number of workers") {
   const auto plan = four(uneven, ps::seed(3)) | ps::map(engine_test::slowly{}) | ps::batch(50);
   static_assert(ps::indexed<decltype(plan)> && ps::deterministic<decltype(plan)> &&
                     ps::resumable<decltype(plan)> && ps::elastic<decltype(plan)> &&
@@ -131,7 +131,7 @@ TEST_CASE("source/mix: the same bytes with any number of workers") {
   });
 }
 
-TEST_CASE("source/mix: a state at any place gives the rest") {
+TEST_CASE("source/mix: a state at any place resumes with the rest") {
   engine_test::check_all_stops(four(uneven) | ps::take(1'100) | ps::batch(30));
   engine_test::check_all_stops(
       four(ps::weight_schedule({{0, {1, 0, 1, 1}}, {900, {0, 1, 1, 1}}}), ps::samples_per_epoch(700)) |
@@ -140,7 +140,7 @@ TEST_CASE("source/mix: a state at any place gives the rest") {
   engine_test::check_all_stops(four(ps::choose{50, 40, 30, 20}) | ps::shuffle_buffer(17) | ps::batch(10));
 }
 
-TEST_CASE("source/mix: the global steps are the same in any world, also after a change of it") {
+TEST_CASE("source/mix: the global steps do not depend on the world, also if it changes") {
   const auto make = [](std::uint64_t rank, std::uint64_t world, std::uint64_t size) {
     return four(uneven, ps::samples_per_epoch(1'440)) | ps::shard(rank, world) | ps::batch(size);
   };
@@ -166,7 +166,7 @@ TEST_CASE("source/mix: a state of other weights, another schedule or another see
   CHECK_THAT(refused(of(one, 2)), penstock_test::contains("state"));
   CHECK_THAT(refused(of(uneven, 1)), penstock_test::contains("state"));
   CHECK_THAT(refused(of(other, 1)), penstock_test::contains("901"));
-  // Stages inside a source are no stages of the plan: what is compared is told whole.
+  // Stages inside a source are not stages of the plan: the message shows the whole comparison.
   const auto two = [](const auto& second) {
     return ps::mix(ps::weights{1, 2}, numbered(30, 0), second) | ps::batch(10);
   };
@@ -185,7 +185,7 @@ TEST_CASE("source/mix: a state of other weights, another schedule or another see
   CHECK(refused(of(one, 1)).empty());
 }
 
-TEST_CASE("source/mix: a list of sources of one type, found when the program runs") {
+TEST_CASE("source/mix: a list of sources of one type, known at run time") {
   std::vector<decltype(numbered(1, 0))> sources;
   std::vector<double> parts;
   for (std::uint64_t k = 0; k < 12; ++k) {
@@ -199,7 +199,7 @@ TEST_CASE("source/mix: a list of sources of one type, found when the program run
   std::uint64_t all = 0;
   for (const auto& one : sources) all += one.size();
   CHECK(seen.size() == all);
-  // the same types side by side give the same
+  // arguments of equal types give the same result
   const auto two = ps::mix(ps::weights{1, 2}, std::vector{sources[0], sources[1]});
   const auto side_by_side = ps::mix(ps::weights{1, 2}, sources[0], sources[1]);
   CHECK(penstock_test::values_of(two | ps::batch(8)) ==
@@ -232,7 +232,7 @@ TEST_CASE("source/mix: keys are those of the sources, in every epoch") {
   CHECK_THAT(ps::peek(mixed), penstock_test::contains("key"));
 }
 
-/// A source that notes the hints it gets and knows its samples' bytes.
+/// A source that records its hints and knows its samples' bytes.
 struct noting_source {
   using penstock_part = ps::source_tag;
   using element = std::uint64_t;
@@ -319,7 +319,7 @@ TEST_CASE("source/mix: nothing is allocated for a sample") {
   CHECK(sum != 0);
 }
 
-TEST_CASE("source/mix: an error says which source it came from, and one behind mix does not") {
+TEST_CASE("source/mix: an error says which source it came from, and an error after mix does not") {
   const auto broken = ps::map([](std::uint64_t x) {
     if (x == 1'000'005) throw ps::error(ps::errc::format, "the sample is broken");
     return x;
@@ -350,7 +350,7 @@ TEST_CASE("source/mix: bad weights are a sentence when the source is made") {
   CHECK_THROWS_WITH(ps::mix(ps::weights{1, 1}, a, b | ps::repeat()), contains("source 1 has no end"));
 }
 
-/// A stage that says that it is not deterministic.
+/// A stage that declares that it is not deterministic.
 struct careless {
   using penstock_part = ps::pointwise_tag;
   static consteval ps::guarantee_set loses(ps::place) {
@@ -359,7 +359,7 @@ struct careless {
   std::uint64_t apply(std::uint64_t x, const auto&) const { return x; }
 };
 
-TEST_CASE("source/mix: what a source lost is lost") {
+TEST_CASE("source/mix: guarantees that a source lost are lost") {
   using plan =
       decltype(ps::mix(ps::weights{1, 1}, numbered(1, 0), numbered(1, 1) | careless{}) | ps::batch(2));
   CHECK_FALSE(ps::deterministic<plan>);

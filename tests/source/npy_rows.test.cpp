@@ -61,7 +61,7 @@ std::string written(const std::filesystem::path& path, const byte_vector& bytes)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   return path.string();
 }
-/// A file of version 1.0 with this header and so many bytes behind it.
+/// A file of version 1.0 with this header and `payload` bytes after it.
 byte_vector with_header(std::string_view literal, std::size_t payload) {
   std::string text("\x93NUMPY\x01\x00", 8);
   text += static_cast<char>(literal.size() & 0xff);
@@ -69,7 +69,7 @@ byte_vector with_header(std::string_view literal, std::size_t payload) {
   text += literal;
   return codec_test::joined(codec_test::to_vector(std::string_view(text)), byte_vector(payload));
 }
-/// All values of all rows, written and viewed, which must be the same.
+/// All values of all rows; checks that written and viewed values are equal.
 template <class Source>
 auto all_of(const Source& source) {
   using T = typename Source::element::value_type;
@@ -97,7 +97,7 @@ codec_test::thrown refusal(const byte_vector& file) {
 
 }  // namespace npy_rows_test
 
-TEMPLATE_TEST_CASE("source/npy_rows: gives the rows of arrays of every type and rank", "", std::int8_t,
+TEMPLATE_TEST_CASE("source/npy_rows: reads rows of arrays of every type and rank", "", std::int8_t,
                    std::uint8_t, std::int16_t, std::uint32_t, std::int64_t, float, double) {
   using namespace npy_rows_test;
   using T = TestType;
@@ -117,7 +117,7 @@ TEMPLATE_TEST_CASE("source/npy_rows: gives the rows of arrays of every type and 
   }
 }
 
-TEST_CASE("source/npy_rows: several files are one dataset, and views lie in the mapping") {
+TEST_CASE("source/npy_rows: several files are one dataset, and views point into the mapping") {
   using namespace npy_rows_test;
   const penstock_test::temp_dir dir;
   written(dir / "0.npy", made<float>(ps::extents(2, 3)));
@@ -145,7 +145,7 @@ TEST_CASE("source/npy_rows: several files are one dataset, and views lie in the 
   CHECK_THAT(behind.line, contains("2.npy") && contains("offset 140"));
 }
 
-TEST_CASE("source/npy_rows: bools of foreign files are made zero and one") {
+TEST_CASE("source/npy_rows: bools of other programs' files become zero and one") {
   using namespace npy_rows_test;
   byte_vector file = with_header("{'descr': '|b1', 'fortran_order': False, 'shape': (4,)}", 0);
   for (const int value : {0, 1, 2, 255}) file.push_back(static_cast<std::byte>(value));
@@ -153,7 +153,7 @@ TEST_CASE("source/npy_rows: bools of foreign files are made zero and one") {
         std::vector<bool>{false, true, true, true});
 }
 
-TEST_CASE("source/npy_rows: rows that are not aligned are copied where they are finished") {
+TEST_CASE("source/npy_rows: misaligned rows are copied when they are finished") {
   using namespace npy_rows_test;
   for (std::size_t spaces = 0; spaces < 8; ++spaces) {
     const std::string literal =
@@ -165,7 +165,7 @@ TEST_CASE("source/npy_rows: rows that are not aligned are copied where they are 
   }
 }
 
-TEST_CASE("source/npy_rows: files of either byte order give the same rows") {
+TEST_CASE("source/npy_rows: files of either byte order give equal rows") {
   using namespace npy_rows_test;
   byte_vector little = with_header("{'descr': '<i4', 'fortran_order': False, 'shape': (2, 2)}", 0);
   byte_vector big = with_header("{'descr': '>i4', 'fortran_order': False, 'shape': (2, 2)}", 0);
@@ -180,7 +180,7 @@ TEST_CASE("source/npy_rows: files of either byte order give the same rows") {
   CHECK(all_of(ps::npy_rows<std::int32_t>(ps::memory_files().add("a", little).add("b", big))) == both);
 }
 
-TEST_CASE("source/npy_rows: rows land in batches, in a shuffled order and on any number of workers") {
+TEST_CASE("source/npy_rows: rows land in batches, in a shuffled order and with any number of workers") {
   using namespace npy_rows_test;
   const auto memory = ps::memory_files()
                           .add("a", made<float>(ps::extents(30, 4)))
@@ -205,7 +205,7 @@ TEST_CASE("source/npy_rows: rows land in batches, in a shuffled order and on any
   CHECK(sum > 0);
 }
 
-TEST_CASE("source/npy_rows: what is not asked for is refused by its name") {
+TEST_CASE("source/npy_rows: an array that differs from the request is refused by name") {
   using namespace npy_rows_test;
   const auto header = [](const std::string& descr, const std::string& order, const std::string& shape) {
     return "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }\n";
@@ -225,13 +225,14 @@ TEST_CASE("source/npy_rows: what is not asked for is refused by its name") {
   check(header("<f4", "False", "(2, 3)"), 23, "which is 24 bytes, but 23 follow");
   check(header("<f4", "False", "(2, 3)"), 25, "but 25 follow");
   check(header("<f4", "False", "(4611686018427387904, 4)"), 0, "no file can hold");
-  // what numpy.savez writes: the bytes at the place of the header's length are no length
+  // a file from numpy.savez: the bytes at the place of the header's length are not a length
   const std::string_view archive("PK\3\4\x2d\0\x8\0aaaaaaaa", 16);
   const auto npz = refusal({reinterpret_cast<const std::byte*>(archive.data()),
                             reinterpret_cast<const std::byte*>(archive.data()) + archive.size()});
   CHECK(npz.code == ps::errc::format);
   CHECK_THAT(npz.line, contains("not an npy file") && contains("see npz_rows") && contains("bad.npy"));
-  CHECK(refusal(with_header(header("<f4", "True", "(6,)"), 24)).line.empty());  // one order like the other
+  // with one dimension both orders are equal
+  CHECK(refusal(with_header(header("<f4", "True", "(6,)"), 24)).line.empty());
   CHECK(refusal<float, 3>(with_header(header("<f4", "False", "(2, 3)"), 24)).line.empty());
   const auto shape = refusal<float, 4>(with_header(header("<f4", "False", "(2, 3)"), 24));
   CHECK(shape.code == ps::errc::shape);
@@ -245,7 +246,7 @@ TEST_CASE("source/npy_rows: what is not asked for is refused by its name") {
   CHECK_THAT(differ.line, contains("(4,)") && contains("(3,) in a") && contains("file b"));
 }
 
-TEST_CASE("source/npy_rows: rows of no bytes may be many, but not more than can be counted") {
+TEST_CASE("source/npy_rows: empty rows may be many, but not more than can be counted") {
   using namespace npy_rows_test;
   const byte_vector file =
       with_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1152921504606846976, 0), }\n", 0);
@@ -258,7 +259,7 @@ TEST_CASE("source/npy_rows: rows of no bytes may be many, but not more than can 
   CHECK_THAT(e.line, contains("4.npy"));
 }
 
-TEST_CASE("source/npy_rows: cut files and noise are errors") {
+TEST_CASE("source/npy_rows: truncated files and noise are errors") {
   using namespace npy_rows_test;
   const byte_vector good = made<float>(ps::extents(2, 3));
   for (std::size_t size = 0; size < good.size(); ++size)
@@ -293,7 +294,7 @@ TEST_CASE("source/npy_rows: the fingerprint changes with the files, and a change
         ps::errc::io);
 }
 
-TEST_CASE("source/npy_rows: bools come in a loop without batches, and out of a decoded member") {
+TEST_CASE("source/npy_rows: bools in a loop without batches, and from a decoded member") {
   const std::array<bool, 6> truths = {true, false, true, true, false, false};
   const byte_vector file = ps::npy_bytes<bool>(ps::extents(3, 2), truths);
   std::vector<bool> rows, decoded;

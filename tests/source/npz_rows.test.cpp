@@ -63,7 +63,7 @@ std::vector<float> counting(int count, int first = 0) {
   for (int i = 0; i < count; ++i) all.push_back(static_cast<float>(first + i));
   return all;
 }
-/// Cannot read where the first member's bytes are.
+/// A storage that cannot read the first member's bytes.
 struct worn_storage {
   ps::memory_files files;
 
@@ -115,13 +115,13 @@ TEST_CASE("source/npz_rows: rows of an array by its name, from any storage") {
   const auto labels = ps::npz_rows<std::int64_t>(pattern, "y");
   CHECK(values_of(labels) == std::vector<std::int64_t>{0, 1, 2, 3, 0, 1, 2, 3});
 
-  // Arrays of as many rows in the same files are other data.
+  // Another array with as many rows in these files is different data.
   CHECK(rows.fingerprint() == known.fingerprint());
   CHECK(rows.fingerprint() != labels.fingerprint());
   CHECK(rows.fingerprint() == ps::npz_rows<float>(ps::file(pattern), "x").fingerprint());
 }
 
-TEST_CASE("source/npz_rows: members of both names are told apart, and any name will do") {
+TEST_CASE("source/npz_rows: names with and without .npy are distinct, and any name is allowed") {
   using namespace npz_rows_test;
   const std::string text = zip_writer()
                                .add("a.npy", array<float>(ps::extents(2), 5))
@@ -160,7 +160,7 @@ TEST_CASE("source/npz_rows: 64-bit sizes, other fields and comments are read") {
       }
 }
 
-TEST_CASE("source/npz_rows: what cannot be read is refused with what to do") {
+TEST_CASE("source/npz_rows: unsupported archives are refused with what to do") {
   using namespace npz_rows_test;
   const std::string good = array<float>(ps::extents(4, 2));
   const auto check = [](const std::string& text, const std::string& part, ps::errc code = ps::errc::format) {
@@ -176,22 +176,22 @@ TEST_CASE("source/npz_rows: what cannot be read is refused with what to do") {
   };
   check(one({.method = 8}), "with numpy.savez instead of numpy.savez_compressed");
   check(one({.flags = 1}), "without a password");
-  check(one({.local_name = "b.npy"}), "says of 'a.npy' is not so at byte 0");
-  check(one({.local_name = "longer.npy"}), "is not so at byte 0");
-  check(one({.more = 1}), "is not so at byte 0");
-  check(one({.wide = true, .more = std::uint64_t{1} << 62}), "is not so at byte 0");
+  check(one({.local_name = "b.npy"}), "entry for 'a.npy' does not match byte 0");
+  check(one({.local_name = "longer.npy"}), "does not match byte 0");
+  check(one({.more = 1}), "does not match byte 0");
+  check(one({.wide = true, .more = std::uint64_t{1} << 62}), "does not match byte 0");
   check(one({.extra = std::string("\x01\x00\xff\x00", 4)}), "is damaged here");
   check(one({.bytes = array<std::int32_t>(ps::extents(4))}), "i4', but 'f4' was asked for");
   check(one({.bytes = good.substr(0, good.size() - 1)}), "copy the file again if it was cut, at byte 128 of");
   check(one({.bytes = "text"}), "is not an npy file");
-  check(zip_writer().add("a.npy", good).add("a.npy", good).text(), "is there twice");
+  check(zip_writer().add("a.npy", good).add("a.npy", good).text(), "appears twice");
   zip_writer behind;
   behind.prefix = "#!/bin/sh\n";
-  check(behind.add("a.npy", good).text(), "not in front of its end record");
+  check(behind.add("a.npy", good).text(), "not just before its end record");
   behind.wide_end = true;
-  check(behind.text(), "64-bit end record is not where it is said to be");
-  check("", "no zip archive, or one that was cut");
-  check(good, "no zip archive, or one that was cut");
+  check(behind.text(), "64-bit end record is not where its locator says");
+  check("", "not a zip archive, or it was cut");
+  check(good, "not a zip archive, or it was cut");
 
   // Numbers of the end record.
   const std::string text = one({});
@@ -202,16 +202,16 @@ TEST_CASE("source/npz_rows: what cannot be read is refused with what to do") {
   };
   check(changed(4, 1, 2), "one of several parts");
   check(changed(10, 2, 2), "2 entries take");
-  check(changed(10, 0, 2), "bytes more than its entries take");
-  check(changed(12, 0xffffffff, 4), "not in front of its end record");
-  check(changed(16, 0xffffffff, 4), "not in front of its end record");
-  check(changed(20, 1, 2), "the record that ends one is not there");
+  check(changed(10, 0, 2), "more bytes than its entries take");
+  check(changed(12, 0xffffffff, 4), "not just before its end record");
+  check(changed(16, 0xffffffff, 4), "not just before its end record");
+  check(changed(20, 1, 2), "it has no end record");
 
-  // a directory with nothing in front of it
+  // a directory with no members before it
   const std::size_t begin = text.find("PK\1\2");
   std::string bare = text.substr(begin);
   bare.replace(bare.size() - 6, 4, zip_writer::little(0, 4));
-  check(bare, "no room in front of it");
+  check(bare, "no room for a member before it");
 }
 
 TEST_CASE("source/npz_rows: an error of the storage keeps its place in the file") {
@@ -245,7 +245,7 @@ TEST_CASE("source/npz_rows: an array that a plan does not use is neither opened 
     where.notes->clear();
     return all;
   };
-  CHECK((asked(for_x) != 0 && asked(for_y) != 0));  // the plan looks at both when it is made
+  CHECK((asked(for_x) != 0 && asked(for_y) != 0));  // making the plan reads both
   CHECK(x_of(both | ps::fields<"x">) == counting(60));
   CHECK((asked(for_x) != 0 && asked(for_y) == 0));
   const auto some = x_of(both | ps::shuffle(4) | ps::fields<"x">);
@@ -253,13 +253,13 @@ TEST_CASE("source/npz_rows: an array that a plan does not use is neither opened 
   CHECK(x_of(both | ps::shuffle(4)) == some);
   CHECK((asked(for_x) != 0 && asked(for_y) != 0));
 
-  // An array that is broken does harm where it is used.
+  // A broken array does harm only if it is used.
   for_y.notes->worn_end = text.size();
   CHECK(x_of(both | ps::fields<"x">) == counting(60));
   CHECK_THAT(penstock_test::error_of([&] { x_of(both); }), contains("worn out") && contains("x.npz"));
 }
 
-TEST_CASE("source/npz_rows: a file that is not used may go away when the plan is made") {
+TEST_CASE("source/npz_rows: an unused file may disappear once the plan is made") {
   using namespace npz_rows_test;
   const penstock_test::temp_dir dir;
   const auto x = written(dir / "x.npz", zip_writer().add("a.npy", array<float>(ps::extents(4))).text());
@@ -284,7 +284,7 @@ TEST_CASE("source/npz_rows: a directory of more than 64 MiB is not read") {
   CHECK(refusal(zip.text()).code == ps::errc::limit);
 }
 
-TEST_CASE("source/npz_rows: cut files and noise are errors, or give rows that are within the file") {
+TEST_CASE("source/npz_rows: truncated files and noise are errors, or give rows within the file") {
   using namespace npz_rows_test;
   zip_writer zip;
   zip.wide_end = true;
@@ -308,7 +308,7 @@ TEST_CASE("source/npz_rows: cut files and noise are errors, or give rows that ar
   }
 }
 
-TEST_CASE("source/npz_rows: what Python's zipfile and numpy write is what we read") {
+TEST_CASE("source/npz_rows: reads the output of Python's zipfile and numpy") {
   using namespace npz_rows_test;
   const penstock_test::temp_dir dir;
   const std::string python = penstock_test::peer_python();

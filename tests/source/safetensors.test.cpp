@@ -42,12 +42,12 @@ ps::error error_in(F&& f) {
   return {ps::errc::argument, ""};
 }
 
-/// A type of two bytes that the format knows.
+/// A user's two-byte type that the format knows.
 struct half_of_mine {
   std::uint16_t bits;
 };
 
-/// A file with this header and these bytes behind it; the header's length is `length` where one is given.
+/// A file with this header, then these bytes; `length`, if given, replaces the header's length.
 std::string file_text(std::string_view header, std::string_view data = {}, std::int64_t length = -1) {
   std::uint64_t said = length < 0 ? header.size() : static_cast<std::uint64_t>(length);
   std::string text;
@@ -58,7 +58,7 @@ std::string written(const std::filesystem::path& path, const std::string& text) 
   std::ofstream(path, std::ios::binary) << text;
   return path.string();
 }
-/// `count` numbers from `first`, as they lie in memory.
+/// `count` numbers from `first`, as bytes in memory order.
 template <class T>
 std::string numbers(int count, int first = 0) {
   std::string text;
@@ -74,7 +74,7 @@ std::string entry(std::string_view name, std::string_view dtype, std::string_vie
   text.append(name).append("\":{\"dtype\":\"").append(dtype).append("\",\"shape\":").append(shape);
   return text.append(",\"data_offsets\":").append(offsets).append("}");
 }
-/// The error that such a file gives, which the mapped file and rows of it agree on.
+/// The error for such a file; checks that the mapped file and its rows agree.
 ps::error refusal(const std::string& text) {
   const penstock_test::temp_dir dir;
   const std::string path = written(dir / "bad.safetensors", text);
@@ -118,7 +118,7 @@ TEST_CASE("source/safetensors: tensors of a mapped file, by name and type") {
   CHECK(all.tensor<half_of_mine>("h").shape() == ps::extents(2, 1));
   CHECK(ps::text_of(all.bytes("h")) == "abcd");
   CHECK(all.tensors().find("h")->second.dtype == "BF16");
-  const ps::safetensors_file copy = all;  // the same mapping
+  const ps::safetensors_file copy = all;  // shares the mapping
   CHECK(copy.tensor<float>("w.0").data() == weights.data());
   all.confirm();
 
@@ -131,7 +131,7 @@ TEST_CASE("source/safetensors: tensors of a mapped file, by name and type") {
   CHECK_THAT(wrong.what(), contains("is of F32, but I32 was asked for"));
 }
 
-TEST_CASE("source/safetensors: no tensors, values that are no booleans, and tensors that are not aligned") {
+TEST_CASE("source/safetensors: no tensors, bytes that are not booleans, and misaligned tensors") {
   using namespace safetensors_test;
   const penstock_test::temp_dir dir;
   CHECK(ps::safetensors_file(written(dir / "0", file_text("{}"))).tensors().empty());
@@ -144,7 +144,7 @@ TEST_CASE("source/safetensors: no tensors, values that are no booleans, and tens
   CHECK_THAT(no_bool.what(), contains("neither 0 nor 1"));
   CHECK(no_bool.offset() == 8 + header.size() + 1);
   CHECK(odd.bytes("f").size() == 4);
-  // whatever the header's length is, one of the two is off
+  // whatever the header's length, one of the two is misaligned
   const ps::safetensors_file other(
       written(dir / "3", file_text(header + " ", std::string(3, '\0') + numbers<float>(1, 5))));
   int refused = 0;
@@ -152,7 +152,7 @@ TEST_CASE("source/safetensors: no tensors, values that are no booleans, and tens
     if (reinterpret_cast<std::uintptr_t>(one->bytes("f").data()) % alignof(float) == 0) {
       CHECK(*one->tensor<float>("f").data() == 5.0f);
     } else {
-      CHECK_THAT(error_in([&] { (void)one->tensor<float>("f"); }).what(), contains("no multiple of 4"));
+      CHECK_THAT(error_in([&] { (void)one->tensor<float>("f"); }).what(), contains("not a multiple of 4"));
       ++refused;
     }
   }
@@ -192,7 +192,7 @@ TEST_CASE("source/safetensors: rows of a tensor in several files are one dataset
   CHECK(rows.connect().key(3) == (dir / "2.st").string() + ":1");
   CHECK(rows.fingerprint() == ps::safetensors_rows<float>(pattern, "x").fingerprint());
 
-  // Tensors of as many rows in the same file are other data.
+  // Another tensor with as many rows in this file is different data.
   const std::string pair = written(dir / "pair", file_text("{" + entry("x", "F32", "[2]", "[0,8]") + "," +
                                                                entry("y", "F32", "[2]", "[8,16]") + "}",
                                                            numbers<float>(4)));
@@ -216,7 +216,7 @@ TEST_CASE("source/safetensors: rows of a tensor in several files are one dataset
              contains("has no rows"));
 }
 
-TEST_CASE("source/safetensors: a header that lies is one error") {
+TEST_CASE("source/safetensors: a false header is one error") {
   using namespace safetensors_test;
   const std::string four(4, 'x');
   struct row {
@@ -244,8 +244,8 @@ TEST_CASE("source/safetensors: a header that lies is one error") {
            row{file_text("{}", "x"), "describes 0 bytes, but 1 follow", 10},
            row{file_text("{" + good + "}", "xxx"), "describes 4 bytes, but 3 follow", 10 + good.size()},
            row{file_text("{" + good + "}", "xxxxx"), "describes 4 bytes, but 5 follow", 10 + good.size()},
-           row{file_text("{" + good + "," + good + "}", four), "is there twice", 8},
-           row{file_text("{\"__metadata__\":{},\"__metadata__\":{}}"), "is there twice", 8},
+           row{file_text("{" + good + "," + good + "}", four), "appears twice", 8},
+           row{file_text("{\"__metadata__\":{},\"__metadata__\":{}}"), "appears twice", 8},
            row{file_text("{\"__metadata__\":{\"k\":\"\",\"k\":\"\"}}"), "the key 'k' twice", 8},
            row{file_text("{\"__metadata__\":{\"k\":1}}"), "no text", 8},
            row{file_text("{\"__metadata__\":{\"k\":{}}}"), "no text", 8},
@@ -263,11 +263,11 @@ TEST_CASE("source/safetensors: a header that lies is one error") {
            row{one("F32", "[1]", "[0]"), "is not described as", 8},
            row{one("F32", "[1]", "[0,4,4]"), "is not described as", 8},
            row{one("F32", "[1]", "[4,0]"), "ends before it begins", 8},
-           row{one("F32", "[2]", "[0,4]"), "not what that takes", 8},
-           row{one("F4", "[3]", "[0,1]"), "not what that takes", 8},
+           row{one("F32", "[2]", "[0,4]"), "which does not match", 8},
+           row{one("F4", "[3]", "[0,1]"), "which does not match", 8},
            row{one("F32", "[4294967296,4294967296]", "[0,0]"), "more elements than can be counted", 8},
            row{one("F32", "[18446744073709551616]", "[0,4]"), "is not described as", 8},
-           row{one("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), "more than eight lengths", 8},
+           row{one("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), "more than eight dimensions", 8},
            row{one("F32", "[1]", "[1,5]"), "there is a gap", 8},
            row{one("U8", "[2305843009213693951]", "[0,2305843009213693951]"), "bytes, but 4 follow", 0},
            row{file_text("{" + good + "," + entry("b", "F32", "[1]", "[2,6]") + "}", "xxxxxx"),
@@ -292,7 +292,7 @@ TEST_CASE("source/safetensors: a header that lies is one error") {
   CHECK((error_in([&] { (void)named.bytes("a"); }).code() == ps::errc::missing));
 }
 
-TEST_CASE("source/safetensors: what its own package wrote is what we read") {
+TEST_CASE("source/safetensors: reads files of the safetensors package") {
   using namespace safetensors_test;
   const std::string python = penstock_test::peer_python();
   if (!penstock_test::have_program("Python's safetensors", python + " -c 'import safetensors.numpy, numpy'"))

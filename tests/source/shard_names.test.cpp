@@ -25,12 +25,12 @@ namespace ps = penstock;
 
 static_assert(ps::sample_values<ps::shard_name_values>, "names are values");
 
-TEST_CASE("source/shard_names: a subset of shards, without a look at the samples") {
+TEST_CASE("source/shard_names: a subset of shards, without reading samples") {
   const penstock_test::temp_dir dir;
   std::vector<std::string> paths;
   for (int shard = 0; shard < 4; ++shard) {
     penstock_test::raw_tar archive;
-    for (int i = 0; i < shard * 2; ++i)  // the first is empty
+    for (int i = 0; i < shard * 2; ++i)  // the first shard is empty
       archive.member("k" + std::to_string(i) + ".txt", std::to_string(shard) + "-" + std::to_string(i));
     archive.end();
     paths.push_back((dir / ((shard % 2 == 0 ? "day-" : "night-") + std::to_string(shard) + ".tar")).string());

@@ -18,7 +18,7 @@ std::string number_key(int i) { return "k" + std::to_string(i); }
 
 }  // namespace
 
-TEST_CASE("source/shard_writer: a new shard when one is full, by count or by bytes") {
+TEST_CASE("source/shard_writer: starts a new shard when one is full, by count or by bytes") {
   const penstock_test::temp_dir dir;
   shard_writer out((dir / "c-%06d.tar").string(), {.maxcount = 3});
   for (int i = 0; i < 8; ++i) out.write(number_key(i), {{"txt", "x"}});
@@ -35,9 +35,7 @@ TEST_CASE("source/shard_writer: a new shard when one is full, by count or by byt
   CHECK(fs::exists(dir / "s-10.tar"));
 }
 
-TEST_CASE(
-    "source/shard_writer: its manifest is the one that the reader makes, and indexes are written when asked "
-    "for") {
+TEST_CASE("source/shard_writer: its manifest matches the reader's, and indexes are written on request") {
   const penstock_test::temp_dir dir;
   shard_writer out((dir / "t-%02d.tar").string(), {.maxcount = 10, .tar = {.index = true}});
   for (int i = 0; i < 25; ++i) out.write(number_key(i), {{"txt", number_key(i)}, {"cls", "1"}});
@@ -64,8 +62,7 @@ TEST_CASE("source/shard_writer: names from patterns and prefixes") {
 }
 
 TEST_CASE(
-    "source/shard_writer: nothing written, nothing there; a writer that is not closed leaves whole shards "
-    "only") {
+    "source/shard_writer: without samples no file; a writer that is not closed leaves only complete shards") {
   const penstock_test::temp_dir dir;
   CHECK(shard_writer((dir / "e").string()).close().shards().empty());
   CHECK(fs::is_empty(dir.path()));

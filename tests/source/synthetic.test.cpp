@@ -34,8 +34,7 @@ byte_vector sample(const ps::synthetic_source& source, ps::position p) {
 
 }  // namespace synthetic_test
 
-TEST_CASE(
-    "source/synthetic: samples have the size asked for and a content of their own, the same in every epoch") {
+TEST_CASE("source/synthetic: samples have the requested size and distinct contents, equal in every epoch") {
   std::set<byte_vector> seen;
   for (const std::uint64_t bytes : {0u, 1u, 7u, 8u, 9u, 1000u}) {
     const auto source = ps::synthetic({.samples = 100, .bytes = bytes});
@@ -49,14 +48,14 @@ TEST_CASE(
       CHECK(synthetic_test::sample(source, {0, 3}) != synthetic_test::sample(other, {0, 3}));
     }
   }
-  // the rule that the documentation gives
+  // the documented rule
   const byte_vector content =
       synthetic_test::sample(ps::synthetic({.samples = 10, .bytes = 24, .seed = 7}), {0, 2});
   const auto word = ps::detail::load_little<std::uint64_t>(content.data() + 16);
   CHECK(word == ps::mix64(7 ^ ps::mix64(2)) + 2 * 0x9e3779b97f4a7c15u);
 }
 
-TEST_CASE("source/synthetic: what a sample costs is drawn by its place and within the jitter") {
+TEST_CASE("source/synthetic: a sample's cost depends on its position and stays within the jitter") {
   const auto reader = ps::synthetic({.samples = 1, .cost = 100us, .jitter = 0.25}).connect();
   auto least = reader.cost_of({0, 0}), most = least, sum = 0ns;
   for (std::uint64_t i = 0; i < 1000; ++i) {
@@ -82,7 +81,7 @@ TEST_CASE("source/synthetic: what a sample costs is drawn by its place and withi
   CHECK(ps::synthetic({.samples = 1}).connect().cost_of({0, 0}) == 0ns);
 }
 
-TEST_CASE("source/synthetic: the cost is spent before the sample is handed on, spinning or asleep") {
+TEST_CASE("source/synthetic: the cost is spent before the sample is delivered, spinning or asleep") {
   for (const auto wait : {ps::synthetic_wait::spin, ps::synthetic_wait::sleep}) {
     const auto reader = ps::synthetic({.samples = 1, .bytes = 8, .cost = 2ms, .wait = wait}).connect();
     ps::synthetic_source::reader::worker worker;
@@ -93,13 +92,13 @@ TEST_CASE("source/synthetic: the cost is spent before the sample is handed on, s
   }
 }
 
-TEST_CASE("source/synthetic: shards are of equal size to one sample") {
+TEST_CASE("source/synthetic: shards are equal in size to within one sample") {
   CHECK(ps::synthetic({.samples = 10}).starts() == nullptr);
   CHECK(*ps::synthetic({.samples = 10, .shards = 3}).starts() == std::vector<std::uint64_t>{0, 4, 7, 10});
   CHECK(*ps::synthetic({.samples = 4, .shards = 4}).starts() == std::vector<std::uint64_t>{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("source/synthetic: refuses options that make no sense") {
+TEST_CASE("source/synthetic: refuses options out of range") {
   const auto refused = [](const ps::synthetic_options& options) {
     return codec_test::caught([&] { static_cast<void>(ps::synthetic(options)); }).code == ps::errc::argument;
   };
@@ -113,7 +112,7 @@ TEST_CASE("source/synthetic: refuses options that make no sense") {
              contains("2 samples of 3 bytes, 4 ns each"));
 }
 
-TEST_CASE("source/synthetic: the fingerprint is of the content and not of its cost") {
+TEST_CASE("source/synthetic: the fingerprint covers the content and not its cost") {
   const auto print = [](const ps::synthetic_options& options) {
     return ps::synthetic(options).fingerprint();
   };

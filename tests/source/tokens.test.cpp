@@ -44,7 +44,7 @@ static_assert(ps::array_expression<ps::token_source<token, windows, ps::file>::e
 static_assert(ps::shape_class_of<ps::token_source<token, ps::token_window<8>, ps::file>::element> ==
               ps::shape_class::fixed);
 
-/// Numbers as they lie in a file.
+/// Numbers as the bytes of a file.
 template <class T>
 void put(byte_vector& bytes, std::uint64_t value) {
   for (std::size_t i = 0; i < sizeof(T); ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
@@ -62,7 +62,7 @@ byte_vector llmc(const byte_vector& tokens, std::uint32_t count, std::uint32_t m
   bytes.resize(1024);
   return codec_test::joined(bytes, tokens);
 }
-/// The index of documents that are given by the lengths of their sequences.
+/// The index of documents given by the lengths of their sequences.
 byte_vector megatron(const std::vector<std::vector<std::uint32_t>>& documents, unsigned code = 8,
                      std::size_t width = 2) {
   byte_vector bytes = codec_test::to_vector(std::string_view("MMIDIDX\0\0", 9)), offsets, bounds;
@@ -93,7 +93,7 @@ std::string written(const std::filesystem::path& path, const byte_vector& bytes)
   write(path, bytes);
   return path.string();
 }
-/// All windows of a source, written and viewed, which must be the same.
+/// All windows of a source; checks that written and viewed values are equal.
 template <class Source>
 auto all_of(const Source& source) {
   using T = typename Source::element::value_type;
@@ -112,7 +112,7 @@ auto all_of(const Source& source) {
   REQUIRE(same);
   return all;
 }
-/// What the definition says: windows of consecutive numbers.
+/// The windows by definition: runs of consecutive numbers.
 std::vector<std::vector<token>> expected(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& pieces,
                                          std::uint64_t span, std::uint64_t stride) {
   std::vector<std::vector<token>> all;
@@ -142,7 +142,7 @@ codec_test::thrown refusal(const byte_vector& bin, const byte_vector* idx = null
 
 }  // namespace tokens_test
 
-TEST_CASE("source/tokens: windows of every length and stride are those of the definition") {
+TEST_CASE("source/tokens: windows of every length and stride match the definition") {
   using namespace tokens_test;
   const penstock_test::temp_dir dir;
   const std::pair<std::uint64_t, std::uint64_t> pieces[] = {{0, 17}, {100, 0}, {200, 3}, {300, 40}};
@@ -206,7 +206,7 @@ TEST_CASE("source/tokens: tokens of four bytes, from all three formats") {
   CHECK(ps::megatron_tokens<std::int32_t>((dir / "m.bin").string(), chosen).size() == 4);
 }
 
-TEST_CASE("source/tokens: no window crosses the end of a document where that is asked for") {
+TEST_CASE("source/tokens: on request no window crosses the end of a document") {
   using namespace tokens_test;
   const penstock_test::temp_dir dir;
   ps::rng random(3, 1, 4);
@@ -228,7 +228,7 @@ TEST_CASE("source/tokens: no window crosses the end of a document where that is 
       wholes.emplace_back(0, count);
       write(dir / (std::string(name) + ".bin"), counting(0, count));
       byte_vector index = megatron(documents);
-      if (round % 3 == 0) {  // modes, as multimodal datasets have them
+      if (round % 3 == 0) {  // modes, as in multimodal datasets
         std::size_t sequences = 0;
         for (const auto& document : documents) sequences += document.size();
         index.resize(index.size() + sequences);
@@ -249,7 +249,7 @@ TEST_CASE("source/tokens: no window crosses the end of a document where that is 
       }
       const auto source = ps::megatron_tokens<token>(pattern, windows{length, targets, stride, within});
       REQUIRE(all_of(source) == want);
-      // in any order as well
+      // also in any order
       const auto reader = source.connect();
       decltype(source)::reader::worker worker;
       for (int i = 0; i < 30; ++i) {
@@ -265,14 +265,14 @@ TEST_CASE("source/tokens: no window crosses the end of a document where that is 
 TEST_CASE("source/tokens: a trillion windows cost no table") {
   using namespace tokens_test;
   const penstock_test::temp_dir dir;
-  const std::uint64_t each = std::uint64_t{1} << 30;  // 2 GiB of tokens in a file of no blocks
+  const std::uint64_t each = std::uint64_t{1} << 30;  // 2 GiB of tokens in a sparse file
   const std::string path = written(dir / "sparse", counting(7, 3));
   std::filesystem::resize_file(path, each * sizeof(token));
   const ps::file where(std::vector<std::string>(1000, path));
   const windows chosen{.length = 4, .stride = 1};
   const auto before = penstock_test::allocations;
   const auto source = ps::raw_tokens<token>(where, chosen);
-  CHECK(penstock_test::allocations - before < 20'000);  // some for each file
+  CHECK(penstock_test::allocations - before < 20'000);  // a few per file
   CHECK(source.size() == 1000 * (each - 4));
   CHECK(source.size() > 1'000'000'000'000);
   const auto reader = source.connect();
@@ -290,7 +290,7 @@ TEST_CASE("source/tokens: a trillion windows cost no table") {
   }
 }
 
-TEST_CASE("source/tokens: rows land in batches, in a shuffled order and on any number of workers") {
+TEST_CASE("source/tokens: rows land in batches, in a shuffled order and with any number of workers") {
   using namespace tokens_test;
   const penstock_test::temp_dir dir;
   for (const std::uint64_t first : {0u, 1000u}) write(dir / std::to_string(first), counting(first, 161));
@@ -308,7 +308,7 @@ TEST_CASE("source/tokens: rows land in batches, in a shuffled order and on any n
   CHECK(shuffled != in_order);
 }
 
-TEST_CASE("source/tokens: evaluating allocates nothing, and views lie in the mapping") {
+TEST_CASE("source/tokens: evaluating allocates nothing, and views point into the mapping") {
   using namespace tokens_test;
   const penstock_test::temp_dir dir;
   const std::string path = written(dir / "x.bin", counting(0, 1000));
@@ -327,13 +327,13 @@ TEST_CASE("source/tokens: evaluating allocates nothing, and views lie in the map
   };
   all();
   CHECK(penstock_test::allocations_of(all) == 0);
-  if (std::endian::native == std::endian::little) {  // else the bytes are turned round in the scratch
+  if (std::endian::native == std::endian::little) {  // otherwise the bytes are swapped in the scratch
     CHECK(worker.scratch.capacity() == 0);
     reader.evaluate({0, 1}, worker, [&](const auto& window) { CHECK(window.finish().data() == first + 16); });
   }
 }
 
-TEST_CASE("source/tokens: headers that lie are errors that name file and offset") {
+TEST_CASE("source/tokens: false headers are errors that name file and offset") {
   using namespace tokens_test;
   const byte_vector tokens = counting(0, 50);
   CHECK(refusal(llmc(tokens, 50)).line.empty());
@@ -360,7 +360,7 @@ TEST_CASE("source/tokens: headers that lie are errors that name file and offset"
   CHECK_THAT(refusal(megatron({{3, 5}}), nullptr, false).line, contains("megatron_tokens"));
 }
 
-TEST_CASE("source/tokens: an index of Megatron that lies is an error that names file and offset") {
+TEST_CASE("source/tokens: a false Megatron index is an error that names file and offset") {
   using namespace tokens_test;
   const byte_vector tokens = counting(0, 15);
   const byte_vector good = megatron({{3, 5}, {}, {7}});
@@ -401,7 +401,7 @@ TEST_CASE("source/tokens: an index of Megatron that lies is an error that names 
   }
 }
 
-TEST_CASE("source/tokens: what cannot be is refused with a reason") {
+TEST_CASE("source/tokens: impossible options are refused with a reason") {
   using namespace tokens_test;
   const penstock_test::temp_dir dir;
   const std::string path = written(dir / "x.bin", counting(0, 10));
@@ -438,7 +438,7 @@ TEST_CASE("source/tokens: a file that changes after the plan was made is noticed
   CHECK(source.fingerprint() == same.fingerprint());
   CHECK(source.fingerprint() !=
         ps::raw_tokens<token>(ps::file({path.c_str()}), windows{.length = 8, .stride = 4}).fingerprint());
-  // the same rows, however they are divided
+  // equal rows, however they are divided into files
   CHECK(source.fingerprint() ==
         ps::raw_tokens<token>(ps::file({path.c_str()}), windows{.length = 7, .targets = 2, .stride = 8})
             .fingerprint());
@@ -451,7 +451,7 @@ TEST_CASE("source/tokens: a file that changes after the plan was made is noticed
         ps::raw_tokens<token>(ps::file({path.c_str()}), windows{.length = 8}).fingerprint());
 }
 
-TEST_CASE("source/tokens: an error of a stage behind is told with file and offset") {
+TEST_CASE("source/tokens: an error of a later stage carries file and offset") {
   using namespace tokens_test;
   const penstock_test::temp_dir dir;
   const auto source = ps::raw_tokens<token>(written(dir / "x.bin", counting(0, 100)), windows{.length = 8});
@@ -486,7 +486,7 @@ void check_real(const std::string& prefix) {
   byte_vector together;
   each_first(whole, [&](T first) { put<T>(together, static_cast<std::uint64_t>(first)); });
   REQUIRE(together == bin);
-  // pairs within documents: the tokens, less one for each document that has any
+  // pairs within documents: the number of tokens minus one per non-empty document
   const auto pairs = ps::megatron_tokens<T>(prefix, windows{.length = 1, .within_documents = true});
   std::uint64_t documents = 0;
   const std::uint64_t offsets = 34 + 4 * number(18), bounds = offsets + 8 * number(18);

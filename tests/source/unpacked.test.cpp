@@ -44,7 +44,7 @@ auto any_unpacked(const Paths& paths, const penstock::unpacked_options& options 
                             penstock::unpack_bzip2, penstock::unpack_xz>(paths, options);
 }
 
-/// All samples, from the last to the first: what a source that is read forward cannot do.
+/// All samples, from the last to the first, which a forward source cannot do.
 template <class Source>
 std::vector<std::string> backward_listing(const Source& data) {
   std::vector<std::string> lines;
@@ -93,7 +93,7 @@ penstock::error problem_of(const fs::path& packed, const penstock::unpacked_opti
   return {penstock::errc::argument, ""};
 }
 
-/// Ends the process by SIGKILL after it has made some bytes.
+/// Kills the process with SIGKILL after it has made some bytes.
 struct killed_gzip {
   static constexpr std::string_view unpacker_format = "gzip";
   class stream {
@@ -127,7 +127,7 @@ struct counted_gzip {
 
 }  // namespace
 
-TEST_CASE("source/unpacked: webdataset reaches the samples of packed shards in any order") {
+TEST_CASE("source/unpacked: webdataset reads the samples of packed shards in any order") {
   const penstock_test::temp_dir dir;
   small_tar().save((dir / "t.tar").string());
   const auto lines = backward_listing(webdataset(dir / "t.tar"));
@@ -148,7 +148,7 @@ TEST_CASE("source/unpacked: webdataset reaches the samples of packed shards in a
   }
 }
 
-TEST_CASE("source/unpacked: what is not packed is used as it is") {
+TEST_CASE("source/unpacked: files that are not packed are used unchanged") {
   const penstock_test::temp_dir dir;
   for (const char* name : {"a-0.tar", "plain-1.tar", "b-2.tar"}) small_tar(3).save((dir / name).string());
   if (!penstock_test::have_program("gzip", "gzip --version")) return;
@@ -163,7 +163,7 @@ TEST_CASE("source/unpacked: what is not packed is used as it is") {
   CHECK(any_unpacked(dir / "empty") == std::vector<std::string>{(dir / "empty").string()});
 }
 
-TEST_CASE("source/unpacked: a copy is made again when the packed file, the copy or its record is another") {
+TEST_CASE("source/unpacked: a copy is made anew if the packed file, the copy or its record changes") {
   if (!penstock_test::have_program("gzip", "gzip --version")) return;
   const penstock_test::temp_dir dir;
   small_tar(5).save((dir / "t.tar").string());
@@ -205,14 +205,14 @@ TEST_CASE("source/unpacked: a copy is made again when the packed file, the copy 
   small_tar(7).save((dir / "t.tar").string());
   REQUIRE(pack("gzip", dir / "t.tar", packed));
   CHECK(webdataset(any_unpacked(packed)).size() == 7);
-  // the same size, another time
+  // unchanged size, new modification time
   fs::last_write_time(packed, fs::last_write_time(packed) + std::chrono::hours(1));
   const auto before = inode(copy);
   CHECK(any_unpacked(packed)[0] == copy);
   CHECK(inode(copy) != before);
 }
 
-TEST_CASE("source/unpacked: damage, bombs and what nothing unpacks are one error and leave no copy") {
+TEST_CASE("source/unpacked: damage, bombs and unknown compressions are one error and leave no copy") {
   if (!penstock_test::have_program("gzip", "gzip --version")) return;
   const penstock_test::temp_dir dir;
   small_tar().save((dir / "t.tar").string());
@@ -253,7 +253,7 @@ TEST_CASE("source/unpacked: damage, bombs and what nothing unpacks are one error
   CHECK_THAT(problem_of(dir.path()).what(), penstock_test::contains("not a regular file"));
 }
 
-TEST_CASE("source/unpacked: who has no unpacker is told what to write") {
+TEST_CASE("source/unpacked: a missing unpacker is an error that says what to write") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "t.tar").string();
   std::ofstream(path) << std::string("\x1f\x8b\x08\0\0\0\0\0", 8) << std::string(600, 'z');
@@ -271,7 +271,7 @@ TEST_CASE("source/unpacked: who has no unpacker is told what to write") {
   CHECK_THROWS_WITH(webdataset(path), penstock_test::contains("compress it with gzip, zstd"));
 }
 
-TEST_CASE("source/unpacked: a folder of its own keeps apart files of one name, and gives one fingerprint") {
+TEST_CASE("source/unpacked: a separate folder keeps files of one name apart, and gives one fingerprint") {
   if (!penstock_test::have_program("gzip", "gzip --version")) return;
   const penstock_test::temp_dir dir;
   std::vector<std::string> packed;
@@ -289,7 +289,7 @@ TEST_CASE("source/unpacked: a folder of its own keeps apart files of one name, a
   CHECK(copies[0].starts_with(cached.folder));
   CHECK(names_in(dir / "3") == std::vector<std::string>{"t.tar", "t.tar.gz"});
   CHECK(webdataset(copies).size() == 7);
-  // another way to write the same path
+  // another spelling of the path
   CHECK(any_unpacked(dir / "4" / ".." / "3" / "t.tar.gz", cached)[0] == copies[0]);
   CHECK(webdataset(any_unpacked(packed)).fingerprint() == webdataset(copies).fingerprint());
 
@@ -299,7 +299,7 @@ TEST_CASE("source/unpacked: a folder of its own keeps apart files of one name, a
   CHECK_THAT(refused.what(), penstock_test::contains("unpacked_options::folder"));
 }
 
-TEST_CASE("source/unpacked: a process that is killed leaves nothing that is used later") {
+TEST_CASE("source/unpacked: a killed process leaves nothing that is used later") {
   if (!penstock_test::have_program("gzip", "gzip --version")) return;
   const penstock_test::temp_dir dir;
   raw_tar tar;
@@ -322,7 +322,7 @@ TEST_CASE("source/unpacked: a process that is killed leaves nothing that is used
     REQUIRE(WIFSIGNALED(status));
     REQUIRE(WTERMSIG(status) == SIGKILL);
     const auto names = names_in(dir.path());
-    REQUIRE(names.size() == 4);  // those of the second child alone: it removed the first one's
+    REQUIRE(names.size() == 4);  // the second child's alone: it removed the first one's
     CHECK(names[2] == "t.tar.gz.penstock-unpacked.record");
     CHECK(names[3].starts_with("t.tar.gz.penstock-unpacked.tmp-"));
   }
@@ -334,7 +334,7 @@ TEST_CASE("source/unpacked: a process that is killed leaves nothing that is used
                                                          "t.tar.penstock-index"});
 }
 
-TEST_CASE("source/unpacked: processes and threads that want one copy at once make it once") {
+TEST_CASE("source/unpacked: processes and threads that want one copy at once make it only once") {
   if (!penstock_test::have_program("gzip", "gzip --version")) return;
   const penstock_test::temp_dir dir;
   small_tar(200).save((dir / "t.tar").string());

@@ -77,7 +77,7 @@ std::optional<penstock::error> failure_of(const std::string& bytes) {
 
 using lines_type = std::vector<std::string>;
 
-/// Samples of many shapes: small and large members, in all orders, with bytes that can be told apart.
+/// Samples of many kinds: small and large members, in all orders, with distinguishable bytes.
 struct mixed_dataset {
   raw_tar tar;
   std::vector<std::vector<std::string>> members;
@@ -100,7 +100,7 @@ struct mixed_dataset {
   }
 };
 
-/// Reads samples in some order, members in some order, some by read_into and some by finish; the number of
+/// Reads samples and members in random order, some by read_into and some by finish; returns the number of
 /// wrong ones.
 template <class Reader>
 std::size_t wrong_members(const Reader& reader, const mixed_dataset& data, std::uint64_t seed,
@@ -129,7 +129,7 @@ std::size_t wrong_members(const Reader& reader, const mixed_dataset& data, std::
           views.emplace_back(m, blob.finish());
         }
       }
-      for (const auto& [m, view] : views) {  // views stay good until the call ends
+      for (const auto& [m, view] : views) {  // views are valid until the call ends
         if (text_of(view) != expected[m]) ++wrong;
       }
     });
@@ -142,7 +142,7 @@ std::size_t wrong_members(const Reader& reader, const mixed_dataset& data, std::
 TEST_CASE("source/webdataset: consecutive members of one key are a sample") {
   CHECK(listing(raw_tar().member("a.jpg", "1").member("a.cls", "2").member("b.jpg", "3").end()) ==
         lines_type{"a: jpg=1 cls=2", "b: jpg=3"});
-  // a key that comes again is another sample; what belongs to no sample does not close one
+  // a key that reappears is another sample; a member of no sample does not end one
   CHECK(listing(raw_tar()
                     .member("a.x", "1")
                     .member("b.x", "2")
@@ -152,7 +152,7 @@ TEST_CASE("source/webdataset: consecutive members of one key are a sample") {
                     .end()) == lines_type{"a: x=1", "b: x=2", "a: x=3 y=4"});
 }
 
-TEST_CASE("source/webdataset: keys end at the first dot of the basename, suffixes are lowered") {
+TEST_CASE("source/webdataset: keys end at the first dot of the basename, suffixes are lower-cased") {
   CHECK(listing(raw_tar()
                     .member("d.ir/a.left.JPG", "1")
                     .member("d.ir/a.Right.jpg", "2")
@@ -168,11 +168,11 @@ TEST_CASE("source/webdataset: keys end at the first dot of the basename, suffixe
                     .member("d.x/e", "4")
                     .end())
             .empty());
-  // as WebDataset's expression has it
+  // as in WebDataset's regular expression
   CHECK(listing(raw_tar().member("d/.hidden", "1").end()) == lines_type{"d/: hidden=1"});
 }
 
-TEST_CASE("source/webdataset: only files count, and not what is named __x__") {
+TEST_CASE("source/webdataset: only files count, except those named __x__") {
   CHECK(listing(raw_tar()
                     .header("folder.d/", 0, '5')
                     .header("link.txt", 0, '2')
@@ -212,8 +212,7 @@ TEST_CASE("source/webdataset: names from prefixes, pax and GNU headers") {
                     .member("short.txt", "1")
                     .member("next.txt", "2")
                     .end()) == lines_type{long_name.substr(0, 351) + ": txt=1", "next: txt=2"});
-  // the size in a pax header is the one that counts, for this member only; g holds until x or another g says
-  // otherwise
+  // the size in a pax header wins, for this member only; g applies until x or another g overrides it
   CHECK(listing(raw_tar()
                     .pax('x', record("mtime=1.5") + record("size=3"))
                     .header("a.txt", 0)
@@ -244,8 +243,7 @@ TEST_CASE("source/webdataset: an archive ends at the first zero block or at the 
   CHECK(listing(raw_tar().end()).empty());
 }
 
-TEST_CASE(
-    "source/webdataset: a shard without end-of-archive blocks is counted, and refused where that is asked") {
+TEST_CASE("source/webdataset: shards without end-of-archive blocks are counted, and refused on request") {
   const auto two = [] { return raw_tar().member("a.txt", "1").member("b.txt", "2"); };
   const std::string ended = two().end(1).bytes, cut = two().bytes;
   const auto where = memory_files().add("whole.tar", ended).add("cut.tar", cut).add("cut2.tar", cut);
@@ -272,7 +270,7 @@ TEST_CASE(
   CHECK(refused([&] { (void)webdataset(where, known, {.require_end = true}); }));
   CHECK(webdataset(memory_files().add("whole.tar", ended), {.require_end = true}).size() == 2);
 
-  const penstock_test::temp_dir dir;  // the index that is kept says it too
+  const penstock_test::temp_dir dir;  // the kept index records it too
   std::ofstream(dir / "cut.tar", std::ios::binary) << cut;
   for (int time = 0; time < 2; ++time)
     CHECK(webdataset((dir / "cut.tar").string()).manifest().unended() == 1);
@@ -290,20 +288,20 @@ TEST_CASE("source/webdataset: extension headers above the limit say which option
                                                 "extension_limit"));
   CHECK(listing(webdataset(memory_files().add("t.tar", bytes), {.extension_limit = 4u << 20})) ==
         std::vector<std::string>{"a: txt=1"});
-  // announced and not there: no memory is taken for it
+  // announced but missing: no memory is allocated for it
   const auto lies = raw_tar().header("p", std::uint64_t{1} << 32, 'x').end().bytes;
   CHECK_THROWS_WITH(webdataset(memory_files().add("t.tar", lies), {.extension_limit = ~std::uint64_t{0}}),
                     penstock_test::contains("cut off within an extension header"));
 }
 
-TEST_CASE("source/webdataset: a body with SUN.holesdata is taken as it is") {
+TEST_CASE("source/webdataset: a body with SUN.holesdata is taken unchanged") {
   CHECK(
       listing(
           raw_tar().pax('x', penstock_test::pax_record("SUN.holesdata= 0 3")).member("a.bin", "abc").end()) ==
       std::vector<std::string>{"a: bin=abc"});
 }
 
-TEST_CASE("source/webdataset: archives that are not whole say what is wrong and where") {
+TEST_CASE("source/webdataset: incomplete archives say what is wrong and where") {
   const auto whole = raw_tar().member("a.txt", "first").member("d/b.txt", std::string(1000, 'x')).end();
   const auto check = [](const std::string& bytes, const std::string& message, std::uint64_t offset,
                         const std::string& key) {
@@ -319,7 +317,7 @@ TEST_CASE("source/webdataset: archives that are not whole say what is wrong and 
   check(std::string(1024, 'n'), "not a tar archive", 0, "");
   check(whole.bytes.substr(0, 1024 + 100), "cut off within a header", 1024, "");
   check(whole.bytes.substr(0, 1536 + 999), "'d/b.txt' has 1000 bytes, and 999 are left", 1536, "d/b.txt");
-  check(whole.bytes.substr(0, 1536 + 1000), "the last block of the member 'd/b.txt' is not whole", 1536,
+  check(whole.bytes.substr(0, 1536 + 1000), "the last block of the member 'd/b.txt' is incomplete", 1536,
         "d/b.txt");
   CHECK_FALSE(failure_of(whole.bytes.substr(0, 1536 + 1024)).has_value());
   std::string damaged = whole.bytes;
@@ -349,7 +347,7 @@ TEST_CASE("source/webdataset: archives that are not whole say what is wrong and 
   check(std::string("\x28\xb5\x2f\xfd", 4) + std::string(600, 'z'), "compressed with zstd", 0, "");
 }
 
-TEST_CASE("source/webdataset: shards that are not there, not files, or not for us to read") {
+TEST_CASE("source/webdataset: shards that are missing, not files, or not readable") {
   const penstock_test::temp_dir dir;
   raw_tar().member("a.txt", "1").end().save((dir / "s-0.tar").string());
   try {
@@ -372,7 +370,7 @@ TEST_CASE("source/webdataset: shards that are not there, not files, or not for u
   }
 }
 
-TEST_CASE("source/webdataset: several shards, some without samples, from patterns, lists and any storage") {
+TEST_CASE("source/webdataset: several shards, some empty, from patterns, lists and any storage") {
   const penstock_test::temp_dir dir;
   raw_tar().end().save((dir / "s-0.tar").string());
   raw_tar().member("a.txt", "1").member("b.txt", "2").end().save((dir / "s-1.tar").string());
@@ -402,7 +400,7 @@ TEST_CASE("source/webdataset: several shards, some without samples, from pattern
   CHECK_THAT(data.describe(), penstock_test::contains("4 shards, 3 samples"));
 }
 
-TEST_CASE("source/webdataset: an error of a later stage gets shard, key and the member's offset") {
+TEST_CASE("source/webdataset: an error of a later stage carries shard, key and the member's offset") {
   const auto tar = raw_tar().member("a.txt", "1").member("b.txt", "2").member("b.cls", "3").end();
   const webdataset data(memory_files().add("t.tar", tar.bytes));
   const auto reader = data.connect();
@@ -449,7 +447,7 @@ TEST_CASE("source/webdataset: members of every size, in every order, from files,
   }
 }
 
-TEST_CASE("source/webdataset: one sample with more small members than a read may bring") {
+TEST_CASE("source/webdataset: one sample with more small members than one read can hold") {
   const penstock_test::temp_dir dir;
   raw_tar tar;
   for (int i = 0; i < 40; ++i)
@@ -484,7 +482,7 @@ TEST_CASE("source/webdataset: many threads share a reader, each with its worker"
   CHECK(wrong == 0);
 }
 
-TEST_CASE("source/webdataset: a shard that is cut off behind its index is an error of the read") {
+TEST_CASE("source/webdataset: a shard that is cut off after it was indexed is an error of the read") {
   const penstock_test::temp_dir dir;
   raw_tar()
       .member("a.txt", "1")
@@ -506,7 +504,7 @@ TEST_CASE("source/webdataset: a shard that is cut off behind its index is an err
   }
 }
 
-TEST_CASE("source/webdataset: what a codec finds wrong is placed in the shard") {
+TEST_CASE("source/webdataset: a codec's error gives the place in the shard") {
   const penstock_test::temp_dir dir;
   raw_tar().member("a.npy", "damaged").member("b.npy", "as well").end().save((dir / "s.tar").string());
   const webdataset data(dir / "s.tar");
@@ -525,7 +523,7 @@ TEST_CASE("source/webdataset: what a codec finds wrong is placed in the shard") 
   }
 }
 
-TEST_CASE("source/webdataset: real archives have the members that Python finds in them") {
+TEST_CASE("source/webdataset: in real archives it finds the members that Python finds") {
   const auto root = penstock_test::test_data("tar");
   if (!root) {
     WARN("PENSTOCK_TEST_DATA is not set: real tar archives are not read");
@@ -577,7 +575,7 @@ sys.stdout.buffer.write(b"".join(out))
       INFO(entry.path().string() << " " << problem);
       const auto theirs = penstock_test::run_program("python3 " + (dir / "list.py").string() + " '" +
                                                      entry.path().string() + "'");
-      // Python gives up silently where a later header is wrong; to us that is an error.
+      // Python stops silently at a later header that is wrong; here that is an error.
       if (!problem.empty()) {
         ++refused;
         CHECK((theirs.status != 0 || entry.path().filename() == "pax-bad-hdr-file.tar"));
@@ -591,7 +589,7 @@ sys.stdout.buffer.write(b"".join(out))
   CHECK(refused > 5);
 }
 
-TEST_CASE("source/webdataset: archives that fuzzers found give samples or one error") {
+TEST_CASE("source/webdataset: archives found by fuzzers give samples or one error") {
   const auto root = penstock_test::test_data("tar");
   if (!root || !fs::is_directory(*root / "fuzz")) {
     WARN("PENSTOCK_TEST_DATA is not set: the fuzzers' archives are not read");
@@ -611,8 +609,7 @@ TEST_CASE("source/webdataset: archives that fuzzers found give samples or one er
   CHECK(read > 0);
 }
 
-TEST_CASE(
-    "source/webdataset: no byte of an archive, changed, does more than change samples or give one error") {
+TEST_CASE("source/webdataset: a changed byte of an archive at most changes samples or gives one error") {
   const auto tar = raw_tar()
                        .pax('x', "14 path=p.txt\n")
                        .member("a.txt", "1")
@@ -647,7 +644,7 @@ TEST_CASE("source/webdataset: a manifest that another process made") {
   CHECK(listing(webdataset(penstock::mapped_file(pattern), known, options)) == lines);
   CHECK(fs::exists(index_of("s-0.tar")) == kept);
 
-  // Making it reads nothing: neither shards nor indexes are looked at before they are used.
+  // Making the plan reads nothing: shards and indexes are opened only when they are used.
   fs::rename(dir / "s-1.tar", dir / "away");
   const webdataset third(known, options);
   CHECK(third.size() == 3);
@@ -655,24 +652,24 @@ TEST_CASE("source/webdataset: a manifest that another process made") {
   fs::rename(dir / "away", dir / "s-1.tar");
   CHECK(listing(third) == lines);
 
-  // Whoever has another file there reads none of it.
+  // If another file is there, none of it is read.
   raw_tar().member("d.txt", "9").end().save((dir / "s-1.tar").string());
   CHECK_THROWS_WITH(listing(webdataset(known, options)), penstock_test::contains("was changed"));
 }
 
-TEST_CASE("source/webdataset: a manifest without times of change, and one of other shards") {
+TEST_CASE("source/webdataset: a manifest without modification times, and one of other shards") {
   const penstock_test::temp_dir dir;
   raw_tar().member("a.txt", "1").end().save((dir / "s-0.tar").string());
   const std::string path = (dir / "s-0.tar").string();
   auto entry = webdataset(path).manifest().shards()[0];
-  entry.stamp = 0;  // as writers give it
+  entry.stamp = 0;  // as in a writer's manifest
   CHECK(listing(webdataset(penstock::manifest({entry}))) == lines_type{"a: txt=1"});
   auto other = entry;
   other.bytes += 512;
   CHECK_THROWS_WITH(webdataset(penstock::manifest({other})),
                     penstock_test::contains("make the manifest again") && penstock_test::contains("s-0.tar"));
   CHECK_THROWS_WITH(webdataset(penstock::file(path), penstock::manifest({entry, entry})),
-                    penstock_test::contains("of 2 shards, and these are 1"));
+                    penstock_test::contains("lists 2 shards, and the storage has 1"));
   other.name = "elsewhere.tar";
   CHECK_THROWS_WITH(webdataset(penstock::file(path), penstock::manifest({other})),
                     penstock_test::contains("elsewhere.tar"));

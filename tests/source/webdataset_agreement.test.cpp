@@ -30,8 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// For each path of a list, what WebDataset's Python package yields: `<path>.expected`, with a last line
-// `error` where it raises.
+// For each path in a list, writes the samples that WebDataset's Python package yields to `<path>.expected`,
+// with a last line `error` if it raises.
 constexpr const char* reader_in_python = R"py(import resource, sys, webdataset
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))  # sparse files can be of any size
 for path in open(sys.argv[1]).read().splitlines():
@@ -48,8 +48,8 @@ for path in open(sys.argv[1]).read().splitlines():
     out.close()
 )py";
 
-// What others write: WebDataset's TarWriter, whose members have pax headers for the time of change unless it
-// is given; Python's tarfile in its formats; and two folders for GNU tar.
+// Shards of other writers: WebDataset's TarWriter, whose members have pax headers for the modification time
+// unless it is given; Python's tarfile in its formats; and two folders for GNU tar.
 constexpr const char* writers_in_python = R"py(import io, os, random, sys, tarfile, webdataset
 folder = sys.argv[1]
 random.seed(7)
@@ -101,7 +101,7 @@ void write_sample(std::string& out, const Sample& s) {
   }
 }
 
-/// What we read, and whether that ended with an error.
+/// The samples that Penstock reads, and whether they ended with an error.
 struct outcome {
   std::string text;
   std::string problem;
@@ -137,7 +137,7 @@ outcome read_indexed(const std::string& path) {
   return found;
 }
 
-/// What Python yields for each of the files.
+/// The samples that Python yields for each of the files.
 std::vector<std::string> read_by_python(const std::string& python, const std::vector<std::string>& paths) {
   const penstock_test::temp_dir dir;
   std::ofstream(dir / "read.py") << reader_in_python;
@@ -159,7 +159,7 @@ std::vector<std::string> read_by_python(const std::string& python, const std::ve
 
 }  // namespace
 
-TEST_CASE("source/webdataset_agreement: samples of made shards are those of Python's webdataset") {
+TEST_CASE("source/webdataset_agreement: samples of made-up shards match Python's webdataset") {
   const auto python = python_with_webdataset();
   if (!python) return;
   const penstock_test::temp_dir dir;
@@ -227,7 +227,7 @@ TEST_CASE("source/webdataset_agreement: shards of WebDataset's own writer, Pytho
   }
 }
 
-TEST_CASE("source/webdataset_agreement: samples of real archives are those of Python's webdataset") {
+TEST_CASE("source/webdataset_agreement: samples of real archives match Python's webdataset") {
   const auto root = penstock_test::test_data("tar");
   if (!root) {
     WARN("PENSTOCK_TEST_DATA is not set: real tar archives are not compared");
@@ -246,9 +246,9 @@ TEST_CASE("source/webdataset_agreement: samples of real archives are those of Py
     const outcome forward = read_forward(paths[i]), indexed = read_indexed(paths[i]);
     INFO(forward.problem);
     if (indexed.problem.empty()) CHECK(indexed.text == forward.text);
-    if (expected[i].ends_with("error")) continue;  // what tarfile does not read, we may
+    if (expected[i].ends_with("error")) continue;  // Penstock may read archives that tarfile cannot
     if (!forward.problem.empty()) {
-      // tarfile ends silently where a later header is wrong; what stands before it is the same
+      // tarfile ends silently at a later header that is wrong; the samples before it are equal
       CHECK(expected[i].starts_with(forward.text));
     } else {
       ++same;

@@ -34,7 +34,7 @@ auto any_stream(const Text& pattern, penstock::webdataset_stream_options options
                                      penstock::unpack_bzip2, penstock::unpack_xz>(pattern, options);
 }
 
-/// The programs that make what the unpackers read.
+/// The programs that compress the unpackers' inputs.
 constexpr const char* programs[] = {"gzip", "zstd", "lz4", "bzip2", "xz"};
 
 std::string bytes_of_file(const fs::path& path) {
@@ -44,8 +44,7 @@ std::string bytes_of_file(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE(
-    "source/webdataset_packed: shards that other programs compressed give the samples of the plain one") {
+TEST_CASE("source/webdataset_packed: shards compressed by other programs give the samples of the plain one") {
   const penstock_test::temp_dir dir;
   raw_tar tar;
   for (int i = 0; i < 50; ++i) {
@@ -59,7 +58,7 @@ TEST_CASE(
   for (const std::string program : programs) {
     INFO(program);
     if (!penstock_test::have_program(program, program + " --version </dev/null")) continue;
-    // a name that says something else
+    // a misleading name
     const fs::path packed = dir / "packed.tar.zip";
     REQUIRE(penstock_test::run_program(program + " -c <" + (dir / "t.tar").string() + " >" + packed.string())
                 .status == 0);
@@ -126,7 +125,7 @@ TEST_CASE("source/webdataset_packed: a bomb costs no more than the limit") {
   }
 }
 
-TEST_CASE("source/webdataset_packed: real compressed archives give what their plain twins give") {
+TEST_CASE("source/webdataset_packed: real compressed archives give the samples of their plain versions") {
   const auto root = penstock_test::test_data("tar");
   if (!root) {
     WARN("PENSTOCK_TEST_DATA is not set: real compressed archives are not read");
@@ -149,7 +148,7 @@ TEST_CASE("source/webdataset_packed: real compressed archives give what their pl
     CHECK_FALSE(forward_listing(any_stream(*root / "webdataset" / "sample.tgz")).empty());
 }
 
-TEST_CASE("source/webdataset_packed: what fuzzers found gives samples or one error") {
+TEST_CASE("source/webdataset_packed: files found by fuzzers give samples or one error") {
   for (const char* folder : {"tar", "gzip", "zstd", "lz4"}) {
     const auto root = penstock_test::test_data(folder);
     if (!root) {

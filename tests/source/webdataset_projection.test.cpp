@@ -32,7 +32,7 @@ namespace webdataset_projection_test {
 
 using ranges = std::vector<noted_range>;
 
-/// A shard in memory, and where the bytes of its members are.
+/// A shard in memory, and the places of its members' bytes.
 struct noted_shard {
   raw_tar tar;
   std::vector<std::pair<std::string, noted_range>> members;
@@ -61,7 +61,7 @@ struct noted_shard {
   [[nodiscard]] penstock_test::storage_notes& notes() const { return *where.notes; }
 };
 
-/// Bytes that can be told apart.
+/// Distinguishable bytes.
 std::string noise(std::size_t size, std::uint64_t seed) {
   ps::rng random(seed, 1, 2);
   std::string bytes(size, '\0');
@@ -79,7 +79,7 @@ std::string bytes_of_field(const Plan& plan) {
   return all;
 }
 
-/// Samples of a small label before a large image, and large depth that some want.
+/// Samples of a small label, a large image, and a large depth that only some plans use.
 noted_shard images(std::size_t samples) {
   noted_shard shard;
   for (std::size_t i = 0; i < samples; ++i) {
@@ -92,7 +92,7 @@ noted_shard images(std::size_t samples) {
   return shard;
 }
 
-TEST_CASE("source/webdataset: hints are for the members that are used, each run of them one request") {
+TEST_CASE("source/webdataset: hints cover the used members, with one request per run of them") {
   noted_shard shard = images(3);
   const auto data = shard.source();
   const auto hints = [&](const ps::projection& used, std::uint64_t index, std::uint64_t count) {
@@ -109,12 +109,12 @@ TEST_CASE("source/webdataset: hints are for the members that are used, each run 
         ranges{shard.at("s0.cls"), shard.from_to("s0.json", "s1.cls"), shard.from_to("s1.json", "s2.cls"),
                shard.at("s2.json")});
   CHECK(hints(ps::projection::of<"depth.npy">(), 2, 1) == ranges{shard.at("s2.depth.npy")});
-  CHECK(hints(ps::projection::of<"npy", "txt", "JPG">(), 0, 3).empty());  // a suffix is all of a name
+  CHECK(hints(ps::projection::of<"npy", "txt", "JPG">(), 0, 3).empty());  // a suffix must match exactly
   CHECK(hints(ps::projection::none(), 0, 3).empty());
   CHECK(shard.notes().reads.empty());
 }
 
-TEST_CASE("source/webdataset: a plan asks ahead for what it uses, and reads nothing else") {
+TEST_CASE("source/webdataset: a plan fetches ahead what it uses, and reads nothing else") {
   noted_shard shard = images(40);
   const auto data = shard.source();
   const bool in_order = GENERATE(true, false);
@@ -131,7 +131,7 @@ TEST_CASE("source/webdataset: a plan asks ahead for what it uses, and reads noth
   CHECK(shard.notes().hints.size() == 40);
   for (const noted_range& hint : shard.notes().hints) CHECK(hint.end - hint.begin == 1);
 
-  // The same plan behind a stage that sees the whole sample.
+  // That plan after a stage that sees the whole sample.
   shard.notes().clear();
   const auto label = [](const auto& sample) { return ps::text_of(sample.member(0).finish())[0]; };
   std::string whole;
@@ -146,7 +146,7 @@ TEST_CASE("source/webdataset: a plan asks ahead for what it uses, and reads noth
   for (const noted_range& hint : shard.notes().hints) CHECK(hint.end - hint.begin > 70'000);
 }
 
-TEST_CASE("source/webdataset: small members still come with one read, over small ones that are not used") {
+TEST_CASE("source/webdataset: small members still come with one read, across small unused ones") {
   noted_shard shard;
   for (const char* key : {"a", "b"}) {
     const std::string k = key;
@@ -165,21 +165,21 @@ TEST_CASE("source/webdataset: small members still come with one read, over small
     });
     return shard.notes().reads;
   };
-  // as many as there are, where nothing is known
+  // all of them, if nothing is known
   CHECK(read({}, {"cls", "npy"}) == ranges{shard.from_to("b.txt", "b.id")});
-  // from the first that is used to the last, with the 2 KB between them; not what lies around them
+  // from the first used member to the last, with the 2 KB between them, but nothing around them
   CHECK(read(ps::projection::of<"cls", "npy">(), {"cls", "npy"}) == ranges{shard.from_to("b.cls", "b.npy")});
   CHECK(read(ps::projection::of<"cls", "npy">(), {"npy", "cls"}) == ranges{shard.from_to("b.cls", "b.npy")});
-  // 20 KB between them are more than a read of their own
+  // 20 KB between them cost more than a second read
   CHECK(read(ps::projection::of<"npy", "id">(), {"npy", "id"}) ==
         ranges{shard.at("b.npy"), shard.at("b.id")});
   CHECK(read(ps::projection::of<"npy", "id">(), {"id", "npy"}) ==
         ranges{shard.at("b.id"), shard.at("b.npy")});
-  // what nobody was told of can be read all the same
+  // a member outside the projection can still be read
   CHECK(read(ps::projection::of<"cls">(), {"png", "cls"}) == ranges{shard.from_to("b.cls", "b.png")});
 }
 
-TEST_CASE("source/webdataset: in order, a read brings the used members of samples to come") {
+TEST_CASE("source/webdataset: in order, a read includes the used members of later samples") {
   noted_shard shard;
   const std::size_t samples = 200;
   std::string expected;
@@ -195,7 +195,7 @@ TEST_CASE("source/webdataset: in order, a read brings the used members of sample
   CHECK(shard.notes().reads.size() < 20);
 }
 
-TEST_CASE("source/webdataset: any members used, in any order, have the bytes that they have") {
+TEST_CASE("source/webdataset: any used members, in any order, have the right bytes") {
   noted_shard shard;
   std::vector<std::vector<std::string>> contents;
   ps::rng random(5, 6, 7);

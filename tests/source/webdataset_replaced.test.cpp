@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A dataset of which one shard was replaced is another one, and a state of before is refused with a sentence
+// A dataset with a replaced shard is a different dataset, and an earlier state is refused with a sentence
 // before any sample is read.
 
 #include <penstock/inspection/consumed.hpp>
@@ -23,7 +23,7 @@
 namespace ps = penstock;
 using penstock_test::raw_tar;
 
-TEST_CASE("source/webdataset_replaced: a state of the shards before is refused before anything is read") {
+TEST_CASE("source/webdataset_replaced: a state of the earlier shards is refused before anything is read") {
   const penstock_test::temp_dir dir;
   const auto name = [&](int shard) { return (dir / ("s-" + std::to_string(shard) + ".tar")).string(); };
   for (int shard = 0; shard < 3; ++shard) {
@@ -45,18 +45,18 @@ TEST_CASE("source/webdataset_replaced: a state of the shards before is refused b
   }
   CHECK_NOTHROW(plan(1).open(where));
 
-  SECTION("by one of other samples and the same size") {
+  SECTION("by one with other samples and an equal size") {
     raw_tar tar;
     for (int i = 0; i < 4; ++i) tar.member(std::to_string(20 + i) + ".txt", "other");
     tar.end().save(name(1));
   }
-  SECTION("by one of the same keys, one longer and one shorter") {
+  SECTION("by one with equal keys, one member longer and one shorter") {
     raw_tar tar;
     for (int i = 0; i < 4; ++i)
       tar.member(std::to_string(10 + i) + ".txt", i == 0 ? "values" : i == 1 ? "valu" : "value");
     tar.end().save(name(1));
   }
-  SECTION("by one of fewer samples") {
+  SECTION("by one with fewer samples") {
     raw_tar tar;
     for (int i = 0; i < 3; ++i) tar.member(std::to_string(10 + i) + ".txt", "value");
     tar.end().save(name(1));

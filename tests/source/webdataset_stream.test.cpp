@@ -52,8 +52,7 @@ penstock::error failure_in(Call&& call) {
   throw 0;
 }
 
-/// A shard that unpacks to itself, in pieces of at most three bytes each, between a gzip magic and an end
-/// mark.
+/// An unpacker that copies the bytes between a gzip magic and an end mark, at most three at a time.
 struct trickle {
   static constexpr std::string_view unpacker_format = "gzip";
   struct stream {
@@ -81,7 +80,7 @@ static_assert(penstock::unpacker<trickle>);
 
 }  // namespace
 
-TEST_CASE("source/webdataset_stream: every dialect and rule, as webdataset") {
+TEST_CASE("source/webdataset_stream: every dialect and rule, as for webdataset") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "t.tar").string();
   for (const auto& one : penstock_test::good_tar_cases()) {
@@ -104,7 +103,7 @@ TEST_CASE("source/webdataset_stream: an option raises the limit of extension hea
         std::vector<std::string>{"a: txt=1"});
 }
 
-TEST_CASE("source/webdataset_stream: what is wrong, and where, as webdataset") {
+TEST_CASE("source/webdataset_stream: errors and their places, as for webdataset") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "t.tar").string();
   for (const auto& one : penstock_test::bad_tar_cases()) {
@@ -119,7 +118,7 @@ TEST_CASE("source/webdataset_stream: what is wrong, and where, as webdataset") {
   }
 }
 
-TEST_CASE("source/webdataset_stream: samples before a failure are given, and nothing after it") {
+TEST_CASE("source/webdataset_stream: samples before a failure are delivered, and nothing after it") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "t.tar").string();
   raw_tar().member("a.txt", "1").member("b.txt", "2").header("c.txt", 600).body("x").save(path);
@@ -166,7 +165,7 @@ TEST_CASE("source/webdataset_stream: shards one after another, by patterns and l
                     penstock_test::contains("at least one shard"));
 }
 
-TEST_CASE("source/webdataset_stream: shards that are not there, or are folders") {
+TEST_CASE("source/webdataset_stream: shards that are missing or are folders") {
   const penstock_test::temp_dir dir;
   const auto missing = failure_in([&] { (void)forward_listing(webdataset_stream(dir / "no.tar")); });
   CHECK((missing.code() == errc::io));
@@ -195,7 +194,7 @@ TEST_CASE("source/webdataset_stream: members of all sizes, byte by byte") {
   CHECK(forward_listing(webdataset_stream<trickle>(path)) == lines);
 }
 
-TEST_CASE("source/webdataset_stream: a sample has a limit, and what is announced is not believed") {
+TEST_CASE("source/webdataset_stream: a sample has a limit, and announced sizes are not trusted") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "t.tar").string();
   raw_tar().member("a.bin", std::string(2000, 'x')).end().save(path);
@@ -206,7 +205,7 @@ TEST_CASE("source/webdataset_stream: a sample has a limit, and what is announced
   CHECK(e.offset() == 0);
   CHECK_THAT(e.what(), penstock_test::contains("'a.bin' of 2000 bytes"));
 
-  // a petabyte, under a limit that allows it: the end is met before memory is asked for
+  // a petabyte, under a limit that allows it: the end is reached before memory is allocated
   raw_tar()
       .header("a.bin", 0)
       .patch(124, penstock_test::base256(std::uint64_t{1} << 50))
@@ -217,7 +216,7 @@ TEST_CASE("source/webdataset_stream: a sample has a limit, and what is announced
   CHECK((cut.code() == errc::format));
   CHECK_THAT(cut.what(), penstock_test::contains("and 512 are left"));
 
-  // members without bytes cost, too
+  // empty members count too
   raw_tar many;
   for (int i = 0; i < 2000; ++i) many.header("a.m" + std::to_string(i), 0);
   many.end().save(path);
@@ -247,12 +246,12 @@ TEST_CASE("source/webdataset_stream: packed shards without an unpacker say what 
   CHECK_THAT(problem(std::string("\xfd\x37zXZ\0", 6)).what(), penstock_test::contains("link penstock::xz"));
   CHECK((problem("\x1f\x9d").code() == errc::format));
   CHECK_THAT(problem("\x1f\x9d").what(),
-             penstock_test::contains("compress (.Z), which nothing here unpacks"));
+             penstock_test::contains("compress (.Z), for which there is no unpacker"));
   raw_tar().member("BZh.txt", "1").end().save(path);
   CHECK(forward_listing(webdataset_stream(path)) == lines_type{"BZh: txt=1"});
 }
 
-TEST_CASE("source/webdataset_stream: packed shards that are cut off or do not go on") {
+TEST_CASE("source/webdataset_stream: packed shards that are cut off or make no progress") {
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "t.tar").string();
   const std::string tar = raw_tar().member("a.txt", "1").member("b.txt", "2").end().bytes;
@@ -286,11 +285,11 @@ TEST_CASE("source/webdataset_stream: a FIFO is read once, and says so when it is
     const auto e = failure_in([&] { round == 0 ? (void)reader.next(sample) : (void)forward_listing(data); });
     CHECK((e.code() == errc::state));
     CHECK(e.file() == path);
-    CHECK_THAT(e.what(), penstock_test::contains("can be read once"));
+    CHECK_THAT(e.what(), penstock_test::contains("can be read only once"));
   }
 }
 
-TEST_CASE("source/webdataset_stream: the standard input") {
+TEST_CASE("source/webdataset_stream: standard input") {
   const penstock_test::temp_dir dir;
   raw_tar().member("a.txt", "1").member("b.txt", "2").end().save((dir / "t.tar").string());
   const int saved = ::dup(STDIN_FILENO);
@@ -307,7 +306,7 @@ TEST_CASE("source/webdataset_stream: the standard input") {
   std::fclose(file);
   CHECK(lines == lines_type{"a: txt=1", "b: txt=2"});
   CHECK((again.code() == errc::state));
-  CHECK_THAT(again.what(), penstock_test::contains("the standard input can be read once"));
+  CHECK_THAT(again.what(), penstock_test::contains("standard input can be read only once"));
 }
 
 TEST_CASE("source/webdataset_stream: nothing is allocated once the memory has grown") {
@@ -332,7 +331,7 @@ TEST_CASE("source/webdataset_stream: nothing is allocated once the memory has gr
   CHECK(all);
 }
 
-TEST_CASE("source/webdataset_stream: fields, decode and batch behind it") {
+TEST_CASE("source/webdataset_stream: fields, decode and batch after it") {
   const penstock_test::temp_dir dir;
   raw_tar tar;
   for (int i = 0; i < 100; ++i)

@@ -37,7 +37,7 @@ using penstock_test::raw_tar;
 
 namespace {
 
-/// Shards of 0, 11, 1, 17 and 0 samples, numbered from one to the next; 29 in all.
+/// Shards of 0, 11, 1, 17 and 0 samples, numbered consecutively; 29 in all.
 std::vector<std::string> write_shards(const penstock_test::temp_dir& dir) {
   std::vector<std::string> names;
   int number = 0;
@@ -58,7 +58,7 @@ constexpr auto in_two = [](std::uint64_t x) { return std::array<std::uint64_t, 2
 
 }  // namespace
 
-TEST_CASE("source/webdataset_stream_resume: after every batch the rest is what an uninterrupted run gives") {
+TEST_CASE("source/webdataset_stream_resume: after every batch the rest matches an uninterrupted run") {
   const penstock_test::temp_dir dir;
   const penstock_test::deadline guard("resume");
   const auto data = ps::webdataset_stream(write_shards(dir));
@@ -73,7 +73,7 @@ TEST_CASE("source/webdataset_stream_resume: after every batch the rest is what a
   SECTION("repeat") {
     check_all_stops(data | ps::take(7) | ps::repeat(3) | ps::skip(2) | number | ps::batch(4));
   }
-  SECTION("what one rank of three gets") {
+  SECTION("one rank of three") {
     check_all_stops(data | ps::skip(1) | ps::shard(1, 3) | number | ps::batch(2) | ps::steps(4));
   }
   SECTION("filter, unbatch and steps") {
@@ -94,7 +94,7 @@ TEST_CASE("source/webdataset_stream_resume: shards before the place are not open
   CHECK(values_of(*plan.open(where).next()) == kept);
 }
 
-TEST_CASE("source/webdataset_stream_resume: places that are not there") {
+TEST_CASE("source/webdataset_stream_resume: places that do not exist") {
   const penstock_test::temp_dir dir;
   const auto names = write_shards(dir);
   const auto plan = ps::webdataset_stream(names) | number | ps::batch(5) | ps::workers(1);
@@ -123,7 +123,7 @@ TEST_CASE("source/webdataset_stream_resume: places that are not there") {
   refused([](ps::state&) {}, "it was changed");
 }
 
-TEST_CASE("source/webdataset_stream_resume: what cannot be resumed says so in its type") {
+TEST_CASE("source/webdataset_stream_resume: a source that cannot be resumed says so in its type") {
   const penstock_test::temp_dir dir;
   const auto names = write_shards(dir);
   const auto pipe = ps::webdataset_pipe(names) | number | ps::batch(5);

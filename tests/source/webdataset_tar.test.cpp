@@ -44,7 +44,7 @@ TEST_CASE("source/webdataset_tar: every dialect and rule") {
   }
 }
 
-TEST_CASE("source/webdataset_tar: what is wrong, and where") {
+TEST_CASE("source/webdataset_tar: errors and their places") {
   for (const auto& one : penstock_test::bad_tar_cases()) {
     INFO(one.name);
     try {
@@ -60,7 +60,7 @@ TEST_CASE("source/webdataset_tar: what is wrong, and where") {
   }
 }
 
-TEST_CASE("source/webdataset_tar: floods of headers cost what their bytes cost") {
+TEST_CASE("source/webdataset_tar: floods of headers cost no more than their bytes") {
   raw_tar tar;
   const std::string name(60'000, 'n');
   for (int i = 0; i < 50; ++i) {
@@ -74,7 +74,7 @@ TEST_CASE("source/webdataset_tar: floods of headers cost what their bytes cost")
   CHECK(listing_of(tar.bytes) == std::vector<std::string>{name + "49: txt=1", "b: txt=2"});
 }
 
-TEST_CASE("source/webdataset_tar: names are bounded, since they are copied for each header") {
+TEST_CASE("source/webdataset_tar: names are bounded, because they are copied for each header") {
   const auto problem = [](const raw_tar& tar) {
     try {
       (void)listing_of(tar.bytes);
@@ -137,6 +137,6 @@ TEST_CASE("source/webdataset_tar: compressed archives say what reads them") {
   CHECK_THAT(problem(skippable + "\x28\xb5\x2f\xfd"), penstock_test::contains("zstd"));
   CHECK_THAT(problem(skippable + skippable + "\x04\x22\x4d\x18"), penstock_test::contains("lz4"));
   CHECK_THAT(problem("\x02\x21\x4c\x18"), penstock_test::contains("lz4 (legacy)"));
-  // what looks compressed may be a name
+  // magic bytes may be part of a name
   CHECK(listing_of(raw_tar().member("BZh.txt", "1").end().bytes) == std::vector<std::string>{"BZh: txt=1"});
 }

@@ -86,7 +86,7 @@ TEST_CASE("source/wids: a description that disagrees with a shard names both") {
   CHECK_THAT(e.what(), penstock_test::contains("10240 bytes, and it has 3072"));
 }
 
-TEST_CASE("source/wids: descriptions that are none") {
+TEST_CASE("source/wids: invalid descriptions") {
   const described_shards made;
   const auto said = [&](const std::string& text) {
     const auto e = made.refused(text);
@@ -122,7 +122,7 @@ TEST_CASE("source/wids: descriptions that are none") {
 TEST_CASE("source/wids: a description of a terabyte is refused before it is read") {
   const described_shards made;
   made.write("{");
-  std::filesystem::resize_file(made.path, std::uintmax_t{1} << 40);  // a hole: it takes no room
+  std::filesystem::resize_file(made.path, std::uintmax_t{1} << 40);  // sparse: it takes no room
   try {
     (void)wids(made.path);
     FAIL("accepted");
@@ -132,7 +132,7 @@ TEST_CASE("source/wids: a description of a terabyte is refused before it is read
   }
 }
 
-TEST_CASE("source/wids: what a small description repeats is bounded as a whole") {
+TEST_CASE("source/wids: repetitions in a small description are bounded in total") {
   const described_shards made;
   const std::string base(400'000, 'x');
   std::string many;
@@ -155,7 +155,7 @@ TEST_CASE("source/wids: what a small description repeats is bounded as a whole")
   CHECK(std::string(e.what()).size() < 1000);
 }
 
-TEST_CASE("source/wids: a name with NUL is not the file that its beginning names") {
+TEST_CASE("source/wids: a name with NUL does not open the file named before the NUL") {
   const described_shards made;
   std::ofstream(made.dir / "d" / "other.json")
       << version(R"("shardlist": [{"url": "s-1.tar", "nsamples": 1}])");

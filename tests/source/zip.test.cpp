@@ -38,7 +38,7 @@ auto numbered(std::uint64_t size, std::uint64_t source) {
 }
 constexpr auto sum = [](const auto& r) { return ps::get<"a">(r) * 3 + ps::get<"b">(r); };
 
-TEST_CASE("source/zip: the same position of each, as one record") {
+TEST_CASE("source/zip: one position of all sources as one record") {
   const auto joined = ps::zip<"a", "b">(numbered(40, 1), numbered(40, 2));
   static_assert(std::is_same_v<decltype(joined)::element,
                                ps::record<ps::field<"a", std::uint64_t>, ps::field<"b", std::uint64_t>>>);
@@ -99,7 +99,7 @@ TEST_CASE("source/zip: texts and vectors are views in the record, and nothing is
   CHECK(rows == 30);
 }
 
-TEST_CASE("source/zip: sizes that differ are a sentence, but for shortest") {
+TEST_CASE("source/zip: different sizes are an error, except with shortest") {
   CHECK_THROWS_WITH(
       (ps::zip<"a", "b">(numbered(5, 1), numbered(6, 2))),
       penstock_test::contains("source 1 of zip has 6 samples and source 0 has 5; write zip(..., shortest)"));
@@ -128,7 +128,7 @@ TEST_CASE("source/zip: any number of workers, any stop, any world") {
   engine_test::check_elastic(make, 24, 8, 1, 4);
 }
 
-TEST_CASE("source/zip: an error says which source it came from, the key is that of the first") {
+TEST_CASE("source/zip: an error says which source it came from, the key is the first source's") {
   const auto broken = ps::map([](std::uint64_t x) {
     if (x == 2'000'003) throw ps::error(ps::errc::format, "the sample is broken");
     return x;

@@ -45,11 +45,11 @@ const auto noisy = [](std::uint64_t x, ps::rng& random) {
   engine_test::dawdle(x);
   return x * 1000 + random.below(1000);
 };
-/// An element that goes through the arena: its length is found at run time.
+/// An element that goes through the arena: its length is known at run time.
 const auto list_of = [](std::uint64_t x) { return std::vector<std::uint64_t>(1 + x % 3, x); };
 
-/// Plans of all kinds, with what they do about bad samples: `test(name, make)`, and `make(policy)` is the
-/// plan.
+/// Calls `test(name, make)` for plans of all kinds; `make(policy)` is the plan with that policy for bad
+/// samples.
 template <class Test>
 void on_plans(Test test) {
   test("plain", [](auto policy) { return broken_source() | policy | ps::batch(6); });
@@ -90,14 +90,14 @@ void on_plans(Test test) {
   test("rows", [](auto policy) { return broken_source() | ps::shuffle(4) | ps::map(noisy) | policy; });
 }
 
-/// What is in a ledger, whichever rank's it is.
+/// The contents of a ledger, whichever rank wrote it.
 std::string ledger_text(const std::filesystem::path& path) {
   return text_of(path) + text_of(path.parent_path() / ("bad.rank1" + path.extension().string()));
 }
 
 }  // namespace
 
-TEST_CASE("stage/bad_samples: skip leaves a hole and moves nothing") {
+TEST_CASE("stage/bad_samples: skip leaves a hole and moves no other sample") {
   const auto all = look(ps::generated(40, identity) | ps::batch(6));
   for (const unsigned workers : {0u, 1u, 2u, 7u}) {
     auto run = (broken_source() | bad::skip(100) | ps::batch(6) | ps::workers(workers)).open();
@@ -131,8 +131,7 @@ TEST_CASE("stage/bad_samples: skip leaves a hole and moves nothing") {
   }
 }
 
-TEST_CASE(
-    "stage/bad_samples: replace puts another sample of the epoch there, the same on any number of ranks") {
+TEST_CASE("stage/bad_samples: replace uses another sample of the epoch, whatever the number of ranks") {
   const auto plan = [](std::uint64_t rank, std::uint64_t world) {
     return broken_source() | ps::shuffle(9) | ps::take(30) | ps::shard(rank, world) | bad::replace(100) |
            ps::batch(30 / world / 2);
@@ -141,7 +140,7 @@ TEST_CASE(
   REQUIRE(whole.failure.empty());
   CHECK(whole.counts.skipped == 0);
   CHECK(whole.counts.replaced > 0);
-  // What take left out stays out, and what is good stays where it was.
+  // Samples left out by take stay out, and good samples stay where they were.
   auto clean =
       (ps::generated(40, identity, {0, 10, 40}) | ps::shuffle(9) | ps::take(30) | ps::batch(15)).open();
   engine_test::numbers taken;
@@ -159,7 +158,7 @@ TEST_CASE(
       ++at;
     }
   CHECK(changed == whole.counts.replaced);
-  // Three ranks give the same global steps as one.
+  // Three ranks have the global steps of one.
   std::vector<engine_test::numbers> steps(2);
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
     auto part = plan(rank, 3).open();
@@ -171,7 +170,7 @@ TEST_CASE(
   CHECK(engine_test::read_epochs(alone, 1)[0] == steps);
 }
 
-TEST_CASE("stage/bad_samples: any number of workers gives the same batches, states, counts and ledger") {
+TEST_CASE("stage/bad_samples: batches, states, counts and ledger do not depend on the number of workers") {
   const penstock_test::deadline guard("workers");
   on_plans([](const char* name, auto make) {
     INFO(name);
@@ -192,7 +191,7 @@ TEST_CASE("stage/bad_samples: any number of workers gives the same batches, stat
           first_text = text;
           continue;
         }
-        // Chunks may be of another size, and a state counts the rows of the one at hand.
+        // Chunks may have another size, and a state counts the rows of the current one.
         if constexpr (!ps::plan_parts<decltype(make(bad::skip(1)))>::direct) now.states = first.states;
         CHECK(now == first);
         CHECK(text == first_text);
@@ -203,7 +202,7 @@ TEST_CASE("stage/bad_samples: any number of workers gives the same batches, stat
   });
 }
 
-TEST_CASE("stage/bad_samples: fatal is what a plan without the stage does") {
+TEST_CASE("stage/bad_samples: fatal acts like a plan without the stage") {
   on_plans([](const char* name, auto make) {
     INFO(name);
     const auto fatal = look(make(bad::fatal()) | ps::workers(2), 2);
@@ -214,7 +213,7 @@ TEST_CASE("stage/bad_samples: fatal is what a plan without the stage does") {
   static_assert(!ps::plan_parts<decltype(broken_source() | bad::fatal() | ps::batch(3))>::tolerant);
 }
 
-TEST_CASE("stage/bad_samples: from every state a run goes on with the same rest, counts and ledger") {
+TEST_CASE("stage/bad_samples: a run resumes from every state with the right rest, counts and ledger") {
   const penstock_test::deadline guard("resume", std::chrono::seconds(250));
   on_plans([](const char* name, auto make) {
     INFO(name);
@@ -259,7 +258,7 @@ TEST_CASE("stage/bad_samples: ranks do not drift, and none waits for one whose b
     return source | ps::shuffle(3) | ps::shard(rank, 3) | policy | ps::batch(2) | ps::workers(2);
   };
   const auto clean = ps::generated(60, identity);
-  // Bad samples of rank 1 alone: it has them in its steps 1, 4 and 6.
+  // Only rank 1 has bad samples: in its steps 1, 4 and 6.
   std::vector<std::uint64_t> which;
   {
     auto run = plan(clean, 1, bad::fatal()).open();
@@ -288,7 +287,7 @@ TEST_CASE("stage/bad_samples: ranks do not drift, and none waits for one whose b
         const bool holed = s == 1 || s == 4 || s == 6;
         const auto& now = all[1].elements[s];
         CHECK((now == without.elements[s]) == !holed);
-        // The slot before the hole is what it was.
+        // The slot before the hole is unchanged.
         CHECK(now.substr(0, now.find(' ', 5)) == without.elements[s].substr(0, now.find(' ', 5)));
       }
       if (budget != 3)
@@ -303,7 +302,7 @@ TEST_CASE("stage/bad_samples: ranks do not drift, and none waits for one whose b
 }
 
 TEST_CASE(
-    "stage/bad_samples: the run of a spent budget stands before the batch, and may go on with a larger one") {
+    "stage/bad_samples: a run with a spent budget stops before the batch, and may resume with a larger one") {
   on_plans([](const char* name, auto make) {
     INFO(name);
     const auto whole = look(make(bad::skip(100)) | ps::workers(2), 2);
@@ -323,7 +322,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("stage/bad_samples: a budget is of one epoch, a count or a fraction") {
+TEST_CASE("stage/bad_samples: a budget is per epoch, a count or a fraction") {
   const auto plan = [](bad::budget most) { return broken_source() | bad::skip(most) | ps::batch(8); };
   CHECK(look(plan(8), 3).failure.empty());
   CHECK(look(plan(8), 3).counts.skipped == 24);
@@ -334,7 +333,7 @@ TEST_CASE("stage/bad_samples: a budget is of one epoch, a count or a fraction") 
   CHECK_THAT(look(plan(bad::fraction(0.187)), 1).failure, penstock_test::contains("budget of 7"));
   CHECK(look(plan(bad::fraction(0.0001)), 1).counts.budget == 1);
   CHECK(look(plan(bad::fraction(0)), 1).counts.budget == 0);
-  // Of this rank's samples.
+  // A fraction of this rank's samples.
   for (std::uint64_t rank = 0; rank < 3; ++rank)
     CHECK((ps::generated(40, identity) | ps::shard(rank, 3) | bad::skip(bad::fraction(1)) | ps::batch(4))
               .open()
@@ -370,7 +369,7 @@ TEST_CASE("stage/bad_samples: a budget is of one epoch, a count or a fraction") 
     CHECK_THAT(refused([&] { (void)bad::fraction(wrong); }), penstock_test::contains("between 0 and 1"));
   CHECK_THAT(refused([] { (void)bad::fraction(1.5); }),
              penstock_test::contains("fraction(1.5) is not between"));
-  // A part of what has no end would be a budget without one.
+  // A fraction of endless data would be an endless budget.
   const auto endless = [&](auto plan_of) {
     CHECK_THAT(refused([&] { (void)plan_of(bad::skip(bad::fraction(0.01))).open(); }),
                penstock_test::contains("or if an epoch has no end; give a count"));
@@ -397,7 +396,7 @@ TEST_CASE("stage/bad_samples: a fraction is described as it was written") {
 }
 
 TEST_CASE(
-    "stage/bad_samples: on another number of ranks each begins with its share of the count, rounded up") {
+    "stage/bad_samples: with another number of ranks each starts with its share of the count, rounded up") {
   const auto plan = [](std::uint64_t rank, std::uint64_t world, std::uint64_t budget) {
     return broken_source() | ps::shard(rank, world) | bad::skip(budget) | ps::batch(8 / world);
   };
@@ -414,7 +413,7 @@ TEST_CASE(
   CHECK(two.state().bad == 1);  // sample 4
   auto one = plan(0, 1, 100).open(two.state());
   CHECK(one.bad_samples().in_epoch == 2);
-  // A loop without batches counts samples by rows, which are fewer now.
+  // A loop without batches counts samples in rows, of which there are fewer now.
   const auto rows = [](std::uint64_t rank, std::uint64_t world) {
     return broken_source() | ps::shard(rank, world) | bad::skip(100);
   };
@@ -424,7 +423,7 @@ TEST_CASE(
                     penstock_test::contains("left out of a loop without batches"));
 }
 
-TEST_CASE("stage/bad_samples: what does not depend on the bytes stays fatal") {
+TEST_CASE("stage/bad_samples: errors that do not depend on the bytes stay fatal") {
   for (const auto code : {ps::errc::io, ps::errc::argument, ps::errc::state, ps::errc::stopped})
     for (const unsigned workers : {0u, 2u}) {
       const auto data = broken_source(40, code);
@@ -447,14 +446,14 @@ TEST_CASE("stage/bad_samples: what does not depend on the bytes stays fatal") {
   CHECK(ended.failure == "not ours");
   CHECK(ended.elements.size() == 3);
   CHECK(ended.counts.skipped == 4);
-  // A substitute that cannot be read is no reason to draw another one.
+  // If a substitute cannot be read, no other one is drawn.
   const auto half = ps::generated(2, [](std::uint64_t i) -> std::uint64_t {
     throw ps::error(i == 0 ? ps::errc::format : ps::errc::io, i == 0 ? "bad bytes" : "no disk");
   });
   CHECK_THAT(look(half | bad::replace(5) | ps::batch(1)).failure, penstock_test::contains("no disk"));
 }
 
-TEST_CASE("stage/bad_samples: replace gives up where all that it draws is bad") {
+TEST_CASE("stage/bad_samples: replace gives up if every substitute is bad") {
   const auto none = ps::generated(50, [](std::uint64_t i) -> std::uint64_t {
     throw ps::error(ps::errc::checksum, "number " + std::to_string(i));
   });
@@ -490,7 +489,7 @@ TEST_CASE("stage/bad_samples: every sample is bad in turn") {
       const auto other = look(data | bad::replace(1) | ps::batch(5) | ps::workers(workers));
       CHECK(other.failure.empty());
       CHECK(other.counts.replaced == 1);
-      // A chunk goes on without it.
+      // A chunk continues without it.
       engine_test::numbers rest;
       auto run =
           (data | ps::filter([](auto) { return true; }) | bad::skip(1) | ps::batch(5) | ps::workers(workers))
@@ -503,7 +502,7 @@ TEST_CASE("stage/bad_samples: every sample is bad in turn") {
     }
 }
 
-TEST_CASE("stage/bad_samples: over a source that is read forward a bad sample is dropped") {
+TEST_CASE("stage/bad_samples: over a forward source a bad sample is dropped") {
   std::list<int> all;
   for (int i = 0; i < 30; ++i) all.push_back(i);
   const auto thrower = ps::map([](int x) {
@@ -526,7 +525,7 @@ TEST_CASE("stage/bad_samples: over a source that is read forward a bad sample is
   }
 }
 
-TEST_CASE("stage/bad_samples: a sample that unbatch takes apart goes whole") {
+TEST_CASE("stage/bad_samples: a sample that unbatch splits is dropped with all its rows") {
   const auto each = ps::generated(6,
                                   [](std::uint64_t x) {
                                     return std::vector<std::uint64_t>{x, x + 10, x + 20};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What bad samples are: broken files, odd shapes; and the ledger that names them.
+// Kinds of bad samples: broken files, odd shapes; and the ledger that names them.
 
 #include <penstock/stage/bad_samples.hpp>
 
@@ -127,7 +127,7 @@ TEST_CASE("stage/bad_samples_found: real shards with broken arrays, and a ledger
                                     penstock_test::contains(")@7"));
   CHECK(!line["substitute"]["key"].text.empty());
   CHECK(!line["substitute"]["file"].text.empty());
-  // Every way of putting values together, with the same holes.
+  // Every way of collating has the holes in the same places.
   const auto ragged = look(data.plan() | bad::skip(4) | ps::batch(8, ps::ragged));
   CHECK_THAT(ragged.elements[0], penstock_test::contains(" ()-@7"));
   const auto padded = look(data.plan() | bad::skip(4) | ps::batch(8, ps::pad_to_longest));
@@ -136,7 +136,7 @@ TEST_CASE("stage/bad_samples_found: real shards with broken arrays, and a ledger
   CHECK(padded.counts.skipped == 4);
 }
 
-TEST_CASE("stage/bad_samples_found: a stream of shards goes on from every state, with the same ledger") {
+TEST_CASE("stage/bad_samples_found: a stream of shards resumes from every state, with the right ledger") {
   const penstock_test::deadline guard("stream");
   const shards data;
   const auto plan = [&](const std::string& name) {
@@ -165,9 +165,9 @@ TEST_CASE("stage/bad_samples_found: a stream of shards goes on from every state,
   }
 }
 
-TEST_CASE("stage/bad_samples_found: a shape that batch cannot put beside the others is bad") {
+TEST_CASE("stage/bad_samples_found: a shape that batch cannot stack with the others is bad") {
   const penstock_test::deadline guard("shapes");
-  // The shape that most have counts: a first sample of another one does not take the batch with it.
+  // The most frequent shape counts: a first sample of another shape does not spoil the batch.
   const auto lengths = [](std::uint64_t x) {
     return std::vector<std::uint64_t>(x == 0 || x == 9 || x == 22 ? 5 : 3, x);
   };
@@ -192,7 +192,7 @@ TEST_CASE("stage/bad_samples_found: a shape that batch cannot put beside the oth
     if (workers == 0) replaced = now;
     CHECK(now == replaced);
     CHECK(look(data | bad::skip(2) | ps::batch(6) | ps::workers(workers)).elements.size() == 3);
-    // Behind a filter the rows are there: a hole is left under both policies.
+    // After a filter the rows already exist: a hole is left under both policies.
     const auto chunks = data | ps::filter([](const auto&) { return true; });
     for (const auto& got : {look(chunks | bad::skip(3) | ps::batch(6) | ps::workers(workers)),
                             look(chunks | bad::replace(3) | ps::batch(6) | ps::workers(workers))}) {
@@ -204,7 +204,7 @@ TEST_CASE("stage/bad_samples_found: a shape that batch cannot put beside the oth
     CHECK_THAT(look(data | ps::batch(6) | ps::workers(workers)).failure,
                penstock_test::contains("cannot stack"));
   }
-  // Padding allows another first length, and no other.
+  // Padding allows only the first dimension to differ.
   const auto arrays =
       ps::generated(8,
                     [](std::uint64_t x) {
@@ -216,7 +216,7 @@ TEST_CASE("stage/bad_samples_found: a shape that batch cannot put beside the oth
   const auto got = look(arrays | bad::skip(1) | ps::batch(4, ps::pad_to_longest));
   CHECK(got.failure.empty());
   CHECK(got.counts.skipped == 1);
-  // All of a batch are bad before any shape was seen, and after.
+  // All samples of a batch are bad, before any shape was seen and after.
   const auto gaps = ps::generated(12, [](std::uint64_t x) {
     if (x < 4 || x >= 8) throw ps::error(ps::errc::format, "bad");
     return std::vector<std::uint64_t>(2, x);
@@ -232,7 +232,7 @@ TEST_CASE("stage/bad_samples_found: a shape that batch cannot put beside the oth
 }
 
 TEST_CASE(
-    "stage/bad_samples_found: a ledger for each rank, appended to, and an error where it cannot be written") {
+    "stage/bad_samples_found: a ledger for each rank, appended to, and an error if it cannot be written") {
   const penstock_test::temp_dir folder;
   for (std::uint64_t rank = 0; rank < 2; ++rank)
     (void)look(broken_source() | ps::shard(rank, 2) |
@@ -269,7 +269,7 @@ TEST_CASE("stage/bad_samples_found: describe names the policy, and it costs no g
              penstock_test::contains("bad_samples::skip(3)"));
   CHECK_THAT(ps::describe(ps::generated(9, itself) | bad::fatal() | ps::batch(2)),
              penstock_test::contains("bad_samples::fatal"));
-  // The same sequence, whatever becomes of what is bad: a run that ended goes on with another policy.
+  // The policy does not change the sequence: a run that ended can resume with another policy.
   auto run = (broken_source() | ps::take(17) | ps::skip(1) | ps::batch(2)).open();
   CHECK_THAT(take_from(run, 1).failure, penstock_test::contains("sample 3 is broken"));
   CHECK(look(broken_source() | ps::take(17) | ps::skip(1) | bad::skip(2) | ps::batch(2), 1, run.state())

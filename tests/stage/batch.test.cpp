@@ -48,7 +48,7 @@ TEST_CASE("stage/batch: the tail is kept, dropped or padded") {
   }
 }
 
-TEST_CASE("stage/batch: every rank gets the same number of batches, and together they get all samples once") {
+TEST_CASE("stage/batch: all ranks get equally many batches, and together they get all samples once") {
   for (const int n : {0, 1, 5, 12, 37, 100})
     for (std::uint64_t world = 1; world <= 7; ++world) {
       std::vector<int> seen;
@@ -83,8 +83,7 @@ TEST_CASE("stage/batch: arrays of equal shape are stacked, others are an error a
   CHECK_THAT(said, contains("position 0:6"));
 }
 
-TEST_CASE(
-    "stage/batch: a shape that does not go with the others is an error of its sample, by file and key") {
+TEST_CASE("stage/batch: a shape that does not match the others is an error of its sample, by file and key") {
   penstock_test::raw_tar shards[2];
   for (int i = 0; i < 12; ++i)
     shards[i / 6].member("s" + std::to_string(i) + ".bin", i == 7 ? "123" : "1234");
@@ -101,7 +100,8 @@ TEST_CASE(
     return {};
   };
   const auto all = [](const auto&) { return true; };
-  for (const unsigned seed : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u}) {  // in some it is the first of its batch
+  // with some seeds it is the first of its batch
+  for (const unsigned seed : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u}) {
     const auto data = samples | ps::shuffle(seed);
     const unsigned workers = seed % 3;
     for (const auto& e :
@@ -117,7 +117,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("stage/batch: a batch of another shape than the one before it is as good") {
+TEST_CASE("stage/batch: shapes may change from batch to batch") {
   std::vector<std::vector<int>> rows;
   for (int i = 0; i < 12; ++i) rows.emplace_back(static_cast<std::size_t>(i / 4 + 1), i);
   std::vector<std::string> shapes;
@@ -149,7 +149,7 @@ TEST_CASE("stage/batch: ragged and padded") {
   }
 }
 
-TEST_CASE("stage/batch: a small file cannot claim any number of rows that are empty") {
+TEST_CASE("stage/batch: a small file cannot claim an arbitrary number of empty rows") {
   const auto file = [](std::uint64_t rows) {
     const auto bytes = ps::npy_bytes<std::uint8_t>(ps::extents(rows, 0), {});
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());

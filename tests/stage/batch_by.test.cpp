@@ -54,12 +54,12 @@ using numbers = std::vector<std::uint64_t>;
 using batches = std::vector<numbers>;
 
 const auto itself = [](std::uint64_t i) { return i; };
-/// Lengths from 1 to 40, as texts have them: many short ones.
+/// Lengths from 1 to 40, distributed as in texts: many short ones.
 const auto length = [](std::uint64_t i) -> std::uint64_t {
   return 1 + ps::mix64(i) % 8 * (ps::mix64(i) >> 60) / 3;
 };
 
-/// The batches of an epoch the slow way: from its samples in their order.
+/// The batches of an epoch, computed the slow way from its samples in order.
 batches cut_slowly(const numbers& samples, std::uint64_t limit) {
   batches all;
   std::uint64_t sum = 0;
@@ -74,7 +74,7 @@ batches cut_slowly(const numbers& samples, std::uint64_t limit) {
   return all;
 }
 
-/// What a rank gets of an epoch, batch by batch.
+/// The samples a rank gets of an epoch, batch by batch.
 template <class Plan>
 batches got(const Plan& plan, std::uint64_t epoch = 0) {
   batches all;
@@ -98,9 +98,7 @@ numbers in_order(const Orders& plan, std::uint64_t epoch) {
 
 }  // namespace
 
-TEST_CASE(
-    "stage/batch_by: a batch is as long as costs allow, in the order of each epoch, with any number of "
-    "workers") {
+TEST_CASE("stage/batch_by: batches are as long as costs allow, in epoch order, with any number of workers") {
   const auto source = ps::generated(500, itself) | ps::shuffle(3);
   std::vector<std::size_t> steps;
   for (const std::uint64_t epoch : {0u, 1u, 5u}) {
@@ -119,7 +117,7 @@ TEST_CASE(
   CHECK(steps[0] != steps[1]);
 }
 
-TEST_CASE("stage/batch_by: ranks take batches in turn, and have the same number of steps") {
+TEST_CASE("stage/batch_by: ranks take batches in turn, and have equally many steps") {
   const auto source = ps::generated(333, itself) | ps::shuffle(11);
   const batches whole = cut_slowly(in_order(source, 2), 50);
   for (const std::uint64_t world : {1u, 2u, 3u, 7u, 200u}) {
@@ -140,7 +138,7 @@ TEST_CASE("stage/batch_by: ranks take batches in turn, and have the same number 
   }
 }
 
-TEST_CASE("stage/batch_by: a run goes on from a state after every step, across epochs of different lengths") {
+TEST_CASE("stage/batch_by: a run resumes from a state after every step, across epochs of different lengths") {
   const auto source = ps::generated(90, engine_test::identity) | ps::shuffle(5) | ps::map(engine_test::noisy);
   const auto plan = source | ps::batch_by(length, 45);
   engine_test::check_all_stops(plan | ps::workers(2), plan | ps::workers(0), 3);
@@ -150,7 +148,7 @@ TEST_CASE("stage/batch_by: a run goes on from a state after every step, across e
   engine_test::check_all_stops(dropping | ps::workers(1), dropping | ps::workers(1), 2);
 }
 
-TEST_CASE("stage/batch_by: a state goes on with another number of ranks where a step of theirs begins") {
+TEST_CASE("stage/batch_by: a state resumes with another number of ranks where one of their steps starts") {
   const auto source = ps::generated(400, itself) | ps::shuffle(9);
   const auto on = [&](std::uint64_t rank, std::uint64_t world) {
     return source | ps::shard(rank, world) | ps::batch_by(length, 40) | ps::workers(1);
@@ -224,10 +222,8 @@ TEST_CASE("stage/batch_by: a sample above the limit is one error, with both numb
              contains("tail::keep or tail::drop"));
 }
 
-TEST_CASE(
-    "stage/batch_by: where only a later epoch has a sample above the limit, the error comes in place of its "
-    "step") {
-  // take behind shuffle: other samples in each epoch
+TEST_CASE("stage/batch_by: if only a later epoch has a sample above the limit, its step is the error") {
+  // take after shuffle: different samples in each epoch
   const auto source = ps::generated(1000, itself) | ps::shuffle(4) | ps::take(100);
   const auto of = [&](std::uint64_t epoch) { return in_order(source, epoch); };
   std::uint64_t bad = 0, place = 0;
@@ -275,7 +271,7 @@ TEST_CASE("stage/batch_by: costs are values too: those of derive, and lists") {
              contains("this is not the dataset from which index 'length' was made"));
 }
 
-TEST_CASE("stage/batch_by: goes with what stands behind batch") {
+TEST_CASE("stage/batch_by: works with the stages that work after batch") {
   const auto source = ps::generated(300, itself) | ps::shuffle(8);
   const auto twice = [](auto& columns) {
     for (auto& x : columns.values()) x *= 2;
@@ -300,11 +296,11 @@ TEST_CASE("stage/batch_by: goes with what stands behind batch") {
   CHECK(adjusted == expected);
 }
 
-TEST_CASE("stage/batch_by: values of different lengths, and a batch far longer than the usual one") {
+TEST_CASE("stage/batch_by: values of different lengths, and a batch far longer than usual") {
   const auto text = [](std::uint64_t i) {
     return std::vector<int>(static_cast<std::size_t>(length(i)), static_cast<int>(i));
   };
-  // a thousand samples that cost nothing, at the end
+  // a thousand free samples at the end
   const auto cost = [](std::uint64_t i) -> std::uint64_t { return i < 200 ? length(i) : 0; };
   const auto plan = ps::generated(1200, itself) | ps::map(text) | ps::batch_by(cost, 50, ps::ragged);
   for (const unsigned workers : {0u, 3u}) {
@@ -323,7 +319,7 @@ TEST_CASE("stage/batch_by: values of different lengths, and a batch far longer t
   }
 }
 
-TEST_CASE("stage/batch_by: bad samples leave holes, and others stand in for them") {
+TEST_CASE("stage/batch_by: bad samples leave holes or are replaced") {
   const auto fails = [](std::uint64_t i) {
     if (i % 29 == 3) throw ps::error(ps::errc::format, "made to fail");
     return i;
@@ -343,7 +339,7 @@ TEST_CASE("stage/batch_by: bad samples leave holes, and others stand in for them
   CHECK(replaced == 200);
 }
 
-TEST_CASE("stage/batch_by: an epoch is gone through once, whoever asks") {
+TEST_CASE("stage/batch_by: the costs of an epoch are read once, for all users") {
   std::atomic<int> asked{0};
   const auto counting = [&asked](std::uint64_t i) {
     ++asked;
@@ -354,10 +350,10 @@ TEST_CASE("stage/batch_by: an epoch is gone through once, whoever asks") {
                  .open();
   for (auto epoch : run.epochs(3))
     for (auto&& b : epoch) CHECK(run.steps_per_epoch() > b.step());
-  CHECK(asked == 3 * 1000 + 64);  // some are looked at when the run is opened, for the size of its pieces
+  CHECK(asked == 3 * 1000 + 64);  // some costs are read when the run is opened, to size its grains
 }
 
-TEST_CASE("stage/batch_by: a stop ends the pass over an epoch, whoever makes it") {
+TEST_CASE("stage/batch_by: a stop ends the pass over an epoch, whichever thread makes it") {
   for (const unsigned workers : {0u, 2u}) {
     std::atomic<int> asked{0};
     std::atomic<bool> told{false};
@@ -402,8 +398,8 @@ TEST_CASE("stage/batch_by: a cost that fails once in a later epoch is one error,
   }
 }
 
-TEST_CASE("stage/batch_by: a step allocates nothing, an epoch what its table takes") {
-  // the first batch is the longest, so that memory is there from the beginning
+TEST_CASE("stage/batch_by: a step allocates nothing, an epoch only its table") {
+  // the first batch is the longest, so that its memory suffices for all
   const auto cost = [](std::uint64_t i) -> std::uint64_t { return i % 5000 < 20 ? 1 : 2 + i % 7; };
   auto run = (ps::generated(5000, itself) | ps::batch_by(cost, 20) | ps::workers(0)).open();
   (void)run.epochs(4);
@@ -455,7 +451,7 @@ TEST_CASE("stage/batch_by: prove and for_each_consumed") {
   CHECK(had == expected);
 }
 
-TEST_CASE("stage/batch_by: a ledger is proved against the steps that there are") {
+TEST_CASE("stage/batch_by: a ledger is proved against the actual steps") {
   const penstock_test::temp_dir folder;
   const std::string ledger = (folder.path() / "bad-{rank}").string();
   const auto fails = [](std::uint64_t i) {
@@ -476,8 +472,8 @@ TEST_CASE("stage/batch_by: a ledger is proved against the steps that there are")
   CHECK_FALSE(ps::prove_ledger(plan, entries).holds());
 }
 
-TEST_CASE("stage/batch_by: epochs without a step are gone by") {
-  // a few batches, for three ranks that drop what is not whole
+TEST_CASE("stage/batch_by: epochs without a step are skipped") {
+  // a few batches, for three ranks that drop incomplete steps
   const auto source = ps::generated(1000, itself) | ps::shuffle(4) | ps::take(10);
   auto cost_of = [&](std::uint64_t limit) {
     return source | ps::shard(0, 3) | ps::batch_by(length, limit, ps::tail::drop);

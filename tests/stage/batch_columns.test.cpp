@@ -12,7 +12,7 @@
 
 namespace ps = penstock;
 
-TEST_CASE("stage/batch_columns: fields by name and by place, and what is known of the batch") {
+TEST_CASE("stage/batch_columns: fields by name and by index, and facts about the batch") {
   std::vector<int> labels{1, 2, 3};
   std::vector<float> pixels(6, 0.5f);
   using views = ps::record<ps::field<"label", std::span<int>>, ps::field<"image", ps::tensor_view<float>>>;
@@ -42,7 +42,7 @@ TEST_CASE("stage/batch_columns: values without names are a range") {
   CHECK(columns.valid()[1] == 0);
 }
 
-TEST_CASE("stage/batch_columns: what can be new columns") {
+TEST_CASE("stage/batch_columns: the types that can be new columns") {
   using ps::detail::returned_columns;
   const auto is = []<class R>(std::type_identity<R>) { return returned_columns<R>::are_columns; };
   CHECK(is(std::type_identity<std::vector<float>>{}));

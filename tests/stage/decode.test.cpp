@@ -36,7 +36,7 @@ TEST_CASE("stage/decode: bytes become values; an error names codec and position"
   CHECK_THAT(said, contains("position 0:2"));
 }
 
-TEST_CASE("stage/decode: fields of a record are decoded where they stand") {
+TEST_CASE("stage/decode: fields of a record are decoded in place") {
   using sample = ps::record<ps::field<"a", std::string>, ps::field<"b", std::string>>;
   const std::vector<sample> samples{sample("1", "x"), sample("2", "yz")};
   for (auto&& b : (ps::from(samples) | ps::decode<ps::field<"a", ps::integer>, ps::field<"b", ps::text>> |
@@ -79,7 +79,7 @@ std::vector<double> sorted_values(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("stage/decode: decode<identity> passes what is decoded already") {
+TEST_CASE("stage/decode: decode<identity> passes values that are already decoded") {
   const std::vector<double> numbers{3, 1, 2};
   CHECK(sorted_values(pipeline<ps::identity>(ps::from(numbers))) == std::vector<double>{1, 2, 3});
   CHECK(sorted_values(ps::from(numbers) | ps::decode<ps::identity> | ps::batch(2)) ==
@@ -129,7 +129,7 @@ TEST_CASE("stage/decode: a member that is missing or not the only candidate is a
              contains("no single member suits"));
 }
 
-TEST_CASE("stage/decode: options are given by call") {
+TEST_CASE("stage/decode: options are passed in a call") {
   const auto lenient = ps::decode<ps::text>(ps::text{.check = false});
   const std::vector<std::string> bad{"\xff"};
   for (auto&& b : (ps::from(bad) | lenient | ps::batch(1, ps::ragged)).epoch(0))

@@ -23,7 +23,7 @@ TEST_CASE("stage/enumerate: the index is the place in the global order, on every
   CHECK(seen == std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
-TEST_CASE("stage/enumerate: a record gets one field more, another element becomes a record") {
+TEST_CASE("stage/enumerate: a record gets one more field, any other element becomes a record") {
   using sample = ps::record<ps::field<"a", int>>;
   for (auto&& b :
        (ps::from(std::vector<sample>{sample(5), sample(6)}) | ps::enumerate | ps::batch(2)).epoch(0)) {

@@ -13,8 +13,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE(
-    "stage/fields: members become fields in the order written, by the first alternative that is there") {
+TEST_CASE("stage/fields: members become fields in the order written, by the first alternative that exists") {
   const open_samples source(
       {{"a", {{"jpeg", "J"}, {"cls", "1"}, {"big", "never"}}}, {"b", {{"cls", "2"}, {"jpg", "j"}}}});
   std::string images, labels;
@@ -24,11 +23,11 @@ TEST_CASE(
   }
   CHECK(images == "Jj");
   CHECK(labels == "12");
-  CHECK(source.reads() == 4);  // the member nobody named was not touched
+  CHECK(source.reads() == 4);  // the unnamed member was not read
 }
 
 TEST_CASE(
-    "stage/fields: a missing member is an error with the key and what is there, unless it is optional") {
+    "stage/fields: a missing member is an error with the key and the existing members, unless optional") {
   const open_samples source({{"a", {{"jpg", "xx"}, {"txt", "t"}}}, {"b", {{"jpg", "yy"}}}});
   const auto said = error_of([&] {
     for (auto&& b : (source | ps::fields<"jpg", "txt"> | ps::batch(1, ps::ragged)).epoch(0)) (void)b;
@@ -41,7 +40,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("stage/fields: of a record it keeps those that are named") {
+TEST_CASE("stage/fields: of a record it keeps the named fields") {
   using sample = ps::record<ps::field<"a", int>, ps::field<"b", int>, ps::field<"c", int>>;
   const auto plan = ps::from(std::vector<sample>{sample(1, 2, 3)}) | ps::fields<"c", "a"> | ps::batch(1);
   static_assert(

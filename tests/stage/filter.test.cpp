@@ -21,7 +21,7 @@ namespace {
 constexpr auto odd = [](int x) { return x % 2 != 0; };
 }
 
-TEST_CASE("stage/filter: survivors keep their order, on any number of workers") {
+TEST_CASE("stage/filter: survivors keep their order, with any number of workers") {
   for (const int n : {0, 1, 2, 63, 64, 65, 1000, 20'000}) {
     const auto plan = ps::from(first_ints(n)) | ps::filter(odd) | ps::batch(32);
     std::vector<int> expected;
@@ -32,8 +32,7 @@ TEST_CASE("stage/filter: survivors keep their order, on any number of workers") 
   }
 }
 
-TEST_CASE(
-    "stage/filter: samples with bytes are filtered as well, and batches of them are gathered from chunks") {
+TEST_CASE("stage/filter: samples with bytes are filtered too, and their batches are gathered from chunks") {
   std::vector<std::string> words;
   for (int i = 0; i < 500; ++i)
     words.push_back(std::string(static_cast<std::size_t>(i % 9), 'x') + std::to_string(i));
@@ -52,7 +51,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("stage/filter: take and skip behind it count survivors of all ranks, which shard deals in turn") {
+TEST_CASE("stage/filter: take and skip after it count survivors of all ranks, which shard deals in turn") {
   const auto survivors = ps::from(first_ints(100)) | ps::filter(odd);
   CHECK(values_of(survivors | ps::take(3) | ps::batch(2)) == std::vector<int>{1, 3, 5});
   CHECK(values_of(survivors | ps::skip(47) | ps::batch(2)) == std::vector<int>{95, 97, 99});
@@ -71,7 +70,7 @@ TEST_CASE("stage/filter: the positions of a batch are those of its survivors") {
   }
 }
 
-TEST_CASE("stage/filter: a predicate may draw random numbers, the same on any number of workers") {
+TEST_CASE("stage/filter: a predicate may draw random numbers, which do not depend on the workers") {
   const auto plan =
       ps::from(first_ints(500)) | ps::filter([](int, ps::rng& r) { return r.chance(0.3); }) | ps::batch(10);
   const auto alone = values_of(plan, 0);

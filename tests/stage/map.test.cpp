@@ -33,7 +33,7 @@ struct takes_it_raw {
 
 }  // namespace
 
-TEST_CASE("stage/map: a sample becomes what the function makes of it, on any number of workers") {
+TEST_CASE("stage/map: a sample becomes the function's result, with any number of workers") {
   const auto plan = ps::from(first_ints(1000)) | ps::map([](int x) { return x * 2; }) |
                     ps::map([](int x) { return x + 0.5; }) | ps::batch(64);
   const auto alone = values_of(plan, 0);
@@ -54,8 +54,7 @@ TEST_CASE("stage/map: a field is replaced and the others pass, also those that c
       std::is_same_v<decltype(plan)::element, ps::record<ps::field<"a", int>, ps::field<"b", double>>>);
 }
 
-TEST_CASE(
-    "stage/map: random numbers belong to the sample and the stage, not to threads, ranks or neighbours") {
+TEST_CASE("stage/map: random numbers depend on sample and stage, not on threads, ranks or neighbours") {
   const auto source = ps::from(first_ints(300)) | ps::shuffle(3);
   const auto plan = source | ps::map(draw) | ps::batch(16);
   const auto alone = values_of(plan, 0);
@@ -76,8 +75,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "stage/map: two random stages differ, and a key keeps a stage's numbers when another one is put before "
-    "it") {
+    "stage/map: two random stages differ, and a key keeps a stage's numbers when one is inserted before it") {
   const auto source = ps::from(first_ints(50));
   const auto pair = [](int x, ps::rng& r) { return x + static_cast<int>(r.below(1'000'000)); };
   const auto twice = [&](auto first, auto second) {

@@ -49,7 +49,7 @@ using penstock_test::first_ints;
 
 namespace {
 
-/// All numbers of a column: of a span, or of an array.
+/// All numbers of a column, whether a span or an array.
 const auto numbers_of = [](const auto& view) {
   if constexpr (requires { view.flat(); })
     return view.flat();
@@ -62,7 +62,7 @@ const auto itself = [](std::uint64_t i) { return i; };
 const auto twice = [](auto& columns) {
   for (auto& x : numbers_of(columns.values())) x *= 2;
 };
-/// Says of each value in which place of which batch it was seen, and draws.
+/// Writes the batch and place of each value into it, and adds a random number.
 const auto noisy_batch = [](auto& columns, ps::rng& random) {
   std::uint64_t place = 0;
   for (auto& x : columns.values()) x = x * 1000 + 100 * (place++ % 10) + random.below(100);
@@ -80,7 +80,7 @@ std::vector<labelled> images(int n) {
   return all;
 }
 
-/// A mean that is taken of the batch, subtracted in place.
+/// Subtracts the batch's mean in place.
 const auto centred = [](auto& columns) {
   const auto values = ps::get<"image">(columns);
   float sum = 0;
@@ -89,7 +89,8 @@ const auto centred = [](auto& columns) {
   for (std::size_t i = 0; i < columns.valid_size() * 3; ++i) values.data()[i] -= mean;
 };
 
-/// A user's collate function: other columns with other types, one as long as the batch, one of one value.
+/// A user's collate function: new columns of other types, one as long as the batch, one of a single
+/// value.
 const auto collated = [](auto& columns) {
   const auto labels = ps::get<"label">(columns);
   std::vector<std::uint8_t> one_hot(labels.size() * 3, 0);
@@ -101,7 +102,7 @@ const auto collated = [](auto& columns) {
       ps::get<"image">(columns), std::move(one_hot), std::array<std::uint64_t, 1>{columns.valid_size()});
 };
 
-/// An array that writes itself where the batch wants it: (rows, 2) of the numbers from `first` on.
+/// An array expression of shape (rows, 2) with the numbers from `first` on.
 struct counted_up {
   using unfinished = void;
   using value_type = int;
@@ -123,7 +124,7 @@ TEST_CASE("stage/map_batch: values are changed in place, with any number of work
     REQUIRE(values.size() == 100);
     for (int i = 0; i < 100; ++i) REQUIRE(values[static_cast<std::size_t>(i)] == 2 * i);
   }
-  // the same as the same work in the consumer's loop
+  // equal to that work done in the consumer's loop
   std::size_t rows = 0;
   for (auto&& b : (ps::from(images(50)) | ps::batch(16) | ps::map_batch(centred)).epoch(0)) {
     const auto values = ps::get<"image">(b);
@@ -138,7 +139,7 @@ TEST_CASE("stage/map_batch: values are changed in place, with any number of work
   CHECK(rows == 50);
 }
 
-TEST_CASE("stage/map_batch: one after another, each gets what the one before it left") {
+TEST_CASE("stage/map_batch: several in a row, each gets the previous one's result") {
   const auto plan = ps::from(images(20)) | ps::batch(8) | ps::map_batch([](auto& columns) {
                       for (int& x : ps::get<"label">(columns)) x += 10;
                     }) |
@@ -150,7 +151,7 @@ TEST_CASE("stage/map_batch: one after another, each gets what the one before it 
                       static_assert(std::is_same_v<decltype(columns.values()), std::span<double>>);
                       for (double& x : columns) x /= 2;
                     }) |
-                    ps::map_batch([](auto& columns) {  // new ones of the same type
+                    ps::map_batch([](auto& columns) {  // new columns of this type
                       std::vector<double> all(columns.begin(), columns.end());
                       all.push_back(-1);
                       return all;
@@ -188,7 +189,7 @@ TEST_CASE("stage/map_batch: a collate function makes columns of other names, typ
     CHECK(row == 20);
     CHECK(counted == 20);
   }
-  // what is delivered is counted in the bytes that are delivered
+  // bytes delivered count the new columns
   auto run = plan.open();
   while (auto b = run.next()) {
   }
@@ -217,7 +218,7 @@ TEST_CASE("stage/map_batch: an array expression writes itself to the batch; whol
   }
 }
 
-TEST_CASE("stage/map_batch: ragged and padded columns are there as the batch shows them") {
+TEST_CASE("stage/map_batch: ragged and padded columns look as in the batch") {
   std::vector<std::string> texts;
   for (int i = 0; i < 21; ++i)
     texts.emplace_back(static_cast<std::size_t>(i % 5), static_cast<char>('a' + i));
@@ -261,7 +262,7 @@ TEST_CASE("stage/map_batch: ragged and padded columns are there as the batch sho
   }
 }
 
-TEST_CASE("stage/map_batch: random numbers are of the step: any workers, any stop") {
+TEST_CASE("stage/map_batch: random numbers depend on the step: any workers, any stop") {
   const auto plan = ps::generated(60, itself) | ps::shuffle(3) | ps::batch(8) | ps::map_batch(noisy_batch);
   const auto alone = penstock_test::values_of(plan, 0);
   for (const unsigned workers : {1u, 4u}) CHECK(penstock_test::values_of(plan, workers) == alone);
@@ -277,7 +278,7 @@ TEST_CASE("stage/map_batch: random numbers are of the step: any workers, any sto
                                }));
 }
 
-TEST_CASE("stage/map_batch: each random one has a stream of its own; those that draw nothing take none") {
+TEST_CASE("stage/map_batch: each random function has its own stream; the others take none") {
   const auto draw = [](auto& columns, ps::rng& random) {
     for (auto& x : columns.values()) x = random();
   };
@@ -291,7 +292,7 @@ TEST_CASE("stage/map_batch: each random one has a stream of its own; those that 
   const auto keyed = values(batches | ps::map_batch(draw, ps::key("noise")));
   CHECK(keyed != one);
   CHECK(values(batches | ps::map_batch(draw) | ps::map_batch(draw, ps::key("noise"))) == keyed);
-  // every step draws other numbers, and every rank
+  // every step and every rank draws different numbers
   auto sorted = one;
   std::sort(sorted.begin(), sorted.end());
   CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end());
@@ -301,7 +302,7 @@ TEST_CASE("stage/map_batch: each random one has a stream of its own; those that 
   CHECK(rank(0) != rank(1));
 }
 
-TEST_CASE("stage/map_batch: padding is there and can be told") {
+TEST_CASE("stage/map_batch: padding is visible and recognisable") {
   const auto add = [](auto& columns) {
     std::size_t told = 0;
     for (const std::uint8_t one : columns.valid()) told += one;
@@ -343,7 +344,7 @@ TEST_CASE("stage/map_batch: padding is there and can be told") {
   CHECK(called == 4);
 }
 
-TEST_CASE("stage/map_batch: the holes of bad samples are told") {
+TEST_CASE("stage/map_batch: the holes of bad samples are marked") {
   const auto risky = ps::map([](std::uint64_t i) {
     if (i % 5 == 3) throw ps::error(ps::errc::format, "bad");
     return i + 1;
@@ -365,14 +366,14 @@ TEST_CASE("stage/map_batch: the holes of bad samples are told") {
   }
 }
 
-TEST_CASE("stage/map_batch: behind a filter and over a forward source batches are the consumer's") {
+TEST_CASE("stage/map_batch: after a filter and over a forward source it runs in the consumer") {
   const auto odd = ps::filter([](std::uint64_t x) { return x % 2 == 1; });
   for (const unsigned workers : {0u, 1u, 3u}) {
     const auto values = penstock_test::values_of(
         ps::generated(100, itself) | odd | ps::batch(8) | ps::map_batch(twice), workers);
     REQUIRE(values.size() == 50);
     for (std::size_t i = 0; i < 50; ++i) REQUIRE(values[i] == 2 * (2 * i + 1));
-    // chunks that are a batch as they are, and batches that lie within a chunk, are changed once
+    // chunks that are exactly one batch, and batches within a chunk, are changed once
     const auto forward = ps::plan(engine_test::counting_source(100));
     for (const std::uint64_t size : {1u, 7u, 100u, 300u}) {
       const auto all = penstock_test::values_of(forward | ps::batch(size) | ps::map_batch(twice), workers);
@@ -397,7 +398,7 @@ TEST_CASE("stage/map_batch: behind a filter and over a forward source batches ar
     }
     CHECK(steps == 3);
   }
-  // a batch that a skip leaves out is not worked on
+  // a batch left out by skip is not processed
   std::vector<std::uint64_t> seen;
   for (auto&& b : (ps::generated(40, itself) | odd | ps::batch(4) | ps::skip(2) | ps::take(2) |
                    ps::map_batch([&seen](auto& c) {
@@ -407,7 +408,7 @@ TEST_CASE("stage/map_batch: behind a filter and over a forward source batches ar
   CHECK(seen == std::vector<std::uint64_t>{17, 25});
 }
 
-TEST_CASE("stage/map_batch: a device gets what the functions left") {
+TEST_CASE("stage/map_batch: a device gets the functions' results") {
   const ps::simulated accelerator(ps::simulated::options{std::chrono::microseconds(1), 1e9});
   const auto check = [&](const auto& batches) {
     for (const unsigned workers : {0u, 1u, 3u}) {
@@ -477,7 +478,7 @@ TEST_CASE("stage/map_batch: a failure comes at its batch, after all before it, a
   check(source | all | ps::batch(8), ours, "no such thing");
   check(source | all | ps::batch(8), theirs, "out of luck");
 
-  // a batch that holds a failed sample is not worked on
+  // a batch with a failed sample is not processed
   std::atomic<std::size_t> calls{0};
   const auto risky = ps::map([](std::uint64_t i) {
     if (i == 20) throw ps::error(ps::errc::format, "bad");
@@ -505,7 +506,7 @@ TEST_CASE("stage/map_batch: batches may be held, and outlive the run") {
     CHECK(ps::get<"image">(held[i]).data()[0] == static_cast<float>(4 * i));
 }
 
-TEST_CASE("stage/map_batch: guarantees, the sequence and small facts stay") {
+TEST_CASE("stage/map_batch: it does not change guarantees, the sequence and other facts") {
   const auto batches = ps::generated(64, itself) | ps::shuffle(1) | ps::batch(8);
   const auto plan = batches | ps::map_batch(noisy_batch);
   using plan_type = decltype(plan);
@@ -520,13 +521,13 @@ TEST_CASE("stage/map_batch: guarantees, the sequence and small facts stay") {
   CHECK(ps::describe(plan).find("new columns") == std::string::npos);
   CHECK(ps::describe(plan | ps::map_batch([](auto& c) { return std::vector<int>(c.size()); }))
             .find("new columns of map_batch: 1 move") != std::string::npos);
-  // a segment, and a place behind annotations
+  // in a segment, and after annotations
   const auto tail = ps::batch(8) | ps::workers(1) | ps::map_batch(twice);
   CHECK(penstock_test::values_of(ps::generated(64, itself) | tail)[63] == 126);
   STATIC_REQUIRE(!ps::can_connect<decltype(ps::generated(64, itself)), decltype(ps::map_batch(twice))>);
   STATIC_REQUIRE(!ps::can_connect<plan_type, decltype(ps::map_batch([](int) {}))>);
 
-  // what it costs is told
+  // its cost is reported
   auto run = (batches | ps::map_batch(twice) | ps::workers(1)).open();
   while (auto b = run.next()) {
   }
@@ -536,7 +537,7 @@ TEST_CASE("stage/map_batch: guarantees, the sequence and small facts stay") {
   CHECK(counters.stages[1].busy_seconds > 0);
 }
 
-TEST_CASE("stage/map_batch: a stopped run ends, whatever its functions are at") {
+TEST_CASE("stage/map_batch: a stopped run ends, whatever its functions are doing") {
   const penstock_test::deadline guard("map_batch stops");
   for (int i = 0; i < 20; ++i) {
     auto run =

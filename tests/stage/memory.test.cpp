@@ -39,8 +39,7 @@ TEST_CASE("stage/memory: batches in flight stay below the bytes given, and large
   CHECK(seen == 200);
 }
 
-TEST_CASE(
-    "stage/memory: the bound holds from the first batch on, though sizes show late and lengths differ") {
+TEST_CASE("stage/memory: the bound holds from the first batch on, though sizes are known late and differ") {
   const auto vectors = [](std::uint64_t x) {
     return std::vector<float>(static_cast<std::size_t>(2000 + x % 7 * 100), 1.0f);
   };

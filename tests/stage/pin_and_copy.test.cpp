@@ -23,7 +23,7 @@ TEST_CASE("stage/pin_and_copy: the host uses batches where they are") {
     CHECK(b.device_data() == b.values().data());
 }
 
-TEST_CASE("stage/pin_and_copy: a device has every batch, also behind a filter and the last, shorter one") {
+TEST_CASE("stage/pin_and_copy: a device gets every batch, also after a filter and the last, shorter one") {
   const ps::simulated accelerator(ps::simulated::options{std::chrono::microseconds(1), 1e9});
   const auto check = [&](const auto& plan) {
     std::size_t seen = 0;

@@ -16,14 +16,15 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("stage/prefetch: after batch it is the number of batches worked on ahead, and the sequence stays") {
+TEST_CASE(
+    "stage/prefetch: after batch it is the number of batches made ahead, without changing the sequence") {
   const auto plan = ps::from(first_ints(300)) | ps::map([](int x) { return x; }) | ps::batch(4);
   const auto plain = values_of(plan);
   for (const std::uint64_t depth : {1u, 2u, 5u, 40u})
     CHECK(values_of(plan | ps::prefetch(depth), 2) == plain);
 }
 
-TEST_CASE("stage/prefetch: no more batches are begun than it says, those that are held included") {
+TEST_CASE("stage/prefetch: no more batches are started than it allows, held ones included") {
   std::atomic<int> begun{0};
   const auto count = [&begun](int x) {
     ++begun;
@@ -39,13 +40,13 @@ TEST_CASE("stage/prefetch: no more batches are begun than it says, those that ar
   CHECK(begun <= 4 * 10);
 }
 
-TEST_CASE("stage/prefetch: before batch samples are asked for ahead, and the sequence stays") {
+TEST_CASE("stage/prefetch: before batch samples are fetched ahead, without changing the sequence") {
   const auto plan = ps::from(first_ints(300)) | ps::shuffle(1) | ps::batch(4);
   CHECK(values_of(ps::from(first_ints(300)) | ps::shuffle(1) | ps::prefetch(64) | ps::batch(4), 2) ==
         values_of(plan));
 }
 
-TEST_CASE("stage/prefetch: more batches than any machine holds are one sentence, samples are not held") {
+TEST_CASE("stage/prefetch: more batches than any machine can hold are an error, samples are not") {
   const auto plan = ps::from(first_ints(12));
   for (const std::uint64_t many : {(std::uint64_t{1} << 20) + 1, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
     CHECK_THAT(error_of([&] { (void)(plan | ps::batch(4) | ps::prefetch(many)).open(); }),
@@ -76,5 +77,5 @@ TEST_CASE("stage/prefetch: negative and absurd numbers before batch are one sent
   const auto expected = values_of(plan | ps::batch(4));
   CHECK(values_of(plan | ps::prefetch(ps::prefetch_stage::most_samples) | ps::batch(4)) == expected);
   CHECK(values_of(plan | ps::prefetch(ps::byte_count(ps::prefetch_stage::most_bytes)) | ps::batch(4)) ==
-        expected);  // from memory nothing is fetched, and nothing kept
+        expected);  // from memory nothing is fetched or kept
 }

@@ -16,14 +16,14 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("stage/require: what is kept passes and changes nothing") {
+TEST_CASE("stage/require: guarantees that are kept pass and change nothing") {
   const auto plan = ps::from(first_ints(6)) | ps::shuffle(1) | ps::shard(0, 1) | ps::batch(2);
   const auto asked =
       plan | ps::require<ps::guarantee::elastic, ps::guarantee::lockstep, ps::guarantee::indexed>;
   CHECK(values_of(asked) == values_of(plan));
 }
 
-TEST_CASE("stage/require: can_connect says quietly what would not compile") {
+TEST_CASE("stage/require: can_connect tells without an error what would not compile") {
   using mixed = decltype(ps::from(first_ints(6)) | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::batch(2));
   static_assert(!ps::can_connect<mixed, decltype(ps::require<ps::guarantee::elastic>)>);
   static_assert(ps::can_connect<mixed, decltype(ps::require<ps::guarantee::lockstep>)>);

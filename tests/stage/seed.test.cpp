@@ -13,7 +13,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("stage/seed: it changes what random stages draw and nothing else") {
+TEST_CASE("stage/seed: it changes the numbers of random stages and nothing else") {
   const auto draw = ps::map([](int x, ps::rng& r) { return x * 100 + static_cast<int>(r.below(100)); });
   const auto plan = ps::from(first_ints(40)) | ps::shuffle(2) | draw | ps::batch(8);
   const auto first = values_of(plan | ps::seed(1)), second = values_of(plan | ps::seed(2));

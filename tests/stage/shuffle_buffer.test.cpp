@@ -18,7 +18,7 @@ using namespace penstock_test;
 
 namespace {
 
-/// The buffer as textbooks have it, on a list of values.
+/// The textbook buffer, on a list of values.
 std::vector<int> textbook(const std::vector<int>& in, std::size_t capacity, std::uint64_t seed,
                           std::uint64_t epoch) {
   std::vector<int> held, out;
@@ -48,7 +48,7 @@ TEST_CASE("stage/shuffle_buffer: the sequence is that of the textbook's buffer")
     }
 }
 
-TEST_CASE("stage/shuffle_buffer: over a list, which can only be read forward, it is the same sequence") {
+TEST_CASE("stage/shuffle_buffer: over a forward-only list the sequence is unchanged") {
   const std::list<int> list = [] {
     const auto all = first_ints(200);
     return std::list<int>(all.begin(), all.end());
@@ -76,7 +76,7 @@ TEST_CASE(
   CHECK(step0 == std::vector<int>(whole.begin(), whole.begin() + 12));
 }
 
-TEST_CASE("stage/shuffle_buffer: the type says what it costs, and nothing can be held in nothing") {
+TEST_CASE("stage/shuffle_buffer: the type says which guarantees it loses, and an empty buffer is refused") {
   const auto before = ps::from(first_ints(4)) | ps::shuffle_buffer(2) | ps::shard(0, 1) | ps::batch(2);
   const auto after = ps::from(first_ints(4)) | ps::shard(0, 1) | ps::shuffle_buffer(2) | ps::batch(2);
   static_assert(!ps::indexed<decltype(before)> && ps::elastic<decltype(before)> &&

@@ -20,7 +20,7 @@ namespace {
 constexpr auto odd_ones = [](int x) { return x % 2 != 0; };
 }
 
-TEST_CASE("stage/steps: an epoch has exactly so many batches, however many there are data for") {
+TEST_CASE("stage/steps: an epoch has exactly that many batches, whatever the amount of data") {
   for (const std::uint64_t wanted : {1u, 2u, 3u, 10u}) {
     const auto plan = ps::from(first_ints(10)) | ps::shuffle(1) | ps::batch(5) | ps::steps(wanted);
     auto run = plan.open();
@@ -37,8 +37,7 @@ TEST_CASE("stage/steps: an epoch has exactly so many batches, however many there
 }
 
 TEST_CASE(
-    "stage/steps: behind a filter batches go on across the end of the data, and every pass is in another "
-    "order") {
+    "stage/steps: after a filter batches continue across the end of the data, and each pass is reordered") {
   const auto plan =
       ps::from(first_ints(10)) | ps::shuffle(1) | ps::filter(odd_ones) | ps::batch(4) | ps::steps(5);
   static_assert(ps::lockstep<decltype(plan)>);
@@ -66,7 +65,7 @@ TEST_CASE("stage/steps: take and skip of batches count within a pass, on either 
   CHECK((batches | ps::steps(3) | ps::take(2)).open().steps_per_epoch() == 3);
 }
 
-TEST_CASE("stage/steps: without it a filter on several ranks is refused by name, with it it is not") {
+TEST_CASE("stage/steps: a filter on several ranks is refused by name without it, and allowed with it") {
   const auto source = ps::from(first_ints(100)) | ps::shard(0, 2) | ps::filter(odd_ones) | ps::batch(4);
   const auto said = error_of([&] { (void)source.open(); });
   CHECK_THAT(said, contains("`lockstep` is lost by filter"));
@@ -74,7 +73,7 @@ TEST_CASE("stage/steps: without it a filter on several ranks is refused by name,
   CHECK(error_of([&] { (void)(source | ps::steps(3)).open(); }) == "");
 }
 
-TEST_CASE("stage/steps: data that give nothing are an error, not an endless search") {
+TEST_CASE("stage/steps: data without survivors are an error, not an endless search") {
   CHECK_THAT(error_of([] {
                (void)batches_of(ps::from(first_ints(10)) | ps::filter([](int) { return false; }) |
                                 ps::batch(2) | ps::steps(3));

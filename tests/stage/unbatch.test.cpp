@@ -20,7 +20,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("stage/unbatch: ranges are taken apart in order, on any number of workers") {
+TEST_CASE("stage/unbatch: ranges are split in order, with any number of workers") {
   std::vector<std::vector<int>> lists;
   std::vector<int> expected;
   for (int i = 0; i < 200; ++i) {
@@ -56,7 +56,7 @@ TEST_CASE(
              contains("different numbers of rows"));
 }
 
-TEST_CASE("stage/unbatch: a small file cannot claim any number of rows that are empty") {
+TEST_CASE("stage/unbatch: a small file cannot claim an arbitrary number of empty rows") {
   const auto file = [](std::uint64_t rows) {
     const auto bytes = ps::npy_bytes<std::uint8_t>(ps::extents(rows, 0), {});
     return std::vector{std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};

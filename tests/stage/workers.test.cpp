@@ -13,9 +13,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE(
-    "stage/workers: the number of threads is the number given, wherever it stands, and the bytes are the "
-    "same") {
+TEST_CASE("stage/workers: it sets the number of threads, anywhere in the plan, without changing a byte") {
   const auto add = ps::map([](int x) { return x + 1; });
   const auto alone = values_of(ps::from(first_ints(500)) | ps::shuffle(2) | add | ps::batch(16), 0);
   for (const unsigned count : {1u, 2u, 7u}) {

@@ -82,7 +82,7 @@ namespace {
 
 constexpr auto identity = [](std::uint64_t i) { return i; };
 
-/// Arrays of a shape that is known at run time, in both forms.
+/// Arrays whose shape is known at run time, as expressions of both forms.
 struct simple_picture {
   using unfinished = void;
   using value_type = float;
@@ -100,11 +100,10 @@ struct placed_picture : simple_picture {
   }
 };
 
-/// No thread allocates while the consumer takes the batches of sixty epochs of a run that has given some
-/// already.
-/// The plan's epochs are short, so that their ends are among them; there are enough of them before for each
-/// block to have seen every batch. A worker that the machine starts late allocates its own memory late: then
-/// the sixty epochs after that count. Without workers nothing is late.
+/// Checks that no thread allocates while the consumer takes the batches of sixty epochs, after a warm-up.
+/// The epochs are short, so that their ends are covered; the warm-up is long enough for each block to have
+/// held every batch. A worker that the machine starts late allocates its own memory late: then the sixty
+/// epochs after that count. Without workers nothing is late.
 template <class Plan>
 void check_steady(const Plan& plan, const char* name) {
   const penstock_test::deadline guard(name);
@@ -131,7 +130,7 @@ void check_steady(const Plan& plan, const char* name) {
 
 }  // namespace
 
-TEST_CASE("steady/steady_state: numbers are evaluated, handed on and given back without an allocation") {
+TEST_CASE("steady/steady_state: numbers are evaluated, delivered and returned without an allocation") {
   const auto source = ps::generated(100, identity);
   check_steady(source | ps::batch(8), "plain");
   check_steady(source | ps::shuffle(3) | ps::map([](std::uint64_t x, ps::rng& r) { return x + r.below(9); }) |
@@ -140,7 +139,7 @@ TEST_CASE("steady/steady_state: numbers are evaluated, handed on and given back 
   check_steady(source | ps::shuffle(3) | ps::repeat(2) | ps::shard(1, 2) | ps::batch(8, ps::tail::pad) |
                    ps::prefetch(3),
                "repeated, sharded");
-  // A windowed order makes its tables when an epoch begins; within one it allocates nothing.
+  // A windowed order makes its tables when an epoch begins; within an epoch it allocates nothing.
   for (const unsigned workers : {0u, 2u}) {
     auto run =
         (ps::generated(40'000, identity, {0, 10'000, 19'000, 40'000}) |
@@ -155,7 +154,7 @@ TEST_CASE("steady/steady_state: numbers are evaluated, handed on and given back 
     }
     CHECK(steady);
   }
-  // A lowered depth gives memory back once, and asks for none again.
+  // A lowered depth frees memory once, and allocates none again.
   for (const std::int64_t depth : {1, 2, 3}) {
     INFO("depth " << depth);
     auto run = (ps::generated(80'000, identity) | ps::batch(8) | ps::prefetch(6) | ps::workers(2)).open();
@@ -165,7 +164,7 @@ TEST_CASE("steady/steady_state: numbers are evaluated, handed on and given back 
     decltype(run)::value_type held;
     for (int i = 1; i < 9900 && !steady; ++i) {
       auto next = run.next();
-      held = std::move(*next);  // there are two for a moment
+      held = std::move(*next);  // two are held for a moment
       if (i % 600 != 0) continue;
       steady = calls_of_new.load() == before;
       before = calls_of_new.load();
@@ -237,7 +236,7 @@ TEST_CASE("steady/steady_state: work on whole batches") {
   const auto noise = ps::map_batch([](auto& columns, ps::rng& random) {
     for (auto& x : columns.values()) x += random.below(9);
   });
-  // what is returned is a view, so that the function allocates nothing either
+  // the function returns a view, so it allocates nothing either
   const auto again = ps::map_batch([](auto& columns) { return columns.values(); });
   check_steady(source | ps::batch(8) | noise | noise, "in place");
   check_steady(source | ps::batch(8) | again | noise, "new columns");

@@ -26,7 +26,7 @@ penstock::errc brace_problem(const std::string& pattern) {
 
 }  // namespace
 
-TEST_CASE("storage/braces: ranges keep their padding, may have steps and go down") {
+TEST_CASE("storage/braces: ranges keep their padding, may have steps and may descend") {
   using penstock::expand_braces;
   CHECK(expand_braces("plain.tar") == brace_names{"plain.tar"});
   CHECK(expand_braces("") == brace_names{""});
@@ -58,7 +58,7 @@ TEST_CASE("storage/braces: lists, nesting and several groups, the leftmost varyi
   CHECK(expand_braces("a\\b") == brace_names{"a\\b"});
 }
 
-TEST_CASE("storage/braces: what cannot be meant is an error and costs nothing") {
+TEST_CASE("storage/braces: meaningless braces are an error and cost nothing") {
   using penstock::errc;
   CHECK(brace_problem("a{1,2") == errc::argument);
   CHECK(brace_problem("a}b") == errc::argument);
@@ -69,7 +69,7 @@ TEST_CASE("storage/braces: what cannot be meant is an error and costs nothing") 
   CHECK(penstock::expand_braces("{9223372036854775806..9223372036854775807}").size() == 2);
 }
 
-TEST_CASE("storage/braces: a range that is none is an error, which shows how ranges are written") {
+TEST_CASE("storage/braces: an invalid range is an error that shows how ranges are written") {
   for (const char* body : {"0..", "..9", "..", "1..b", "aa..b", "0..9..", "0..9..x", "0..9..2..3",
                            "99999999999999999999..1", "0...9"}) {
     CAPTURE(body);
@@ -83,7 +83,7 @@ TEST_CASE("storage/braces: a range that is none is an error, which shows how ran
   CHECK(penstock::expand_braces("{../x}") == brace_names{"{../x}"});
 }
 
-TEST_CASE("storage/braces: what stands for too much is refused before any of it is made") {
+TEST_CASE("storage/braces: too many names are refused before any is made") {
   using penstock::errc;
   const auto repeated = [](const std::string& piece, int times) {
     std::string pattern;
@@ -99,7 +99,7 @@ TEST_CASE("storage/braces: what stands for too much is refused before any of it 
     CHECK(brace_problem("{0..9999999}" + repeated("{7..7}", 1000)) == errc::argument);
     CHECK(brace_problem("{" + std::string(1000, '0') + "..9999999}") == errc::argument);
   });
-  CHECK(made < 50'000);  // of a few bytes each; the names would be ten million and more
+  CHECK(made < 50'000);  // a few bytes each; there would be more than ten million names
   try {
     (void)penstock::expand_braces(std::string(1'000'000, 'x') + "{");
     FAIL("should be refused");
@@ -108,7 +108,7 @@ TEST_CASE("storage/braces: what stands for too much is refused before any of it 
   }
 }
 
-TEST_CASE("storage/braces: the same names as Bash") {
+TEST_CASE("storage/braces: names match those of Bash") {
   if (!penstock_test::have_program("bash", "bash --version")) return;
   for (const char* pattern : {"a-{0..12}", "{01..10..3}-{x,y{1,2}}", "{z..w}", "p{,q}{5..3}",
                               "{{1..2},{a..b}}-{003..001}", "{-3..3..2}", "{0001..3}", "{a,b}{c}{d,}"}) {

@@ -13,7 +13,7 @@
 
 namespace ps = penstock;
 
-TEST_CASE("storage/fetched: a worker finds its bytes by session, object and range, and lets go of them") {
+TEST_CASE("storage/fetched: a worker finds its bytes by session, object and range, and releases them") {
   ps::range_store store(4096, 8);
   const int session = 0, other = 0;
   auto* const room = store.reserve(100, 1);
@@ -43,7 +43,7 @@ TEST_CASE("storage/fetched: a worker finds its bytes by session, object and rang
   CHECK(mine.find(&session, 7, 50, 1).empty());
 }
 
-TEST_CASE("storage/fetched: sessions that show their bytes have no link to what was fetched") {
+TEST_CASE("storage/fetched: sessions that show their bytes have no link to fetched bytes") {
   CHECK(std::is_empty_v<ps::fetch_link<ps::memory_files::session>>);
   const penstock_test::noting_storage copied{ps::memory_files().add("a", "text")};
   const auto session = copied.connect();

@@ -53,7 +53,7 @@ penstock::error file_error(const penstock::file& storage) {
   return {penstock::errc::state, "no error"};
 }
 
-/// A lower limit on open files for as long as this lives.
+/// Lowers the limit on open files during its lifetime.
 class fewer_descriptors {
  public:
   explicit fewer_descriptors(rlim_t n) {
@@ -91,7 +91,7 @@ TEST_CASE("storage/file: ranges are read, from patterns and from lists") {
   CHECK(penstock::file({"a", "b", "c"}).names().size() == 3);
 }
 
-TEST_CASE("storage/file: what cannot be opened says which file, why, and what to do") {
+TEST_CASE("storage/file: a file that cannot be opened is an error that says why and what to do") {
   const penstock_test::temp_dir dir;
   const auto missing = file_error(penstock::file((dir / "none.tar").string()));
   CHECK(missing.code() == penstock::errc::io);
@@ -206,7 +206,7 @@ namespace {
 
 constexpr std::size_t large = 1'200'000;  // large enough to be mapped
 
-/// Bytes of which no two ranges are alike.
+/// Bytes without two equal ranges.
 std::string many_bytes(std::size_t n) {
   std::string text(n, '\0');
   for (std::size_t i = 0; i < n; ++i) text[i] = static_cast<char>('A' + (i * 7 + i / 251) % 26);
@@ -230,7 +230,7 @@ penstock::error error_at(const penstock::file::session& session, std::uint64_t o
 
 }  // namespace
 
-TEST_CASE("storage/file: a large file that is in memory is mapped after some reads, and the bytes stay") {
+TEST_CASE("storage/file: a large file in memory is mapped after some reads, and its bytes do not change") {
   const penstock_test::temp_dir dir;
   const std::string content = many_bytes(large);
   put_file(dir / "large", content);
@@ -244,7 +244,7 @@ TEST_CASE("storage/file: a large file that is in memory is mapped after some rea
     if (i < 7) CHECK_FALSE(session.shows(0));
   }
   if (!in_memory(dir / "large")) {
-    WARN("the file system does not say what is in memory: all is read with pread");
+    WARN("the file system does not tell what is in memory: everything is read with pread");
   } else {
     CHECK(session.shows(0));
     CHECK(penstock::text_of(session.view(0, 100, 300)) == content.substr(100, 300));
@@ -261,7 +261,7 @@ TEST_CASE("storage/file: a large file that is in memory is mapped after some rea
 
 TEST_CASE("storage/file: a file that is not in memory is read with pread") {
   const penstock_test::temp_dir dir;
-  // Each look makes the kernel read a little ahead, so the file is larger than what many looks bring in.
+  // Each look makes the kernel read a little ahead, so the file is larger than many looks bring in.
   put_file(dir / "cold", many_bytes(10));
   std::filesystem::resize_file(dir / "cold", std::uintmax_t{1} << 30);
   {
@@ -270,7 +270,7 @@ TEST_CASE("storage/file: a file that is not in memory is read with pread") {
     ::posix_fadvise(opened.get(), 0, 0, POSIX_FADV_DONTNEED);
   }
   if (in_memory(dir / "cold")) {
-    WARN("the file system does not let go of what is in memory");
+    WARN("the file system does not evict pages from memory");
     return;
   }
   const auto session = penstock::file((dir / "cold").string()).connect();
@@ -278,7 +278,7 @@ TEST_CASE("storage/file: a file that is not in memory is read with pread") {
   CHECK_FALSE(session.shows(0));
 }
 
-TEST_CASE("storage/file: the choice can be made by hand, and shows in describe") {
+TEST_CASE("storage/file: the choice can be made explicitly, and shows in describe") {
   const penstock_test::temp_dir dir;
   const std::string content = many_bytes(large);
   put_file(dir / "a", content);
@@ -305,7 +305,7 @@ TEST_CASE("storage/file: the choice can be made by hand, and shows in describe")
   CHECK(penstock::text_of(penstock::bytes_view(some)) == content.substr(0, 8));
 }
 
-TEST_CASE("storage/file: threads that map files at once see the same bytes") {
+TEST_CASE("storage/file: threads that map files at once see equal bytes") {
   const penstock_test::temp_dir dir;
   const std::string content = many_bytes(large);
   std::vector<std::string> names;
@@ -329,7 +329,7 @@ TEST_CASE("storage/file: threads that map files at once see the same bytes") {
   CHECK(session.shows(0) == in_memory(names[0]));
 }
 
-TEST_CASE("storage/file: however it is read, a run gives the same samples in the same order") {
+TEST_CASE("storage/file: the way of reading does not change a run's samples and their order") {
   const penstock_test::temp_dir dir;
   {
     penstock::shard_writer out((dir / "%02d.tar").string(), {.maxcount = 200});

@@ -45,7 +45,7 @@ TEST_CASE("storage/mapped_file: views and reads of mapped ranges") {
   }
 }
 
-TEST_CASE("storage/mapped_file: views live as long as the session, and one that is moved") {
+TEST_CASE("storage/mapped_file: views live as long as the session, also when it is moved") {
   const penstock_test::temp_dir dir;
   std::ofstream(dir / "a") << "hello";
   std::optional<penstock::mapped_file::session> kept;
@@ -58,7 +58,7 @@ TEST_CASE("storage/mapped_file: views live as long as the session, and one that 
   CHECK(text_of(view) == "hello");
 }
 
-TEST_CASE("storage/mapped_file: what cannot be opened says which file and why") {
+TEST_CASE("storage/mapped_file: a file that cannot be opened is an error that says why") {
   const penstock_test::temp_dir dir;
   const auto session = penstock::mapped_file({(dir / "none").c_str(), dir.path().c_str()}).connect();
   CHECK_THROWS_WITH(session.size(0),
@@ -70,7 +70,7 @@ TEST_CASE("storage/mapped_file: what cannot be opened says which file and why") 
   CHECK_THROWS_AS(session.read(0, 0, one), penstock::error);
 }
 
-TEST_CASE("storage/mapped_file: threads that use files for the first time at once see the same bytes") {
+TEST_CASE("storage/mapped_file: threads that use files for the first time at once see equal bytes") {
   const penstock_test::temp_dir dir;
   for (int i = 0; i < 50; ++i) std::ofstream(dir / ("f" + std::to_string(i))) << i << ".";
   const auto session = penstock::mapped_file((dir / "f{0..49}").string()).connect();
@@ -125,6 +125,6 @@ TEST_CASE("storage/mapped_file: with checked views, a file that is replaced or w
                                    std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   std::filesystem::rename(dir / "b", path);
   CHECK_THROWS_WITH(session.view(0, 1, 3), penstock_test::contains("changed while it was mapped"));
-  std::filesystem::remove(path);  // what is mapped stays
+  std::filesystem::remove(path);  // the mapping stays valid
   CHECK(text_of(session.view(0, 1, 3)) == "ell");
 }

@@ -28,7 +28,7 @@ TEST_CASE("storage/memory_files: objects are read back by range") {
   session.read(1, 0, {});
 }
 
-TEST_CASE("storage/memory_files: a copy shares, and what is added later is not in it") {
+TEST_CASE("storage/memory_files: a copy shares its files, and does not get files added later") {
   memory_files first;
   first.add("a", "1");
   const memory_files copy = first;

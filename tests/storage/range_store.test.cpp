@@ -56,7 +56,7 @@ TEST_CASE("storage/range_store: a range is handed over once, to the worker of it
   CHECK(store.take(5).empty());  // was never fetched
 }
 
-TEST_CASE("storage/range_store: what a worker takes before it is fetched is left out") {
+TEST_CASE("storage/range_store: a turn that a worker takes before it is fetched is left out") {
   ps::range_store store(4096, 8);
   CHECK(store.take(3).empty());
   CHECK_FALSE(store.claim(3));
@@ -79,13 +79,13 @@ TEST_CASE("storage/range_store: a turn has up to four parts") {
   CHECK(store.take(0).size() == 4);
 }
 
-TEST_CASE("storage/range_store: its memory is bounded, in one piece for each read, and used again in order") {
+TEST_CASE("storage/range_store: its memory is bounded, contiguous for each read, and reused in order") {
   ps::range_store store(1024, 16);
   CHECK(store.capacity() == 1024);
   CHECK(store.largest() == 256);
   std::vector<ps::range_store::read*> all;
   for (std::uint64_t turn = 0; auto* const one = show(store, turn, 192); ++turn) all.push_back(one);
-  CHECK(all.size() == 5);  // of 192 bytes, the rest is too small
+  CHECK(all.size() == 5);  // of 192 bytes; the rest is too small
   for (auto* one : all) store.end(*one, true);
   CHECK(store.reserve(192, 1) == nullptr);
   CHECK(store.take(1).size() == 1);
@@ -95,12 +95,12 @@ TEST_CASE("storage/range_store: its memory is bounded, in one piece for each rea
   store.release(*all[0]);
   auto* const again = store.reserve(192, 1);
   REQUIRE(again != nullptr);
-  CHECK(again->bytes == all[0]->bytes);  // not over the end of the memory
+  CHECK(again->bytes == all[0]->bytes);  // not across the end of the memory
   CHECK(store.reserve(192, 1) != nullptr);
   CHECK(store.reserve(192, 1) == nullptr);
 }
 
-TEST_CASE("storage/range_store: it says how many turns it has places for, and which are passed") {
+TEST_CASE("storage/range_store: it tells how many turns it has places for, and which have passed") {
   ps::range_store store(4096, 9);
   CHECK(store.turns() >= 9);
   CHECK(store.capacity() == 4096);
@@ -112,7 +112,7 @@ TEST_CASE("storage/range_store: it says how many turns it has places for, and wh
   CHECK(store.passed() == 0);
 }
 
-TEST_CASE("storage/range_store: turns that nobody takes are let go when all workers are behind them") {
+TEST_CASE("storage/range_store: turns that no worker takes are released when all workers have passed them") {
   ps::range_store store(1024, 4);
   std::vector<ps::range_store::read*> all;
   for (std::uint64_t turn = 0; turn < 4; ++turn) all.push_back(show(store, turn, 192));
@@ -123,7 +123,7 @@ TEST_CASE("storage/range_store: turns that nobody takes are let go when all work
   CHECK(all[1]->users == 0);
   CHECK(all[2]->users == 1);
   CHECK(store.take(1).empty());
-  // a worker that comes to the place of an old turn first lets it go
+  // a worker that comes to the place of an old turn first releases it
   CHECK(store.take(6).empty());
   CHECK(all[2]->users == 0);
   store.passed(1'000'000);
@@ -131,7 +131,8 @@ TEST_CASE("storage/range_store: turns that nobody takes are let go when all work
   CHECK(all[3]->users == 0);
 }
 
-TEST_CASE("storage/range_store: a turn that all workers are behind is let go, however late it is fetched") {
+TEST_CASE(
+    "storage/range_store: a turn that all workers have passed is released, however late it is fetched") {
   ps::range_store store(1024, 4);
   auto* const room = store.reserve(64, 1);
   REQUIRE(store.claim(1));
@@ -146,7 +147,7 @@ TEST_CASE("storage/range_store: a turn that all workers are behind is let go, ho
   store.release(*room);
 }
 
-TEST_CASE("storage/range_store: which turns the oldest read waits for") {
+TEST_CASE("storage/range_store: the turns the oldest read waits for") {
   ps::range_store store(1024, 4);
   auto* const first = store.reserve(64, 1);
   auto* const second = store.reserve(64, 2);
@@ -161,7 +162,7 @@ TEST_CASE("storage/range_store: which turns the oldest read waits for") {
   CHECK_FALSE(store.needs_oldest(1));
 }
 
-TEST_CASE("storage/range_store: a read that failed is no part; its worker reads for itself") {
+TEST_CASE("storage/range_store: a failed read is not a part; its worker reads the bytes itself") {
   ps::range_store store(4096, 8);
   auto* const one = show(store, 0, 100);
   const auto parts = store.take(0);
@@ -170,7 +171,7 @@ TEST_CASE("storage/range_store: a read that failed is no part; its worker reads 
   store.release(*one);
 }
 
-TEST_CASE("storage/range_store: a stop ends all waiting; a halt that of the fetcher alone") {
+TEST_CASE("storage/range_store: a stop ends all waiting; a halt only the fetcher's") {
   ps::range_store store(1024, 8);
   auto* const one = show(store, 0, 192);
   const auto parts = store.take(0);
@@ -190,7 +191,7 @@ TEST_CASE("storage/range_store: a stop ends all waiting; a halt that of the fetc
     worker.join();
     fetcher.join();
     store.end(*one, true);
-    CHECK(store.wait(parts[0]));  // what is there can be used
+    CHECK(store.wait(parts[0]));  // loaded parts can still be used
     CHECK_FALSE(store.wait_for_room());
   }
   SECTION("halt and clear") {
@@ -247,7 +248,7 @@ TEST_CASE("storage/range_store: a fetcher, a storage and workers at once") {
     all.emplace_back([&, w] {
       for (std::uint64_t turn = w; turn < turns; turn += workers) {
         while (turn >= next.load(std::memory_order_acquire) + depth / 2) std::this_thread::yield();
-        if (ps::mix64(turn) % 17 != 0) {  // some are never taken
+        if (ps::mix64(turn) % 17 != 0) {  // some turns are never taken
           for (const auto& part : store.take(turn)) {
             if (store.wait(part)) {
               std::uint64_t first = 0, last = 0;

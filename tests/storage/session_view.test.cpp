@@ -14,7 +14,7 @@ using namespace penstock;
 
 namespace {
 
-/// Counts what it is asked; its bytes are their offsets.
+/// Counts its calls; its bytes are their offsets.
 struct counting_session {
   static constexpr bool views = false;
   mutable int read_calls = 0;
@@ -35,9 +35,9 @@ std::uint64_t size_of_first(session_view session) { return session.size(0); }
 
 static_assert(std::is_trivially_copyable_v<session_view> && sizeof(session_view) == 2 * sizeof(void*));
 static_assert(!std::is_constructible_v<session_view, counting_session>, "a temporary would not outlive it");
-static_assert(!std::is_constructible_v<session_view, std::string&>, "only sessions can be seen");
+static_assert(!std::is_constructible_v<session_view, std::string&>, "only sessions can be viewed");
 
-TEST_CASE("session_view: calls arrive at the session") {
+TEST_CASE("session_view: calls reach the session") {
   counting_session session;
   const session_view seen(session);
   CHECK(seen.size(3) == 103);
@@ -59,7 +59,7 @@ TEST_CASE("session_view: confirm throws what the session throws") {
 TEST_CASE("session_view: a session with views shows its bytes in place") {
   const std::string text = "abcdef";
   const auto files = memory_files().add_view("a", bytes_of(text));
-  const auto session = files.connect();  // const sessions can be seen, too
+  const auto session = files.connect();  // const sessions can be viewed too
   const session_view seen(session);
   CHECK(seen.views());
   CHECK(static_cast<const void*>(seen.view(0, 2, 3).data()) == text.data() + 2);
@@ -70,7 +70,7 @@ TEST_CASE("session_view: a session with views shows its bytes in place") {
   CHECK_THROWS_AS(seen.view(0, 5, 2), error);
 }
 
-TEST_CASE("session_view: copies see the same session") {
+TEST_CASE("session_view: copies view one session") {
   counting_session session;
   session_view seen(session);
   session_view copy(seen);

@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 
 std::size_t page() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-/// A file of so many pages, mapped.
+/// A mapped file of a given number of pages.
 class mapping {
  public:
   mapping(const fs::path& path, std::size_t pages) : size_(pages * page()) {
@@ -54,7 +54,7 @@ class mapping {
   ~mapping() { ::munmap(where_, size_); }
 
   [[nodiscard]] penstock::bytes_view view() const { return {static_cast<const std::byte*>(where_), size_}; }
-  /// A byte that is really read.
+  /// Reads a byte through volatile, so that it is really read.
   [[nodiscard]] char at(std::size_t i) const { return static_cast<const volatile char*>(where_)[i]; }
 
  private:
@@ -65,7 +65,7 @@ class mapping {
 volatile std::sig_atomic_t passed_on = 0;
 volatile std::sig_atomic_t address_known = 0;
 
-// The first time was a signal that was sent; the second a fault, after which nothing could go on.
+// The first time it was a sent signal; the second time a fault, from which there is no return.
 void count(int) {
   passed_on = passed_on + 1;
   if (passed_on == 2) ::_exit(42);
@@ -76,7 +76,8 @@ void count_with_address(int number, siginfo_t* info, void*) {
   count(number);
 }
 
-/// Runs this program once more, where no guard was before, for the test case below; its exit status.
+/// Runs this program again, without an earlier guard, for the test case below; returns its exit
+/// status.
 int in_own_process(const std::string& how) {
   std::array<char, 4096> self{};
   REQUIRE(::readlink("/proc/self/exe", self.data(), self.size() - 1) > 0);
@@ -89,7 +90,7 @@ int in_own_process(const std::string& how) {
 
 }  // namespace
 
-TEST_CASE("storage/sigbus_guard: a page that is lost reads as zeros, and is said to be lost") {
+TEST_CASE("storage/sigbus_guard: a lost page reads as zeros, and is reported as lost") {
   if (!penstock_test::faults_have_addresses()) return;
   const penstock_test::temp_dir dir;
   const mapping file(dir / "a", 8), other(dir / "b", 2);
@@ -114,7 +115,7 @@ TEST_CASE("storage/sigbus_guard: a page that is lost reads as zeros, and is said
   CHECK_FALSE(penstock::sigbus_guard(penstock::bytes_view()).lost());
 }
 
-TEST_CASE("storage/sigbus_guard: more guards than one block of them, made and gone in any order") {
+TEST_CASE("storage/sigbus_guard: more guards than fit in one block, made and destroyed in any order") {
   if (!penstock_test::faults_have_addresses()) return;
   const penstock_test::temp_dir dir;
   std::vector<std::unique_ptr<mapping>> files;
@@ -158,7 +159,7 @@ TEST_CASE("storage/sigbus_guard: in a process of its own") {
     (void)::raise(SIGBUS);
     if (passed_on != (how == "ignored" ? 0 : 1)) ::_exit(2);
   }
-  if (bare.at(page()) == '\0') ::_exit(3);  // nobody guards it
+  if (bare.at(page()) == '\0') ::_exit(3);  // it is not guarded
 }
 
 TEST_CASE("storage/sigbus_guard: other faults and signals go where they went before") {
@@ -168,7 +169,7 @@ TEST_CASE("storage/sigbus_guard: other faults and signals go where they went bef
   for (const char* how : {"default", "ignored"}) {
     INFO(how);
     const int status = in_own_process(how);
-    // a shell says 128 and the number
+    // a shell returns 128 plus the number
     CHECK(status == 128 + SIGBUS);
   }
 }
@@ -181,13 +182,13 @@ TEST_CASE("storage/sigbus_guard: a mapped file that is cut while threads read it
     std::ofstream(path, std::ios::binary) << std::string(64 * page(), 'x');
     const auto session = storage.connect();
     std::array<std::byte, 1> one{};
-    session.read(0, 0, one);  // is mapped from now on
+    session.read(0, 0, one);  // from now on the file is mapped
     std::atomic<int> begun{0}, errors{0}, wrong{0};
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&, t] {
         std::vector<std::byte> room(8 * page());
-        // until the file is cut: what was read and confirmed is the file's
+        // until the file is cut: bytes that were read and confirmed are the file's
         for (std::size_t round = 0; errors.load() < 4; ++round) {
           const std::uint64_t offset = round * 8 % 64 * page();
           try {
@@ -221,7 +222,7 @@ TEST_CASE("storage/sigbus_guard: a mapped file that is cut while threads read it
   cut_while_threads_read(penstock::file({path.c_str()}, {.access = penstock::file_access::map}));
 }
 
-TEST_CASE("storage/sigbus_guard: with checked too, bytes that are lost within a page are noticed after use") {
+TEST_CASE("storage/sigbus_guard: with checked too, bytes lost within a page are noticed after use") {
   if (!penstock_test::faults_have_addresses()) return;
   const penstock_test::temp_dir dir;
   const std::string path = (dir / "a").string();
@@ -310,11 +311,11 @@ TEST_CASE(
     std::filesystem::resize_file(dir / "a", 10'000);
     CHECK(text_at(session, 10, 10) == content.substr(10, 10));
     CHECK(error_at(session, 200'000, 100).code() == penstock::errc::io);
-    CHECK(error_at(session, 10, 10).code() == penstock::errc::io);  // the mapping is no good any more
+    CHECK(error_at(session, 10, 10).code() == penstock::errc::io);  // the mapping is no longer valid
   }
   {
     const auto session = fresh();
-    std::filesystem::resize_file(dir / "a", 10'000);  // the bytes behind it, in its page, read as zeros
+    std::filesystem::resize_file(dir / "a", 10'000);  // the bytes after the end, in its page, read as zeros
     CHECK(error_at(session, 9'990, 20).code() == penstock::errc::io);
     CHECK(error_at(session, 9'990, 20).file() == (dir / "a").string());
   }

@@ -33,9 +33,9 @@ using penstock_test::read_outcomes;
 using far_memory = ps::simulated_storage<ps::memory_files>;
 static_assert(ps::storage<far_memory> && ps::background_session<far_memory::session>);
 static_assert(ps::latent_session<far_memory::session> && !ps::latent_session<ps::file::session>);
-static_assert(!ps::background_session<ps::file::session>, "file reads in the thread that asks");
+static_assert(!ps::background_session<ps::file::session>, "file reads in the calling thread");
 static_assert(ps::local_storage<ps::simulated_storage<ps::file>> && !ps::local_storage<far_memory>);
-static_assert(!std::is_copy_constructible_v<far_memory::session>, "one session ends its reads");
+static_assert(!std::is_copy_constructible_v<far_memory::session>, "only one session may end its reads");
 
 namespace {
 
@@ -46,7 +46,7 @@ std::string content(std::size_t size) {
 }
 ps::memory_files two_files() { return ps::memory_files().add("a", content(100'000)).add("b", "short"); }
 
-/// So many ranges of the first object, spread over it, and where they go.
+/// A number of ranges spread over the first object, with their destinations.
 struct many_ranges {
   many_ranges(std::size_t count, std::size_t size) : bytes(count * size), each(size) {
     for (std::size_t i = 0; i < count; ++i)
@@ -63,7 +63,7 @@ struct many_ranges {
 
 }  // namespace
 
-TEST_CASE("storage/simulated_storage: a read takes its time and gives the bytes") {
+TEST_CASE("storage/simulated_storage: a read takes the time given and returns the bytes") {
   const ps::simulated_storage far(two_files(), {.latency = 3ms});
   const auto session = far.connect();
   CHECK(far.names().size() == 2);
@@ -140,7 +140,7 @@ TEST_CASE("storage/simulated_storage: places and a link make reads wait for each
   CHECK(std::chrono::steady_clock::now() - begin >= 4ms);
 }
 
-TEST_CASE("storage/simulated_storage: what is wrong with a read is told as read throws it") {
+TEST_CASE("storage/simulated_storage: errors of background reads are those that read throws") {
   const ps::simulated_storage far(two_files(), {.latency = 1ms});
   auto session = far.connect();
   std::array<std::byte, 8> eight{};
@@ -159,7 +159,7 @@ TEST_CASE("storage/simulated_storage: what is wrong with a read is told as read 
   CHECK_FALSE(outcomes.failed(2));
 }
 
-TEST_CASE("storage/simulated_storage: reads fail where and as often as they are told to") {
+TEST_CASE("storage/simulated_storage: reads fail where and as often as configured") {
   const ps::simulated_storage far(two_files(), {.latency = 0ms,
                                                 .faults = {{.object = 0, .begin = 500, .end = 600},
                                                            {.object = 1, .begin = 2, .end = 3, .times = 2}}});
@@ -188,7 +188,7 @@ TEST_CASE("storage/simulated_storage: reads fail where and as often as they are 
   CHECK(far.reads() == 8);
 }
 
-TEST_CASE("storage/simulated_storage: cancel ends what was begun, and the session goes on") {
+TEST_CASE("storage/simulated_storage: cancel ends pending reads, and the session can be used again") {
   const deadline limit("cancelling a thousand reads");
   const ps::simulated_storage far(
       two_files(), {.latency = 0ms, .at_once = 1, .bytes_per_second = 100});  // a second for each read
@@ -214,7 +214,7 @@ TEST_CASE("storage/simulated_storage: cancel ends what was begun, and the sessio
   CHECK(second.failures() == 0);
 }
 
-TEST_CASE("storage/simulated_storage: a session that ends tells each of its reads") {
+TEST_CASE("storage/simulated_storage: a session that ends completes each of its reads") {
   const deadline limit("ending a session with a thousand reads in flight");
   const ps::simulated_storage far(two_files(), {.latency = 1h});
   many_ranges ranges(1000, 100);

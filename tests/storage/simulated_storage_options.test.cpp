@@ -12,7 +12,7 @@
 namespace ps = penstock;
 using namespace std::chrono_literals;
 
-TEST_CASE("storage/simulated_storage_options: those that make no sense are refused") {
+TEST_CASE("storage/simulated_storage_options: options out of range are refused") {
   const auto refuses = [](ps::simulated_storage_options options, const char* why) {
     CHECK_THROWS_WITH(ps::simulated_storage(ps::memory_files(), options), penstock_test::contains(why));
   };

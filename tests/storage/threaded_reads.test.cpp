@@ -34,7 +34,7 @@ struct gated_session : ps::memory_files::session {
 
 }  // namespace
 
-TEST_CASE("storage/threaded_reads: reads for a session, and tells of each once, of failures too") {
+TEST_CASE("storage/threaded_reads: reads for a session, and reports each read once, also failures") {
   auto session = ps::memory_files().add("a", "0123456789").connect();
   std::array<std::byte, 10> into{}, beyond{};
   const std::vector<ps::read_request> requests{{0, 0, ps::mutable_bytes(into).first(4), 0},
@@ -54,7 +54,7 @@ TEST_CASE("storage/threaded_reads: reads for a session, and tells of each once, 
   CHECK(ps::text_of(into) == "0123456789");
 }
 
-TEST_CASE("storage/threaded_reads: what no thread has begun can be cancelled, and its end does so") {
+TEST_CASE("storage/threaded_reads: reads that have not started can be cancelled, as the destructor does") {
   std::atomic<bool> open{false};
   gated_session session(ps::memory_files().add("a", "0123456789").connect(), open);
   std::vector<std::byte> into(1000);

@@ -47,7 +47,7 @@ using penstock_test::read_outcomes;
 static_assert(ps::local_storage<ps::uring_file> && ps::partly_viewing_session<ps::uring_file::session>);
 static_assert(ps::background_session<ps::uring_file::session> &&
               !ps::latent_session<ps::uring_file::session>);
-static_assert(!std::is_copy_constructible_v<ps::uring_file::session>, "one session ends its reads");
+static_assert(!std::is_copy_constructible_v<ps::uring_file::session>, "only one session may end its reads");
 
 namespace {
 
@@ -57,7 +57,7 @@ std::string content(std::size_t size, unsigned seed) {
   return text;
 }
 
-/// Files of some sizes, what is in them, and storages of them.
+/// Files of several sizes, their contents, and storages of them.
 struct some_files {
   explicit some_files(const std::vector<std::size_t>& sizes) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -70,7 +70,7 @@ struct some_files {
   std::vector<std::string> contents, paths;
 };
 
-/// Requests, and room for what they bring.
+/// Requests with their buffers.
 struct wishes {
   void add(ps::object_id object, std::uint64_t offset, std::size_t size) {
     room.emplace_back(size);
@@ -84,7 +84,8 @@ struct wishes {
   std::vector<ps::read_request> requests;
 };
 
-/// A listener that waits in its first call until it is let go, so that nothing else is told meanwhile.
+/// A listener that blocks in its first call until it is released, so that nothing else is reported
+/// meanwhile.
 struct slow_listener {
   explicit slow_listener(read_outcomes& to) : outcomes(to) {}
   [[nodiscard]] ps::read_listener listener() {
@@ -105,7 +106,7 @@ void let_go(slow_listener& listener) {
   listener.go.notify_all();
 }
 
-/// Whether this machine gives tests a ring; where not, both ways to read are the same one.
+/// Whether tests can have an io_uring on this machine; if not, both ways to read are the fallback.
 bool has_io_uring() {
   static const bool has = [] {
     const bool found = ps::uring_file({"a"}).describe() == "uring_file(1 paths)";
@@ -176,11 +177,11 @@ TEST_CASE("storage/uring_file: thousands of reads of more files than may be open
     for (std::size_t i = 0; i < all.requests.size(); ++i) right = right && all.right(i, files);
     CHECK(right);
     if (descriptors != 0)
-      CHECK(session.descriptors() <= descriptors + 8);  // by threads, where there is no ring
+      CHECK(session.descriptors() <= descriptors + 8);  // read by threads if there is no ring
   }
 }
 
-TEST_CASE("storage/uring_file: what is wrong with a read is told as read throws it") {
+TEST_CASE("storage/uring_file: errors of background reads are those that read throws") {
   const deadline limit("reads that fail");
   some_files files({1000, 1000, 1000});
   std::filesystem::remove(files.paths[1]);
@@ -190,9 +191,9 @@ TEST_CASE("storage/uring_file: what is wrong with a read is told as read throws 
     wishes all;
     all.add(0, 990, 20);                // beyond the end, with bytes before it
     all.add(0, 1000, 1);                // at the end
-    all.add(0, 5000, 10);               // behind it
-    all.add(0, ~std::uint64_t{0}, 10);  // where no file has bytes
-    all.add(1, 0, 10);                  // a file that is not there
+    all.add(0, 5000, 10);               // beyond the end
+    all.add(0, ~std::uint64_t{0}, 10);  // beyond any file
+    all.add(1, 0, 10);                  // a missing file
     all.add(3, 0, 10);                  // a folder
     all.add(9, 0, 10);                  // no object
     all.add(2, 10, 990);                // up to the end
@@ -229,7 +230,7 @@ TEST_CASE("storage/uring_file: what is wrong with a read is told as read throws 
   }
 }
 
-TEST_CASE("storage/uring_file: cancel stops what waits, and the session goes on") {
+TEST_CASE("storage/uring_file: cancel stops waiting reads, and the session can be used again") {
   const deadline limit("cancelling a thousand reads");
   const some_files files({200'000});
   for (const std::size_t queue : {0u, 1u, 200u}) {
@@ -259,7 +260,7 @@ TEST_CASE("storage/uring_file: cancel stops what waits, and the session goes on"
   }
 }
 
-TEST_CASE("storage/uring_file: a session that ends tells each of its reads") {
+TEST_CASE("storage/uring_file: a session that ends completes each of its reads") {
   const deadline limit("ending a session with a thousand reads in flight");
   const some_files files({200'000});
   for (const std::size_t queue : {0u, 1u, 256u}) {
@@ -356,7 +357,7 @@ TEST_CASE("storage/uring_file: a source reads through it") {
   }
 }
 
-TEST_CASE("storage/uring_file: names, choices and what is said of them") {
+TEST_CASE("storage/uring_file: names, options and descriptions") {
   if (has_io_uring()) CHECK(ps::uring_file("a{0..3}").describe() == "uring_file(a{0..3})");
   CHECK(ps::uring_file({"a", "b"}, {.queue = 0}).describe() == "uring_file(2 paths, without io_uring)");
   CHECK(ps::uring_file({"a"}, {.queue = 0, .access = ps::file_access::read}).describe() ==
@@ -365,20 +366,20 @@ TEST_CASE("storage/uring_file: names, choices and what is said of them") {
   CHECK(ps::uring_file({"a"}, {.descriptors = 7}).connect().descriptor_limit() == 7);
 }
 
-// The sanitizers' own calls are not ours to forbid.
-TEST_CASE("storage/uring_file: where io_uring is forbidden threads read, and describe says why") {
+// The sanitizers need system calls of their own.
+TEST_CASE("storage/uring_file: if io_uring is forbidden threads read, and describe says why") {
   const some_files files({100'000});
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    std::array<sock_filter, 4> rules{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),  // the number of the call
+    std::array<sock_filter, 4> rules{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),  // the number of the system call
                                       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
                                       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
                                       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
     const sock_fprog program{static_cast<unsigned short>(rules.size()), rules.data()};
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-      ::_exit(3);  // nothing can be forbidden here
+      ::_exit(3);  // system calls cannot be forbidden here
     const ps::uring_file storage(files.paths);
     if (storage.describe() != "uring_file(1 paths, without io_uring: Operation not permitted)") ::_exit(1);
     wishes all;

@@ -15,10 +15,11 @@
 #include <string>
 #include <vector>
 
-/// What the tests of bad samples share: sources with some, and all that can be seen of a run as texts.
+/// Shared by the tests of bad samples: sources with bad samples, and everything visible of a run as
+/// text.
 namespace bad_samples_test {
 
-/// Makes i of i, but for those that a list names.
+/// Returns i for i, and throws for the numbers in a list.
 struct broken {
   std::vector<std::uint64_t> which;
   penstock::errc code = penstock::errc::format;
@@ -33,7 +34,7 @@ struct broken {
 
 inline const std::vector<std::uint64_t> some = {0, 3, 4, 17, 25, 26, 27, 39};
 
-/// Numbers of which some are broken, in two shards.
+/// Numbers in two shards, some of them broken.
 inline auto broken_source(std::uint64_t size = 40, penstock::errc code = penstock::errc::format) {
   return penstock::generated(size, broken{some, code}, {0, size / 4, size});
 }
@@ -61,7 +62,7 @@ std::string words(const V& value) {
   }
 }
 
-/// All of a batch: each slot's value, "-" behind it where it is not valid, and where it comes from.
+/// A whole batch as text: each slot's value, "-" after it if it is not valid, and its origin.
 template <class Batch>
 std::string text_of(const Batch& b) {
   std::string text = std::to_string(b.epoch()) + "/" + std::to_string(b.step()) + ":";
@@ -79,8 +80,8 @@ std::string text_of(const Batch& b) {
 
 struct seen {
   std::vector<std::string> elements;
-  std::vector<std::string> states;  // after each
-  std::string failure;              // that ended it
+  std::vector<std::string> states;  // after each element
+  std::string failure;              // the error that ended the run
   penstock::bad_sample_counts counts{};
   friend bool operator==(const seen& a, const seen& b) {
     return a.elements == b.elements && a.states == b.states && a.failure == b.failure &&

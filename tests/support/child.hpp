@@ -8,8 +8,8 @@
 
 namespace penstock_test {
 
-/// What `body` returns in a child, or 1000 + the signal that ended it. `body` must not use the test
-/// framework.
+/// Runs `body` in a child; returns its result, or 1000 + the signal that ended the child. `body`
+/// must not use the test framework.
 template <class Body>
 int in_child(Body body) {
   const pid_t child = ::fork();
@@ -22,7 +22,7 @@ int in_child(Body body) {
     } catch (...) {
       code = 98;
     }
-    ::_exit(code);  // nothing of the parent's is torn down here
+    ::_exit(code);  // the parent's objects are not destroyed here
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);

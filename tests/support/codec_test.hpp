@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-/// What the tests of codecs share: bytes, a blob, and the error that a call throws.
+/// Shared by the tests of codecs: bytes, a blob, and the error that a call throws.
 namespace codec_test {
 
 using byte_vector = std::vector<std::byte>;
@@ -35,7 +35,7 @@ inline byte_vector file_bytes(const std::filesystem::path& path) {
   return to_vector(std::string_view(all));
 }
 
-/// A blob as storages make them, that counts how often it is read.
+/// A blob like those of storages, which counts its reads.
 struct counted_blob {
   using unfinished = void;
   penstock::bytes_view bytes;
@@ -52,7 +52,7 @@ struct counted_blob {
   }
 };
 
-/// The code and the line of the error that a call throws; an empty line where it throws none.
+/// The code and the line of the error that a call throws; an empty line if it throws none.
 struct thrown {
   penstock::errc code{};
   std::string line;
@@ -67,7 +67,7 @@ thrown caught(Call&& call) {
   return {};
 }
 
-/// Calls `check(name, bytes)` for each file in the folder and below, in the order of their names.
+/// Calls `check(name, bytes)` for each file in the folder and below, ordered by name.
 template <class Check>
 void each_file(const std::filesystem::path& folder, Check&& check) {
   if (!std::filesystem::is_directory(folder)) return;

@@ -9,7 +9,7 @@
 
 namespace penstock_test {
 
-/// What one pass over a plan delivers, batch by batch (row by row where it has none), with so many workers.
+/// The values of one pass over a plan, batch by batch (row by row without batches), with this many workers.
 template <class Plan>
 [[nodiscard]] auto batches_of(const Plan& plan, unsigned workers = 1) {
   using parts = penstock::plan_parts<Plan>;
@@ -29,7 +29,7 @@ template <class Plan>
   return all;
 }
 
-/// The same as one list.
+/// The values of one pass over a plan, as one list.
 template <class Plan>
 [[nodiscard]] auto values_of(const Plan& plan, unsigned workers = 1) {
   typename decltype(batches_of(plan))::value_type all;
@@ -37,7 +37,7 @@ template <class Plan>
   return all;
 }
 
-/// What an error says when `f` throws one, else nothing.
+/// The message of the error that `f` throws, or nothing.
 template <class F>
 [[nodiscard]] std::string error_of(F&& f) {
   try {

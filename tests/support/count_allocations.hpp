@@ -8,8 +8,8 @@
 
 namespace penstock_test {
 
-/// How many times this thread has called operator new. Including this header replaces it for the whole
-/// program.
+/// The number of times this thread has called operator new. Including this header replaces operator new for
+/// the whole program.
 inline thread_local std::uint64_t allocations = 0;
 
 inline void* counted_new(std::size_t size, std::size_t alignment) {
@@ -31,8 +31,8 @@ std::uint64_t allocations_of(Call&& call) {
 
 }  // namespace penstock_test
 
-// Weak, so that several files of one program may include this: a replacement of operator new must not be
-// inline.
+// Weak, so that several files of one program may include this header: a replacement of operator new must not
+// be inline.
 [[gnu::weak]] void* operator new(std::size_t size) { return penstock_test::counted_new(size, 1); }
 [[gnu::weak]] void* operator new[](std::size_t size) { return penstock_test::counted_new(size, 1); }
 [[gnu::weak]] void* operator new(std::size_t size, std::align_val_t alignment) {
@@ -41,7 +41,7 @@ std::uint64_t allocations_of(Call&& call) {
 [[gnu::weak]] void* operator new[](std::size_t size, std::align_val_t alignment) {
   return penstock_test::counted_new(size, static_cast<std::size_t>(alignment));
 }
-// The forms that do not throw belong to the set: what they give comes back through the operator delete below.
+// The forms that do not throw must be replaced too: their memory is freed through the operator delete below.
 [[gnu::weak]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   ++penstock_test::allocations;
   return std::malloc(size == 0 ? 1 : size);

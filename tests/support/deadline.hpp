@@ -12,7 +12,7 @@
 
 namespace penstock_test {
 
-/// Ends the program with a message when a piece of a test does not end: a hang is a failure, not a pause.
+/// Ends the program with a message if a part of a test does not finish: a hang is a failure, not a pause.
 ///
 ///     deadline guard("stop while workers wait");
 class deadline {

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-/// What the tests of the engine share: slow functions, a naive model of the cut, and readers of whole runs.
+/// Shared by the tests of the engine: slow functions, a naive model of the cut, and readers of whole runs.
 namespace engine_test {
 
 using numbers = std::vector<std::uint64_t>;
@@ -39,8 +39,7 @@ inline numbers iota(std::uint64_t n) {
   return all;
 }
 
-/// Now and then takes a little time, another one each time it is called: so that workers meet in another
-/// order every run.
+/// Takes a random short time now and then, so that workers interleave differently in every run.
 inline void dawdle(std::uint64_t x) {
   static thread_local std::uint64_t calls = 0;
   const std::uint64_t draw = penstock::mix64(x ^ (++calls << 20)) % 64;
@@ -56,12 +55,13 @@ struct slowly {
   }
 };
 
-/// An element that is not a plain number for the engine: a vector of one to three words that can be checked.
+/// An element that the engine does not treat as a plain number: a vector of one to three words that can be
+/// checked.
 inline std::vector<std::uint64_t> words_of(std::uint64_t x) {
   return std::vector<std::uint64_t>(static_cast<std::size_t>(1 + x % 3), x * 1000 + 7);
 }
 
-/// What rank `rank` of `world` gets of an epoch in this order, in batches of `b`: the definition, step by
+/// The batches of `b` that rank `rank` of `world` gets of an epoch in this order: the definition, step by
 /// step.
 template <class T>
 std::vector<std::vector<T>> cut_naively(const std::vector<T>& order, std::uint64_t b, std::uint64_t rank,
@@ -93,7 +93,7 @@ numbers values_of(const Batch& b) {
   return all;
 }
 
-/// All batches of the epochs up to `epochs`, one list an epoch, beginning where the run stands.
+/// All batches of the epochs up to `epochs`, one list per epoch, starting at the run's position.
 template <class Run>
 std::vector<batches> read_epochs(Run& run, std::uint64_t epochs) {
   std::vector<batches> all;
@@ -104,15 +104,14 @@ std::vector<batches> read_epochs(Run& run, std::uint64_t epochs) {
   return all;
 }
 
-/// The same, opened here with other annotations.
+/// All batches of the epochs up to `epochs` of a plan, opened here with the given annotations.
 template <class Plan>
 std::vector<batches> read_plan(const Plan& plan, std::uint64_t epochs) {
   auto run = plan.open();
   return read_epochs(run, epochs);
 }
 
-/// Calls `check(plan, name)` with the plan on many numbers of workers and depths; depth 0 stands for "not
-/// said".
+/// Calls `check(plan, name)` with the plan with many numbers of workers and depths; depth 0: unset.
 template <class Plan, class Check>
 void on_each_setting(const Plan& plan, Check check) {
   for (const unsigned workers : {0u, 1u, 2u, 7u}) {

@@ -10,8 +10,7 @@
 
 namespace penstock_test {
 
-/// A plan's value stages as the engine sees them, and nothing of the engine: evaluate(position, worker,
-/// sink).
+/// A plan's value stages as the engine sees them, without the engine: evaluate(position, worker, sink).
 template <class Plan>
 class bare_chain {
   static auto node(const typename Plan::source_type::reader& reader) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Runs other people's programs, to see whether they read what we wrote and we read what they wrote.
+// Runs other programs, to check that they read Penstock's files and Penstock reads theirs.
 
 #include "support/catch.hpp"
 
@@ -30,7 +30,7 @@ struct program_result {
   return result;
 }
 
-/// The Python that has the packages with which we are compared: $PENSTOCK_TEST_PYTHON, or python3.
+/// The Python that has the packages to compare with: $PENSTOCK_TEST_PYTHON, or python3.
 [[nodiscard]] inline std::string peer_python() {
   const char* const named = std::getenv("PENSTOCK_TEST_PYTHON");
   return named == nullptr || *named == '\0' ? "python3" : named;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// A CUDA runtime without a GPU, linked in place of the real one; to be included by one source of a program.
+// A CUDA runtime without a GPU, linked in place of the real one; include it in one source of a program.
 //
-// What is put on a stream is done as late as CUDA allows: when somebody waits for it. So a copy that is
-// waited for too little, or memory that is used again too early, gives wrong data on every run and not on
-// some. Calls are counted, the n-th can be made to fail, and what is not given back shows in `live()`.
+// Work on a stream is done as late as CUDA allows: when a call waits for it. So a missing wait for a
+// copy, or memory that is reused too early, gives wrong data on every run and not only on some. Calls are
+// counted, the n-th can be made to fail, and leaks show in `live()`.
 
 #include <cuda_runtime_api.h>
 
@@ -26,7 +26,7 @@
 
 struct CUevent_st {
   int device = 0;
-  std::uint64_t recorded = 0;  // how often
+  std::uint64_t recorded = 0;  // how often the event was recorded
   std::uint64_t reached = 0;   // the last record that its stream has passed
   CUstream_st* stream = nullptr;
 };
@@ -34,9 +34,9 @@ struct CUevent_st {
 struct CUstream_st {
   struct work {
     std::function<void()> what;       // a copy or a kernel
-    CUevent_st* records = nullptr;    // or the record of an event
+    CUevent_st* records = nullptr;    // or a record of an event
     CUevent_st* waits_for = nullptr;  // or a wait for one
-    std::uint64_t number = 0;         // of the record
+    std::uint64_t number = 0;         // the number of the record
   };
   int device = 0;
   std::deque<work> queue;
@@ -53,7 +53,7 @@ struct fake_cuda {
   cudaError_t last = cudaSuccess;
   std::uint64_t fail_at = 0;  // the number of the call that fails, from 1
   cudaError_t fail_with = cudaErrorLaunchFailure;
-  std::uint64_t calls = 0;  // those that may fail
+  std::uint64_t calls = 0;  // calls that may fail
   std::vector<std::string> log;
   std::map<std::string, std::uint64_t> count;
   std::set<void*> host_memory;
@@ -61,7 +61,7 @@ struct fake_cuda {
   std::set<CUstream_st*> streams;
   std::set<CUevent_st*> events;
   std::map<int, CUstream_st> default_streams;
-  bool misused = false;  // something was given back twice, or was not of the kind
+  bool misused = false;  // something was released twice, or was of the wrong kind
 
   static fake_cuda& get() {
     static fake_cuda the_one;
@@ -89,7 +89,7 @@ struct fake_cuda {
     return host_memory.size() + device_memory.size() + streams.size() + events.size();
   }
 
-  /// Notes a call; its status.
+  /// Counts a call and returns its status.
   cudaError_t enter(const char* name, bool may_fail = true) {
     ++count[name];
     log.emplace_back(name);
@@ -125,7 +125,7 @@ struct fake_cuda {
     for (auto& [number, stream] : default_streams) finish(&stream);
   }
 
-  /// A kernel: what it does is done when its turn comes.
+  /// A kernel: its work is done when its turn comes.
   void launch(cudaStream_t stream, std::function<void()> what) {
     const std::lock_guard guard(lock);
     put(stream, {std::move(what), nullptr, nullptr, 0});
@@ -153,7 +153,7 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) {
   auto& fake = penstock_test::fake_cuda::get();
   const std::lock_guard guard(fake.lock);
-  // the way back, in a destructor, does not fail
+  // resetting the device in a destructor does not fail
   if (const cudaError_t code = fake.enter("cudaSetDevice", device != 0)) return code;
   if (device < 0 || device >= fake.devices) return fake.wrong(cudaErrorInvalidDevice);
   penstock_test::fake_cuda::current() = device;
@@ -214,7 +214,7 @@ cudaError_t cudaFree(void* memory) {
   auto& fake = penstock_test::fake_cuda::get();
   const std::lock_guard guard(fake.lock);
   fake.enter("cudaFree", false);
-  fake.finish_all();  // as the real one
+  fake.finish_all();  // as in the real runtime
   if (fake.device_memory.erase(memory) == 0) fake.misused = true;
   ::operator delete(memory, std::align_val_t{256});
   return cudaSuccess;
@@ -275,7 +275,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
     fake.misused = true;
     return fake.wrong(cudaErrorInvalidResourceHandle);
   }
-  fake.finish_all();  // nothing in a queue may speak of it any more
+  fake.finish_all();  // nothing in a queue may refer to it any more
   delete event;
   return cudaSuccess;
 }

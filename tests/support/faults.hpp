@@ -18,7 +18,8 @@ namespace faults {
 
 inline volatile char* page = nullptr;
 
-/// In a child: touches a mapped page that is not in its file, and ends with 0 where the signal says so.
+/// In a child: touches a mapped page beyond the end of its file, and exits with 0 if the signal gives its
+/// address.
 [[noreturn]] inline void touch_lost_page() {
   struct sigaction look {};
   look.sa_flags = SA_SIGINFO;
@@ -34,8 +35,8 @@ inline volatile char* page = nullptr;
 
 }  // namespace faults
 
-/// Whether the signal of a fault says its address. QEMU 7.2 turns its bytes around where a machine of another
-/// byte order is emulated; nothing can be guarded there. Only such machines are asked: on others the tests
+/// Whether the signal of a fault gives its address. QEMU 7.2 swaps its bytes when it emulates a machine of
+/// the other byte order; nothing can be guarded there. Only such machines are probed: on others the tests
 /// must pass.
 [[nodiscard]] inline bool faults_have_addresses() {
   if constexpr (std::endian::native == std::endian::little) return true;
@@ -46,7 +47,7 @@ inline volatile char* page = nullptr;
     return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
   }();
   if (!they_have)
-    WARN("this machine's faults do not say where they are: mapped files that shrink are not tested");
+    WARN("this machine's faults do not give their address: mapped files that shrink are not tested");
   return they_have;
 }
 

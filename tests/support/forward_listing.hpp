@@ -19,7 +19,7 @@ std::string line_of(const Sample& s) {
   return line;
 }
 
-/// The samples that a reader gives until its end, as lines.
+/// The samples that a reader delivers until its end, as lines.
 template <class Reader, class Element>
 std::vector<std::string> rest_of(Reader& reader, Element& sample) {
   std::vector<std::string> lines;

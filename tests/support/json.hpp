@@ -12,8 +12,8 @@
 
 namespace penstock_test {
 
-/// A JSON value, for tests that read what the library wrote. Strict (RFC 8259), but for the pairs of
-/// surrogates of `\u`; throws std::runtime_error with the offset.
+/// A JSON value, for tests that read what the library wrote. Strict (RFC 8259), except for surrogate
+/// pairs in `\u`; throws std::runtime_error with the offset.
 struct json {
   enum class kind { null, boolean, number, text, array, object };
 
@@ -110,7 +110,7 @@ struct json {
       expect("]");
       return v;
     }
-    /// The four digits behind `\u`, in UTF-8.
+    /// The code point of the four digits after `\u`, in UTF-8.
     std::string code_point() {
       unsigned value = 0;
       for (int i = 0; i < 4; ++i, ++at) {

@@ -19,8 +19,9 @@ template <class Order>
   return all;
 }
 
-/// What holds for an order that leaves out positions and keeps the order of the others: the same in every
-/// epoch, turned round exactly, shards where their samples are. Says how many it keeps, and marks them.
+/// Checks an order that leaves out positions and keeps the order of the others: equal in every epoch, an
+/// exact inverse, shard boundaries that match their samples. Returns how many positions it keeps, and
+/// marks them.
 template <class Order>
 std::uint64_t check_keeps_order(const Order& made, const penstock::order_input& in,
                                 std::vector<unsigned>& times) {

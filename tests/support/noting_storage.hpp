@@ -14,13 +14,13 @@
 
 namespace penstock_test {
 
-/// A range of bytes that was asked for.
+/// A requested range of bytes.
 struct noted_range {
   std::uint64_t begin = 0, end = 0;
   friend bool operator==(const noted_range&, const noted_range&) = default;
 };
 
-/// What the sessions of a `noting_storage` were asked for, from any thread.
+/// The requests to the sessions of a `noting_storage`, from any thread.
 struct storage_notes {
   std::mutex busy;
   std::vector<noted_range> reads, hints;
@@ -39,7 +39,7 @@ struct storage_notes {
   }
 };
 
-/// Files in memory that are copied from, and a list of what was asked of them.
+/// Files in memory that are read by copying, with a list of the requests.
 struct noting_storage {
   penstock::memory_files files;
   std::shared_ptr<storage_notes> notes = std::make_shared<storage_notes>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What nearly every test includes, parsed once for all test programs.
+// The headers that nearly every test includes, parsed once for all test programs.
 
 #include "support/catch.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Tar archives block by block, right and wrong ones; written apart from the library, so that it does not test
-// itself.
+// Tar archives block by block, valid and invalid ones; written independently of the library, so that it does
+// not test itself.
 
 #include <cstddef>
 #include <cstdint>
@@ -49,13 +49,13 @@ class raw_tar {
     bytes.append(zero_blocks * 512, '\0');
     return *this;
   }
-  /// Changes bytes of the last header; its checksum is made right again.
+  /// Changes bytes of the last header and corrects its checksum.
   raw_tar& patch(std::size_t offset, std::string_view with) {
     bytes.replace(last_ + offset, with.size(), with);
     seal();
     return *this;
   }
-  /// The checksum as old writers made it: over signed bytes.
+  /// Sets the checksum as old writers computed it: over signed bytes.
   raw_tar& seal_signed() {
     int sum = 0;
     std::memset(&bytes[last_ + 148], ' ', 8);

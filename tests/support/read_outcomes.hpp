@@ -16,7 +16,7 @@
 
 namespace penstock_test {
 
-/// Listens to reads of `read_many` whose tags are 0 up to a number, and keeps how each of them ended.
+/// A listener for reads of `read_many` with tags from 0 on, which records how each of them ended.
 class read_outcomes {
  public:
   explicit read_outcomes(std::size_t count) : times_(count), errors_(count) {}
@@ -28,7 +28,7 @@ class read_outcomes {
               static_cast<read_outcomes*>(self)->note(tag, std::move(failed));
             }};
   }
-  /// Waits until so many reads have ended.
+  /// Waits until `count` reads have ended.
   void wait(std::size_t count) {
     std::unique_lock held(lock_);
     changed_.wait(held, [&] { return order_.size() >= count; });
@@ -39,7 +39,7 @@ class read_outcomes {
     const std::scoped_lock held(lock_);
     return order_.size();
   }
-  /// Whether each read has ended, and has been told once.
+  /// Whether each read has ended and was reported exactly once.
   [[nodiscard]] bool each_once() {
     const std::scoped_lock held(lock_);
     for (const int times : times_)
@@ -61,7 +61,7 @@ class read_outcomes {
     for (const std::exception_ptr& one : errors_) count += one != nullptr ? 1u : 0u;
     return count;
   }
-  /// How a read failed; nothing where it did not, or with another exception.
+  /// The error of a failed read; nothing if it did not fail, or failed with another exception.
   [[nodiscard]] std::optional<penstock::error> error_of(std::uint64_t tag) {
     const std::scoped_lock held(lock_);
     try {
@@ -72,7 +72,7 @@ class read_outcomes {
     }
     return std::nullopt;
   }
-  /// How many reads failed with an error of this kind.
+  /// The number of reads that failed with an error of this kind.
   [[nodiscard]] std::size_t failures(penstock::errc code) {
     std::size_t count = 0;
     for (std::size_t tag = 0; tag < times_.size(); ++tag) {

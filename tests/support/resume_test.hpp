@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-/// The oracle of resuming: stop anywhere, go on from the state's text, get the rest.
+/// The oracle of resuming: stop anywhere, resume from the state's text, get the rest.
 namespace engine_test {
 
-/// Random numbers are part of what must come back.
+/// Random numbers must be reproduced too.
 inline constexpr auto noisy = [](std::uint64_t x, penstock::rng& r) {
   dawdle(x);
   return x * 1000 + r.below(1000);
@@ -26,8 +26,7 @@ inline constexpr auto noisy = [](std::uint64_t x, penstock::rng& r) {
 inline constexpr auto identity = [](std::uint64_t i) { return i; };
 inline constexpr auto odd_thirds = [](std::uint64_t x) { return x % 3 == 1; };
 
-/// What comes out of a run, one element after another, from where it stands to the end of an epoch, with the
-/// state after each.
+/// The elements of a run, one by one, from its position to the end of an epoch, with the state after each.
 struct trace {
   std::vector<numbers> elements;
   std::vector<std::string> states;
@@ -48,8 +47,8 @@ trace follow(const Plan& plan, std::uint64_t epochs, bool with_states, const Fro
   return all;
 }
 
-/// The oracle: after every element, or each `stride`-th, a run opened with the state gives the rest of the
-/// uninterrupted one.
+/// The oracle: after every element, or every `stride`-th, a run opened with the state delivers the rest of
+/// the uninterrupted run.
 template <class Plan, class Again>
 void check_all_stops(const Plan& plan, const Again& again, std::uint64_t epochs, std::size_t stride = 1) {
   const trace whole = follow(plan, epochs, true);
@@ -71,8 +70,8 @@ void check_all_stops(const Plan& plan, std::uint64_t epochs = 2) {
                   plan | penstock::workers(3) | penstock::prefetch(5) | penstock::memory(1 << 20), epochs, 2);
 }
 
-/// What is left after `stop` batches of every one of `before` ranks, read by `after` ranks: the rest of the
-/// global steps.
+/// Checks that after `stop` batches on each of `before` ranks, `after` ranks read the rest of the global
+/// steps.
 template <class Make>
 void check_elastic(Make make, std::uint64_t global, std::uint64_t before, std::uint64_t after,
                    std::size_t stop) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Archives in all dialects with the samples that they hold, or the error that they are: for every source that
-// reads tar.
+// Archives in all dialects with the samples that they hold, or the error that they cause: for every source
+// that reads tar.
 
 #include "support/raw_tar.hpp"
 
@@ -18,10 +18,10 @@ struct tar_case {
   std::string name;
   std::string bytes;
   std::vector<std::string> lines;
-  std::string error = {};  ///< a part of the message; empty where the archive is good
+  std::string error = {};  ///< a part of the message; empty if the archive is valid
   std::uint64_t offset = 0;
   std::string key = {};
-  std::string python = {};  ///< how Python's tarfile reads it otherwise, if it does
+  std::string python = {};  ///< what Python's tarfile reads, if that differs
 };
 
 /// `LENGTH KEY=VALUE\n`
@@ -283,9 +283,9 @@ inline std::vector<tar_case> bad_tar_cases() {
   add("cut in a member", whole.substr(0, 1536 + 999), "'d/b.txt' has 1000 bytes, and 999 are left", 1536,
       "d/b.txt");
   add("cut behind a member, in what fills its last block", whole.substr(0, 1536 + 1000),
-      "the last block of the member 'd/b.txt' is not whole", 1536, "d/b.txt");
+      "the last block of the member 'd/b.txt' is incomplete", 1536, "d/b.txt");
   add("cut one byte before the next header", whole.substr(0, 1023),
-      "the last block of the member 'a.txt' is not whole", 512, "a.txt");
+      "the last block of the member 'a.txt' is incomplete", 512, "a.txt");
   add("cut in a member that is skipped", tar().header("no_dot", 600).body("x").bytes, "and 512 are left", 512,
       "no_dot");
   std::string damaged = whole;

@@ -31,7 +31,7 @@ class temp_dir {
   temp_dir& operator=(const temp_dir&) = delete;
 
   ~temp_dir() {
-    std::error_code ignored;  // a destructor must not throw, and a file left behind fails no test
+    std::error_code ignored;  // a destructor must not throw, and leftover files do not fail a test
     std::filesystem::remove_all(path_, ignored);
   }
 

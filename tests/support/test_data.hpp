@@ -9,9 +9,8 @@
 
 namespace penstock_test {
 
-/// The folder of real files, written by other tools, that the environment names:
-/// $PENSTOCK_TEST_DATA/<folder>. Nothing where the variable is not set or the folder is not there; the test
-/// then says so with WARN and returns.
+/// A folder of real files written by other tools: $PENSTOCK_TEST_DATA/<folder>. Nothing if the variable is
+/// not set or the folder does not exist; the test then says so with WARN and returns.
 [[nodiscard]] inline std::optional<std::filesystem::path> test_data(std::string_view folder) {
   const char* root = std::getenv("PENSTOCK_TEST_DATA");
   if (root == nullptr || *root == '\0') {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What every unpacker must do, whatever its format.
+// Checks that apply to every unpacker, whatever its format.
 
 #include "support/catch.hpp"
 
@@ -18,7 +18,7 @@
 
 namespace penstock_test {
 
-/// Texts that compress, and some that do not.
+/// Text that compresses, and some that does not.
 inline std::string some_text(std::size_t size) {
   penstock::rng random(11, 0, size);
   std::string text;
@@ -32,7 +32,7 @@ inline std::string some_text(std::size_t size) {
   return text;
 }
 
-/// Unpacks in pieces of these sizes.
+/// Unpacks a text in pieces of these sizes.
 template <penstock::unpacker U>
 std::string unpack(typename U::stream& stream, const std::string& packed, std::size_t in, std::size_t out) {
   stream.begin();
@@ -88,14 +88,14 @@ void check_unpacker(Pack&& pack) {
     INFO("cut off after " << size);
     CHECK(unpack_failure<U>(packed.substr(0, size)).has_value());
   }
-  // something behind it
+  // something after the end
   CHECK(unpack_failure<U>(packed + "something").has_value());
-  // a stream that failed, or was left in the middle, begins anew
+  // a stream that failed, or was abandoned midway, can start again
   stream.begin();
   std::vector<std::byte> room(10);
   (void)stream.step(penstock::bytes_of(packed), room, false);
   CHECK(unpack<U>(stream, packed, 100, 100) == text);
-  // damage is an error or other bytes, never more
+  // damage is an error or different bytes, never anything worse
   int noticed = 0;
   for (std::size_t i = 0; i < packed.size(); i += 1 + packed.size() / 200) {
     std::string damaged = packed;

@@ -9,21 +9,21 @@
 
 namespace penstock_test {
 
-/// Writes zip archives of stored members, also such as lie.
+/// Writes zip archives of stored members, valid and false ones.
 class zip_writer {
  public:
   struct member {
     std::string name = {}, bytes = {};
     std::uint16_t method = 0, flags = 0;
-    bool wide = false;             ///< sizes and place in an extra field of 64-bit numbers
-    std::string local_name = {};   ///< another one in front of the bytes
-    std::string local_extra = {};  ///< more in front of the bytes than the directory knows
-    std::uint64_t more = 0;        ///< the directory says that it has so many bytes more
-    std::string extra = {};        ///< in the directory
+    bool wide = false;             ///< sizes and offset in an extra field of 64-bit numbers
+    std::string local_name = {};   ///< a different name in the local header
+    std::string local_extra = {};  ///< an extra field in the local header that the directory lacks
+    std::uint64_t more = 0;        ///< the directory claims this many more bytes
+    std::string extra = {};        ///< an extra field in the directory
   };
   std::string comment;
   bool wide_end = false;  ///< an end record of 64-bit numbers as well
-  std::string prefix;     ///< in front of it all
+  std::string prefix;     ///< bytes before the archive
 
   zip_writer& add(member m) {
     members_.push_back(std::move(m));
@@ -67,7 +67,7 @@ class zip_writer {
   }
 
  private:
-  // What both headers have: version, flags, method, time, date, checksum, sizes.
+  // The fields of both headers: version, flags, method, time, date, checksum, sizes.
   static std::string head(const member& m, std::uint64_t size) {
     return little(45, 2) + little(m.flags, 2) + little(m.method, 2) + std::string(8, '\0') + little(size, 4) +
            little(size, 4);

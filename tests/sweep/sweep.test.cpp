@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // A program of its own: it replaces operator new, and every allocation, start of a thread, read and decoding
-// fails in turn. Whatever fails, a run gives the whole sequence or one error after a true beginning of it; it
-// does not hang, nothing is leaked, and the same plan works afterwards.
+// fails in turn. Whatever fails, a run delivers the whole sequence or one error after a true prefix of it; it
+// does not hang, nothing leaks, and the plan works afterwards.
 
 #include <penstock/codec/text.hpp>
 #include <penstock/order/shard.hpp>
@@ -91,8 +91,8 @@ class countdown {
 };
 
 countdown allocations, thread_starts, calls, reads, system_calls;
-std::atomic<bool> reads_come_short{false};  // the one that would fail gives half of what was asked for
-std::atomic<bool> interrupted{false};       // calls of the system that fail were only interrupted
+std::atomic<bool> reads_come_short{false};  // the failing read returns half the requested bytes
+std::atomic<bool> interrupted{false};       // failing system calls are only interrupted
 std::atomic<std::int64_t> live{0};
 
 void* allocate(std::size_t size, std::size_t alignment) {
@@ -144,12 +144,12 @@ void release(void* memory) noexcept {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 namespace {
 
-/// The function of the C library that stands behind one of those below.
+/// The C library's function behind one of the replacements below.
 template <class Function>
 Function* behind(const char* name) noexcept {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
-/// Whether this call of the system works; else errno says why it does not.
+/// Whether this system call works; otherwise errno says why not.
 bool works(bool transfers) noexcept {
   if ((interrupted && !transfers) || system_calls.pass()) return true;
   errno = interrupted ? EINTR : EIO;
@@ -225,7 +225,7 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
 
 namespace {
 
-/// What a plan gives, as text: batches in brackets. Ends early when something is thrown.
+/// The batches of a plan as text, in brackets. Ends early if something is thrown.
 template <class Plan>
 std::string sequence_of(const Plan& plan, bool& whole) {
   std::string all;
@@ -257,15 +257,14 @@ std::string sequence_of(const Plan& plan, bool& whole) {
   return all;
 }
 
-/// Lets the first, second, ... thing of a kind fail until nothing fails any more; gives how many did.
-/// `least`:
-/// so many are tried at least, for runs that do not all do equally many.
+/// Makes the first, second, ... operation of a kind fail until none fails any more; returns how many did.
+/// `least`: at least this many are tried, for runs whose number of operations varies.
 template <class Make, class Prepare>
 std::uint64_t sweep(countdown& kind, Make make, Prepare prepare, std::uint64_t least = 0) {
   bool whole = false;
   const std::string expected = sequence_of(make(), whole);
   REQUIRE(whole);
-  (void)sequence_of(make(), whole);  // what is allocated once in a program's life is there
+  (void)sequence_of(make(), whole);  // one-time allocations of the program are done
   std::uint64_t failed = 0;
   for (std::int64_t n = 1;; ++n) {
     prepare();
@@ -276,7 +275,7 @@ std::uint64_t sweep(countdown& kind, Make make, Prepare prepare, std::uint64_t l
       kind.arm(n);
       try {
         seen = sequence_of(make(), ended);
-      } catch (const std::exception&) {  // of the plan itself, or of the test's own texts
+      } catch (const std::exception&) {  // from the plan itself, or from the test's own texts
       }
       kind.disarm();
       fired = kind.fired();
@@ -321,7 +320,7 @@ struct failing_text : ps::text {
   }
 };
 
-/// A map of which some values are bad.
+/// A map that fails for some values.
 struct sometimes_bad {
   int operator()(int x) const {
     if (x % 7 == 3) throw ps::error(ps::errc::format, "a bad value");
@@ -329,7 +328,7 @@ struct sometimes_bad {
   }
 };
 
-/// 40 rows of an array of numpy's.
+/// 40 rows of a numpy array.
 const ps::memory_files rows = [] {
   std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (40, 3), }";
   header.resize(117, ' ');
@@ -427,7 +426,7 @@ TEST_CASE("sweep: every allocation fails in turn") {
 
 namespace {
 
-/// Counts how often each read is told, and allocates nothing.
+/// Counts the reports of each read, and allocates nothing.
 struct told_reads {
   std::array<std::atomic<int>, 12> times{};
   std::atomic<int> all{0}, failed{0};
@@ -437,7 +436,7 @@ struct told_reads {
               auto& it = *static_cast<told_reads*>(self);
               ++it.times[tag];
               if (error) ++it.failed;
-              error = nullptr;  // before it counts: then nothing of the read is left
+              error = nullptr;  // before it counts: then nothing remains of the read
               ++it.all;
               it.all.notify_all();
             }};
@@ -450,8 +449,8 @@ struct told_reads {
   }
 };
 
-/// Reads of the first object in the background, with failures in turn: each read is told once, and it is told
-/// of a failure or its bytes are there.
+/// Background reads of the first object, failing in turn: each read is reported once, as a failure or with
+/// its bytes.
 template <class Storage>
 std::uint64_t sweep_reads(countdown& kind, const Storage& where, std::byte wanted) {
   for (std::int64_t n = 1;; ++n) {
@@ -483,7 +482,7 @@ std::uint64_t sweep_reads(countdown& kind, const Storage& where, std::byte wante
   }
 }
 
-/// A storage whose sessions read in the background with threads, as `uring_file` where there is no io_uring.
+/// A storage whose sessions read in the background with threads, like `uring_file` without io_uring.
 struct pooled_storage {
   struct session {
     explicit session(const ps::memory_files& where)
@@ -507,13 +506,13 @@ void on_background_storages(countdown& kind, std::uint64_t least) {
 
 }  // namespace
 
-TEST_CASE("sweep: every allocation of reads in the background fails in turn") {
+TEST_CASE("sweep: every allocation of background reads fails in turn") {
   const penstock_test::deadline guard("allocations of reads fail");
   on_background_storages(allocations, 3);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("sweep: every start of a thread that reads in the background fails in turn") {
+TEST_CASE("sweep: every start of a background-read thread fails in turn") {
   const penstock_test::deadline guard("starts of threads that read fail");
   on_background_storages(thread_starts, 1);
 }
@@ -531,7 +530,7 @@ TEST_CASE("sweep: every start of a thread fails in turn") {
 #endif
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("sweep: every read fails or comes short in turn") {
+TEST_CASE("sweep: every read fails or is short in turn") {
   const penstock_test::deadline guard("reads fail", std::chrono::seconds(250));
   const shards here;
   for (const std::string_view way : {"with indexes", "without indexes", "fetched ahead"}) {
@@ -541,14 +540,14 @@ TEST_CASE("sweep: every read fails or comes short in turn") {
       if (fresh) here.remove_indexes();
     };
     reads_come_short = false;
-    // Fetched ahead, samples that lie together are one read, and who comes first decides which: a run reads
-    // two headers of indexes and each shard once at least, and each of 15 failures is tried.
+    // When fetched ahead, adjacent samples are one read, and timing decides which: a run reads at least two
+    // index headers and each shard once, and each of 15 failures is tried.
     const std::uint64_t tried = ahead != 0 ? 15 : 0;
     const std::uint64_t points = sweep(
         reads, [&] { return here.plan(ahead); }, clean, tried);
     CHECK(points >= (ahead != 0 ? 4u : 10u));
     WARN(points << " reads failed, " << way);
-    // A short read is no failure: the rest is read.
+    // A short read is not a failure: the rest is read.
     reads_come_short = true;
     bool whole = false;
     const std::string expected = sequence_of(here.plan(ahead), whole);
@@ -569,7 +568,7 @@ TEST_CASE("sweep: every read fails or comes short in turn") {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 namespace {
 
-/// Lets each call of the system fail in turn, then be interrupted in turn, which is no failure.
+/// Makes each system call fail in turn, then be interrupted in turn, which is not a failure.
 template <class Make, class Prepare>
 std::uint64_t sweep_system_calls(Make make, Prepare prepare) {
   const std::uint64_t points = sweep(system_calls, make, prepare);
@@ -594,7 +593,7 @@ std::uint64_t sweep_system_calls(Make make, Prepare prepare) {
 
 }  // namespace
 
-TEST_CASE("sweep: every call of the system fails or is interrupted in turn") {
+TEST_CASE("sweep: every system call fails or is interrupted in turn") {
   const penstock_test::deadline guard("calls of the system fail", std::chrono::seconds(250));
   const shards here;
   const auto leave = [] {};
@@ -658,7 +657,7 @@ TEST_CASE("sweep: every call of a function and every decoding fails in turn") {
   CHECK(points > 500);
 }
 
-TEST_CASE("sweep: every decoding is bad in turn, and the run goes on without that sample") {
+TEST_CASE("sweep: every decoding is bad in turn, and the run continues without that sample") {
   const penstock_test::deadline guard("decodings are bad");
   for (const unsigned workers : {0u, 2u}) {
     const auto plan = [&](auto policy) {
@@ -694,7 +693,7 @@ TEST_CASE("sweep: every decoding is bad in turn, and the run goes on without tha
   }
 }
 
-TEST_CASE("sweep: an index is built whole or not at all") {
+TEST_CASE("sweep: an index is built completely or not at all") {
   const penstock_test::deadline guard("index", std::chrono::seconds(250));
   const shards here;
   const std::uint64_t points = sweep(

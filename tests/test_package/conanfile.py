@@ -7,7 +7,7 @@ from conan.tools.cmake import CMake, cmake_layout
 
 
 class PenstockTestConan(ConanFile):
-    """A program of somebody else's, built with the package: what `conan create` runs at its end."""
+    """A user's program, built with the package: `conan create` runs it at its end."""
 
     settings = "os", "arch", "compiler", "build_type"
     generators = "CMakeDeps", "CMakeToolchain"

@@ -22,7 +22,8 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Where each source begins, and the size; and where each shard of them begins.
+/// `firsts`: where each source begins, and last the size of all. `starts`: where each of their shards begins,
+/// and last the size.
 struct concat_starts {
   std::vector<std::uint64_t> firsts{0}, starts{0};
 };
@@ -70,7 +71,7 @@ class concat_source {
       const std::size_t k = source_at(p.index);
       return readers_->url(k, within(p, k));
     }
-    /// Those of the sample's source.
+    /// The ranges that the sample's source reports.
     template <class Sink>
       requires Plans::wants_hints
     void ranges(position p, scout& s, Sink&& sink) const {
@@ -108,14 +109,14 @@ class concat_source {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return firsts_->back(); }
-  /// The shards of all sources, one after another; a source that knows of none is one.
+  /// The shards of all sources, one after another; a source without shards counts as one.
   [[nodiscard]] shared<const numbers> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
   [[nodiscard]] std::uint64_t sequence_fingerprint() const {
     return detail::fingerprint_of_sequences(plans_);
   }
-  /// Of the random stages of all sources.
+  /// Covers the random stages of all sources.
   [[nodiscard]] std::uint64_t random_fingerprint() const {
     return detail::fingerprint_of_random_stages(plans_);
   }
@@ -161,16 +162,17 @@ struct concat_fn {
 
 }  // namespace detail
 
-/// Puts sources one after another: `concat(a, b, ...)`. The result is a source.
+/// Joins sources end to end: `concat(a, b, ...)`. The result is a source.
 ///
 /// In: sources, each alone or with orders and value stages, or one `std::vector` of sources of one type; the
-/// elements must be of one type. Position i of epoch e is position i of epoch e of the first, behind its size
-/// that of the second, and so on.
-/// Kind: an indexed source; it keeps every guarantee that all the sources keep. Shards are those of the
-/// sources in a row, so that a windowed shuffle behind it works; a source without shards counts as one.
-/// Cost per sample: a binary search over the sources, and what the source costs; no allocation.
-/// Keys are those of the sources, as they are. Threads: free for all. An error from a source says which one,
-/// numbered from 0. Throws `errc::argument` for a source without end.
+/// elements must be of one type. Epoch e of the result is epoch e of the first source, followed by epoch e of
+/// the second, and so on.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. Its shards are those of the
+/// sources, in order, so a windowed shuffle after it works; a source without shards counts as one shard. Cost
+/// per sample: a binary search over the sources, and the cost of the source; no allocation.
+/// Keys are those of the sources, unchanged.
+/// Threads: any number at once. An error from a source says which source, numbered from 0. Throws
+/// `errc::argument` for an endless source.
 ///
 ///     auto loader = concat(webdataset(spring), webdataset(summer)) | decode<field<"cls", integer>> |
 ///                   shuffle(7, window(16)) | batch(256);

@@ -16,8 +16,8 @@ PENSTOCK_INLINE concat_starts starts_of_joined(const std::vector<order_input>& s
     if (each.size > most - first) {
       throw error(errc::argument,
                   {"source ", k,
-                   " of concat has no end, or goes beyond 2^62 samples with those before it; write "
-                   "repeat() behind concat"})
+                   " of concat is endless, or exceeds 2^62 samples together with those before it; write "
+                   "repeat() after concat"})
           .in_stage("concat");
     }
     made.firsts.push_back(first + each.size);

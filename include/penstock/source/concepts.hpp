@@ -14,9 +14,9 @@
 #include <type_traits>
 #include <vector>
 
-/// What a dataset is to a pipeline. A *source* is a value that is part of a plan: cheap to copy (share what
-/// is large), it owns no thread and no open file. It is *connected*: `connect()` gives its *reader*, which a
-/// run owns and all its workers share.
+/// The interface of a dataset. A *source* is a value that is part of a plan: it is cheap to copy (anything
+/// large is shared) and owns neither a thread nor an open file. `connect()` returns its *reader*, which a run
+/// owns and all its workers share.
 namespace penstock::inline v0_1 {
 
 /// Stands for a sink when a concept asks whether something can be evaluated.
@@ -25,20 +25,21 @@ struct any_sink {
   void operator()(T&&) const {}
 };
 
-/// A source that is told what is used of its samples: `connect(projection)` gives its reader, which may leave
-/// alone all other fields. It still hands on every sample, at the same place and with the same key.
+/// A source that is told which fields of its samples are used: `connect(projection)` returns a reader that
+/// may skip all other fields. It still delivers every sample, at an unchanged position and with an unchanged
+/// key.
 template <class S>
 concept projecting_source = requires(const S& s, const projection& used) {
   { s.connect(used) } -> std::same_as<typename S::reader>;
 };
-/// A source that gives its reader: by `connect(projection)`, or by `connect()` where a sample has no parts
-/// that could be left alone.
+/// A source that can be connected: by `connect(projection)`, or by `connect()` if its samples have no fields
+/// to skip.
 template <class S>
 concept connected_source = projecting_source<S> || requires(const S& s) {
   { s.connect() } -> std::same_as<typename S::reader>;
 };
 
-/// Connects a source, and tells it which fields of its samples are used, where it is one that is told.
+/// Connects a source. A `projecting_source` is told which fields of its samples are used.
 template <connected_source Source>
 [[nodiscard]] typename Source::reader connect_source(const Source& s, const projection& used = {}) {
   if constexpr (projecting_source<Source>)
@@ -47,38 +48,38 @@ template <connected_source Source>
     return s.connect();
 }
 
-/// A source of which any sample may be evaluated, from many threads, in any order.
+/// A source that can evaluate any sample, from many threads, in any order.
 ///
-/// It may have `static constexpr bool renumbers`: true where number i is another sample in another epoch, or
-/// depends on more than `fingerprint()`; nothing can then be derived from its samples, nor chosen by values.
-/// What a reader may have besides is marked; where the sample at an index is another one in another epoch
-/// (`mix`), `key`, `ranges` and `will_need` take the whole position.
+/// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
+/// depends on more than `fingerprint()`; then nothing can be derived from its samples, and they cannot be
+/// chosen by values. Members marked "optional" may be missing. In a source whose samples change with the
+/// epoch (`mix`), `key`, `ranges` and `will_need` take the whole position instead of the index.
 ///
-///   element                       the type of what `evaluate` hands to its sink (may be unfinished)
+///   element                       the type that `evaluate` passes to its sink (may be unfinished)
 ///   size()                        samples per epoch
 ///   starts()                      where shards begin: ascending, first 0, last size(); null when there are no shards
-///   source_name                   how it is called in messages
+///   source_name                   its name in messages
 ///   describe()                    one line
 ///   fingerprint()                 changes when the dataset changes
-///   sequence_fingerprint()        optional: of what determines an order of its own; `fingerprint` is of the data
-///   sequence_text()               optional: the same in words, for messages
-///   random_fingerprint()          optional: of what draws random numbers within it; 0 where nothing does
-///   connect() -> reader           what a run reads from; or connect(projection), see `projecting_source`
-///   reader::worker                what one worker keeps; default-constructible
+///   sequence_fingerprint()        optional: covers what determines its own order; `fingerprint` covers the data
+///   sequence_text()               optional: its order in words, for messages
+///   random_fingerprint()          optional: covers the parts of it that draw random numbers; 0 if none does
+///   connect() -> reader           a run reads from it; or connect(projection), see `projecting_source`
+///   reader::worker                the state of one worker; default-constructible
 ///   reader.evaluate(position, worker&, sink) const   calls sink(element) once
 ///   reader.key(index)             optional: the sample's key, a std::string
-///   reader.ranges(index, sink)    optional: calls sink(session, object, offset, size) for each range of bytes that the
-///                                 sample will be read from, of the fields that are used; may take a `reader::scout&`
-///                                 before the sink: what one thread keeps between calls
-///   reader.get_ready(positions)   optional: opens what `ranges` of these samples need, several things at once; not called
-///                                 where `reader.is_ready()`: all is open
-///   reader::worker.fetched        optional, a `const fetched_sample*`: where a worker looks for those bytes before it
+///   reader.ranges(index, sink)    optional: calls sink(session, object, offset, size) for each range of bytes from
+///                                 which the used fields of the sample will be read; may take a `reader::scout&`
+///                                 before the sink: the state that one thread keeps between calls
+///   reader.get_ready(positions)   optional: opens everything `ranges` needs for these samples, several objects at
+///                                 once; not called if `reader.is_ready()`: everything is open
+///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it
 ///                                 reads them; without it, `ranges` are hints to the session
-///   reader::takes_fetched         optional: false where the worker has that pointer in vain, as in a mix of sources in memory
-///   reader::has_latency           optional: true where a run should fetch ahead without being asked
-///   reader.will_need(index)       optional, where there are no ranges: a hint that the sample is read soon; never
-///                                 throws; may take a `reader::scout&`
-///   reader.bytes_per_sample()     optional: mean payload, for the choice of grains
+///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
+///   reader::has_latency           optional: true if a run should fetch ahead without being asked
+///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
+///                                 never throws; may take a `reader::scout&`
+///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains
 template <class S>
 concept indexed_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> &&
@@ -93,36 +94,37 @@ concept indexed_source =
       r.evaluate(p, w, any_sink{});
     };
 
-/// A source whose number i is another sample in another epoch, or depends on more than the data: it says
-/// `static constexpr bool renumbers = true`.
+/// A source whose number i names a different sample in each epoch, or depends on more than the data: it
+/// declares `static constexpr bool renumbers = true`.
 template <class S>
 concept renumbering_source = renumbering_part<S>;
 
-/// A source with an order of its own: `sequence_fingerprint()`.
+/// A source with an order of its own: it has `sequence_fingerprint()`.
 template <class S>
 concept ordered_source = requires(const S& s) {
   { s.sequence_fingerprint() } -> std::same_as<std::uint64_t>;
 };
-/// A source within which random numbers may be drawn: `random_fingerprint()`.
+/// A source that may draw random numbers: it has `random_fingerprint()`.
 template <class S>
 concept randomised_source = requires(const S& s) {
   { s.random_fingerprint() } -> std::same_as<std::uint64_t>;
 };
-/// A source that says its order in words: `sequence_text()`.
+/// A source that describes its order in words: it has `sequence_text()`.
 template <class S>
 concept ordered_source_in_words = ordered_source<S> && requires(const S& s) {
   { s.sequence_text() } -> std::convertible_to<std::string>;
 };
 
-/// A source that can only be read from its beginning, by one thread at a time. One whose `seekable` is true
-/// can be resumed.
+/// A source that can only be read from its beginning, by one thread at a time. It can be resumed if its
+/// `seekable` is true.
 ///
-///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory is re-used
-///   connect() -> reader           what a run reads from; or connect(projection), see `projecting_source`
+///   element                       a *whole* value (owns what it needs), default-constructible, movable; its memory
+///                                 is reused
+///   connect() -> reader           a run reads from it; or connect(projection), see `projecting_source`
 ///   reader.next(element&)         false at the end of the epoch
 ///   reader.rewind(epoch)          back to the beginning, for another epoch; may throw
-///   reader.mark() -> source_mark  where seekable: what was given of the shard at hand
-///   reader.seek(epoch, mark)      where seekable: goes there; throws errc::state where there is no such place
+///   reader.mark() -> source_mark  if seekable: how much of the current shard was delivered
+///   reader.seek(epoch, mark)      if seekable: moves to that mark; throws errc::state if there is no such position
 template <class S>
 concept forward_source =
     std::copy_constructible<S> && std::same_as<typename S::penstock_part, source_tag> && !indexed_source<S> &&

@@ -33,41 +33,41 @@ inline constexpr value_kind kind_of<std::string> = value_kind::text;
 
 [[nodiscard]] std::string_view spelled(value_kind kind) noexcept;
 
-/// Throws `errc::format` where a file has values of another kind.
+/// Throws `errc::format` if the file's values are of another kind.
 void check_kind(const values_file& file, value_kind wanted);
 
-/// Throws what is wrong with a file that could not be opened.
+/// Opens the file, or throws the reason why it could not be opened.
 [[nodiscard]] shared<const values_file> opened_values(const std::string& path);
 
 }  // namespace detail
 
-/// What a derived index has a value of for each sample.
+/// The types of value that a derived index can hold, one per sample.
 template <class T>
 concept derived_value = detail::kind_of<T> != detail::value_kind::none;
 
-/// How `derive` came by an index.
+/// How `derive` obtained an index.
 enum class derived_from {
-  file,   ///< there was one of this dataset and name
-  none,   ///< there was none, and it was made
-  stale,  ///< there was one of another state of the dataset, and it was made again
-  damage  ///< there was a damaged one, and it was made again
+  file,   ///< found: an index of this dataset and name existed
+  none,   ///< made: no index existed
+  stale,  ///< rebuilt: the existing index was of another state of the dataset
+  damage  ///< rebuilt: the existing index was damaged
 };
 
-/// A value for each sample of a dataset, in a file that is mapped: what `subset`, `split_by_key`,
-/// `class_balanced` and `weighted` choose by. `derive` (inspection/derive.hpp) makes it from the samples,
+/// A value for each sample of a dataset, in a mapped file; `subset`, `split_by_key`, `class_balanced` and
+/// `weighted` choose samples by it. `derive` (inspection/derive.hpp) computes an index from the samples, and
 /// `open_derived` opens one.
 ///
-/// `T` is `std::int64_t`, `std::uint64_t`, `double` or `std::string`; values of texts are views into the file
-/// and live as long as any copy of the index. A value; copies share the mapping, which takes 8 bytes a
-/// sample, and for texts each different one once. A look-up is one load. Free for all threads. While it is
-/// open another program must not write to the file in place; replacing it is safe.
+/// `T` is `std::int64_t`, `std::uint64_t`, `double` or `std::string`; text values are views into the file and
+/// live as long as any copy of the index. Copies share the mapping, which takes 8 bytes per sample, plus each
+/// distinct text once. A look-up is one load. Threads: any number at once. While the index is open no other
+/// program may write to the file in place; replacing the file is safe.
 /// Source of the format: docs/shard_indexes.md.
 template <derived_value T>
 class derived_index {
  public:
   using value_type = std::conditional_t<std::same_as<T, std::string>, std::string_view, T>;
 
-  /// Takes a file that holds values of this type.
+  /// From a file that holds values of this type.
   explicit derived_index(shared<const detail::values_file> file, derived_from origin = derived_from::file)
       : file_(std::move(file)), origin_(origin) {
     detail::check_kind(*file_, detail::kind_of<T>);
@@ -82,19 +82,19 @@ class derived_index {
     else
       return std::bit_cast<T>(word);
   }
-  /// What `derive` was told that the values are.
+  /// The name of the values that was given to `derive`.
   [[nodiscard]] std::string_view name() const noexcept { return file_->name(); }
   [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
-  /// Fingerprint of the dataset that it was made of.
+  /// The fingerprint of the dataset it was made from.
   [[nodiscard]] std::uint64_t dataset() const noexcept { return file_->header().dataset; }
-  /// Of dataset, name and values.
+  /// Covers the dataset, the name and the values.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     class fingerprint h;
     h.add("derived_index", file_->header().kind, dataset(), size(), file_->header().content);
     return h.value();
   }
   [[nodiscard]] std::string describe() const { return detail::text({"index '", name(), "'"}); }
-  /// Whether it was there or had to be made.
+  /// Whether the file was found or had to be made.
   [[nodiscard]] derived_from origin() const noexcept { return origin_; }
 
  private:
@@ -102,11 +102,11 @@ class derived_index {
   derived_from origin_;
 };
 
-/// Opens an index that `derive` made, without its dataset at hand. Reads and checks all of it.
+/// Opens an index that `derive` made, without needing its dataset. Reads and checks the whole file.
 ///
-/// Throws `errc::io` where the file cannot be opened; `errc::format`, with file and offset, where it is none,
-/// is cut or damaged, is of a newer version, or has values of another type. That it is one of the dataset is
-/// checked where it is used.
+/// Throws `errc::io` if the file cannot be opened; `errc::format`, with file and offset, if it is not a
+/// derived index, is cut or damaged, is of a newer version, or has values of another type. Whether it belongs
+/// to a dataset is checked when it is used with one.
 ///
 ///     const auto label = open_derived<std::int64_t>("derived/label.penstock-values");
 template <derived_value T>

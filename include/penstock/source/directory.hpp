@@ -21,22 +21,23 @@
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `directory`.
+/// Options of `directory`.
 struct directory_options {
-  /// The endings of the files to take, such as "jpg": in any case, with or without the dot. None: all files.
+  /// The extensions of the files to take, such as "jpg": case does not matter, nor does a leading dot. Empty:
+  /// all files.
   std::vector<std::string> extensions;
 };
 
 namespace detail {
 
-/// What one worker keeps for `directory`.
+/// The state of one worker of `directory`.
 struct folder_worker {
   std::string path;
   buffer scratch;
-  bool loaded = false;  // whether the scratch holds the file of the sample at hand
+  bool loaded = false;  // whether `scratch` holds the file of the current sample
 };
 
-/// The bytes of a file below a folder, not read yet. Lives during the call that hands its sample on.
+/// A file below a folder, not read yet. Valid during the call that delivers its sample.
 class folder_blob {
  public:
   using unfinished = void;
@@ -44,7 +45,7 @@ class folder_blob {
   folder_blob(folder_worker& worker, std::uint64_t size) noexcept : worker_(&worker), size_(size) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  /// Opens the file, reads it to its destination and closes it.
+  /// Opens the file, reads it into its destination and closes it.
   void read_into(mutable_bytes into) const;
   /// A view of the bytes in the worker's scratch, until the next sample.
   [[nodiscard]] bytes_view finish() const;
@@ -56,26 +57,27 @@ class folder_blob {
 
 }  // namespace detail
 
-/// The files below a folder, with the folders in it as classes: `train/cat/1.jpg` is of the class "cat".
+/// The files below a folder, whose subfolders are the classes: `train/cat/1.jpg` is of class "cat".
 ///
 ///     auto images = directory("train", {.extensions = {"jpg", "jpeg"}});
 ///     auto names = images.classes();                               // {"cat", "dog"}: labels 0 and 1
 ///     auto batches = images | decode<field<"bytes", identity>> | shuffle(seed) | batch(64);
 ///
-/// In: a path. Out: records of "bytes", a blob that is read when a stage asks for it, straight to its
-/// destination, and "label", the number of the first folder's name among all of them, sorted by their bytes;
-/// -1 where the folder has files only. The key is the path below the folder.
+/// In: a path. Out: records of "bytes", a blob that is read when a stage asks for it, straight into its
+/// destination, and "label", the rank of the file's top-level folder among all of them, sorted by the bytes
+/// of their names; -1 if the folder holds only files. The key is the path below the folder.
 /// Files are taken at any depth and sorted by the bytes of their paths. Names that begin with a dot are
-/// passed over; links are followed, but not to a folder that they lie in.
+/// skipped; links are followed, except to a folder that contains them.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan lists the folders
-/// and looks at each file once; a plan holds path, size and label of each file, which its copies share.
+/// and looks at each file once; a plan holds the path, size and label of each file, and its copies share
+/// them.
 /// Cost per sample: opening, reading and closing one file; no allocation in the steady state. Millions of
 /// small files are read faster from shards (see `webdataset`).
 /// Threads: any number at once.
-/// Throws `errc::io` for a folder that is not there or cannot be read, and for a file that has another size
-/// than when the plan was made; `errc::missing` where no file is found; `errc::format` for files that lie
-/// beside folders of classes; `errc::limit` where links lead to one folder in more than 1,000 ways. Errors of
-/// the stages behind get the file and the key.
+/// Throws `errc::io` for a folder that does not exist or cannot be read, and for a file whose size changed
+/// after the plan was made; `errc::missing` if no file is found; `errc::format` for files that lie beside
+/// class folders; `errc::limit` if links lead to one folder in more than 1,000 ways. Errors of later stages
+/// carry the file and the key.
 class directory {
  public:
   using penstock_part = source_tag;
@@ -101,7 +103,7 @@ class directory {
       }
     }
     [[nodiscard]] std::string key(std::uint64_t index) const;
-    /// Asks the system to read the file.
+    /// Asks the system to read the file ahead.
     void will_need(std::uint64_t index) const noexcept;
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->bytes / files_->size(); }
 
@@ -118,14 +120,14 @@ class directory {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return files_->size(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
-  /// The names of the classes: that of label `i` is `classes()[i]`. All folders in the folder have one, even
-  /// when no file was found in them.
+  /// The names of the classes: label `i` is `classes()[i]`. Every top-level folder is a class, even if no
+  /// file was found in it.
   [[nodiscard]] std::span<const std::string> classes() const noexcept { return files_->classes; }
-  /// The path of a sample, below the folder.
+  /// The path of a sample, relative to the folder.
   [[nodiscard]] std::string_view path(std::uint64_t index) const noexcept {
     return files_->path(static_cast<std::size_t>(index));
   }
-  /// Of all paths and sizes and the names of the classes, not of where the folder is.
+  /// Covers all paths and sizes and the names of the classes, but not the location of the folder.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint; }
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] reader connect() const noexcept { return reader(files_); }

@@ -12,7 +12,8 @@ namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void folder_blob::read_into(mutable_bytes into) const {
   if (into.size() != size_)
-    throw error(errc::argument, {"a file of ", size_, " bytes was to be read into ", into.size()});
+    throw error(errc::argument,
+                {"a file of ", size_, " bytes cannot be read into a buffer of size ", into.size()});
   const regular_file opened(worker_->path);
   if (opened.size() != size_)
     throw error(errc::io, {"the file had ", size_, " bytes when the dataset was opened and has ",
@@ -44,7 +45,7 @@ PENSTOCK_INLINE void directory::reader::will_need(std::uint64_t index) const noe
     name(static_cast<std::size_t>(checked(index)), path);
     const detail::regular_file opened(path);
     ::posix_fadvise(opened.number(), 0, 0, POSIX_FADV_WILLNEED);
-  } catch (...) {  // the read itself will say what is wrong
+  } catch (...) {  // the read itself will report the error
   }
 }
 

@@ -77,7 +77,7 @@ class from_source : public opens_as_plan<from_source<Range>> {
         sink(sample);
       }
     }
-    /// Asks the processor for a sample that is evaluated soon.
+    /// Prefetches a sample that will be evaluated soon.
     [[gnu::always_inline]] void touch(position p) const noexcept
       requires in_one_piece
     {
@@ -86,7 +86,7 @@ class from_source : public opens_as_plan<from_source<Range>> {
         __builtin_prefetch(bytes + at);
     }
     [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
-    /// The mean payload of a sample, from a few of them.
+    /// The mean payload of a sample, estimated from a few of them.
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       if constexpr (requires(const element& e) {
                       e.size();
@@ -116,7 +116,7 @@ class from_source : public opens_as_plan<from_source<Range>> {
   [[nodiscard]] std::string describe() const {
     return detail::text({"from(", size(), " samples in memory)"});
   }
-  /// Of the number of samples; and, where they are plain values without padding, texts or bytes, of the first
+  /// Covers the number of samples and, if they are plain values without padding, texts or bytes, the first
   /// and last MiB.
   [[nodiscard]] std::uint64_t fingerprint() const {
     std::uint64_t hash = mix64(size() ^ 0x66726f6d);
@@ -206,7 +206,7 @@ class from_forward_source : public opens_as_plan<from_forward_source<Range>> {
     };
     [[noreturn]] static void read_twice() {
       throw error(errc::state,
-                  "from: this range can be read once only; collect it into a vector to read it again");
+                  "from: this range can be read only once; collect it into a vector to read it again");
     }
     void begin() {
       if constexpr (single_use)
@@ -221,7 +221,7 @@ class from_forward_source : public opens_as_plan<from_forward_source<Range>> {
   explicit from_forward_source(Range range) : range_(new shared_range(std::move(range))) {}
 
   [[nodiscard]] std::string describe() const { return "from(a range that is read forward)"; }
-  /// The same for all ranges: what they hold is not known before it is read.
+  /// Equal for all ranges: their contents are not known until they are read.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix64(0x66726f6d); }
   [[nodiscard]] reader connect() const {
     if constexpr (copied)
@@ -247,7 +247,7 @@ struct from_fn {
       } else {
         static_assert(std::default_initializable<element> && std::movable<element>,
                       "penstock: from(range): a range that is read forward needs elements that are movable "
-                      "and can be made empty");
+                      "and default-constructible");
         return from_source<std::vector<Range>>({});
       }
     } else {
@@ -263,24 +263,24 @@ struct from_fn {
   }
 };
 
-/// A dataset that is in memory, or that an iterator gives.
+/// A dataset in memory, or one produced by an iterator.
 ///
 /// In: a range, which is moved (or copied, if the caller keeps it) into the plan and shared by its copies; a
-/// `std::span` or a view only borrows, and what it refers to must outlive all plans and runs. Out: a
-/// random-access range of known size gives an indexed source, any other a forward-only one. Samples of class
-/// type are handed on as `const T&`, small plain ones by value;
-/// texts and vectors of bytes are byte elements, which `decode` accepts.
-/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. A forward-only one: deterministic
-/// only.
-/// Cost per sample: none when indexed; a copy when forward. No allocation, but for what copying a sample
-/// allocates.
+/// `std::span` or a view only borrows, and the data it refers to must outlive all plans and runs. Out: an
+/// indexed source for a random-access range of known size, a forward-only one for any other range. Samples of
+/// class type are delivered as `const T&`, small plain ones by value; texts and vectors of bytes are byte
+/// elements, which `decode` accepts.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. A forward-only source is
+/// deterministic only.
+/// Cost per sample: none when indexed; a copy when forward. No allocation other than those made by copying a
+/// sample.
 /// Threads: an indexed range is read by all workers at once, as const; a forward one by one thread at a time.
-/// `open(...)` gives a run of the samples one by one, as `open` of a plan does.
-/// Throws `errc::state` when a range that can be read once is read again.
+/// `open(...)` returns a run over the samples one by one, as `open` of a plan does.
+/// Throws `errc::state` if a range that can be read only once is read again.
 ///
 ///     auto words = from(std::vector<std::string>{"one", "two"});
 ///     auto borrowed = from(std::span<const float>(values));
-///     for (const std::string& word : words.open()) std::puts(word.c_str());  // a run, as of a plan
+///     for (const std::string& word : words.open()) std::puts(word.c_str());  // a run, as from a plan
 inline constexpr from_fn from{};
 
 }  // namespace penstock::inline v0_1

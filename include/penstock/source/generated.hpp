@@ -19,8 +19,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// What makes samples: called as const, from many threads, with an index and perhaps a generator of random
-/// numbers.
+/// A function that makes samples: it is called as const, from many threads, with an index and optionally a
+/// random number generator.
 template <class F>
 concept sample_generator = std::copy_constructible<F> && (std::invocable<const F&, std::uint64_t> ||
                                                           std::invocable<const F&, std::uint64_t, rng&>);
@@ -70,7 +70,8 @@ class generated_source {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const { return detail::text({"generated(", size_, ")"}); }
-  /// Of the size, the seed and the shards. The function cannot be seen: when it changes, change the seed.
+  /// Covers the size, the seed and the shards. It cannot cover the function: when the function changes,
+  /// change the seed.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return detail::fingerprint_of_made(source_name, size_, seed_, starts_.get());
   }
@@ -101,16 +102,15 @@ struct generated_fn {
   }
 };
 
-/// A dataset that a function makes: sample i is `f(i)`, or `f(i, random)` with random numbers that belong to
-/// sample i.
+/// A dataset made by a function: sample i is `f(i)`, or `f(i, random)` with random numbers that depend on i
+/// only.
 ///
 /// In: the number of samples; a function of a `std::uint64_t` (and an `rng&`), const-callable, whose result
-/// is the sample (it may be unfinished); perhaps where shards begin (ascending, from 0 to n) and a seed for
-/// the random numbers.
-/// Kind: an indexed source; indexed, deterministic, resumable, elastic and lockstep, as long as f is a
-/// function of its arguments.
-/// Cost per sample: that of f, which is inlined; no allocation. Threads: f is called from all workers at
-/// once.
+/// is the sample (it may be unfinished); optionally where shards begin (ascending, from 0 to n) and a seed
+/// for the random numbers.
+/// Kind: an indexed source; indexed, deterministic, resumable, elastic and lockstep, as long as f depends
+/// on nothing but its arguments.
+/// Cost per sample: the cost of f, which is inlined; no allocation. Threads: all workers call f at once.
 /// Throws `errc::argument` for starts that do not fit; f's exceptions pass through.
 ///
 ///     auto squares = generated(1'000, [](std::uint64_t i) { return i * i; });

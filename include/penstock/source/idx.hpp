@@ -25,7 +25,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// Numbers that IDX files can hold.
+/// The number types that IDX files can hold.
 template <class T>
 concept idx_value = detail::idx_code<T> != 0;
 
@@ -46,7 +46,7 @@ class idx_row {
     else
       into.copy_from(finish());
   }
-  /// A view of the values: in place where they are bytes, else in the worker's scratch.
+  /// A view of the values: in the file if they are bytes, otherwise in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
     if constexpr (sizeof(T) == 1) {
       return {reinterpret_cast<const T*>(data_), shape_};
@@ -99,7 +99,7 @@ class idx_source {
     shared<const detail::idx_file> file_;
   };
 
-  /// Takes the bytes of a file; `path` is for messages.
+  /// From the bytes of a file; `path` appears in messages.
   idx_source(buffer bytes, std::string path)
       : file_(new const detail::idx_file(detail::parse_idx<T>(std::move(bytes), std::move(path)))) {}
 
@@ -108,7 +108,7 @@ class idx_source {
   [[nodiscard]] std::string describe() const {
     return detail::text({"idx(", file_->path, ", ", file_->rows, " rows of ", to_string(file_->row), ")"});
   }
-  /// Of the size and the first and last MiB.
+  /// Covers the size and the first and last MiB.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return detail::hash_ends(0x696478, file_->bytes.view());
   }
@@ -120,7 +120,7 @@ class idx_source {
   shared<const detail::idx_file> file_;
 };
 
-/// The source that `idx` makes of a file of images and a file of labels.
+/// The source that `idx` makes from a file of images and a file of labels.
 template <idx_value T, idx_value Label>
 class idx_pair_source {
  public:
@@ -181,16 +181,16 @@ class idx_pair_source {
   idx_source<Label> labels_;
 };
 
-/// The rows of an IDX file, the format of MNIST and its like.
+/// The rows of an IDX file, the format of MNIST and similar datasets.
 ///
-/// In: a path. Out: array expressions of `T` with the file's shape without its first length (a scalar for a
-/// file of one dimension); the file's big-endian numbers are turned round on the way.
-/// Kind: an indexed source; indexed, deterministic, resumable, elastic, lockstep. The whole file is read when
-/// the plan is made and shared by its copies. Cost per sample: one copy of the row; no allocation, but for
-/// `finish` of wider numbers.
+/// In: a path. Out: array expressions of `T` with the file's shape minus its first dimension (a scalar for a
+/// one-dimensional file); the file's big-endian numbers are byte-swapped when they are written.
+/// Kind: an indexed source; indexed, deterministic, resumable, elastic, lockstep. The whole file is read
+/// when the plan is made and shared by its copies. Cost per sample: one copy of the row; no allocation,
+/// except by `finish` of numbers wider than a byte.
 /// Threads: any number at once.
-/// Throws `errc::io`; `errc::format` with file and offset when the header does not fit the file's size
-/// exactly, or the file holds other numbers than `T`.
+/// Throws `errc::io`; `errc::format` with file and offset if the header does not match the file's size
+/// exactly, or the file's numbers are not of type `T`.
 /// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
 ///
 ///     auto images = idx("train-images-idx3-ubyte") | batch(256);
@@ -199,9 +199,9 @@ template <idx_value T = std::uint8_t>
   return {detail::read_whole_file(path), path};
 }
 
-/// The same for images and their labels: records of "image", an array expression of `T`, and "label", a
-/// `Label`.
-/// Throws also `errc::format` when the two files have different numbers of rows.
+/// Images and their labels, from two IDX files: records of "image", an array expression of `T`, and "label",
+/// a `Label`.
+/// Also throws `errc::format` if the two files have different numbers of rows.
 ///
 ///     auto mnist = idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte") | shuffle(seed) | batch(256);
 template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>

@@ -24,7 +24,8 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// All of a gzip file, decompressed. A room takes of another its concepts only, hence not the codec.
+/// A whole gzip file, decompressed. It does not use the gzip codec, because a folder of headers may use only
+/// the concepts of another one.
 [[nodiscard]] inline buffer read_gzip_file(const std::string& path, std::uint64_t limit) {
   const buffer packed = read_whole_file(path);
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater(
@@ -34,11 +35,10 @@ namespace detail {
   std::size_t at = 0, written = 0;
   do {
     const bytes_view rest = packed.view().subspan(at);
-    // zeros after the last member are padding, as gzip itself takes them
+    // zeros after the last member are padding, as for gzip itself
     if (at != 0 && std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; }))
       break;
-    // deflate expands no more than 1032 times; the last four bytes are the size of the last member, if nobody
-    // lies
+    // deflate expands at most 1032 times; the last four bytes should be the size of the last member
     const std::uint64_t possible = std::uint64_t{rest.size()} * 1032 + 64;
     const std::uint64_t most = std::min(limit - written, possible);
     std::uint32_t guess = 0;
@@ -77,12 +77,13 @@ namespace detail {
 
 }  // namespace detail
 
-/// `idx` of a file that is packed with gzip, as MNIST is distributed: it is decompressed once, when the plan
-/// is made.
+/// `idx` for a gzip-compressed file, as MNIST is distributed. The file is decompressed once, when the plan is
+/// made.
 ///
-/// In: a path, and the most bytes that a file may expand to. Out, kind, cost, threads: as `idx`.
-/// Throws as `idx`; `errc::format` for damaged gzip; `errc::limit` for content beyond `limit`. Offsets of
-/// errors in the header are those of the content.
+/// In: a path, and the maximum number of bytes that a file may expand to. Out, kind, cost, threads: as for
+/// `idx`.
+/// Throws what `idx` throws; `errc::format` for damaged gzip; `errc::limit` for content beyond `limit`.
+/// Offsets in errors about the header count in the decompressed content.
 ///
 ///     auto images = idx_gz("train-images-idx3-ubyte.gz") | batch(256);
 template <idx_value T = std::uint8_t>
@@ -90,7 +91,7 @@ template <idx_value T = std::uint8_t>
   return {detail::read_gzip_file(path, limit), path};
 }
 
-/// The same for images and their labels: records of "image" and "label".
+/// Images and their labels, from two gzip-compressed IDX files: records of "image" and "label".
 ///
 ///     auto mnist = idx_gz("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz") | shuffle(seed) | batch(256);
 template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>

@@ -3,23 +3,24 @@
 
 namespace penstock::inline v0_1 {
 
-/// What a source does about the indexes of its shards.
+/// How a source obtains the indexes of its shards.
 ///
-///   keep        uses the file `<shard>.penstock-index` where it is there and belongs to the shard; else
-///               builds the index and keeps it in that file, or in memory where the folder may not be written
-///   cache       as `keep`, but a new index goes into the user's cache folder, `$XDG_CACHE_HOME/penstock` or
+///   keep        uses the file `<shard>.penstock-index` if it exists and belongs to the shard; otherwise
+///               builds the index and keeps it in that file, or in memory if the folder is not writable
+///   cache       like `keep`, but a new index goes into the user's cache folder, `$XDG_CACHE_HOME/penstock` or
 ///               `~/.cache/penstock`, and not beside the shard. Its name holds a hash of the shard's path
-///   transient   as `keep`, but writes no file
+///   transient   like `keep`, but writes no file
 ///   require     builds nothing: an index that is missing, damaged or made for another state of its shard is
 ///               an error that names both files
-///   dali        makes the index from DALI's, `train-0.idx` for `train-0.tar`. One of version v1.2 names all
-///               members: nothing but a few headers is read, the first, the last and 62 between them. One of
-///               v1.1 does not: all headers are read and compared
-///   energon     holds the index of Megatron-Energon, `train-0.tar.idx`, against all headers
+///   dali        makes the index from DALI's, `train-0.idx` for `train-0.tar`. Version v1.2 names all members,
+///               so only a few headers are read: the first, the last and 62 between them. Version v1.1 does
+///               not, so all headers are read and compared
+///   energon     checks Megatron-Energon's index, `train-0.tar.idx`, against all headers
 ///
-/// What other programs wrote must be there and agree with its shard: else errc::missing or errc::format with
-/// the names of both files. It stays in memory: no file is written. Energon's `.nv-meta` is read by
-/// `energon`, but for its offsets: they are in an SQLite database, and repeat what the `.idx` says.
+/// With `dali` and `energon` the other program's index must exist and agree with its shard: otherwise
+/// errc::missing or errc::format with the names of both files. The resulting index stays in memory: no file
+/// is written. `energon` reads Energon's `.nv-meta` except for its offsets: they are in an SQLite database,
+/// and repeat the `.idx`.
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
 enum class index_policy { keep, transient, require, dali, energon, cache };
 

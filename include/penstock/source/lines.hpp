@@ -26,9 +26,9 @@
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `lines`.
+/// Options of `lines`.
 struct lines_options {
-  /// Threads that look for the lines, a file each; 0 is one for each processor.
+  /// The number of threads that look for line ends, one file each; 0: one per processor.
   std::size_t threads = 0;
 };
 
@@ -47,7 +47,7 @@ class line_source {
 
   class reader {
    public:
-    /// The line that follows the last one is found without the table.
+    /// Remembers where the last line ended, so that the next one is found without the table.
     struct worker {
       std::size_t shard = std::numeric_limits<std::size_t>::max();
       std::uint64_t next = 0;
@@ -81,12 +81,12 @@ class line_source {
         throw;
       }
     }
-    /// The file and the number of the line in it, from one: "corpus.txt:17".
+    /// The file and the line number in it, counted from 1: "corpus.txt:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = known_->locate(index);
       return detail::text({known_->path(place.shard), ":", place.sample + 1});
     }
-    /// Where the lines lie that are found with this one.
+    /// The stretch of the file between the two table entries around this line.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
       if (index >= known_->shards.samples()) return;
@@ -129,7 +129,7 @@ class line_source {
     return known_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
-  /// Of each file's name, size, first and last 4 KiB, and of where lines begin.
+  /// Covers each file's name, size, first and last 4 KiB, and where lines begin.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(known_->shards.fingerprint() ^ 0x6c696e6573);
   }
@@ -143,26 +143,26 @@ class line_source {
   shared<const files> known_;
 };
 
-/// The lines of text files: one sample each.
+/// The lines of text files, one sample per line.
 ///
 ///     auto captions = lines("captions-{00..15}.txt") | shuffle(seed) | batch(64, ragged);
 ///     auto documents = lines("corpus.jsonl") | decode<json_field<"text", std::string>>;
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage that shows its bytes in place. Out: a
-/// `std::string_view` on the mapping, which is a byte element too. Lines end with "\n" or "\r\n", the last
-/// one of a file maybe with the file; the end is no part of the line. Empty lines are samples; an empty file
-/// has none.
+/// In: a pattern with braces, which is `mapped_file`, or any storage that can show its bytes in place. Out:
+/// a `std::string_view` of the mapping, which is also a byte element. Lines end with "\n" or "\r\n", the
+/// last line of a file possibly without either; the line end is not part of the line. Empty lines are
+/// samples; an empty file has none.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads all files
-/// once, several at a time (for each GB that is in memory 0.2 s, and 20 ns for each line), and keeps one
-/// offset of 8 bytes for 64 short lines or for 4 KiB of longer ones: 16 MB for 128 million lines. Nothing is
-/// written to disk.
-/// Cost per sample: a line that follows the last one is found by looking for its end; any other one by
-/// passing up to 63 short lines before it. No allocation.
+/// once, several at a time (0.2 s per GB in memory plus 20 ns per line), and keeps one 8-byte offset for
+/// every 64 short lines or every 4 KiB of longer ones: 16 MB for 128 million lines. Nothing is written to
+/// disk.
+/// Cost per sample: the line after the last one is found by looking for its end; any other line by skipping
+/// up to 63 short lines before it. No allocation.
 /// Threads: any number at once.
-/// Throws `errc::argument` when there is no line at all; `errc::format` for a compressed file, with what to
-/// write to read it; `errc::io` for a file that cannot be read, or was
-/// changed after the plan was made. Errors of the stages behind get file, offset and line. For a file
-/// that shrinks while it is mapped see `mapped_file_options`.
+/// Throws `errc::argument` if there are no lines at all; `errc::format` for a compressed file, with what to
+/// write to read it; `errc::io` for a file that cannot be read, or that was changed after the plan was
+/// made. Errors of later stages carry the file, offset and line. For a file that shrinks while it is mapped
+/// see `mapped_file_options`.
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
   return {std::move(where), options};

@@ -16,13 +16,13 @@
 
 namespace penstock::inline v0_1 {
 
-/// What shards a dataset has: their names, bytes and numbers of samples, with a fingerprint of it all.
+/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
 ///
 /// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
-/// and a checksum of its index: it stays the same when the dataset is copied to another place, and changes
-/// when a key, or the place or size of a member, does. Other bytes in members that stay where they were are
-/// not seen, since that would cost reading them.
-/// A value; copies share their tables. Threads: const after it is made.
+/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
+/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
+/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
+/// number at once; a manifest is const once made.
 class manifest {
  public:
   struct shard {
@@ -30,13 +30,13 @@ class manifest {
     std::uint64_t bytes = 0;  ///< size of the file
     std::uint64_t samples = 0;
     std::uint64_t payload = 0;  ///< bytes in the members of samples
-    std::uint64_t content = 0;  ///< checksum of the index: where each member lies, and all keys
-    /// When the file was last changed, in nanoseconds since 1970; 0: not known. Not in the fingerprint.
+    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
+    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
     std::uint64_t stamp = 0;
-    /// A tar archive that has no end-of-archive blocks: it may be cut off. Not in the fingerprint.
+    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
     bool unended = false;
   };
-  /// Where a sample is: the number of its shard, and its number in it.
+  /// The location of a sample: the number of its shard, and its number within the shard.
   struct place {
     std::size_t shard = 0;
     std::uint64_t sample = 0;
@@ -53,14 +53,14 @@ class manifest {
   /// How many shards are tar archives without end-of-archive blocks.
   [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
-  /// Where the shards that have samples begin, and last the number of samples.
+  /// Where each non-empty shard begins, and last the number of samples.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
 
   /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
   [[nodiscard]] place locate(std::uint64_t index) const noexcept;
 
  private:
-  // Samples of no bytes take no room: headers alone can announce more than can be counted.
+  // Empty samples take no space, so headers alone can announce more samples than can be counted.
   static constexpr std::uint64_t most_samples = std::uint64_t{1} << 62;
 
   struct tables {
@@ -76,12 +76,12 @@ class manifest {
   shared<const tables> tables_;
 };
 
-/// A manifest as text, to be sent to other processes or kept in a file: `penstock manifest 2` and the number
-/// of shards; then a line for each, with its bytes, samples, payload, content, stamp, 1 where it is unended
-/// or 0, the length of its name in bytes, and the name.
+/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
+/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
+/// and 0 if not, the length of its name in bytes, and the name.
 [[nodiscard]] std::string to_string(const manifest& all);
 
-/// Reads what `to_string` wrote; anything else is `errc::format` with the offset.
+/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
 [[nodiscard]] manifest manifest_from_string(std::string_view text);
 
 }  // namespace penstock::inline v0_1

@@ -60,7 +60,7 @@ PENSTOCK_INLINE std::string to_string(const manifest& all) {
 PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
   std::size_t at = 0;
   const auto fail = [&at](std::string_view wanted) {
-    throw error(errc::format, {"this is no manifest, or it was cut or edited: expected ", wanted})
+    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
         .at_offset(at);
   };
   const auto expect = [&](std::string_view wanted, std::string_view called) {
@@ -78,7 +78,7 @@ PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
   expect("penstock manifest 2 ", "'penstock manifest 2'");
   const std::uint64_t count = number("\n", "the end of the line");
   std::vector<manifest::shard> shards;
-  for (std::uint64_t i = 0; i < count; ++i) {  // grows with the text, whatever it announces
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
     manifest::shard one;
     for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
       *field = number(" ", "a blank");

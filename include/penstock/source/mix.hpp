@@ -72,7 +72,7 @@ class mix_source {
       const mixture::place found = order_.at(p);
       return readers_->url(found.source, found.at);
     }
-    /// Those of the sample's source.
+    /// The ranges that the sample's source reports.
     template <class Sink>
       requires Plans::wants_hints
     void ranges(position p, scout& s, Sink&& sink) const {
@@ -103,27 +103,27 @@ class mix_source {
         how_(rule.describe() + options.describe()) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return order_.size(); }
-  /// None: neighbours are of different sources.
+  /// Null: neighbouring samples come from different sources.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, how_, plans_); }
-  /// Of the data of all sources.
+  /// Covers the data of all sources.
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
-  /// Of weights or schedule, policy and seed, and of the orders and seeds of the sources: a state is refused
-  /// where one differs.
+  /// Covers the weights or schedule, the policy and seed, and the orders and seeds of the sources: a state is
+  /// refused if any of them differs.
   [[nodiscard]] std::uint64_t sequence_fingerprint() const {
     penstock::fingerprint h;
     order_.fingerprint(h);
     h.add(detail::fingerprint_of_sequences(plans_));
     return h.value();
   }
-  /// Of the random stages of all sources.
+  /// Covers the random stages of all sources.
   [[nodiscard]] std::uint64_t random_fingerprint() const {
     return detail::fingerprint_of_random_stages(plans_);
   }
-  /// The sequence in words, without the sources: for the message of a state that is refused.
+  /// The sequence in words, without the sources: for the message when a state is refused.
   [[nodiscard]] std::string sequence_text() const { return how_; }
   [[nodiscard]] reader connect(const projection& used = {}) const { return {plans_, order_, used}; }
-  /// Which sample of which source stands where, and back.
+  /// Maps each position to a source and a sample, and back.
   [[nodiscard]] const mixture& order() const noexcept { return order_; }
 
  private:
@@ -169,7 +169,7 @@ namespace detail {
 template <class T>
 inline constexpr bool is_mixing_option =
     std::is_same_v<T, stopping> || std::is_same_v<T, samples_per_epoch> || seed_annotation<T>;
-/// The plans among the arguments of a joint: all but its options.
+/// The plans among the arguments of a mix: all except its options.
 template <class T>
 [[nodiscard]] auto plans_among(const T& x) {
   if constexpr (is_mixing_option<T>)
@@ -177,7 +177,7 @@ template <class T>
   else
     return make_pack(as_plan(x));
 }
-/// An option that is there twice would be read once.
+/// Whether an option is given twice; only one of the two would take effect.
 template <class... Ts>
 inline constexpr bool repeats_a_mixing_option = (0 + ... + int{std::is_same_v<Ts, stopping>}) > 1 ||
                                                 (0 + ... + int{std::is_same_v<Ts, samples_per_epoch>}) > 1 ||
@@ -185,7 +185,8 @@ inline constexpr bool repeats_a_mixing_option = (0 + ... + int{std::is_same_v<Ts
 template <class... Ts>
 using wrong_options =
     std::conditional_t<repeats_a_mixing_option<Ts...>, mistakes::mix_option_twice, mistakes::none>;
-/// The mistake among the arguments of a mix, and where the sources are a list: only options stand beside it.
+/// The mistake among the arguments of a mix. If the sources are a vector (`wrong_list_mix`), only options may
+/// follow.
 template <class... Ts>
 struct wrong_mix
     : first_mistake<typename wrong_join_of_packs<pack<>, pack_unless<is_mixing_option<Ts>, Ts>...>::type,
@@ -259,21 +260,22 @@ struct mix_fn {
 
 /// Mixes sources: `mix(weights{0.7, 0.2, 0.1}, a, b, c)`. The result is a source.
 ///
-/// In: how much each source gives (`weights`, `weight_schedule`, `proportions`, `repeats`, `choose`); then
-/// the sources, each alone or with orders and value stages (`webdataset(x) | shuffle(7) | map(f)`), or one
-/// `std::vector` of sources of one type; among them, in any place, a `stopping` policy (first_exhausted where
-/// none is given), `samples_per_epoch(n)`, `seed(n)`. The elements must be of one type.
-/// Kind: an indexed source; it keeps every guarantee that all the sources keep. Which sample stands where is
-/// arithmetic (see `mixture`): at the end of every block (1,024 samples or more) each source has had its
-/// exact share within one, in random order inside the block; the weights at a position follow from the
-/// position, so that a state needs nothing more, and a state of other weights or another schedule is refused.
-/// A source's own orders and random numbers see its own epochs and positions, as if it were read alone; for
-/// its seed write seed(n) in it. It has no shards: windows belong into the sources, before they are mixed.
-/// Cost per sample: about two positions of `shuffle(seed)`, and what the source costs; no allocation.
-/// Keys are those of the sources, as they are. Threads: free for all. An error from a source says which one,
-/// numbered from 0.
-/// Throws `errc::argument`, one sentence, for weights that are negative, 0 or no number and for what
-/// `mixture` refuses.
+/// In: how much each source contributes (`weights`, `weight_schedule`, `proportions`, `repeats`, `choose`);
+/// then the sources, each alone or with orders and value stages (`webdataset(x) | shuffle(7) | map(f)`), or
+/// one `std::vector` of sources of one type; among them, anywhere, a `stopping` policy (by default
+/// first_exhausted), `samples_per_epoch(n)` and `seed(n)`. The elements must be of one type.
+/// Kind: an indexed source; it keeps every guarantee that all the sources keep. The sample at each position
+/// is computed by arithmetic (see `mixture`): at the end of every block (1,024 samples or more) each source
+/// has contributed its exact share to within one sample, in random order inside the block. The weights at a
+/// position follow from the position, so a state needs nothing more, and a state with other weights or
+/// another schedule is refused. A source's own orders and random numbers see its own epochs and positions, as
+/// if it were read alone; to give it a seed, write seed(n) inside it. The mix has no shards: put windows into
+/// the sources, before they are mixed.
+/// Cost per sample: about two positions of `shuffle(seed)`, and the cost of the source; no allocation.
+/// Keys are those of the sources, unchanged. Threads: any number at once. An error from a source says which
+/// source, numbered from 0.
+/// Throws `errc::argument` for weights that are negative, 0 or not a number, and for anything `mixture`
+/// refuses.
 ///
 ///     auto loader = mix(weights{0.7, 0.3}, webdataset(web) | shuffle(1, window(16)), webdataset(books) | shuffle(2),
 ///                       samples_per_epoch(1'000'000)) | decode<field<"cls", integer>> | shard(rank, world_size) | batch(256);

@@ -41,20 +41,21 @@ struct npz_format {
 template <class T, storage Storage, std::uint64_t... Lengths>
 using npz_row_source = detail::row_source<detail::npz_format<T>, T, Storage, Lengths...>;
 
-/// The rows of one array of numpy's `.npz` files along its first length, all files as one dataset.
+/// The rows of one array of numpy's `.npz` files along its first dimension, all files as one dataset.
 ///
 ///     auto images = npz_rows<std::uint8_t>("part-{00..07}.npz", "images") | shuffle(seed) | batch(256);
 ///     auto fields = zip<"image", "label">(npz_rows<std::uint8_t, 28, 28>("mnist.npz", "x_train"),
 ///                                         npz_rows<std::uint8_t>("mnist.npz", "y_train"));
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage; the array's name, the same in all
-/// files, as `numpy.load` takes it.
-/// Out, kind, cost, threads: as `npy_rows`. Making the plan reads the directory of each file, at most 64 MiB.
-/// An array that is joined by `zip<...>` and of which the plan uses nothing (`| fields<"image">`) is neither
+/// In: a pattern with braces, which is `mapped_file`, or any storage; the array's name as `numpy.load` takes
+/// it, which is common to all files.
+/// Out, kind, cost, threads: as for `npy_rows`. Making the plan reads the directory of each file, at most 64
+/// MiB. An array that is joined by `zip<...>` but not used by the plan (`| fields<"image">`) is neither
 /// opened nor read when the plan runs.
-/// Throws as `npy_rows`; `errc::missing` for a name that is not there; `errc::format`, with file and offset,
+/// Throws what `npy_rows` throws; `errc::missing` for an unknown name; `errc::format`, with file and offset,
 /// for arrays that are compressed (`numpy.savez_compressed`) or encrypted, and for archives that are cut or
-/// not in one piece. The archive's checksums are not looked at: that would read each array whole.
+/// split into several parts. The archive's checksums are not checked: that would mean reading each array
+/// whole.
 /// Source: numpy/lib/npyio.py; PKWARE's APPNOTE.TXT, version 6.3.10.
 template <class T, std::uint64_t... Lengths, storage Storage>
 [[nodiscard]] npz_row_source<T, Storage, Lengths...> npz_rows(Storage where, std::string_view array) {

@@ -33,7 +33,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// How safetensors calls a type; empty for one that it does not have. For a half-float type of your own:
+/// The safetensors name of a type; empty for a type it does not have. For a half-float type of your own:
 /// `template <> inline constexpr std::string_view penstock::safetensors_dtype<bfloat> = "BF16";`
 template <class T>
 inline constexpr std::string_view safetensors_dtype = [] {
@@ -61,14 +61,15 @@ concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_co
 [[nodiscard]] inline safetensors_header safetensors_header_of(session_view session, object_id object,
                                                               std::uint64_t size) {
   static_assert(std::endian::native == std::endian::little,
-                "penstock: safetensors files are little-endian, and are shown as they lie");
+                "penstock: safetensors files are little-endian, and are shown in place: this needs a "
+                "little-endian machine");
   buffer room;
   const std::uint64_t length =
       safetensors_header_bytes(session.range(object, 0, std::min<std::uint64_t>(size, 8), room), size);
   return read_safetensors_header(session.range(object, 8, length, room), size);
 }
 
-/// The entry of a tensor that must be there, and be of a type.
+/// The entry of a tensor; throws if it is missing or not of type `dtype` (empty: any type).
 [[nodiscard]] inline const safetensors_entry& safetensors_tensor(const safetensors_header& header,
                                                                  std::string_view name,
                                                                  std::string_view dtype = {}) {
@@ -86,7 +87,7 @@ concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_co
   return found->second;
 }
 
-/// The rows of a tensor that must be there, and be of a type.
+/// The rows of a tensor; throws if it is missing or not of type `dtype`.
 [[nodiscard]] inline stored_rows find_safetensors_rows(session_view session, object_id object,
                                                        std::uint64_t size, std::string_view name,
                                                        std::string_view dtype) {
@@ -122,13 +123,14 @@ struct safetensors_format {
 ///     const safetensors_file weights("model.safetensors");
 ///     const auto bias = weights.tensor<float>("layers.0.bias");     // a view of the mapping
 ///
-/// In: the path of a file. Out: views, which live as long as this or a copy of it; copies share the mapping.
-/// Cost: making it reads the header, at most 100 MB of JSON; a tensor is a search by name.
-/// Throws, with file and offset, `errc::format` for a header that does not describe the file exactly:
-/// lengths, offsets and sizes that disagree, gaps, bytes that two tensors share, names that are there twice,
-/// types or keys that the format does not have, more than eight lengths; `errc::limit` for a header of more
-/// than 100,000,000 bytes; `errc::missing` for a name that is not there; `errc::io`.
-/// Threads: const members may be called from any number.
+/// In: the path of a file. Out: views, which are valid as long as this object or a copy of it lives; copies
+/// share the mapping.
+/// Cost: the constructor reads the header, at most 100 MB of JSON; `tensor` is a search by name. Throws, with
+/// file and offset, `errc::format` for a header that does not describe the file exactly: lengths, offsets and
+/// sizes that disagree, gaps, overlapping tensors, duplicate names, types or keys that the format does not
+/// have, more than eight dimensions; `errc::limit` for a header of more than 100,000,000 bytes;
+/// `errc::missing` for an unknown name; `errc::io`.
+/// Threads: any number may call const members at once.
 /// Source: safetensors, README.md ("Format") and safetensors/src/tensor.rs.
 class safetensors_file {
  public:
@@ -146,8 +148,8 @@ class safetensors_file {
     return header_.metadata;
   }
 
-  /// The values of a tensor. `errc::format` where it is of another type, or lies at an address that is no
-  /// multiple of `alignof(T)`; `bytes` has it in any case.
+  /// The values of a tensor. Throws `errc::format` if it is of another type, or lies at an address that is
+  /// not a multiple of `alignof(T)`; `bytes` works in either case.
   template <class T>
   [[nodiscard]] tensor_view<const T> tensor(std::string_view name) const {
     static_assert(
@@ -159,11 +161,11 @@ class safetensors_file {
       const bytes_view found = session_.view(0, entry.begin, entry.bytes);
       if (reinterpret_cast<std::uintptr_t>(found.data()) % alignof(T) != 0)
         throw error(errc::format,
-                    {"the tensor '", name, "' begins at a place that is no multiple of ", alignof(T),
+                    {"the tensor '", name, "' begins at an address that is not a multiple of ", alignof(T),
                      ": save the file again with a writer that aligns, or copy bytes()"})
             .at_offset(entry.begin);
       if constexpr (std::same_as<T, bool>) {
-        // another byte in a bool is undefined behaviour
+        // a bool with any other byte value is undefined behaviour
         const auto bad =
             std::find_if(found.begin(), found.end(), [](std::byte b) { return b > std::byte{1}; });
         if (bad != found.end())
@@ -180,7 +182,7 @@ class safetensors_file {
       return session_.view(0, entry.begin, entry.bytes);
     });
   }
-  /// Throws where views may have shown what is not the file's; see `mapped_file_options::guarded`.
+  /// Throws if views may have shown bytes that are not the file's; see `mapped_file_options::guarded`.
   void confirm() const { session_.confirm(0); }
 
  private:
@@ -211,18 +213,18 @@ class safetensors_file {
 template <class T, storage Storage, std::uint64_t... Lengths>
 using safetensors_row_source = detail::row_source<detail::safetensors_format<T>, T, Storage, Lengths...>;
 
-/// The rows of one tensor of safetensors files along its first length, all files as one dataset.
+/// The rows of one tensor of safetensors files along its first dimension, all files as one dataset.
 ///
 ///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle(seed) | batch(256);
 ///     auto tokens = safetensors_rows<std::int32_t, 2048>("tokens.safetensors", "ids");
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage; the tensor's name, the same in all
-/// files.
-/// Out, kind, cost, threads: as `npy_rows`.
-/// Throws as `safetensors_file`; `errc::format` for another type than `T` and for a tensor without a length;
-/// `errc::shape` for rows of another shape than asked for or than those of the first file; `errc::io`, also
-/// for a file that was changed after the plan was made; for one that shrinks while it is mapped see
-/// `mapped_file_options`.
+/// In: a pattern with braces, which is `mapped_file`, or any storage; the tensor's name, which is common to
+/// all files.
+/// Out, kind, cost, threads: as for `npy_rows`.
+/// Throws what `safetensors_file` throws; `errc::format` for a type other than `T` and for a tensor of no
+/// dimensions; `errc::shape` if the shape of the rows is not the one asked for or differs from that of the
+/// first file; `errc::io`, also for a file that was changed after the plan was made. For a file that shrinks
+/// while it is mapped see `mapped_file_options`.
 /// Source: safetensors, README.md ("Format").
 template <class T, std::uint64_t... Lengths, storage Storage>
 [[nodiscard]] safetensors_row_source<T, Storage, Lengths...> safetensors_rows(Storage where,

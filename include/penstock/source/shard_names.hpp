@@ -12,12 +12,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// For each sample of a dataset the name of its shard, as the source was given it: values for `subset` and
-/// `split_by_key`, which cost nothing a sample, since a predicate is asked once a shard.
+/// The name of each sample's shard, as it was given to the source: values for `subset` and `split_by_key`,
+/// which cost nothing per sample, because a predicate is called once per shard.
 ///
-/// Made by `shard_names(source)`, of a source with a manifest: `webdataset`, `lines` and the token files. A
-/// value; holds a share of the manifest. A look-up is logarithmic in the number of shards. Free for all
-/// threads.
+/// `shard_names(source)` makes it from a source with a manifest: `webdataset`, `lines` and the token files.
+/// It shares the manifest with the source. A look-up is logarithmic in the number of shards. Threads: any
+/// number at once.
 class shard_name_values {
  public:
   using value_type = std::string_view;
@@ -40,7 +40,7 @@ class shard_name_values {
   std::uint64_t dataset_;
 };
 
-/// The name of each sample's shard: a tag that needs no look at the samples.
+/// The name of each sample's shard: a value to choose by that needs no read of the samples.
 ///
 ///     auto loader = source | subset(shard_names(source), [](std::string_view name) {
 ///       return name.find("/night/") != name.npos;

@@ -17,24 +17,24 @@
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `shard_writer`; the bounds are those of WebDataset's ShardWriter.
+/// Options of `shard_writer`; the default limits are those of WebDataset's ShardWriter.
 struct shard_writer_options {
-  std::uint64_t maxcount = 100'000;  ///< samples in a shard
-  /// bytes of members in a shard; the sample that passes it is the shard's last
+  std::uint64_t maxcount = 100'000;  ///< maximum number of samples in a shard
+  /// maximum bytes of members in a shard; the sample that reaches it is the last of the shard
   std::uint64_t maxsize = 3'000'000'000u;
   std::uint64_t start_shard = 0;  ///< the number of the first shard
   tar_writer_options tar = {};
 };
 
-/// Writes samples into numbered shards, a new one when the last is full.
+/// Writes samples into numbered shards, and starts a new shard when the current one is full.
 ///
 ///     shard_writer out("train-%06d.tar", {.maxcount = 10'000});
 ///     out.write(key, {{"jpg", jpeg_bytes}, {"cls", "7"}});
 ///     manifest all = out.close();
 ///
-/// In: as `tar_writer`, and a pattern with one `%d` (`%06d`, `%%` for a percent sign), or a path without `%`,
-/// to which `-%06d.tar` is added. Out: the shards, each of which appears when it is complete, and a manifest.
-/// A writer that is destroyed without `close` removes the shard it was at and leaves those before.
+/// In: as for `tar_writer`, and a pattern with one `%d` (`%06d`, `%%` for a percent sign), or a path without
+/// `%`, to which `-%06d.tar` is added. Out: the shards, each of which appears when it is complete, and a
+/// manifest. A writer destroyed without `close` removes the unfinished shard and leaves the earlier ones.
 /// Errors and threads as for `tar_writer`. Source: webdataset, writer.py, ShardWriter.
 class shard_writer {
  public:
@@ -45,10 +45,11 @@ class shard_writer {
     write(key, std::span<const tar_member>(members.begin(), members.size()));
   }
 
-  /// Completes the last shard. The manifest of all shards written; with no sample there is no shard.
+  /// Completes the last shard and returns the manifest of all shards written; without samples there are no
+  /// shards.
   manifest close();
 
-  /// The shards that are complete.
+  /// The shards completed so far.
   [[nodiscard]] std::span<const manifest::shard> shards() const noexcept { return shards_; }
   /// The path of a shard by its number.
   [[nodiscard]] std::string name(std::uint64_t number) const;

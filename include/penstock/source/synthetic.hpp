@@ -21,16 +21,15 @@
 
 namespace penstock::inline v0_1 {
 
-/// How a synthetic sample spends its cost: computing on a core, as a decoder does, or away from it, as a disk
-/// does.
+/// How a synthetic sample spends its time: computing on a core, like a decoder, or waiting, like a disk read.
 enum class synthetic_wait { spin, sleep };
 
-/// What `synthetic` makes up.
+/// Options of `synthetic`.
 struct synthetic_options {
   std::uint64_t samples = 0;
   /// Bytes in each sample.
   std::uint64_t bytes = 0;
-  /// Time that each sample takes, on average without a tail.
+  /// The time that each sample takes, on average, before `tail_factor`.
   std::chrono::nanoseconds cost{0};
   /// From 0 to 1: the time is drawn evenly from cost * (1 - jitter) to cost * (1 + jitter).
   double jitter = 0;
@@ -39,7 +38,7 @@ struct synthetic_options {
   double tail_probability = 0;
   double tail_factor = 1;
   synthetic_wait wait = synthetic_wait::spin;
-  /// The number of shards of equal size (to one sample) that the dataset says it has; 0 for none.
+  /// The number of shards the dataset claims to have, equal in size to within one sample; 0 for none.
   std::uint64_t shards = 0;
 };
 
@@ -91,7 +90,7 @@ class synthetic_source {
       spend(cost_of(p));
       sink(synthetic_bytes(mix64(options_.seed ^ mix64(p.index)), options_.bytes, w.scratch));
     }
-    /// The time that the sample at this position takes: the same on every run.
+    /// The time that the sample at this position takes, which is equal in every run.
     [[nodiscard]] std::chrono::nanoseconds cost_of(position p) const noexcept {
       if (options_.cost.count() == 0) return options_.cost;
       rng random(options_.seed, p.epoch, p.index, stream);
@@ -125,7 +124,7 @@ class synthetic_source {
   [[nodiscard]] std::uint64_t size() const noexcept { return options_.samples; }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const;
-  /// Of what determines the content; the cost does not.
+  /// Covers everything that determines the content, so not the cost.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
   [[nodiscard]] reader connect() const noexcept { return reader(options_); }
 
@@ -141,16 +140,16 @@ struct synthetic_fn {
   }
 };
 
-/// A made-up dataset for measurements and tests: samples of a given size that take a given time, without any
+/// A made-up dataset for measurements and tests: samples of a given size that take a given time, without
 /// storage.
 ///
 /// In: `synthetic_options`. Out: blobs of `bytes` bytes whose content depends on seed and index only. The
-/// time is spent before a sample is handed on, spinning or sleeping; how long depends on seed, epoch and
-/// index, never on threads or runs.
+/// time is spent, spinning or sleeping, before a sample is delivered; it depends on seed, epoch and index,
+/// never on threads or runs.
 /// Kind: an indexed source; indexed, deterministic, resumable, elastic, lockstep. Cost per sample: the time
-/// asked for, and one pass over the bytes to write them; no allocation, but for the scratch of `finish`.
+/// asked for, and one pass over the bytes to write them; no allocation, except for the scratch of `finish`.
 /// Threads: any number at once.
-/// Throws `errc::argument` for options that make no sense.
+/// Throws `errc::argument` for options out of range.
 ///
 ///     auto slow_disk = synthetic({.samples = 10'000, .bytes = 100'000, .cost = std::chrono::microseconds(500),
 ///                                 .jitter = 0.5, .tail_probability = 0.01, .tail_factor = 20, .wait = synthetic_wait::sleep});

@@ -21,18 +21,18 @@
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `tar_writer`. With the defaults the same samples give the same bytes, whenever and by whom they
+/// Options of `tar_writer`. With the defaults, equal samples give equal bytes, whenever and by whomever they
 /// are written.
 struct tar_writer_options {
   std::uint64_t mtime = 0;  ///< seconds since 1970
   std::uint32_t mode = 0444;
-  std::string owner = "bigdata";  ///< what WebDataset writes
+  std::string owner = "bigdata";  ///< as WebDataset writes
   std::string group = "bigdata";
-  /// Also writes the index of the shard beside it, so that its first reader need not build it.
+  /// Also writes the index beside the shard, so that its first reader need not build it.
   bool index = false;
 };
 
-/// One member of a sample that is to be written: a suffix and its bytes.
+/// One member of a sample to write: a suffix and its bytes.
 struct tar_member {
   std::string_view suffix;
   bytes_view bytes;
@@ -43,13 +43,13 @@ struct tar_member {
 
 namespace detail::tar {
 
-/// What takes the bytes of an archive, whatever its type.
+/// A type-erased callable that takes the bytes of an archive.
 struct archive_sink {
   void* who;
   void (*put)(void* who, bytes_view bytes);
 };
 
-/// The work of `tar_writer`.
+/// The part of `tar_writer` that does not depend on the sink.
 class archive_writing {
  public:
   archive_writing(std::string name, tar_writer_options options);
@@ -57,14 +57,14 @@ class archive_writing {
   void write(std::string_view key, std::span<const tar_member> members, const archive_sink& sink);
   /// Writes the end of the archive.
   void end(const archive_sink& sink);
-  /// Makes the index, and keeps it beside the file at `written`, as it is then, if it is wanted there.
+  /// Makes the index and, if the options ask for it, keeps it beside the file, whose signature is `written`.
   [[nodiscard]] manifest::shard finish(object_signature written);
 
   [[nodiscard]] const index_builder& index() const noexcept { return index_; }
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
 
  private:
-  /// What is written must be read back as the same samples.
+  /// Throws unless readers would read back exactly this sample.
   void check(std::string_view key, std::span<const tar_member> members);
   void put(bytes_view bytes, const archive_sink& sink);
 
@@ -86,13 +86,13 @@ class archive_writing {
 ///     out.write("0001", {{"jpg", jpeg_bytes}, {"cls", "7"}});
 ///     out.close();
 ///
-/// In: keys and members; out: a ustar archive, with pax headers only where a name or size needs them, read by
-/// GNU tar, Python's tarfile and WebDataset. The file appears under its name at `close`, complete and flushed
-/// to the disk; a writer that is destroyed before leaves nothing. Instead of a path it takes any callable
-/// that accepts a `bytes_view`.
-/// Errors: errc::argument for a name that would not be read back as it was given (a dot or an upper-case
-/// letter at the wrong place, a suffix twice, the key of the sample before), errc::io with the path when the
-/// file cannot be written. After an error of the second kind nothing more may be written.
+/// In: keys and members; out: a ustar archive, with pax headers only where a name or size needs them, which
+/// GNU tar, Python's tarfile and WebDataset can read. The file appears under its name at `close`, complete
+/// and flushed to disk; a writer destroyed earlier leaves nothing. Instead of a path you can pass any
+/// callable that accepts a `bytes_view`.
+/// Errors: errc::argument for a name that would not be read back as it was given (a misplaced dot or
+/// upper-case letter, a duplicate suffix, the key of the previous sample), errc::io with the path if the
+/// file cannot be written. After errc::io nothing more may be written.
 /// Threads: one at a time. Source of the format: POSIX.1-2017, pax; the GNU tar manual.
 template <class Sink = detail::tar::output_file>
 class tar_writer {
@@ -106,7 +106,7 @@ class tar_writer {
     requires std::invocable<Sink&, bytes_view>
       : sink_(std::move(sink)), work_({}, std::move(options)) {}
 
-  /// Appends a sample. The members stand in the archive in the order given.
+  /// Appends a sample. The members are stored in the order given.
   void write(std::string_view key, std::span<const tar_member> members) {
     work_.write(key, members, erased());
   }
@@ -114,7 +114,7 @@ class tar_writer {
     write(key, std::span<const tar_member>(members.begin(), members.size()));
   }
 
-  /// Ends the archive and makes the file visible. What the shard then is, as a manifest has it.
+  /// Ends the archive and makes the file visible. Returns the shard's entry for a manifest.
   manifest::shard close() {
     work_.end(erased());
     object_signature written{work_.written(), 0};

@@ -59,7 +59,7 @@ PENSTOCK_INLINE void archive_writing::check(std::string_view key, std::span<cons
   };
   if (members.empty()) refuse("a sample needs at least one member");
   if (index_.samples() != 0 && index_.last_key() == key)
-    refuse("the sample before has the same key: the two would be read as one");
+    refuse("the previous sample has the same key: the two would be read as one");
   for (std::size_t i = 0; i < members.size(); ++i) {
     path_.assign(key).append(".").append(members[i].suffix);
     if (path_.find('\0') != std::string::npos) refuse("a key or suffix may not hold a NUL");
@@ -69,14 +69,14 @@ PENSTOCK_INLINE void archive_writing::check(std::string_view key, std::span<cons
              "' would not be read back as this key and suffix: the last part of a key may have no dot, " +
              "and a key may be neither empty nor absolute");
     }
-    if (skipped_member(path_)) refuse("'" + path_ + "' would be passed over by readers");
+    if (skipped_member(path_)) refuse("'" + path_ + "' would be skipped by readers");
     if (lower_case(members[i].suffix) != members[i].suffix) {
       refuse("the suffix '" + std::string(members[i].suffix) +
-             "' has upper-case letters, which readers lower");
+             "' has upper-case letters, which readers change to lower case");
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (members[j].suffix == members[i].suffix)
-        refuse("the suffix '" + std::string(members[i].suffix) + "' stands twice");
+        refuse("the suffix '" + std::string(members[i].suffix) + "' is given twice");
     }
   }
 }

@@ -30,27 +30,27 @@
 
 namespace penstock::inline v0_1 {
 
-/// Numbers that can be tokens.
+/// The number types that tokens can have.
 template <class T>
 concept token_value =
     std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> || std::same_as<T, std::uint32_t> ||
     std::same_as<T, std::int16_t> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t>;
 
-/// Windows of a length that the type knows: `Length` tokens, and `Targets` more, so that the targets are the
-/// inputs moved by one. A batch of them is written in place from the first one on.
+/// Windows whose length is part of the type: `Length` tokens and `Targets` more, so that the targets are the
+/// inputs shifted by one. Even the first batch of them is written in place.
 template <std::uint64_t Length, std::uint64_t Targets = 1>
 struct token_window {
   static_assert(Length > 0 && Length + Targets < (std::uint64_t{1} << 40),
                 "penstock: token_window<Length, Targets> needs windows of at least one token");
   static constexpr std::uint64_t length = Length;
   static constexpr std::uint64_t targets = Targets;
-  /// From where one window begins to where the next one does; 0 is `length`.
+  /// The distance from the beginning of one window to that of the next; 0: `length`.
   std::uint64_t stride = 0;
-  /// Whether a window must lie in one document, for files whose index knows them.
+  /// Whether a window must lie within one document, for files whose index lists documents.
   bool within_documents = false;
 };
 
-/// Windows of a length that is known at run time.
+/// Windows whose length is known at run time.
 struct token_windows {
   std::uint64_t length = 1024;
   std::uint64_t targets = 1;
@@ -117,13 +117,13 @@ class token_source {
         throw;
       }
     }
-    /// The file and the number of the window's first token in it: "train.bin:1024".
+    /// The file and the number of the window's first token within it: "train.bin:1024".
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = known_->locate(index);
       std::size_t document = 0;
       return detail::text({known_->path(place.shard), ":", first_token(index, place, document)});
     }
-    /// Where the window lies.
+    /// The bytes of the window.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
       if (index >= known_->shards.samples()) return;
@@ -135,7 +135,8 @@ class token_source {
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return known_->span * sizeof(T); }
 
    private:
-    // In the file. `document` is the one that was found last: samples often follow each other.
+    // The window's first token within its file. `document` remembers the last document found, because samples
+    // are often consecutive.
     [[nodiscard]] std::uint64_t first_token(std::uint64_t index, const manifest::place& place,
                                             std::size_t& document) const noexcept {
       if (!known_->window.within_documents) return place.sample * known_->window.stride;
@@ -151,7 +152,7 @@ class token_source {
     detail::open_files<Storage> open_;
   };
 
-  /// Looks at the files, which are of that format.
+  /// Reads the headers and indexes of the files, which have that format.
   token_source(Storage where, Window window, detail::token_format format) {
     const shared<files> known(new files(
         std::move(where),
@@ -167,9 +168,10 @@ class token_source {
     return known_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
-  /// The tokens of all files, whether a window holds them or not.
+  /// The number of tokens in all files, including those in no window.
   [[nodiscard]] std::uint64_t tokens() const noexcept { return known_->tokens; }
-  /// Of the windows, and of each file's name, size and first and last 4 KiB, and of Megatron's indexes whole.
+  /// Covers the windows, each file's name, size and first and last 4 KiB, and the whole of Megatron's
+  /// indexes.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(known_->shards.fingerprint() ^ known_->span);
   }
@@ -180,24 +182,24 @@ class token_source {
   shared<const files> known_;
 };
 
-/// Token files without a header: nanoGPT's `train.bin` and its like.
+/// Token files without a header, such as nanoGPT's `train.bin`.
 ///
 ///     auto text = raw_tokens<std::uint16_t>("train.bin", token_window<1024>{}) | shuffle(seed) | batch(32);
 ///     auto some = raw_tokens<std::uint32_t>("part-{00..63}.bin", token_windows{.length = 2048, .stride = 512});
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage; all its files are one dataset. Out: an
-/// array expression of `length + targets` tokens in one row, a view of the mapping until it is written to its
-/// slot. `token_window<...>` gives rows of a shape that the type knows, `token_windows` of one known at run
-/// time. The windows of a file begin every `stride` tokens and lie in the file whole; tokens behind the last
-/// whole one are in none.
-/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Where a window lies is arithmetic:
-/// there is no table of windows, and memory is 60 bytes or so for each file.
-/// Cost per sample: a binary search among the files and one copy of the row; with a storage that has no views
-/// one read; no allocation. Making the plan reads the ends of each file.
+/// In: a pattern with braces, which is `mapped_file`, or any storage; all its files form one dataset. Out: an
+/// array expression of `length + targets` consecutive tokens, a view of the mapping until it is written to
+/// its slot. With `token_window<...>` the shape is part of the type, with `token_windows` it is known at run
+/// time. A window begins every `stride` tokens and lies entirely in one file; tokens after a file's last
+/// whole window are in none.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. The place of a window is computed:
+/// there is no table of windows, and a plan takes about 60 bytes per file.
+/// Cost per sample: a binary search among the files and one copy of the row, or one read if the storage has
+/// no views; no allocation. Making the plan reads the ends of each file.
 /// Threads: any number at once.
-/// Throws `errc::format`, with file and offset, for a file that is no whole number of tokens or has a header;
-/// `errc::argument` when no file has as many tokens as a window; `errc::io`, also for a file that was changed
-/// after the plan was made. For one that shrinks while it is mapped see `mapped_file_options`.
+/// Throws `errc::format`, with file and offset, for a file that is not a whole number of tokens or has a
+/// header; `errc::argument` if no file is as long as a window; `errc::io`, also for a file that was changed
+/// after the plan was made. For a file that shrinks while it is mapped see `mapped_file_options`.
 /// Source: nanoGPT, data/openwebtext/prepare.py.
 template <token_value T, storage Storage, class Window>
 [[nodiscard]] token_source<T, Window, Storage> raw_tokens(Storage where, Window window) {
@@ -208,18 +210,18 @@ template <token_value T, class Window>
   return raw_tokens<T>(mapped_file(pattern), window);
 }
 
-/// The same for the files of llm.c, which have a header of 1024 bytes: GPT-2's of `std::uint16_t` and Llama
-/// 3's of `std::uint32_t`.
+/// Token files of llm.c, which have a header of 1024 bytes: GPT-2's hold `std::uint16_t` and Llama 3's
+/// `std::uint32_t`. Everything else is as for `raw_tokens`.
 ///
-/// Throws `errc::format` also for another magic number or version, and where the number of tokens in the
-/// header is not what follows it.
+/// Also throws `errc::format` for another magic number or version, and if the header's number of tokens is
+/// not the number that follows.
 /// Source: llm.c, dev/data/data_common.py and llmc/dataloader.h.
 ///
 ///     auto web = llmc_tokens<std::uint16_t>("fineweb_train_{000001..000103}.bin", token_window<1024>{});
 template <token_value T, storage Storage, class Window>
 [[nodiscard]] token_source<T, Window, Storage> llmc_tokens(Storage where, Window window) {
   static_assert(std::same_as<T, std::uint16_t> || std::same_as<T, std::uint32_t>,
-                "penstock: llm.c has files of std::uint16_t (GPT-2) and of std::uint32_t (Llama 3) only");
+                "penstock: llm.c has only files of std::uint16_t (GPT-2) and of std::uint32_t (Llama 3)");
   return {std::move(where), window, detail::token_format::llmc};
 }
 template <token_value T, class Window>
@@ -227,15 +229,16 @@ template <token_value T, class Window>
   return llmc_tokens<T>(mapped_file(pattern), window);
 }
 
-/// The same for Megatron's datasets, pairs of `PREFIX.bin` and `PREFIX.idx`. The pattern gives the prefixes,
-/// with one of the endings or without; a storage must name both files of each.
+/// Megatron's datasets, pairs of `PREFIX.bin` and `PREFIX.idx`. The pattern gives the prefixes, with or
+/// without one of the extensions; a storage must name both files of each pair. Everything else is as for
+/// `raw_tokens`.
 ///
 /// With `within_documents` no window crosses the end of a document, and documents shorter than a window are
-/// in none; that takes 16 bytes for each document that has a window, and a binary search among them. Without
-/// it documents follow each other as they lie in the file. Making the plan reads each index once.
-/// Throws `errc::format` also for an index with another magic, version or type of tokens, one that does not
-/// fit its own size or that of its tokens, and one whose sequences do not follow each other;
-/// `errc::argument` for a storage where one of the two is not named.
+/// left out; this takes 16 bytes for each document that has a window, and a binary search among them. Without
+/// it documents are joined in file order. Making the plan reads each index once.
+/// Also throws `errc::format` for an index with another magic number, version or token type, one that does
+/// not match its own size or that of its tokens, and one whose sequences are not consecutive;
+/// `errc::argument` for a storage that names only one file of a pair.
 /// Source: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
 ///
 ///     auto text = megatron_tokens<std::uint16_t>("openwebtext_text_document",

@@ -16,50 +16,53 @@
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `unpacked`.
+/// Options of `unpacked`.
 struct unpacked_options {
-  /// Where copies are kept; empty is beside each packed file. It is made where it is missing.
+  /// The folder for the copies; empty: beside each packed file. It is created if missing.
   std::string folder = {};
-  /// The most bytes that one file may have unpacked: what a hostile one can cost of the disk.
+  /// The maximum unpacked size of one file in bytes, which bounds how much disk a hostile file can use.
   std::uint64_t limit = 16_GiB;
-  /// Threads that unpack, each a file; 0 is one for each processor.
+  /// The number of threads that unpack, one file each; 0: one per processor.
   std::size_t threads = 0;
 };
 
 namespace detail::tar {
 
-/// The path of a current copy of `packed`, made where there is none; `packed` itself where it is not packed.
+/// The path of an up-to-date copy of `packed`, which is made if there is none; `packed` itself if it is not
+/// packed.
 [[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
                                         unpacker_calls unpack);
 
-/// The paths of all, several at a time; `one` calls `unpacked_path` with unpackers of its own.
+/// The paths of all copies, made several at a time; `one` calls `unpacked_path` with unpackers of its own.
 using unpack_one = std::string (*)(const std::string& packed, const unpacked_options& options);
 [[nodiscard]] std::vector<std::string> unpacked_paths(const std::vector<std::string>& packed,
                                                       const unpacked_options& options, unpack_one one);
 
 }  // namespace detail::tar
 
-/// Unpacked copies of packed files, for sources that reach samples in any order: the paths to give them.
+/// Makes unpacked copies of packed files, for sources that read samples in any order, and returns their
+/// paths.
 ///
 ///     auto samples = webdataset(unpacked<unpack_gzip>("train-{0000..0127}.tar.gz"));
 ///     auto mapped = webdataset(mapped_file(unpacked<unpack_zstd>("train-{0000..0127}.tar.zst",
 ///                                                                {.folder = "cache"})));
 ///
 /// In: a pattern (with `::` between patterns) or a list of paths of regular files; the unpackers that may be
-/// needed, as template arguments. How a file is packed is seen from its first bytes; its name says nothing.
-/// Out: for each its copy, `<file>.penstock-unpacked`, or the file itself where it is not packed. Any source
-/// of local files takes the list; the indexes of `webdataset` stand beside the copies.
-/// A copy is made once, when this is called. It is used again while size and time of change of the packed
-/// file, and its own, are those of its record, `<copy>.record`; else it is made again. It appears by renaming
-/// when it is whole, flushed and checked against the packed file's checksums: a process that is killed leaves
-/// a temporary file, which the next one removes. Processes and threads that want the same copy wait for the
-/// first of them. Copies are removed by whoever has no more use for them; the records, too.
-/// Cost: the disk for all of it unpacked; once the time to read, unpack and write it, one file a thread; then
-/// two looks at files and a read of 64 bytes for each. Memory: 2.5 MiB a thread, and what the unpackers need.
-/// docs/shard_indexes.md has measured numbers.
-/// Throws, with the packed file, errc::io for what cannot be read or written; errc::argument for a file that
-/// is packed in a way of which there is no unpacker, with what to write; errc::limit for one that unpacks to
-/// more than `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
+/// needed, as template arguments. The compression is recognised from a file's first bytes; its name is
+/// ignored. Out: for each file its copy, `<file>.penstock-unpacked`, or the file itself if it is not packed.
+/// Any source of local files takes the list; the indexes of `webdataset` are kept beside the copies.
+/// A copy is made once, during this call. It is reused as long as the size and modification time of the
+/// packed file and of the copy match its record, `<copy>.record`; otherwise it is made anew. It is renamed
+/// into place when it is complete, flushed and checked against the packed file's checksums: a process that is
+/// killed leaves a temporary file, which the next process removes. If several processes or threads want one
+/// copy, the first makes it and the others wait. Nothing removes copies and records; delete them when you no
+/// longer need them.
+/// Cost: disk space for everything unpacked; once, the time to read, unpack and write it, one file per
+/// thread; after that two stat calls and a read of 64 bytes per file. Memory: 2.5 MiB per thread, and what
+/// the unpackers need. docs/shard_indexes.md has measurements.
+/// Throws, with the packed file, errc::io if a file cannot be read or written; errc::argument for a
+/// compression without an unpacker, with what to write; errc::limit for a file that unpacks to more than
+/// `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.
 /// Threads: any number may call it.
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> unpacked(const std::vector<std::string>& paths,

@@ -39,7 +39,7 @@ PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpac
   if (const int code = make_folders(folder_of(copy)); code != 0) {
     throw error(errc::io,
                 {"cannot make the folder for unpacked copies: ", std::generic_category().message(code),
-                 "; name another in unpacked_options::folder"})
+                 "; name another folder in unpacked_options::folder"})
         .in_file(folder_of(copy));
   }
   const copy_turn turn(copy);

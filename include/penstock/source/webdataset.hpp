@@ -30,50 +30,51 @@
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `webdataset`.
+/// Options of `webdataset`.
 struct webdataset_options {
   index_policy index = index_policy::keep;
-  /// Threads that build missing indexes; 0 is one for each processor.
+  /// The number of threads that build missing indexes; 0: one per processor.
   std::size_t threads = 0;
-  /// Refuses shards without the two zero blocks that end an archive: one that was cut off between two members
-  /// cannot be told from one whose writer left them out. `manifest().unended()` counts them.
+  /// Refuses shards without the two zero blocks that end an archive: a shard that was cut off between two
+  /// members looks like one whose writer left the blocks out. `manifest().unended()` counts such shards.
   bool require_end = false;
-  /// The largest extension header (of long names, and what other programs keep of a file) that is read to
-  /// build an index; what it says must also be there, so that no more than the shard's size is ever used.
+  /// The maximum size of an extension header (for long names and other programs' metadata) that is read to
+  /// build an index. The header must also fit in the shard, so memory use never exceeds the shard's size.
   std::uint64_t extension_limit = 1_MiB;
 };
 
-/// Shards in the WebDataset format: tar archives in which consecutive members of one name and several
-/// extensions are a sample.
+/// Shards in the WebDataset format: tar archives in which consecutive members with one name and several
+/// extensions form a sample.
 ///
 ///     auto samples = webdataset("train-{0000..0127}.tar");
 ///     auto mapped = webdataset(mapped_file("train-{0000..0127}.tar"));
 ///     auto at_once = webdataset(manifest_from_string(received));
 ///
-/// With the manifest that another process made (`to_string`, `manifest_from_string`) nothing is listed and no
-/// index is looked at; a shard that is not the manifest's is `errc::io` at its first use.
+/// If you pass a manifest that another process made (`to_string`, `manifest_from_string`), no folder is
+/// listed and no index is opened; a shard that does not match the manifest throws `errc::io` at its first
+/// use.
 ///
 /// In: a pattern or a list of paths, which is `file`, or any storage. Out: an open sample with a key and
-/// members by their lower-cased extensions; bytes are read when a stage asks for them. Where `fields<...>` or
-/// `decode<field<...>...>` stands first, the members that it does not name are neither asked for ahead nor
-/// read, but for up to 8 KiB of them between two that come with one read.
-/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Every sample can be reached at once
+/// members by their lower-cased extensions; bytes are read when a stage asks for them. If `fields<...>` or
+/// `decode<field<...>...>` is the first stage, members that it does not name are neither fetched ahead nor
+/// read, except for gaps of up to 8 KiB that one read spans.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Any sample can be reached directly
 /// through the index of its shard, which is built in one pass over the shard's headers when the dataset is
-/// made for the first time, and kept in `<shard>.penstock-index` (see `index_policy`). A plan holds the
-/// manifest; a run opens shards and maps indexes at their first use.
-/// Cost per sample: a look into a table; then one pread for each member of 32 KiB and more, and one for all
-/// the smaller ones that lie together; read in order, small samples share reads of up to 256 KiB. Files that
-/// are mapped are copied from instead (see `file`). No allocation in the steady state.
-/// Errors: errc::io for a shard that cannot be read or has changed (for mapped ones see `file`
-/// and `mapped_file_options`); errc::format, with shard, offset and key, for what is not a whole tar archive
-/// or has two members of one name in a sample. Errors of the stages behind get shard, offset and key here.
-/// An archive may end without its zero blocks, unless `require_end` is set; cut off within a block it is no
-/// whole one. errc::limit for an extension header above `extension_limit`.
+/// first made, and kept in `<shard>.penstock-index` (see `index_policy`). A plan holds the manifest; a run
+/// opens shards and maps indexes at their first use.
+/// Cost per sample: a table look-up; then one pread for each member of 32 KiB or more, and one for each
+/// group of adjacent smaller members; when samples are read in order, small ones share reads of up to 256
+/// KiB. Mapped files are copied from instead (see `file`). No allocation in the steady state.
+/// Errors: errc::io for a shard that cannot be read or has changed (for mapped shards see `file` and
+/// `mapped_file_options`); errc::format, with shard, offset and key, for a shard that is not a complete tar
+/// archive or has two members of one name in a sample. Errors of later stages carry shard, offset and key.
+/// An archive may end without its zero blocks, unless `require_end` is set; an archive cut off within a
+/// block is incomplete. errc::limit for an extension header above `extension_limit`.
 /// Threads: any number may evaluate, each with its own worker.
-/// Where Python's tarfile and the standards part, the standards count: only ustar headers have prefixes, the
-/// last of several extension headers counts, an empty pax value takes back what was said; and of extensions
-/// ASCII letters are lower-cased, others are not. Sparse files of GNU tar are refused; a body with
-/// SUN.holesdata is taken as it is.
+/// Where Python's tarfile and the standards differ, this source follows the standards: only ustar headers
+/// have prefixes, the last of several extension headers wins, and an empty pax value cancels an earlier one.
+/// In extensions only ASCII letters are lower-cased. Sparse files of GNU tar are refused; a body with
+/// SUN.holesdata is taken unchanged.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
 class webdataset {
@@ -84,7 +85,7 @@ class webdataset {
   using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
 
-  /// What a run owns: a session, and the indexes of the shards it has used.
+  /// A run's reader: a session, and the indexes of the shards used so far.
   class reader {
    public:
     using worker = typename detail::tar::worker_for<session_type>::type;
@@ -109,16 +110,16 @@ class webdataset {
     }
     /// The shard of a sample.
     [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
-    /// Loads the indexes of the samples' shards that are not there yet, several at once.
+    /// Loads the missing indexes of the samples' shards, several at once.
     void get_ready(std::span<const position> samples) const { indexes_.get_ready(session_, samples); }
-    /// Whether all of them are there.
+    /// Whether all indexes are loaded.
     [[nodiscard]] bool is_ready() const noexcept { return indexes_.are_ready(); }
-    /// The ranges of the members of a sample that are used: one for each run of them.
+    /// The ranges of the used members of a sample: one for each run of adjacent members.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
       ranges(index, 1, sink);
     }
-    /// Those of consecutive samples.
+    /// The ranges of `count` consecutive samples.
     template <class Sink>
     void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
       while (count != 0) {
@@ -166,7 +167,7 @@ class webdataset {
     }
 
     shared<const shard_set> set_;
-    mutable session_type session_;  // sessions may be used from many threads
+    mutable session_type session_;  // a session may be used by many threads
     detail::tar::open_indexes indexes_;
   };
 
@@ -187,7 +188,7 @@ class webdataset {
     requires std::same_as<Storage, file>
       : webdataset(file(paths), options) {}
 
-  /// The shards that a manifest names.
+  /// The shards listed in a manifest.
   explicit webdataset(const class penstock::manifest& known, webdataset_options options = {})
     requires std::same_as<Storage, file>
       : webdataset(file(detail::tar::names_in(known)), known, options) {}
@@ -210,7 +211,7 @@ class webdataset {
     else
       return set_->describe({});
   }
-  /// The reader; of members that are not used it asks for no bytes ahead, and reads as few as it can.
+  /// Returns a reader that never fetches unused members ahead, and reads as little of them as it can.
   [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
 
  private:

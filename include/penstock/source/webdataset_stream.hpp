@@ -21,16 +21,16 @@
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `webdataset_stream`.
+/// Options of `webdataset_stream`.
 struct webdataset_stream_options {
-  /// The most bytes that one sample may hold, names included: what a hostile shard can cost.
+  /// The maximum bytes in one sample, names included, which bounds how much memory a hostile shard can use.
   std::uint64_t limit = 1_GiB;
-  /// The largest extension header that is read: of long names, and what other programs keep of a file. It is
-  /// held in memory whole.
+  /// The maximum size of an extension header (for long names and other programs' metadata). A header is held
+  /// in memory whole.
   std::uint64_t extension_limit = 1_MiB;
 };
 
-/// The source that `webdataset_stream` (of files: it can go to a place) and `webdataset_pipe` make.
+/// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
 template <bool Files, unpacker... Unpack>
 class basic_webdataset_stream {
  public:
@@ -48,7 +48,7 @@ class basic_webdataset_stream {
     {
       return state_->samples.mark();
     }
-    /// Opens the shard, and reads those of its samples that were given; shards before it are not touched.
+    /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
     void seek(std::uint64_t, source_mark place)
       requires Files
     {
@@ -58,7 +58,7 @@ class basic_webdataset_stream {
    private:
     friend class basic_webdataset_stream;
 
-    // Stays where it is when the reader is moved.
+    // Keeps its address when the reader is moved.
     struct state {
       explicit state(shared<detail::tar::stream_shards> set) : samples(std::move(set), unpack.calls()) {}
       detail::tar::unpackers<Unpack...> unpack;
@@ -76,7 +76,7 @@ class basic_webdataset_stream {
                                                           options.extension_limit, Files, source_name)) {}
 
   [[nodiscard]] std::string describe() const { return set_->describe(); }
-  /// Of the shards' names without their folders: what they hold is not known before it is read.
+  /// Covers the shards' names without their folders: their contents are not known until they are read.
   [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
   [[nodiscard]] reader connect() const { return reader(set_); }
 
@@ -84,39 +84,37 @@ class basic_webdataset_stream {
   shared<detail::tar::stream_shards> set_;
 };
 
-/// What `webdataset_stream` makes.
+/// The source that `webdataset_stream` makes.
 template <unpacker... Unpack>
 using webdataset_stream_source = basic_webdataset_stream<true, Unpack...>;
-/// What `webdataset_pipe` makes.
+/// The source that `webdataset_pipe` makes.
 template <unpacker... Unpack>
 using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 
-/// Shards in the WebDataset format, read from the beginning to the end: for archives that are compressed
-/// as a whole; `webdataset_pipe` is the same for pipes. Where shards are plain files, `webdataset` can do
-/// more: shuffle, go on with other ranks, read in parallel.
+/// Shards in the WebDataset format, read from beginning to end: for archives that are compressed as a whole;
+/// `webdataset_pipe` does this for pipes. If shards are plain files, `webdataset` can do more: shuffle,
+/// resume on a different number of ranks, read in parallel.
 ///
 ///     auto plain = webdataset_stream("train-{0000..0127}.tar");
 ///     auto packed = webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}");
-///     auto piped = webdataset_pipe("-");                            // what another program writes
+///     auto piped = webdataset_pipe("-");                            // the output of another program
 ///
-/// In: a pattern (with `::` between patterns) or a list of paths of local files, for
-/// `webdataset_pipe` also FIFOs and "-" for the standard input; the unpackers that may be needed, as template
-/// arguments. How a shard is packed is seen from its first bytes; its name says nothing. Out: open samples
-/// that own their bytes: the same keys, members, bytes and order as those of `webdataset`.
-/// Kind: a forward source: deterministic, and of files resumable: a run that goes on opens the shard where it
-/// stood and reads the samples of it that were delivered once more; shards before it are not touched. One
-/// shard is open at a time. A pipe can be read once.
-/// Cost per sample: its bytes are copied out of a window once, and unpacked; members of 256 KiB and more of
+/// In: a pattern (with `::` between patterns) or a list of paths of local files, for `webdataset_pipe` also
+/// FIFOs and "-" for standard input; the unpackers that may be needed, as template arguments. The compression
+/// is recognised from a shard's first bytes; its name is ignored. Out: open samples that own their bytes,
+/// with the keys, members, bytes and order that `webdataset` would deliver.
+/// Kind: a forward source; deterministic, and for files resumable: a resumed run opens the shard where it
+/// stopped and reads past the samples already delivered; earlier shards are not touched. One shard is open at
+/// a time. A pipe can be read only once.
+/// Cost per sample: its bytes are unpacked and copied once out of a window; members of 256 KiB or more in
 /// plain files are read in place. No allocation in the steady state: samples keep their memory. Memory: a
-/// window of 1 MiB and what the unpackers need, besides the samples, each of at most `limit`.
-/// Threads: one reads at a time, all evaluate. Who reads a pipe waits for its writer, also when the run is
-/// given up.
-/// Errors: as `webdataset`, when the place is reached; offsets are those in the unpacked archive.
-/// errc::argument for a shard that is packed in a way of which there is no unpacker, and for a pipe given to
-/// `webdataset_stream`, with what to write;
-/// errc::limit for a sample beyond `limit`, before its bytes are read, and for an extension header above
-/// `extension_limit`; errc::checksum; errc::state for a pipe
-/// that was read before.
+/// window of 1 MiB and what the unpackers need, plus the samples, each of at most `limit`.
+/// Threads: one reads at a time, all evaluate. Reading a pipe blocks until its writer writes, even while the
+/// run is being stopped.
+/// Errors: as for `webdataset`, thrown when the run reaches the place; offsets are in the unpacked archive.
+/// errc::argument for a compression without an unpacker, and for a pipe given to `webdataset_stream`, with
+/// what to write; errc::limit for a sample beyond `limit`, before its bytes are read, and for an extension
+/// header above `extension_limit`; errc::checksum; errc::state for a pipe that was read before.
 /// Source: webdataset, tariterators.py.
 template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
@@ -124,7 +122,7 @@ template <unpacker... Unpack, detail::tar::pattern_text Text>
   return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
 }
 
-/// The same for a list of paths, which are taken as they are.
+/// From a list of paths, in which braces are not expanded.
 template <unpacker... Unpack>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(std::vector<std::string> paths,
                                                                     webdataset_stream_options options = {}) {
@@ -136,14 +134,14 @@ template <unpacker... Unpack>
   return {std::vector<std::string>(paths.begin(), paths.end()), options};
 }
 
-/// Shards from pipes: see `webdataset_stream`. Not resumable: nobody can go back in a pipe.
+/// Shards from pipes: see `webdataset_stream`. Not resumable, because a pipe cannot be read again.
 template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(const Text& pattern,
                                                                 webdataset_stream_options options = {}) {
   return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
 }
 
-/// The same for a list of paths, which are taken as they are.
+/// From a list of paths, in which braces are not expanded.
 template <unpacker... Unpack>
 [[nodiscard]] webdataset_pipe_source<Unpack...> webdataset_pipe(std::vector<std::string> paths,
                                                                 webdataset_stream_options options = {}) {

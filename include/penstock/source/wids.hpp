@@ -25,15 +25,15 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// What a description of wids says of a shard.
+/// What a wids description says about a shard.
 struct wids_shard {
   std::string path;
   std::uint64_t samples = 0;
   std::optional<std::uint64_t> bytes;
 };
 
-/// The shards of a description and of those that it names, and how many bytes were read for them. Both are
-/// bounded as a whole: a few bytes may repeat a long base, or name one description again and again.
+/// The shards of a description and of the descriptions it names, and how many bytes were read to find them.
+/// Both are bounded in total, because a few bytes may repeat a long base, or name one description many times.
 struct wids_listing {
   static constexpr std::size_t most_bytes = 64_MiB;
 
@@ -41,7 +41,7 @@ struct wids_listing {
   std::uint64_t path_bytes = 0, read_bytes = 0;
 };
 
-/// Reads a description, and those that it names: one level, as wids does.
+/// Reads a description and the descriptions it names: one level deep, as wids does.
 class wids_reader {
  public:
   explicit wids_reader(std::string path) : path_(std::move(path)) {}
@@ -52,12 +52,13 @@ class wids_reader {
     if (all.contains("__kind__") && all["__kind__"] != "wids-shard-index-v1")
       fail("'__kind__' is not \"wids-shard-index-v1\"");
     if (!all.contains("wids_version") || all["wids_version"] != 1)
-      fail("'wids_version' is missing or not 1, the only one that there is");
+      fail("'wids_version' is missing or not 1, the only known version");
     if (!all.contains("shardlist") && !all.contains("datasets"))
       fail("the description has neither 'shardlist' nor 'datasets'");
     if (all.contains("shardlist")) list(all, folder_of(path_), found);
     if (!all.contains("datasets")) return;
-    if (!top) fail("a description that another one names may not name a third; write its shards down in one");
+    if (!top)
+      fail("a description that another one names may not name a third; list all shards in one description");
     if (!all["datasets"].is_array()) fail("'datasets' is not a list");
     for (const nlohmann::json& one : all["datasets"]) {
       if (one.is_object() && one.contains("shardlist"))
@@ -76,9 +77,9 @@ class wids_reader {
     const buffer bytes = read_whole_file(path_, wids_listing::most_bytes, "a description of shards");
     found.read_bytes += bytes.size();
     if (found.read_bytes > wids_listing::most_bytes)
-      throw error(errc::limit, "this description and those before it have more than 64 MiB").in_file(path_);
+      throw error(errc::limit, "this description and those before it exceed 64 MiB in total").in_file(path_);
     const std::string_view text = text_of(bytes.view());
-    // a bracket of one byte becomes an object of 70
+    // a one-byte bracket becomes an object of 70 bytes
     const auto shallow = [this](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
       if (depth > deepest) fail(detail::text({"the description is nested more than ", deepest, " deep"}));
       return true;
@@ -87,12 +88,12 @@ class wids_reader {
       return nlohmann::json::parse(text.begin(), text.end(), shallow);
     } catch (const nlohmann::json::parse_error& e) {
       throw error(errc::format, not_json(e)).in_file(path_).at_offset(e.byte == 0 ? 0 : e.byte - 1);
-    } catch (const nlohmann::json::exception& e) {  // a number that no double can hold
+    } catch (const nlohmann::json::exception& e) {  // a number beyond the range of a double
       fail(not_json(e));
     }
   }
 
-  /// The parser repeats all of a text or number that it was reading.
+  /// The parser's message repeats the whole text or number it was reading, so it is cut.
   [[nodiscard]] static std::string not_json(const nlohmann::json::exception& e) {
     const std::string_view said = e.what();
     constexpr std::size_t most = 300;
@@ -102,7 +103,7 @@ class wids_reader {
   [[nodiscard]] static std::string folder_of(const std::string& path) {
     return path.substr(0, path.rfind('/') + 1);
   }
-  /// Relative paths are meant from `base`; URLs of other machines are not for this source.
+  /// Relative paths are relative to `base`; URLs of other machines are refused.
   [[nodiscard]] std::string joined(const std::string& base, std::string url) const {
     if (url.starts_with("file:")) url.erase(0, url.starts_with("file://") ? 7 : 5);
     if (url.find("://") != std::string::npos || url.starts_with("pipe:"))
@@ -131,7 +132,7 @@ class wids_reader {
       if (one.contains("filesize")) said.bytes = number(one, "filesize");
       found.path_bytes += said.path.size();
       if (found.path_bytes > wids_listing::most_bytes)
-        throw error(errc::limit, "the paths of the shards, with their base, have more than 64 MiB")
+        throw error(errc::limit, "the paths of the shards, with their base, exceed 64 MiB in total")
             .in_file(path_);
       found.shards.push_back(std::move(said));
     }
@@ -142,17 +143,17 @@ class wids_reader {
 
 }  // namespace detail
 
-/// The shards that a description of wids lists, `shardindex.json`: a `webdataset` over them, which must hold
-/// what the description says.
+/// A `webdataset` over the shards listed in a wids description, `shardindex.json`. The shards must match the
+/// description.
 ///
-/// In: the path of the description, and the choices of `webdataset`. Relative names are meant from its
-/// `base`, or from its folder. Lists in `datasets` are joined in their order, descriptions that they name are
-/// read; weights are not used, and checksums not computed. Out, kind, guarantees, cost, threads: as
+/// In: the path of the description, and the options of `webdataset`. Relative names are relative to its
+/// `base`, or to its folder. Lists in `datasets` are joined in order, and descriptions named there are read;
+/// weights are ignored, and checksums are not verified. Out, kind, guarantees, cost, threads: as for
 /// `webdataset`.
-/// Throws as `webdataset`; `errc::format` with both names for a shard with another number of samples or bytes
-/// than the description says, for what is nested more than 16 deep, and with the offset for what is not JSON;
-/// `errc::limit` for a description of more than 64 MiB, before it is read, for more than that in all that it
-/// names, and for paths that have more together.
+/// Throws what `webdataset` throws; `errc::format` with both names for a shard whose number of samples or
+/// bytes differs from the description, for a description nested more than 16 deep, and with the offset for
+/// one that is not JSON; `errc::limit` for a description of more than 64 MiB, before it is read, and if all
+/// descriptions together, or all paths together, exceed that size.
 /// Source: webdataset, wids_specs.py and wids_index.py.
 ///
 ///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;

@@ -41,8 +41,8 @@ struct zip_same_field {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: zip joins the fields of all its sources in one record, and two of them are "
-                  "called the same; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
+                  "penstock: zip joins the fields of all its sources in one record, and two of them have "
+                  "one name; give one name for each source, as in zip<\"left\", \"right\">(a, b)");
   }
 };
 struct zip_name_count {
@@ -57,13 +57,14 @@ struct zip_name_count {
 
 }  // namespace mistakes
 
-/// Option of `zip`: as many samples as the shortest source has.
+/// Option of `zip`: end with the shortest source.
 struct shortest_option {};
 inline constexpr shortest_option shortest{};
 
 namespace detail {
 
-/// What a zipped record holds of a value: texts and vectors as views of it, which live as long.
+/// The type of a value in a zipped record: a view for texts and vectors, valid as long as they live;
+/// otherwise the value's own.
 template <class T>
 struct zipped_value {
   using type = T;
@@ -99,11 +100,11 @@ struct record_of_packs<pack<Fields...>> {
 template <class... As, class... Bs, class... Rest>
 struct record_of_packs<pack<As...>, pack<Bs...>, Rest...> : record_of_packs<pack<As..., Bs...>, Rest...> {};
 
-/// How many samples there are; sizes that differ are an error unless the shortest counts.
+/// The number of samples; different sizes are an error unless `to_the_shortest`.
 [[nodiscard, gnu::cold]] std::uint64_t zipped_size(const std::vector<std::uint64_t>& sizes,
                                                    bool to_the_shortest);
 
-/// The record that elements are joined to: all their fields, or one field each.
+/// The record that the elements form: all their fields, or one field for each element.
 template <class Names, class... Elements>
 struct zipped_record;
 template <class... Elements>
@@ -111,7 +112,7 @@ struct zipped_record<pack<>, Elements...> : record_of_packs<typename zipped_fiel
   using made = typename record_of_packs<typename zipped_fields<Elements>::type...>::type;
 
   static constexpr made join(const Elements&... elements) { return step<made>(std::tuple<>(), elements...); }
-  /// What is used of each element where this is used of the record.
+  /// The fields used of each element, given those used of the record.
   static constexpr std::array<projection, sizeof...(Elements)> used_of_each(const projection& used) {
     return {(void(sizeof(Elements)), used)...};
   }
@@ -139,7 +140,7 @@ struct zipped_record<pack<Names...>, Elements...> {
 
 }  // namespace detail
 
-/// The source that `zip` makes; `Names` is a pack of names, empty where records are joined.
+/// The source that `zip` makes; `Names` is a pack of names, empty if records are joined.
 template <class Names, class... Plans>
 class zip_source {
   using plans_type = detail::joined_plans<Plans...>;
@@ -169,14 +170,14 @@ class zip_source {
     void evaluate(position p, worker& w, Sink&& sink) const {
       from_source<0>(p, w, sink);
     }
-    /// That of the first source.
+    /// The shard of the first source's sample.
     [[nodiscard]] std::string key(position p) const { return readers_->key(0, p); }
     [[nodiscard]] std::string url(position p) const
       requires(plans_type::knows_urls)
     {
       return readers_->url(0, p);
     }
-    /// Those of all sources.
+    /// The ranges that all the sources report.
     template <class Sink>
       requires(plans_type::wants_hints)
     void ranges(position p, scout& s, Sink&& sink) const {
@@ -189,7 +190,7 @@ class zip_source {
     }
 
    private:
-    /// The values of the sources before are held by the calls around this one.
+    /// The enclosing calls hold the values of the sources before this one.
     template <std::size_t I, class Sink, class... Values>
     void from_source(position p, worker& w, Sink& sink, const Values&... values) const {
       if constexpr (I == sizeof...(Plans)) {
@@ -214,14 +215,14 @@ class zip_source {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  /// The shards of the first source that has some and is not cut.
+  /// The shards of the first source that has shards and is used to its end.
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return starts_; }
   [[nodiscard]] std::string describe() const { return detail::describe_joined(source_name, "", plans_); }
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_data(source_name, plans_); }
   [[nodiscard]] std::uint64_t sequence_fingerprint() const {
     return detail::fingerprint_of_sequences(plans_);
   }
-  /// Of the random stages of all sources.
+  /// Covers the random stages of all sources.
   [[nodiscard]] std::uint64_t random_fingerprint() const {
     return detail::fingerprint_of_random_stages(plans_);
   }
@@ -263,19 +264,19 @@ template <class T>
 
 }  // namespace detail
 
-/// Joins the samples of several sources at the same position to one record: `zip(a, b)`, or
+/// Joins the samples that several sources have at a position into one record: `zip(a, b)`, or
 /// `zip<"image", "label">(images, labels)`. The result is a source.
 ///
-/// In: sources, each alone or with orders and value stages; `shortest` where sizes may differ. With names,
-/// one for each source, the record has a field for each; without, the elements must be records, and their
-/// fields stand side by side. Position i of epoch e is position i of epoch e of each source: give sources
-/// that are shuffled the same seed, or shuffle behind zip.
+/// In: sources, each alone or with orders and value stages; `shortest` if sizes may differ. With names,
+/// one for each source, the record has a field for each source; without names, the elements must be
+/// records, and the result has all their fields. Position i of epoch e joins position i of epoch e of
+/// every source: give shuffled sources one common seed, or shuffle after zip.
 /// Kind: an indexed source; it keeps every guarantee that all the sources keep. It has the shards of the
-/// first source that has some.
-/// Cost per sample: what the sources cost; no allocation. Texts and vectors stand in the record as views;
+/// first source that has any.
+/// Cost per sample: the cost of the sources; no allocation. The record holds texts and vectors as views;
 /// other values are copied.
-/// The key is that of the first source. Threads: free for all. An error from a source says which one,
-/// numbered from 0. Throws `errc::argument` for sizes that differ, but for `shortest`.
+/// The key is that of the first source. Threads: any number at once. An error from a source says which
+/// source, numbered from 0. Throws `errc::argument` if sizes differ, unless `shortest` is given.
 ///
 ///     auto loader = zip<"image", "label">(from(images), from(labels)) | shuffle(7) | batch(256);
 template <fixed_string... Names, class... Args>

@@ -4,14 +4,15 @@
 #include <string>
 #include <typeinfo>
 
-/// One half of a program: where it finds things of the library, and what it does with them.
+/// One half of a program: the addresses it uses from the library, and the functions it offers.
 struct half {
   bool has_bodies;
-  const void* text;                   ///< where a function of the library is
-  const std::type_info* error;        ///< what it knows the library's exception by
-  long (*sum)();                      ///< of a pipeline that it runs
-  void (*fail)();                     ///< throws the library's exception
-  std::string (*caught)(void (*)());  ///< what it says of an exception that the function throws
+  const void* text;             ///< the address of a function of the library
+  const std::type_info* error;  ///< the type of the library's exception
+  long (*sum)();                ///< the sum over a pipeline that it runs
+  void (*fail)();               ///< throws the library's exception
+  /// the message of the exception that the function throws, as caught here
+  std::string (*caught)(void (*)());
 };
 
 half with_bodies();

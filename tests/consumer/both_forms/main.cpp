@@ -3,8 +3,7 @@
 
 #include <iostream>
 
-/// Both halves use one definition of each function and of each type, and an error of the one is caught by the
-/// other.
+/// Both halves use one definition of each function and type, and each catches the other's errors.
 int main() {
   const half a = with_bodies(), b = with_library();
   const std::string said = a.caught(b.fail);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A program that uses the components it is told of, so that it links only where their libraries are given.
+// A program that uses the components named at compile time, so it links only if their libraries are given.
 
 #include <penstock/core.hpp>
 
@@ -68,7 +68,7 @@ namespace {
 
 int faults = 0;
 
-/// Every format refuses a text that is not packed, and says so with its name.
+/// Every format refuses plain text, and its error names the format.
 template <class Read>
 void refuses([[maybe_unused]] std::string_view name, [[maybe_unused]] Read&& read) {
   try {

@@ -6,7 +6,7 @@
 
 namespace ps = penstock;
 
-/// What a user writes first: numbers in, batches out, the same in every epoch but for the order.
+/// A user's first program: numbers in, batches out, and in every epoch all numbers in a new order.
 int main() {
   std::vector<int> numbers(1000);
   for (int i = 0; i < 1000; ++i) numbers[static_cast<std::size_t>(i)] = i;

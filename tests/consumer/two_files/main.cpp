@@ -16,8 +16,8 @@ namespace ps = penstock;
 
 long sum_of_other();
 
-/// Half of a program whose files include different components, in different orders: the same inline functions
-/// in both must be the same.
+/// Half of a program whose files include different components, in different orders: the inline functions they
+/// share must be identical.
 int main() {
   long sum = 0;
   for (auto&& b : (ps::from(std::vector<int>{1, 2, 3}) | ps::batch(2) | ps::workers(1)).epoch(0))

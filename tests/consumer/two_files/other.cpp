@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Components before the umbrella; the other file has others, behind it.
+// Components before the umbrella; the other file includes others, after it.
 #ifdef CONSUMER_HAS_ZSTD
 #include <penstock/codec/zstd.hpp>
 #endif

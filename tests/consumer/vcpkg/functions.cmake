@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# Plays vcpkg's part for one port: the functions that its portfile calls do here what vcpkg documents of
-# them, as far as a port of headers and a static library can tell the difference. Run with
+# Stands in for vcpkg for one port: the functions that its portfile calls behave as vcpkg documents them, as
+# far as a port of headers and a static library can tell. Run with
 #   cmake -DPORT=... -DPORT_DIR=... -DFEATURES=... -DCURRENT_PACKAGES_DIR=... -DBUILD=... -DGENERATOR=...
 #         -DCOMPILER=... -P functions.cmake
 
 cmake_minimum_required(VERSION 3.25)
 set(refused "the portfile calls this with what vcpkg does not take")
 
-# vcpkg sets every pair's option, ON for a feature that was asked for and OFF for one that was not.
+# vcpkg sets every pair's option: ON for a requested feature, OFF for any other.
 function(vcpkg_check_features)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "OUT_FEATURE_OPTIONS" "FEATURES")
   if(NOT arg_OUT_FEATURE_OPTIONS OR DEFINED arg_UNPARSED_ARGUMENTS)
@@ -46,12 +46,12 @@ function(vcpkg_cmake_configure)
         ${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${BUILD}/${kind} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${kind}
         -DCMAKE_INSTALL_PREFIX=${there} -DCMAKE_CXX_COMPILER=${COMPILER} -DBUILD_SHARED_LIBS=OFF
         -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_EXPORT_NO_PACKAGE_REGISTRY=ON ${arg_OPTIONS}
-        -DCMAKE_CXX_FLAGS_RELEASE= -DCMAKE_CXX_FLAGS_DEBUG= # it is about files, not about speed
+        -DCMAKE_CXX_FLAGS_RELEASE= -DCMAKE_CXX_FLAGS_DEBUG= # this is about files, not about speed
       OUTPUT_VARIABLE said
       ERROR_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
     string(APPEND all_said "${said}")
   endforeach()
-  # vcpkg warns of options that nobody reads; here they are an error.
+  # vcpkg warns about unused options; here they are an error.
   if(all_said MATCHES "Manually-specified variables were not used[^\n]*\n(.*)")
     string(REGEX REPLACE "BUILD_SHARED_LIBS|CMAKE_BUILD_TYPE|CMAKE_[A-Z_]+" "" unused "${CMAKE_MATCH_1}")
     if(unused MATCHES "PENSTOCK_[A-Z_]+")
@@ -69,7 +69,7 @@ function(vcpkg_cmake_install)
   endforeach()
 endfunction()
 
-# Moves the package to share/<port>, with what the debug build says of its own libraries, and corrects the two
+# Moves the package to share/<port>, with the debug build's description of its libraries, and corrects the two
 # ways in which CMake's files find their prefix.
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "PACKAGE_NAME;CONFIG_PATH" "")
@@ -117,7 +117,7 @@ function(vcpkg_fixup_pkgconfig)
   foreach(file IN LISTS files)
     set(root ${CURRENT_PACKAGES_DIR})
     file(READ ${file} text)
-    if(file MATCHES "/debug/") # whose headers are those of the release
+    if(file MATCHES "/debug/") # its headers are those of the release
       string(APPEND root /debug)
       string(REPLACE "\${prefix}/include" "\${prefix}/../include" text "${text}")
     endif()

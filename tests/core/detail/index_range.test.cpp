@@ -14,7 +14,7 @@ namespace ps = penstock;
 
 namespace {
 
-/// Three squares, made when they are asked for.
+/// Three squares, computed on access.
 struct squares {
   using iterator = ps::detail::index_iterator<squares>;
   [[nodiscard]] constexpr int operator[](std::size_t i) const noexcept { return static_cast<int>(i * i); }
@@ -31,7 +31,7 @@ static_assert(std::ranges::equal(range(squares{}) | std::views::reverse, std::ar
 
 }  // namespace
 
-TEST_CASE("core/index_range: an iterator goes anywhere in the range") {
+TEST_CASE("core/index_range: an iterator can move anywhere in the range") {
   const range all{squares{}};
   auto at = all.begin();
   CHECK(*at == 1);

@@ -31,7 +31,7 @@
 
 namespace ps = penstock;
 
-static_assert(ps::order<ps::distributed_sampler_order>, "the order is one");
+static_assert(ps::order<ps::distributed_sampler_order>, "the order meets the concept");
 static_assert(ps::order_stage<ps::distributed_sampler_stage>, "distributed_sampler is an order stage");
 
 namespace {
@@ -39,7 +39,7 @@ namespace {
 using numbers = std::vector<std::uint64_t>;
 using sampler_options = ps::distributed_sampler_options;
 
-/// torch.randperm(n), with the standard library's engine and the loop as it is described.
+/// torch.randperm(n), with the standard library's engine and the documented loop.
 numbers reference_randperm(std::uint64_t n, std::uint64_t seed) {
   numbers order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::uint64_t{0});
@@ -51,7 +51,7 @@ numbers reference_randperm(std::uint64_t n, std::uint64_t seed) {
   return order;
 }
 
-/// What iterating DistributedSampler gives rank r, as its source says it.
+/// The samples that iterating DistributedSampler gives rank r, transcribed from its source.
 numbers reference_rank(std::uint64_t n, const sampler_options& o, std::uint64_t rank, std::uint64_t epoch) {
   numbers all(static_cast<std::size_t>(n));
   std::iota(all.begin(), all.end(), std::uint64_t{0});
@@ -86,7 +86,7 @@ std::vector<std::uint64_t> first_numbers(std::uint64_t n) {
 
 using index_batches = std::vector<numbers>;
 
-/// A list in batches of b; the last one may be short.
+/// Cuts a list into batches of b; the last one may be short.
 index_batches in_batches(const numbers& all, std::size_t b, bool drop_last = false) {
   index_batches made;
   for (std::size_t i = 0; i < all.size(); i += b) {
@@ -134,7 +134,7 @@ TEST_CASE("order/distributed_sampler: the generator is the standard's MT19937") 
   CHECK(zero.next() == 3071714933u);
 }
 
-TEST_CASE("order/distributed_sampler: large permutations draw 64 bits, high half first, from inside out") {
+TEST_CASE("order/distributed_sampler: large permutations draw 64 bits, high half first, inside out") {
   const std::uint64_t n = 1000, seed = 9;
   std::mt19937 draw(9);
   numbers expected(n);
@@ -170,9 +170,7 @@ TEST_CASE("order/distributed_sampler: every rank has the samples of DistributedS
   }
 }
 
-TEST_CASE(
-    "order/distributed_sampler: an order may be turned round; a sample that comes twice has its first "
-    "place") {
+TEST_CASE("order/distributed_sampler: the order has an inverse; a repeated sample maps to its first place") {
   for (const bool shuffled : {true, false}) {
     for (const bool drop : {true, false}) {
       for (const std::uint64_t n : {0u, 1u, 3u, 8u, 61u}) {
@@ -192,7 +190,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("order/distributed_sampler: a table of 64-bit entries holds the same order") {
+TEST_CASE("order/distributed_sampler: a table of 64-bit entries holds an equal order") {
   const sampler_options o{.num_replicas = 3, .seed = 11};
   const ps::distributed_sampler_order narrow({100, nullptr}, o), wide({100, nullptr}, o, 99);
   CHECK(sampled_epoch(narrow, 4) == sampled_epoch(wide, 4));
@@ -200,7 +198,7 @@ TEST_CASE("order/distributed_sampler: a table of 64-bit entries holds the same o
 }
 
 TEST_CASE(
-    "order/distributed_sampler: batches of a rank are those of its DataLoader, on any number of workers") {
+    "order/distributed_sampler: batches of a rank are those of its DataLoader, with any number of workers") {
   const std::uint64_t n = 103, replicas = 4;
   const numbers data = first_numbers(n);
   for (const bool drop : {false, true}) {
@@ -218,7 +216,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("order/distributed_sampler: behind filter a rank keeps its samples") {
+TEST_CASE("order/distributed_sampler: after filter a rank keeps its samples") {
   const numbers data = first_numbers(50);
   const sampler_options o{.num_replicas = 3, .seed = 8};
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
@@ -231,7 +229,7 @@ TEST_CASE("order/distributed_sampler: behind filter a rank keeps its samples") {
   }
 }
 
-TEST_CASE("order/distributed_sampler: a run that began in PyTorch goes on at the same batch") {
+TEST_CASE("order/distributed_sampler: a run started in PyTorch resumes at its next batch") {
   const std::uint64_t n = 64, replicas = 2, rank = 1;
   const numbers data = first_numbers(n);
   const sampler_options o{.num_replicas = replicas, .seed = 40};
@@ -254,9 +252,7 @@ TEST_CASE("order/distributed_sampler: a run that began in PyTorch goes on at the
   CHECK(penstock_test::batches_of(moved) == in_batches(reference_rank(n, o, rank, 3), 5));
 }
 
-TEST_CASE(
-    "order/distributed_sampler: keeps every guarantee; a global step is the same on another number of "
-    "ranks") {
+TEST_CASE("order/distributed_sampler: keeps every guarantee; a global step does not depend on the ranks") {
   const numbers data = first_numbers(83);
   const auto sampled = ps::from(data) | ps::distributed_sampler({.num_replicas = 4, .seed = 1});
   using plan = decltype(sampled | ps::shard(0, 4) | ps::batch(6));
@@ -281,7 +277,7 @@ TEST_CASE(
   CHECK(steps(8) == four);
 }
 
-TEST_CASE("order/distributed_sampler: a state does not fit another order") {
+TEST_CASE("order/distributed_sampler: a state of another order is refused") {
   const numbers data = first_numbers(20);
   const auto plan_of = [&](sampler_options o) {
     return ps::from(data) | ps::distributed_sampler(o) | ps::batch(4);
@@ -295,7 +291,7 @@ TEST_CASE("order/distributed_sampler: a state does not fit another order") {
   CHECK_THROWS_AS(plan_of({.num_replicas = 2, .seed = 1, .drop_last = true}).open(state), ps::error);
 }
 
-TEST_CASE("order/distributed_sampler: many threads may bind and read the same order") {
+TEST_CASE("order/distributed_sampler: many threads may bind and read one order") {
   const auto made = ps::distributed_sampler({.num_replicas = 2, .seed = 7}).make({500, nullptr});
   std::vector<numbers> expected;
   for (std::uint64_t epoch = 0; epoch < 6; ++epoch) expected.push_back(reference_randperm(500, 7 + epoch));
@@ -313,7 +309,7 @@ TEST_CASE("order/distributed_sampler: many threads may bind and read the same or
   CHECK(right == std::vector<char>(4, 1));
 }
 
-TEST_CASE("order/distributed_sampler: arguments that cannot be are errors that say what to write") {
+TEST_CASE("order/distributed_sampler: impossible arguments are errors that say what to write") {
   const ps::order_input in{10, nullptr};
   CHECK_THROWS_WITH(ps::distributed_sampler({}).make(in),
                     penstock_test::contains("write distributed_sampler({.num_replicas = n})"));

@@ -26,7 +26,7 @@
 
 namespace ps = penstock;
 
-static_assert(ps::order<ps::mosaic_order>, "the order is one");
+static_assert(ps::order<ps::mosaic_order>, "the order meets the concept");
 static_assert(ps::order_stage<ps::mosaic_stage>, "mosaic is an order stage");
 
 namespace {
@@ -39,7 +39,7 @@ ps::order_input shards_of(const numbers& sizes) {
   return {starts.back(), std::make_shared<const numbers>(starts)};
 }
 
-/// The epoch as its ranks get it: rank r's samples, then those of rank r + 1.
+/// The epoch by rank: rank r's samples, then those of rank r + 1.
 std::vector<numbers> mosaic_ranks_of(const ps::mosaic_order& made, std::uint64_t epoch) {
   const auto bound = made.bind(epoch);
   std::vector<numbers> ranks(static_cast<std::size_t>(made.lanes()));
@@ -98,7 +98,7 @@ TEST_CASE("order/mosaic: shuffles are those of Streaming") {
         numbers{5, 8, 9, 7, 6, 16, 10, 11, 15, 12, 14, 13, 17, 22, 20, 21, 19, 18, 23, 3, 4, 1, 2, 0});
 }
 
-TEST_CASE("order/mosaic: blocks of one sample strew nothing, as in Streaming") {
+TEST_CASE("order/mosaic: blocks of one sample are not spread, as in Streaming") {
   const auto in = shards_of({5, 7, 4, 8});
   const auto of = [&](ps::mosaic_algorithm algo) {
     const auto made = ps::mosaic({.num_canonical_nodes = 2,
@@ -119,7 +119,7 @@ TEST_CASE("order/mosaic: blocks of one sample strew nothing, as in Streaming") {
         numbers{5, 8, 9, 7, 6, 10, 11, 16, 15, 12, 14, 13, 23, 20, 17, 18, 22, 21, 19, 4, 1, 3, 2, 0});
 }
 
-TEST_CASE("order/mosaic: every shuffle has every sample once, with empty shards and few samples too") {
+TEST_CASE("order/mosaic: every shuffle has every sample once, also with empty shards and few samples") {
   ps::rng random(6, 0, 0);
   for (int round = 0; round < 300; ++round) {
     numbers sizes(static_cast<std::size_t>(1 + random.below(12)));
@@ -140,8 +140,7 @@ TEST_CASE("order/mosaic: every shuffle has every sample once, with empty shards 
 TEST_CASE("order/mosaic: samples are divided over ranks as in Streaming") {
   const auto made = ps::mosaic({.num_canonical_nodes = 2, .ranks_per_node = 2}).make({10, nullptr});
   CHECK(mosaic_ranks_of(made, 0) == std::vector<numbers>{{0, 1, 2, 3, 4}, {5, 6, 7, 8, 9}});
-  // Two workers of each rank take its batches of two in turn, as Streaming's vector of the partition has
-  // them.
+  // Two workers of each rank take its batches of two in turn, as in Streaming's partition.
   const auto workers = [&](std::size_t rank) {
     const numbers mine = mosaic_ranks_of(made, 0)[rank];
     std::vector<std::vector<numbers>> dealt(2);
@@ -158,7 +157,8 @@ TEST_CASE("order/mosaic: samples are divided over ranks as in Streaming") {
   CHECK(ps::mosaic({.num_canonical_nodes = 2, .ranks_per_node = 2}).make({0, nullptr}).size() == 0);
 }
 
-TEST_CASE("order/mosaic: a plan has the batches of each rank, and a step the same samples on other ranks") {
+TEST_CASE(
+    "order/mosaic: a plan has the batches of each rank, and a step's samples do not depend on the ranks") {
   numbers data(96);
   std::iota(data.begin(), data.end(), std::uint64_t{0});
   const ps::mosaic_options o{
@@ -184,7 +184,7 @@ TEST_CASE("order/mosaic: a plan has the batches of each rank, and a step the sam
   for (const std::uint64_t ranks : {1u, 2u, 3u, 6u}) CHECK(step(ranks, 2) == step(4, 2));
 }
 
-TEST_CASE("order/mosaic: a run that began in Streaming goes on at the same step, and epochs are its own") {
+TEST_CASE("order/mosaic: a run started in Streaming resumes at its next step, and epochs are Streaming's") {
   numbers data(60);
   std::iota(data.begin(), data.end(), std::uint64_t{0});
   ps::mosaic_options o{.num_canonical_nodes = 1, .ranks_per_node = 2, .shuffle = true, .shuffle_seed = 4};
@@ -204,7 +204,7 @@ TEST_CASE("order/mosaic: a run that began in Streaming goes on at the same step,
   CHECK(mosaic_ranks_of(ps::mosaic(o).make({60, nullptr}), 2)[1] == whole);
 }
 
-TEST_CASE("order/mosaic: arguments that cannot be are errors that say what to write") {
+TEST_CASE("order/mosaic: impossible arguments are errors that say what to write") {
   const auto wrong = [](const ps::mosaic_options& o, std::uint64_t samples = 100) {
     return penstock_test::error_of([&] { static_cast<void>(ps::mosaic(o).make({samples, nullptr})); });
   };
@@ -309,13 +309,13 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
                   .steps = 0};
     for (auto& size : made.sizes) size = random.chance(0.1) ? 0 : random.below(random.chance(0.3) ? 120 : 12);
     made.nodes = made.o.physical_nodes;
-    if (i % 3 == 0) {  // on other nodes, with the same global batch
+    if (i % 3 == 0) {  // on other nodes, with an equal global batch
       made.nodes = 1 + random.below(12);
       made.batch *= made.nodes;
     }
     const std::uint64_t now_each = made.batch * made.o.physical_nodes / made.nodes;
-    // Every other run goes on after some steps; at least two samples a rank are left, else they are padded
-    // anew.
+    // Every other run is resumed after some steps; at least two samples per rank remain, because otherwise
+    // they would be padded anew.
     const std::uint64_t samples = std::accumulate(made.sizes.begin(), made.sizes.end(), std::uint64_t{0});
     const std::uint64_t ranks = made.nodes * made.o.ranks_per_node, global = ranks * now_each;
     if (i % 2 == 0 && samples > 2 * ranks) made.steps = random.below((samples - 2 * ranks) / global + 1);
@@ -327,7 +327,8 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
     for (const std::uint64_t size : made.sizes) list << " " << size;
     list << "\n";
     made.batch = now_each;
-    // Nodes that go with the canonical ones are divided as if the run had begun there.
+    // If the nodes divide the canonical ones or are a multiple of them, the result is as if the run had
+    // started there.
     if (made.o.num_canonical_nodes % made.nodes == 0 || made.nodes % made.o.num_canonical_nodes == 0)
       made.o.physical_nodes = made.nodes;
     cases.push_back(made);
@@ -367,7 +368,7 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
       gone_on += one.steps != 0 ? 1 : 0;
       continue;
     }
-    // Relaxed: the steps that are full on all ranks.
+    // Relaxed: only the steps that are full on all ranks.
     const std::uint64_t ranks = one.nodes * one.o.ranks_per_node;
     ps::cut part{.size = made.size(),
                  .global = ranks * one.batch,

@@ -24,7 +24,7 @@
 
 namespace ps = penstock;
 
-static_assert(ps::order<ps::mosaic_resampled_order>, "the order is one");
+static_assert(ps::order<ps::mosaic_resampled_order>, "the order meets the concept");
 static_assert(ps::order_stage<ps::mosaic_resampled_stage>, "mosaic_resampled is an order stage");
 
 namespace mosaic_resampled_test {
@@ -63,7 +63,7 @@ TEST_CASE("order/mosaic_resampled: numpy's choice without replacement") {
   }
 }
 
-TEST_CASE("order/mosaic_resampled: how many samples each shard gives") {
+TEST_CASE("order/mosaic_resampled: the number of samples from each shard") {
   const auto counts = [](std::uint64_t size, std::uint64_t granularity) {
     return ps::detail::mosaic_draw(shard_sizes({5, 7, 4, 8}).starts,
                                    {.epoch_size = size, .granularity = granularity}, true, 9176)
@@ -78,7 +78,7 @@ TEST_CASE("order/mosaic_resampled: how many samples each shard gives") {
   }
 }
 
-TEST_CASE("order/mosaic_resampled: streams give what their weights say") {
+TEST_CASE("order/mosaic_resampled: streams contribute according to their weights") {
   const numbers sizes{10, 10, 30};
   const auto of_stream = [&](const ps::mosaic_sampling& sampling) {
     const auto made = ps::mosaic_resampled(alone, sampling).make(shard_sizes(sizes));
@@ -87,7 +87,7 @@ TEST_CASE("order/mosaic_resampled: streams give what their weights say") {
     return found;
   };
   CHECK(of_stream({.streams = {{.shards = 2, .proportion = 3}, {.shards = 1, .proportion = 1}}}) ==
-        numbers{37, 13});  // 37.5 and 12.5: the one that is left is drawn
+        numbers{37, 13});  // 37.5 and 12.5: the remaining one is drawn
   CHECK(of_stream({.epoch_size = 80,
                    .streams = {{.shards = 2, .proportion = 0.75}, {.shards = 1, .proportion = 0.25}}}) ==
         numbers{60, 20});
@@ -96,7 +96,7 @@ TEST_CASE("order/mosaic_resampled: streams give what their weights say") {
   CHECK(of_stream({.epoch_size = 25, .streams = {{.shards = 2}, {.shards = 1}}}) == numbers{10, 15});
 }
 
-TEST_CASE("order/mosaic_resampled: fixed samples are those of every epoch, balanced ones are its own") {
+TEST_CASE("order/mosaic_resampled: fixed samples are common to all epochs, balanced ones differ") {
   ps::mosaic_options o = alone;
   o.shuffle = true;
   ps::mosaic_sampling sampling{.epoch_size = 12};
@@ -110,7 +110,7 @@ TEST_CASE("order/mosaic_resampled: fixed samples are those of every epoch, balan
   CHECK(samples(0) == samples(1));
 }
 
-TEST_CASE("order/mosaic_resampled: a plan has the same global steps on other ranks") {
+TEST_CASE("order/mosaic_resampled: a plan's global steps do not depend on the ranks") {
   numbers data(50);
   std::iota(data.begin(), data.end(), std::uint64_t{0});
   const ps::mosaic_options o{.num_canonical_nodes = 2, .ranks_per_node = 2, .shuffle = true};
@@ -136,7 +136,7 @@ TEST_CASE("order/mosaic_resampled: a plan has the same global steps on other ran
   CHECK(bound(place->index) == bound(40));
 }
 
-TEST_CASE("order/mosaic_resampled: what cannot be is an error that says what to write") {
+TEST_CASE("order/mosaic_resampled: impossible options are errors that say what to write") {
   const auto wrong = [](const ps::mosaic_sampling& sampling, const numbers& sizes = {5, 5}) {
     return penstock_test::error_of(
         [&] { static_cast<void>(ps::mosaic_resampled(alone, sampling).make(shard_sizes(sizes))); });
@@ -168,8 +168,8 @@ TEST_CASE("order/mosaic_resampled: describes itself") {
 
 TEST_CASE("order/mosaic_resampled: epochs are those of Streaming's own code") {
   const penstock_test::temp_dir dir;
-  // The package needs PyTorch; the functions that sample and order need numpy, and are run as they stand
-  // there.
+  // The package needs PyTorch; its functions that sample and order need only numpy, and are run
+  // unchanged.
   constexpr const char* epochs_in_python = R"py(import ast, importlib.util, pathlib, sys, types, warnings
 root = pathlib.Path(list(importlib.util.find_spec("streaming").submodule_search_locations)[0])
 for name in ("", ".base"):
@@ -265,7 +265,7 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
                   .sizes = {}};
     made.o.physical_nodes = made.o.num_canonical_nodes;
     const std::uint64_t relative = random.below(3), large = i % 100 == 0 ? 30'000 : 0;
-    // In some cases more streams than numpy adds one by one.
+    // In some cases more streams than numpy sums one by one.
     const std::uint64_t streams = 1 + random.below(i % 10 == 0 ? 150 : 6);
     for (std::uint64_t s = 0; s < streams; ++s) {
       ps::mosaic_stream one{.shards = 1 + random.below(4)};
@@ -319,7 +319,7 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
     theirs.pop_back();
     const ps::mosaic_resampled_stage stage = ps::mosaic_resampled(one.o, one.sampling);
     INFO(stage.describe() << ", shards " << one.sizes.size());
-    if (failed) {  // they have no epochs of nothing, and py1e none of nodes without a sample
+    if (failed) {  // Streaming has no empty epochs, and py1e none with empty nodes
       ++refused;
       continue;
     }

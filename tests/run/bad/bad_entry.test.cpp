@@ -29,7 +29,7 @@ std::string refused(std::string_view line) {
   return "not refused";
 }
 
-/// A line as a run writes it, with any of its fields there or not.
+/// A line as a run writes it, with a random choice of its fields.
 std::string line_of(std::uint64_t seed, std::string name) {
   ps::rng random(seed, 0, 0, 0);
   const auto maybe = [&](std::string text) { return random.below(2) == 0 ? std::string() : text; };
@@ -75,7 +75,8 @@ TEST_CASE("run/bad_entry: every line that a run writes is read") {
   REQUIRE(replaced);
   CHECK(replaced->substitute == ps::bad_entry::substitute_place{5, 105, "key", "file"});
 
-  // Foreign bytes in names, and any choice of fields; a line that was cut anywhere is known as one.
+  // Arbitrary bytes in names, and any choice of fields; a truncated line is recognised wherever it
+  // was cut.
   for (std::uint64_t i = 0; i < 300; ++i) {
     ps::rng random(i, 1, 0, 0);
     std::string name;
@@ -91,7 +92,7 @@ TEST_CASE("run/bad_entry: every line that a run writes is read") {
   }
 }
 
-TEST_CASE("run/bad_entry: what is no such line is refused with its place") {
+TEST_CASE("run/bad_entry: any other line is refused with its place") {
   using penstock_test::contains;
   const std::string good =
       R"({"rank": 0, "epoch": 1, "index": 2, "code": "format", "reason": "r", "done": "skipped"})";
@@ -113,7 +114,7 @@ TEST_CASE("run/bad_entry: what is no such line is refused with its place") {
              contains("the name \"done\""));
 }
 
-TEST_CASE("run/bad_entry: a file of them, with lines that were cut") {
+TEST_CASE("run/bad_entry: a file of entries, with truncated lines") {
   const penstock_test::temp_dir folder;
   const std::string path = (folder / "bad.jsonl").string(), one = line_of(1, "one"), two = line_of(2, "two");
   std::ofstream(path, std::ios::binary) << one << '\n'

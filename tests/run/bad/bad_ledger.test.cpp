@@ -20,7 +20,7 @@ TEST_CASE("run/bad_ledger: each rank has a name of its own") {
   CHECK(ps::ledger_name("bad-{rank}", 0, 1) == "bad-0");
 }
 
-TEST_CASE("run/bad_ledger: lines are added, and one that was cut is ended") {
+TEST_CASE("run/bad_ledger: lines are appended, and a truncated line is ended first") {
   const penstock_test::temp_dir folder;
   const std::string path = (folder / "l").string();
   {

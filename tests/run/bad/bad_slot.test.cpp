@@ -57,10 +57,10 @@ TEST_CASE("run/bad_slot: a substitute is another position, a pure function of it
       drawn.insert(q.index);
       differ += !(q == b.draw({3, p}, j)) + (q.index != a.draw({4, p}, j).index);
     }
-    CHECK(drawn.size() == 9);  // all others
+    CHECK(drawn.size() == 9);  // all positions but its own
   }
   CHECK(differ > 3000);
-  // These are part of what a seed means.
+  // These values are part of the format and must not change.
   CHECK(a.draw({0, 0}, 0).index == 5);
   CHECK(a.draw({0, 5}, 1).index == 9);
   const orders one{1};
@@ -68,7 +68,7 @@ TEST_CASE("run/bad_slot: a substitute is another position, a pure function of it
                     penstock_test::contains("has no other"));
 }
 
-TEST_CASE("run/bad_slot: another error of the same place has its facts") {
+TEST_CASE("run/bad_slot: another kind of error at the position has its facts too") {
   auto e = ps::error(ps::errc::limit, "one");
   e.in_stage("s").in_file("f").for_key("k").at_offset(3).at_position({1, 2});
   const auto made = ps::detail::error_like(e, {"two"});

@@ -26,7 +26,7 @@ const auto nowhere = [](ps::position) { return ps::sample_place{}; };
 
 }  // namespace
 
-TEST_CASE("run/bad_tally: what was seen counts when it is committed, and the budget holds for an epoch") {
+TEST_CASE("run/bad_tally: bad samples count when they are committed, and the budget is per epoch") {
   const auto plan = bad_samples_test::broken_source() | ps::shard(1, 2) | bad::skip(3) | ps::batch(2);
   ps::bad_tally<std::remove_cv_t<decltype(plan)>> tally(plan, 20);
   tally.see(5, slot(1));
@@ -55,14 +55,14 @@ TEST_CASE("run/bad_tally: what was seen counts when it is committed, and the bud
   CHECK(tally.counts(6).in_epoch == 3);
   tally.restore(9, 3);
   CHECK_THROWS_WITH(tally.see(9, slot(0)), penstock_test::contains("number 4"));
-  // A plan without a policy has none of this.
+  // A plan without a policy has no tally.
   const auto without = bad_samples_test::broken_source() | ps::batch(2);
   using nothing = ps::bad_tally<std::remove_cv_t<decltype(without)>>;
   CHECK(std::is_empty_v<nothing>);
   CHECK(nothing::counts(4).epoch == 4);
 }
 
-TEST_CASE("run/bad_tally: of ranks that get the same batches one writes the ledger") {
+TEST_CASE("run/bad_tally: of ranks with identical batches one writes the ledger") {
   const penstock_test::temp_dir folder;
   for (std::uint64_t rank = 0; rank < 4; ++rank) {
     const auto plan = bad_samples_test::broken_source() | ps::shard(rank, 4, ps::replicate(2)) |
@@ -89,7 +89,7 @@ TEST_CASE("run/bad_tally: a share of a count is rounded up") {
   CHECK(ps::share_of_bad(most, 3, 2) == most);
 }
 
-TEST_CASE("run/bad_tally: an elastic state that was merged has the mean of its ranks, rounded up") {
+TEST_CASE("run/bad_tally: a merged elastic state has the mean of its ranks, rounded up") {
   std::vector<ps::state> all(3);
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
     all[rank].world = 3;
@@ -102,7 +102,7 @@ TEST_CASE("run/bad_tally: an elastic state that was merged has the mean of its r
   CHECK(ps::merge(all).ranks[1].bad == 4);
 }
 
-TEST_CASE("run/bad_tally: a line says all that is known") {
+TEST_CASE("run/bad_tally: a line holds all known facts") {
   const ps::world part(3, 4);
   const auto bare = penstock_test::json::parse(ps::ledger_line(slot(7), part, {}));
   CHECK(bare["rank"].number == 3);

@@ -44,7 +44,7 @@ TEST_CASE("run/batch_handle: a batch may outlive its run and be dropped in anoth
 }
 
 TEST_CASE(
-    "run/batch_handle: asking for more than there is while holding all is an error at once, and no harm") {
+    "run/batch_handle: requesting another batch while holding all throws immediately and does no harm") {
   auto run = (ps::from(first_ints(100)) | ps::batch(10) | ps::workers(1) | ps::prefetch(3)).open();
   std::vector<decltype(run)::value_type> held;
   for (int i = 0; i < 4; ++i) {
@@ -77,7 +77,7 @@ TEST_CASE("run/batch_handle: positions, keys, epoch and step") {
     }
 }
 
-TEST_CASE("run/batch_handle: a batch of a record is taken apart in the order of its fields") {
+TEST_CASE("run/batch_handle: a batch of records binds to its fields in order") {
   using sample = ps::record<ps::field<"pair", std::array<float, 2>>, ps::field<"label", int>>;
   const auto plan = ps::generated(8,
                                   [](std::uint64_t i) {
@@ -110,7 +110,7 @@ TEST_CASE("run/batch_handle: a batch of a record is taken apart in the order of 
   CHECK(numbers[2] == 70);
 }
 
-TEST_CASE("run/batch_handle: the views of a batch that is not const may write") {
+TEST_CASE("run/batch_handle: the views of a non-const batch are writable") {
   auto run = (ps::from(first_ints(20)) | ps::batch(5)).open();
   auto batch = run.next();
   REQUIRE(batch);
@@ -130,7 +130,7 @@ TEST_CASE("run/batch_handle: the views of a batch that is not const may write") 
   }
 }
 
-TEST_CASE("run/batch_handle: columns that map_batch made can be written as others") {
+TEST_CASE("run/batch_handle: columns made by map_batch are writable too") {
   auto plan = ps::from(first_ints(6)) | ps::batch(3) | ps::map_batch([](auto& b) {
                 return std::vector<double>(b.values().begin(), b.values().end());
               });

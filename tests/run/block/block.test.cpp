@@ -41,7 +41,7 @@ TEST_CASE("run/block: rows know their positions, from their part's cut or from a
   CHECK(p.index(3) == 6);
 }
 
-TEST_CASE("run/block: of several failures the one of the lowest row is kept") {
+TEST_CASE("run/block: of several failures the lowest row's is kept") {
   ps::host::session session;
   ps::memory_account account;
   block p(session, account);
@@ -55,7 +55,7 @@ TEST_CASE("run/block: of several failures the one of the lowest row is kept") {
   CHECK(p.what == nullptr);
 }
 
-TEST_CASE("run/block: the pool gives what came back last, and never more than it may make") {
+TEST_CASE("run/block: the pool reuses the latest returned block, and respects its limit") {
   ps::host::session session;
   ps::memory_account account;
   ps::block_pool pool(2, [](ps::block* b) noexcept { delete static_cast<block*>(b); });

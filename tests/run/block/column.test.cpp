@@ -29,11 +29,11 @@ struct fixture {
   ps::memory_account account;
 };
 
-/// A device that reads memory of the host by itself.
+/// A device that reads host memory directly.
 struct pinning : session {
   static constexpr ps::memory_space space = ps::memory_space::pinned;
 };
-/// Keeps where it was to be written.
+/// An expression that records its destination.
 struct asking {
   using unfinished = void;
   using value_type = int;
@@ -63,7 +63,7 @@ TEST_CASE("run/column: fixed values are written in place, and padding is zero") 
   CHECK(arrays.view(0, 2)[1].data()[2] == 3);
 }
 
-TEST_CASE("run/column: stacked values go aside until the shape is known, then in place") {
+TEST_CASE("run/column: stacked values are set aside until the shape is known, then written in place") {
   fixture f;
   stacked column(f.device, f.account);
   for (int round = 0; round < 3; ++round) {
@@ -87,7 +87,7 @@ TEST_CASE("run/column: stacked values go aside until the shape is known, then in
   }
 }
 
-TEST_CASE("run/column: the shape that most slots have is the measure, found soon among many") {
+TEST_CASE("run/column: the most frequent shape is the expected one, and is found quickly") {
   const deadline guard("the lead of many shapes");
   fixture f;
   stacked column(f.device, f.account);
@@ -103,11 +103,11 @@ TEST_CASE("run/column: the shape that most slots have is the measure, found soon
   column.begin(100);
   for (std::size_t i = 0; i < 100; ++i)
     column.write(i, std::vector<int>(i < 70 && i >= 40 ? 5 : i < 30 ? 4 : 6));
-  CHECK(odd_one(100) == 0);  // forty are of six
+  CHECK(odd_one(100) == 0);  // forty slots have length six
   column.begin(300'000);
   for (std::size_t i = 0; i < 300'000; ++i)
     column.write(i, ps::tensor_view<const int>(nullptr, ps::extents(i, std::uint64_t{0})));
-  CHECK(odd_one(300'000) == 1);  // all differ
+  CHECK(odd_one(300'000) == 1);  // all slots differ
 }
 
 TEST_CASE("run/column: rows are moved between blocks, in place or aside") {
@@ -115,8 +115,8 @@ TEST_CASE("run/column: rows are moved between blocks, in place or aside") {
   stacked source(f.device, f.account), target(f.device, f.account);
   source.expect(ps::extents(2));
   source.begin(2);
-  source.write(0, std::vector<int>{1, 2});     // in place
-  source.write(1, std::vector<int>{3, 4, 5});  // aside
+  source.write(0, std::vector<int>{1, 2});     // written in place
+  source.write(1, std::vector<int>{3, 4, 5});  // set aside
   target.begin(2);
   target.copy(0, source, 1, 1);
   target.copy(1, source, 1, 1);
@@ -131,7 +131,7 @@ TEST_CASE("run/column: rows are moved between blocks, in place or aside") {
   CHECK(list.view(0, 2)[1].empty());
 }
 
-TEST_CASE("run/column: an expression is told where it is written, and whose memory that is") {
+TEST_CASE("run/column: an expression knows its destination, and whose memory that is") {
   pinning device;
   ps::memory_account account;
   ps::destination<int> told;
@@ -193,7 +193,7 @@ TEST_CASE("run/column: blocks of several batches, rows that move, and batches wi
   CHECK(holes.view(0, 2).shape() == ps::extents(2, 0));
 }
 
-TEST_CASE("run/column: a round without values has the shape of those before it") {
+TEST_CASE("run/column: a round without values has the shape of the previous ones") {
   fixture f;
   stacked column(f.device, f.account);
   column.expect(ps::extents(7));
@@ -206,7 +206,7 @@ TEST_CASE("run/column: a round without values has the shape of those before it")
   column.begin(1);
   column.write(0, std::vector<int>(4, 1));
   column.finish(0, 1, 1);
-  column.settle(1, ps::extents(2, 3));  // it has its own
+  column.settle(1, ps::extents(2, 3));  // it has a shape of its own
   CHECK(column.known_shape() == ps::extents(4));
   column.begin(2);
   column.finish(0, 2, 0);

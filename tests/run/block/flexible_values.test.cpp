@@ -14,7 +14,7 @@ namespace ps = penstock;
 
 namespace {
 
-/// Values of two bytes, written as a worker would.
+/// Two-byte values, written as a worker would write them.
 struct shorts : ps::flexible_values {
   shorts(ps::host::session& session, ps::memory_account& account, ps::collation how)
       : ps::flexible_values(session, account, how, 2) {}
@@ -38,10 +38,10 @@ struct fixture {
 
 }  // namespace
 
-TEST_CASE("run/flexible_values: in one piece, stacked, one after another or padded") {
+TEST_CASE("run/flexible_values: contiguous, stacked, ragged or padded") {
   fixture f;
   shorts stacked(f.device, f.account, ps::collation::stacked);
-  for (int round = 0; round < 2; ++round) {  // aside, then in place
+  for (int round = 0; round < 2; ++round) {  // first set aside, then in place
     stacked.begin(3);
     stacked.write(0, {1, 2});
     stacked.write(1, {3, 4});
@@ -63,7 +63,7 @@ TEST_CASE("run/flexible_values: in one piece, stacked, one after another or padd
   CHECK(padded.shape() == ps::extents(2, 3).drop_front());
 }
 
-TEST_CASE("run/flexible_values: rows are copied between blocks whatever place they have there") {
+TEST_CASE("run/flexible_values: rows are copied between blocks from any place") {
   fixture f;
   shorts from(f.device, f.account, ps::collation::stacked), to(f.device, f.account, ps::collation::stacked);
   for (int round = 0; round < 2; ++round) {
@@ -100,7 +100,7 @@ TEST_CASE("run/flexible_values: an odd shape is the failure of its slot, and mem
     try {
       values.finish(3, 3, true);
     } catch (const ps::slot_error& e) {
-      CHECK(e.slot == 0);  // two have the other shape
+      CHECK(e.slot == 0);  // the other two slots share a shape
     }
     values.blank(0);
     values.finish(3, 3, true);

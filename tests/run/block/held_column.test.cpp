@@ -32,7 +32,7 @@ using namespace penstock_test;
 
 namespace {
 
-/// What a library of tensors keeps: a pointer, a context, and a function that ends it.
+/// A tensor of another library: a pointer, a context, and a function that releases it.
 struct managed_tensor {
   const std::uint64_t* data = nullptr;
   std::size_t size = 0;
@@ -70,7 +70,7 @@ TEST_CASE("run/held_column: a column outlives batch, run and plan, in a tensor o
   }).join();
 }
 
-TEST_CASE("run/held_column: it counts as a batch that is held, and its memory comes back") {
+TEST_CASE("run/held_column: it counts as a held batch, and its memory is returned") {
   const auto plan = ps::generated(4000, [](std::uint64_t i) { return i; }) | ps::batch(10) | ps::prefetch(3) |
                     ps::workers(1);
   auto run = plan.open();
@@ -83,7 +83,7 @@ TEST_CASE("run/held_column: it counts as a batch that is held, and its memory co
     auto copy = held[0];
     held[0].reset();
     CHECK_FALSE(held[0]);
-    CHECK(run.next().failure != nullptr);  // the copy holds on
+    CHECK(run.next().failure != nullptr);  // the copy still holds it
     copy.reset();
     auto next = run.next();
     REQUIRE(next);
@@ -131,7 +131,7 @@ TEST_CASE("run/held_column: several batches of a block, fields by name, and rows
   CHECK(held.view()[1] == 1);
 }
 
-TEST_CASE("run/held_column: what lies on a device stays there") {
+TEST_CASE("run/held_column: a column on a device stays there") {
   auto run = (ps::from(first_ints(1000)) | ps::batch(10) | ps::pin_and_copy(ps::simulated{}) | ps::workers(2))
                  .open();
   auto first = run.next();
@@ -146,7 +146,7 @@ TEST_CASE("run/held_column: what lies on a device stays there") {
   CHECK(last == 9);
 }
 
-TEST_CASE("run/held_column: new columns that map_batch made are held as others are") {
+TEST_CASE("run/held_column: columns made by map_batch can be held too") {
   auto run = (ps::generated(100, [](std::uint64_t i) { return i; }) | ps::batch(10) |
               ps::map_batch([](auto& columns) {
                 std::vector<float> made;

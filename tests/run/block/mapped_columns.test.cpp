@@ -29,7 +29,7 @@ namespace {
 
 }  // namespace
 
-TEST_CASE("run/mapped_columns: a returned column keeps its memory, is shown and can be changed") {
+TEST_CASE("run/mapped_columns: a returned column keeps its memory, and can be viewed and changed") {
   ps::host::session session;
   ps::memory_account account;
   ps::returned_column<ps::tensor_view<int>> column(session, account);

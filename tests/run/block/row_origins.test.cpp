@@ -31,7 +31,7 @@ using positions = std::vector<ps::position>;
 
 positions listed(std::span<const ps::position> all) { return {all.begin(), all.end()}; }
 
-/// Columns in which the shape of one row is odd, until it is blank.
+/// Columns in which one row has an odd shape, until it is blanked.
 struct odd_columns {
   std::size_t odd = 0;
   bool blanked = false;
@@ -49,7 +49,7 @@ struct no_chain {
   struct worker {};
 };
 
-/// Samples of one rank, in chunks of four of which each third is left out.
+/// Samples of one rank, in chunks of four, with every third left out.
 struct packer {
   ps::feed delivered;
   ps::consumer_place place;
@@ -141,7 +141,7 @@ TEST_CASE("run/row_origins: one origin a row is a list of positions; one more ch
   CHECK(rows.rows() == 0);
 }
 
-TEST_CASE("run/row_origins: rows of two samples are in states exactly, wherever a run stops") {
+TEST_CASE("run/row_origins: states count rows of two samples exactly, wherever a run stops") {
   packer whole;
   std::vector<positions> batches;
   std::vector<ps::state> states;
@@ -182,7 +182,7 @@ TEST_CASE("run/row_origins: rows of two samples are in states exactly, wherever 
   }
 }
 
-TEST_CASE("run/row_origins: where a row of two samples is bad, both are in the ledger, and it is one hole") {
+TEST_CASE("run/row_origins: a bad row of two samples puts both in the ledger, and is one hole") {
   using evaluator = ps::evaluator<no_chain, odd_block, ps::stop_view, false, false, ps::bad_is_skipped>;
   odd_block out;
   out.from_batches = out.listed = true;

@@ -25,7 +25,7 @@ static_assert(stacked::strides(ps::extents(2, 3), 4) == ps::element_strides{3, 1
 static_assert(channels::shown(ps::extents(5, 7, 3)) == ps::extents(3, 5, 7));
 static_assert(channels::elements(ps::extents(5, 7, 3), 1) == 105);
 static_assert(channels::strides(ps::extents(5, 7, 3), 1) == ps::element_strides{7, 1, 35});
-static_assert(channels::shown(ps::extents(0)) == ps::extents(0), "of a batch without samples");
+static_assert(channels::shown(ps::extents(0)) == ps::extents(0), "the shape of a batch without samples");
 
 static_assert(pitched<64>::strides(ps::extents(5, 7), 4) == ps::element_strides{16, 1});
 static_assert(pitched<64>::strides(ps::extents(5, 16), 4) == ps::element_strides{16, 1});
@@ -42,7 +42,7 @@ static_assert(ps::detail::column_strides<ps::pitched_policy<64>>(ps::extents(2, 
 
 }  // namespace
 
-TEST_CASE("run/slot_layout: zeros are written behind rows, and nowhere else") {
+TEST_CASE("run/slot_layout: zeros are written after rows, and nowhere else") {
   std::vector<std::byte> slot(2 * 3 * 8, std::byte{7});
   const ps::extents shape(2, 3, 5);
   pitched<8>::clear_gaps(slot.data(), shape, 1);
@@ -53,7 +53,7 @@ TEST_CASE("run/slot_layout: zeros are written behind rows, and nowhere else") {
   CHECK(slot[0] == std::byte{7});
 }
 
-TEST_CASE("run/slot_layout: shapes that a policy has no place for are refused with a sentence") {
+TEST_CASE("run/slot_layout: shapes that a policy cannot place are refused with an explanation") {
   CHECK_NOTHROW(stacked::check(ps::extents(), 4));
   CHECK_NOTHROW(channels::check(ps::extents(2, 3, 1), 4));
   CHECK_THAT(error_of([] { channels::check(ps::extents(28, 28), 1); }),

@@ -16,14 +16,14 @@ using namespace penstock_test;
 
 namespace {
 
-/// A device that reads memory of the host by itself.
+/// A device that reads host memory directly.
 struct pinning : ps::host::session {
   static constexpr ps::memory_space space = ps::memory_space::pinned;
 };
 
 }  // namespace
 
-TEST_CASE("run/slot_memory: a device says whose memory it gives; without a word it is the host's") {
+TEST_CASE("run/slot_memory: a device declares whose memory it gives; by default the host's") {
   ps::host::session host;
   pinning device;
   ps::memory_account account;
@@ -35,7 +35,7 @@ TEST_CASE("run/slot_memory: a device says whose memory it gives; without a word 
   CHECK(ps::slot_memory(std::move(other)).space() == ps::memory_space::pinned);
 }
 
-TEST_CASE("run/slot_memory: grows, keeps what it is told to keep, and is accounted for") {
+TEST_CASE("run/slot_memory: grows, keeps the bytes it should, and is accounted for") {
   ps::host::session session;
   ps::memory_account account;
   {

@@ -59,7 +59,7 @@ static_assert(std::is_same_v<ps::whole<std::span<const int>>, std::vector<int>>,
 static_assert(std::is_same_v<ps::whole<ps::bytes_view>, ps::whole_bytes> &&
                   std::is_same_v<ps::whole<text_blob>, ps::whole_bytes>,
               "bytes and blobs become owned bytes");
-static_assert(std::is_same_v<ps::whole<mapped_blob>, ps::bytes_view>, "what lasts is not copied");
+static_assert(std::is_same_v<ps::whole<mapped_blob>, ps::bytes_view>, "a lasting value is not copied");
 static_assert(std::is_same_v<ps::whole<ramp>, ps::whole_tensor<int>> &&
                   std::is_same_v<ps::whole<ps::tensor_view<const int>>, ps::whole_tensor<int>>,
               "arrays become owned arrays");
@@ -72,7 +72,8 @@ static_assert(std::is_same_v<ps::whole<ps::whole<ramp>>, ps::whole<ramp>> &&
                   std::is_same_v<ps::whole<ps::whole_sample>, ps::whole_sample>,
               "what is whole stays as it is");
 
-/// Makes `first` and then `second` whole in one place; the allocations of the second, whatever it holds.
+/// Makes `first` and then `second` whole in one object; returns the number of allocations for the
+/// second.
 template <class V>
 std::uint64_t allocations_again(const V& first, const V& second, ps::whole<V>& into) {
   ps::make_whole(first, into);
@@ -81,7 +82,7 @@ std::uint64_t allocations_again(const V& first, const V& second, ps::whole<V>& i
 
 }  // namespace whole_test
 
-TEST_CASE("core/whole: bytes and texts are copied into memory that is used again") {
+TEST_CASE("core/whole: bytes and texts are copied into reused memory") {
   const std::string long_text(200, 'x'), short_text(150, 'y');
   {
     ps::whole_bytes bytes;
@@ -142,7 +143,7 @@ TEST_CASE("core/whole: records become whole field by field") {
   CHECK(ps::get<"text">(into) == "weir");
 }
 
-TEST_CASE("core/whole: an open sample keeps the memory of members it has no more") {
+TEST_CASE("core/whole: an open sample keeps the memory of members it no longer has") {
   using pair = std::pair<std::string_view, std::string_view>;
   const std::vector<pair> many{
       {"jpg", "pixels"}, {"cls", "7"}, {"txt", "a rather long text that is no small string"}};
@@ -173,7 +174,7 @@ TEST_CASE("core/whole: values that own themselves are copied or moved") {
   CHECK(text.data() == memory);
 }
 
-TEST_CASE("core/whole: what is whole can be handed on") {
+TEST_CASE("core/whole: a whole value can be passed on") {
   ps::whole_tensor<int> tensor, moved;
   ps::make_whole(whole_test::ramp{3}, tensor);
   ps::make_whole(tensor, moved);

@@ -17,7 +17,7 @@ namespace ps = penstock;
 
 namespace {
 
-/// Writes down what a ring asks for.
+/// Records the calls of a ring.
 struct listener : ps::ring_work {
   ps::live_limits all{1, 1, 1, 0};
   listener() {
@@ -64,7 +64,7 @@ class made_up_ring {
 
 }  // namespace
 
-TEST_CASE("run/any_ring: the library's own ring gives each grain once and each block when it is whole") {
+TEST_CASE("run/any_ring: the library's own ring gives each grain once and each block when complete") {
   ps::any_ring ring = ps::any_ring::own(2, 3, 0);
   CHECK(ring.blocks() == 2);
   listener here;
@@ -87,7 +87,7 @@ TEST_CASE("run/any_ring: the library's own ring gives each grain once and each b
   CHECK(ring.stop_state().stopped_for_sure());
 }
 
-TEST_CASE("run/any_ring: any type with the calls of a ring will do, and goes with it") {
+TEST_CASE("run/any_ring: any type with the calls of a ring works, and is destroyed with it") {
   {
     ps::any_ring ring = ps::any_ring::of<made_up_ring>(4, 2, 0);
     CHECK(made_up_ring::alive == 1);

@@ -37,7 +37,7 @@ struct block_at_hand {
 
 }  // namespace
 
-TEST_CASE("run/batch_maps: functions are called in order, and what each costs is counted") {
+TEST_CASE("run/batch_maps: functions are called in order, and the time of each is counted") {
   const auto plan =
       ps::generated(100, [](std::uint64_t i) { return i; }) | ps::batch(4) | ps::map_batch([](auto& columns) {
         for (auto& x : columns.values()) x += columns.step();

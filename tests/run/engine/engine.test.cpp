@@ -44,8 +44,8 @@ using namespace engine_test;
 
 namespace {
 
-/// The order of an epoch as the order chain gives it, sample by sample; 1000 * epoch is added to see which
-/// epoch it is.
+/// The order of an epoch as the order chain gives it, sample by sample; 1000 * epoch is added to show the
+/// epoch.
 template <class... Orders>
 numbers order_of_epoch(std::uint64_t n, std::vector<std::uint64_t> starts, std::uint64_t epoch,
                        const Orders&... orders) {
@@ -68,7 +68,7 @@ constexpr auto identity = [](std::uint64_t i) { return i; };
 
 }  // namespace
 
-TEST_CASE("run/engine: plain and shuffled batches are those of the naive loop on any workers and depth") {
+TEST_CASE("run/engine: plain and shuffled batches match the naive loop with any workers and depth") {
   const penstock_test::deadline guard("plain and shuffled");
   for (const std::uint64_t n : {0u, 1u, 7u, 64u, 101u}) {
     for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
@@ -89,7 +89,7 @@ TEST_CASE("run/engine: plain and shuffled batches are those of the naive loop on
   }
 }
 
-TEST_CASE("run/engine: ranks get slices of the same global steps, complete and disjoint") {
+TEST_CASE("run/engine: ranks get complete and disjoint slices of the global steps") {
   const penstock_test::deadline guard("ranks");
   for (const std::uint64_t n : {0u, 1u, 3u, 59u, 60u, 75u}) {
     for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
@@ -184,9 +184,9 @@ TEST_CASE("run/engine: take, skip and repeat before batch count positions, after
                    });
 }
 
-TEST_CASE("run/engine: numbers behind a decider, on workers, in memory that held other bytes") {
+TEST_CASE("run/engine: numbers after a decider, on workers, in reused memory") {
   const penstock_test::deadline guard("used memory");
-  // How chunks are cut depends on whether processors are shared, which must be known by then. What was read
+  // How chunks are cut depends on whether processors are shared, which must be known by then. Reading it
   // too early shows under the sanitizers.
   for (std::size_t size = 512; size <= 16'384; size += 64) {
     const std::vector<unsigned char> used(size, 0xbe);
@@ -200,7 +200,7 @@ TEST_CASE("run/engine: numbers behind a decider, on workers, in memory that held
   CHECK(sum == 1225 - 408);
 }
 
-TEST_CASE("run/engine: steps(n) cuts an epoch short or goes through the data again in a new order") {
+TEST_CASE("run/engine: steps(n) cuts an epoch short or repeats the data in a new order") {
   const penstock_test::deadline guard("steps");
   const auto order = [](std::uint64_t epoch) { return order_of_epoch(20, {}, epoch, ps::shuffle(2)); };
   for (const std::uint64_t steps : {1u, 3u, 7u, 11u}) {
@@ -249,7 +249,7 @@ TEST_CASE("run/engine: a shuffle buffer of positions is the classical buffer of 
           for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
             const numbers in = order_of_epoch(n, {}, epoch, ps::shuffle(1));
             before.push_back(cut_naively(mixed(in, 10, 4, epoch), 4, rank, world, policy));
-            // After shard the buffer mixes what this rank has, and its batches keep their sizes.
+            // After shard the buffer mixes this rank's samples, and its batches keep their sizes.
             const auto mine = cut_naively(in, 4, rank, world, policy);
             numbers flat;
             for (const auto& b : mine) flat.insert(flat.end(), b.begin(), b.end());
@@ -332,7 +332,7 @@ TEST_CASE("run/engine: epochs may be taken in any order, left early and taken ag
 
 namespace {
 
-/// What a call writes to standard error.
+/// The text that a call writes to standard error.
 template <class Call>
 std::string errors_of(Call&& call) {
   const penstock_test::temp_dir folder;
@@ -350,7 +350,7 @@ std::string errors_of(Call&& call) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Reads a plan of which sample 13 waits until a line of the watchdog can have been written.
+/// Reads a plan whose sample 13 waits long enough for the watchdog to write a line.
 template <class Make>
 std::string watch(Make make, std::chrono::milliseconds after) {
   const auto plan = make([](std::uint64_t x) {
@@ -366,7 +366,7 @@ std::string watch(Make make, std::chrono::milliseconds after) {
 
 }  // namespace
 
-TEST_CASE("run/engine: the watchdog names the position that is waited for") {
+TEST_CASE("run/engine: the watchdog names the awaited position") {
   const penstock_test::deadline guard("watchdog");
   const auto check = [](auto make) {
     const std::string lines = watch(make, std::chrono::milliseconds(50));
@@ -388,7 +388,7 @@ TEST_CASE("run/engine: the watchdog names the position that is waited for") {
   });
 }
 
-TEST_CASE("run/engine: a run of slow numbers stops without finishing them") {
+TEST_CASE("run/engine: a run of slow samples stops without finishing them") {
   const penstock_test::deadline guard("slow numbers", std::chrono::seconds(20));
   const auto slow = ps::map([](std::uint64_t x) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -404,9 +404,9 @@ TEST_CASE("run/engine: a run of slow numbers stops without finishing them") {
   }
 }
 
-TEST_CASE("run/engine: a batch that is ready is delivered, whatever later ones wait for") {
+TEST_CASE("run/engine: a ready batch is delivered, whatever later ones wait for") {
   const penstock_test::deadline guard("ready batches", std::chrono::seconds(60));
-  // Crowded or not, a map that waits until the consumer has had the batch before must get its way.
+  // On few processors or many, a map that waits for the previous batch to be delivered must not block it.
   for (const unsigned workers : {1u, 2u, ps::usable_processors(), ps::usable_processors() + 2}) {
     std::atomic<std::uint64_t> delivered{0};
     const auto after_the_one_before = ps::map([&delivered](const std::vector<std::uint64_t>& v) {

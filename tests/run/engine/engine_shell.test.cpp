@@ -19,7 +19,8 @@ namespace ps = penstock;
 
 namespace {
 
-/// A plan's part that counts what the shell has it do; a block holds the numbers of its positions.
+/// A stand-in for the plan that counts the shell's calls; a block holds the numbers of its
+/// positions.
 class counting_plan {
  public:
   struct numbers : ps::block {
@@ -89,7 +90,7 @@ const ps::engine_calls counting_plan::calls{
     .restart_front = [](void* e, std::span<const std::uint64_t>) { ++self(e).fronts; },
     .stop_front = [](void*) noexcept {}};
 
-/// A shell with its plan's part.
+/// A shell with its stand-in plan.
 struct running {
   explicit running(counting_plan& plan, std::uint64_t epochs = 1)
       : shell(counting_plan::calls, &plan, plan.setup(), ps::any_ring::own, std::stop_token{}) {
@@ -102,7 +103,8 @@ struct running {
 
 }  // namespace
 
-TEST_CASE("run/engine_shell: blocks come in order and whole, a call or two of each kind for one") {
+TEST_CASE(
+    "run/engine_shell: blocks come complete and in order, with one or two calls of each kind per block") {
   const penstock_test::deadline guard("shell");
   for (const unsigned workers : {0u, 1u, 3u}) {
     counting_plan plan(workers);
@@ -130,7 +132,7 @@ TEST_CASE("run/engine_shell: blocks come in order and whole, a call or two of ea
   }
 }
 
-TEST_CASE("run/engine_shell: going elsewhere drops what was opened, and tells the front") {
+TEST_CASE("run/engine_shell: a restart drops open blocks, and tells the front") {
   const penstock_test::deadline guard("reposition");
   counting_plan plan(2);
   running one(plan, 3);
@@ -147,7 +149,7 @@ TEST_CASE("run/engine_shell: going elsewhere drops what was opened, and tells th
   one.shell.give_back(there);
 }
 
-TEST_CASE("run/engine_shell: who holds all blocks and asks for another is told so at once") {
+TEST_CASE("run/engine_shell: requesting another block while holding all throws immediately") {
   const penstock_test::deadline guard("holds all");
   counting_plan plan(1);
   running one(plan);

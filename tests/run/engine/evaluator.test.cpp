@@ -42,7 +42,7 @@ struct fault {
   }
 };
 
-/// What came before the failure, how it reads, and where the run then stood.
+/// The values before the failure, its message, and the position of the run after it.
 struct outcome {
   numbers delivered;
   std::string what;
@@ -74,8 +74,8 @@ outcome run_to_failure(const Plan& plan) {
   if constexpr (requires { run.next(); }) CHECK(run.next().ended());
   return result;
 }
-/// Checks a plan whose samples are 0 .. n - 1 twice over, of which one breaks, then that it goes on once it
-/// is whole again.
+/// Checks a plan over samples 0 .. n - 1, twice, of which one breaks; then that the run continues once the
+/// fault is off.
 template <class Plan>
 void check_failure(const Plan& plan, std::atomic<bool>& faulty, std::uint64_t n, ps::position bad,
                    std::uint64_t before) {
@@ -120,7 +120,7 @@ TEST_CASE("run/evaluator: the lowest position that fails is thrown, after all ba
       const auto end = ps::workers(workers);
       const auto numbers_in = ps::generated(100, identity);
       const auto deep = ps::prefetch(depth);
-      // numbers, in place; the same through chunks; the same with elements that are vectors
+      // numbers, in place; then through chunks; then with elements that are vectors
       check_failure(numbers_in | broken | ps::batch(4) | deep | end, faulty, 100, {0, 37}, 36);
       check_failure(numbers_in | broken | ps::batch(4) | end, faulty, 100, {0, 37}, 36);
       check_failure(
@@ -182,7 +182,7 @@ TEST_CASE("run/evaluator: a failure in a later epoch, in a codec, in the source'
         CHECK(e.at() == ps::position{0, breaks});
       }
       CHECK(got == breaks / 4 * 4);
-      // rows that a sample was taken apart into come before the failure, all of them
+      // all rows that unbatch made of earlier samples come before the failure
       auto rows = (ps::plan(counting_source(100, breaks)) |
                    ps::map([](std::uint64_t x) { return std::vector<std::uint64_t>(5, x); }) | ps::unbatch |
                    ps::workers(workers))
@@ -198,7 +198,7 @@ TEST_CASE("run/evaluator: a failure in a later epoch, in a codec, in the source'
   }
 }
 
-TEST_CASE("run/evaluator: shapes that differ are an error at the position, the batches before are whole") {
+TEST_CASE("run/evaluator: differing shapes are an error at the position, earlier batches are complete") {
   const penstock_test::deadline guard("shapes");
   const auto vectors = [](std::size_t odd) {
     std::vector<std::vector<float>> all(50, std::vector<float>(6, 1.5f));
@@ -218,7 +218,7 @@ TEST_CASE("run/evaluator: shapes that differ are an error at the position, the b
           FAIL("nothing was thrown");
         } catch (const ps::error& e) {
           CHECK(e.code() == ps::errc::shape);
-          // and not one of the seven others, also where it is the first
+          // and not at one of the seven others, also if it is the first
           CHECK(e.at() == ps::position{0, odd});
           CHECK_THAT(e.what(), penstock_test::contains("(5,)") && penstock_test::contains("(6,)") &&
                                    penstock_test::contains("batch"));
@@ -233,7 +233,7 @@ TEST_CASE("run/evaluator: shapes that differ are an error at the position, the b
   }
 }
 
-TEST_CASE("run/evaluator: exceptions that are not ours pass unchanged; next() hands them over") {
+TEST_CASE("run/evaluator: other exceptions pass through unchanged; next() returns them") {
   const penstock_test::deadline guard("foreign exceptions");
   struct theirs {
     int number;
@@ -259,7 +259,7 @@ TEST_CASE("run/evaluator: exceptions that are not ours pass unchanged; next() ha
 
 namespace {
 
-/// A codec whose scratch cannot be made when its turn comes.
+/// A codec whose scratch throws on construction when told to.
 struct reluctant {
   static inline std::atomic<int> left{0};
   struct scratch {
@@ -276,7 +276,7 @@ struct reluctant {
 
 }  // namespace
 
-TEST_CASE("run/evaluator: a worker whose scratch cannot be made is an error of open") {
+TEST_CASE("run/evaluator: if a worker's scratch cannot be made, open throws") {
   const penstock_test::deadline guard("scratch");
   const std::vector<std::string> texts(20, "text");
   for (const unsigned workers : {0u, 1u, 4u}) {

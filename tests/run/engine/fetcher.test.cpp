@@ -26,7 +26,7 @@ std::string letters(std::size_t n) {
   return text;
 }
 
-/// A fetcher of a storage that notes what is read.
+/// A fetcher over a storage that records its reads.
 struct fetching {
   std::string text = letters(200'000);
   penstock_test::noting_storage storage{ps::memory_files().add("a", text).add("b", text)};
@@ -39,7 +39,7 @@ struct fetching {
     list.stand_at(turn);
     list(session, object, offset, size);
   }
-  /// What was read once all reads have ended, by where it begins.
+  /// The reads, once all have finished, sorted by offset.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> read() {
     it.store().wait_for_reads();
     std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
@@ -61,14 +61,14 @@ using pairs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 }  // namespace
 
-TEST_CASE("run/fetcher: ranges that lie together are one read, and each turn finds its own") {
+TEST_CASE("run/fetcher: adjacent ranges are one read, and each turn finds its own") {
   fetching all;
   all.want(0, 0, 1000, 100);
   all.want(1, 0, 150'000, 10);
   all.want(2, 0, 1200, 50);    // 100 bytes between them are read along
   all.want(3, 0, 12'000, 10);  // too far from the others
   all.want(3, 1, 1000, 10);    // of another object
-  all.want(4, 0, 1000, 100);   // the same again
+  all.want(4, 0, 1000, 100);   // a range requested before
   CHECK(all.list.bytes() == 280);
   all.it.fetch(all.list);
   CHECK(all.list.entries().empty());
@@ -84,7 +84,7 @@ TEST_CASE("run/fetcher: ranges that lie together are one read, and each turn fin
   CHECK(all.take(5, 0, 0, 1).empty());
 }
 
-TEST_CASE("run/fetcher: what its worker has taken already is not read") {
+TEST_CASE("run/fetcher: bytes that a worker has already taken are not read") {
   fetching all;
   CHECK(all.take(0, 0, 1000, 100).empty());
   all.want(0, 0, 1000, 100);
@@ -93,7 +93,7 @@ TEST_CASE("run/fetcher: what its worker has taken already is not read") {
   CHECK(all.read() == pairs{{50'000, 50'100}});
 }
 
-TEST_CASE("run/fetcher: a read that fails leaves its bytes to the worker") {
+TEST_CASE("run/fetcher: after a failed read the worker reads its bytes itself") {
   fetching all;
   all.storage.notes->worn_begin = 1050;
   all.storage.notes->worn_end = 1060;
@@ -104,7 +104,7 @@ TEST_CASE("run/fetcher: a read that fails leaves its bytes to the worker") {
   CHECK(all.take(1, 0, 50'000, 100) == all.text.substr(50'000, 100));
 }
 
-TEST_CASE("run/fetcher: a range that the store has no room for is left to the worker") {
+TEST_CASE("run/fetcher: a range too large for the store is left to the worker") {
   fetching all(4096);
   all.want(0, 0, 0, 2000);
   all.want(1, 0, 50'000, 1000);
@@ -113,13 +113,14 @@ TEST_CASE("run/fetcher: a range that the store has no room for is left to the wo
   CHECK(all.take(1, 0, 50'000, 1000) == all.text.substr(50'000, 1000));
 }
 
-TEST_CASE("run/fetcher: it waits for room, and goes on when workers let go, or is halted") {
+TEST_CASE("run/fetcher: it waits for room, and resumes when workers release it, or is halted") {
   fetching all(4096);
   for (std::uint64_t turn = 0; turn < 8; ++turn) all.want(turn, 0, 20'000 * turn, 1000);
-  SECTION("goes on") {
+  SECTION("resumes") {
     std::thread fetches([&] { all.it.fetch(all.list); });
     for (std::uint64_t turn = 0; turn < 8; ++turn) {
-      const std::string found = all.take(turn, 0, 20'000 * turn, 1000);  // or nothing, where it was earlier
+      // or nothing, if the worker was earlier
+      const std::string found = all.take(turn, 0, 20'000 * turn, 1000);
       if (!found.empty()) CHECK(found == all.text.substr(20'000 * turn, 1000));
       all.it.store().passed(turn + 1);
     }
@@ -143,10 +144,10 @@ TEST_CASE("run/fetcher: it waits for room, and goes on when workers let go, or i
   }
 }
 
-TEST_CASE("run/fetcher: a turn with a part in a read that others wait for is shown without the rest") {
+TEST_CASE("run/fetcher: a turn in a read that others wait for is shown without its other parts") {
   fetching all(4096);
   all.want(0, 0, 0, 500);
-  all.want(5, 0, 500, 500);  // in the same read as the first
+  all.want(5, 0, 500, 500);  // in one read with the first
   for (std::uint64_t turn = 1; turn < 6; ++turn) all.want(turn, 0, 20'000 * turn, 1000);
   std::atomic<bool> over{false};
   std::thread fetches([&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Real forks. A child that hangs is ended by its alarm, and the parent sees that.
+// Real forks. A child that hangs is ended by its alarm, and the parent notices.
 
 #include <penstock/run/engine/home_process.hpp>
 
@@ -62,7 +62,7 @@ bool refuses(F f) {
   return false;
 }
 
-/// Whatever a child does with a run of its parent: one sentence, and nothing hangs.
+/// Whatever a child does with its parent's run gives one sentence, and nothing hangs.
 template <class Plan>
 void fork_in_the_middle(const Plan& plan) {
   const penstock_test::deadline guard("fork", std::chrono::seconds(250));
@@ -82,20 +82,20 @@ void fork_in_the_middle(const Plan& plan) {
           return 0;
         }) == 0);
   if (child_may_start_threads)
-    CHECK(in_child([&] {  // the batch first, then another run in its place
+    CHECK(in_child([&] {  // the batch first, then replace the run
             held.value.reset();
             auto other = plan.open();
             *run = std::move(other);
             return run->next() ? 0 : 1;
           }) == 0);
   std::uint64_t batches = 1;
-  while (run->next()) ++batches;  // the parent has not noticed
+  while (run->next()) ++batches;  // the parent is unaffected
   CHECK(batches == 25);
 }
 
 }  // namespace
 
-TEST_CASE("run/home_process: a child knows that it is one") {
+TEST_CASE("run/home_process: a child knows that it is a child") {
   const ps::home_process home;
   CHECK(home.here());
   CHECK_NOTHROW(home.check());
@@ -107,7 +107,7 @@ TEST_CASE("run/home_process: a child knows that it is one") {
   CHECK(home.here());
 }
 
-TEST_CASE("run/home_process: a run that was opened before fork is refused in the child, and goes quietly") {
+TEST_CASE("run/home_process: a run opened before fork is refused in the child, and is destroyed quietly") {
   const auto source = ps::generated(100, identity) | ps::map(slowly{});
   SECTION("in place") { fork_in_the_middle(source | ps::batch(4) | ps::workers(3)); }
   SECTION("small batches that share a block") {
@@ -123,12 +123,12 @@ TEST_CASE("run/home_process: a run that was opened before fork is refused in the
   SECTION("a device") {
     fork_in_the_middle(source | ps::batch(4) | ps::pin_and_copy(ps::simulated{}) | ps::workers(2));
   }
-  SECTION("a watchdog that is about to speak") {
+  SECTION("a watchdog that is about to write") {
     fork_in_the_middle(source | ps::batch(4) | ps::workers(2) | ps::watchdog(std::chrono::milliseconds(40)));
   }
 }
 
-TEST_CASE("run/home_process: a loop that goes on in the child throws, a loop in the parent goes on") {
+TEST_CASE("run/home_process: a loop continued in the child throws, in the parent it continues") {
   for (const unsigned workers : {0u, 2u}) {
     auto run = (ps::generated(40, identity) | ps::batch(4) | ps::prefetch(3) | ps::workers(workers)).open();
     std::uint64_t seen = 0;
@@ -136,7 +136,7 @@ TEST_CASE("run/home_process: a loop that goes on in the child throws, a loop in 
       seen += b.size();
       if (seen == 8)
         CHECK(in_child([&] {
-                auto at = run.begin();  // refused; and so is what the loop does next
+                auto at = run.begin();  // refused; and so is the next call of the loop
                 (void)at;
                 return 1;
               }) == 98);
@@ -156,7 +156,7 @@ TEST_CASE("run/home_process: a loop that goes on in the child throws, a loop in 
   CHECK(*at == 0);
 }
 
-TEST_CASE("run/home_process: a batch that outlived its run, and a loader, go in a child") {
+TEST_CASE("run/home_process: a batch that outlived its run, and a loader, can be destroyed in a child") {
   const auto plan = ps::generated(40, identity) | ps::map(slowly{}) | ps::batch(4) | ps::workers(2);
   auto left = [&] {
     auto run = plan.open();

@@ -30,7 +30,7 @@ std::string refusal(ps::live_limits& limits, const ps::run_limits& wanted) {
 
 }  // namespace
 
-TEST_CASE("run/engine/live_limits: what is given moves, the rest stays") {
+TEST_CASE("run/engine/live_limits: given limits change, the others do not") {
   ps::live_limits limits(4, 6, 3, 100);
   CHECK(limits.now().workers == 4);
   CHECK(limits.now().depth == 18);
@@ -50,7 +50,7 @@ TEST_CASE("run/engine/live_limits: what is given moves, the rest stays") {
   CHECK(limits.blocks() == 6);
 }
 
-TEST_CASE("run/engine/live_limits: what is out of range is refused with its number, and nothing moves") {
+TEST_CASE("run/engine/live_limits: a limit out of range is refused with its number, and nothing changes") {
   ps::live_limits limits(4, 6, 1, 100);
   using Catch::Contains;
   CHECK_THAT(refusal(limits, {.workers = 0}), Contains("workers = 0 is not in [1, 4]"));
@@ -82,19 +82,19 @@ TEST_CASE("run/engine/live_limits: a thread beyond the limit rests until it is r
     limits.rest(2);
     awake[1] = true;
   });
-  limits.rest(0);  // may work: comes back at once
+  limits.rest(0);  // may work: returns immediately
   limits.adjust({.workers = 2});
   second.join();
   CHECK(awake[0]);
   CHECK_FALSE(awake[1]);
   limits.stop();
   third.join();
-  limits.adjust({.workers = 1});  // once they are stopped, nobody rests
+  limits.adjust({.workers = 1});  // once they are stopped, no thread rests
   limits.rest(2);
   CHECK(limits.workers() == 1);
 }
 
-TEST_CASE("run/engine/live_limits: the time of workers counts those that work") {
+TEST_CASE("run/engine/live_limits: worker time counts only working threads") {
   ps::live_limits limits(4, 2, 1, 0);
   limits.adjust({.workers = 1});
   const std::uint64_t after = ps::detail::now_ns(), before = limits.worker_ns(after);

@@ -79,7 +79,7 @@ class witness {
  private:
   std::shared_ptr<record> record_ = std::make_shared<record>();
 };
-static_assert(ps::observer<witness>, "what a user writes is an observer too");
+static_assert(ps::observer<witness>, "a user's type can be an observer");
 
 /// A source whose reader takes hints.
 class hinted_source {
@@ -106,7 +106,7 @@ constexpr auto words = [](std::uint64_t i) { return std::array<std::uint64_t, 2>
 
 }  // namespace
 
-TEST_CASE("run/observers: every observer of a plan hears the same, one that is not there nothing") {
+TEST_CASE("run/observers: all observers of a plan get the same events, others get none") {
   const penstock_test::deadline guard("observers");
   const witness one, two;
   const auto plain = ps::generated(60, words_of) | ps::map([](const numbers& v) { return v[0]; }) |
@@ -131,7 +131,7 @@ TEST_CASE("run/observers: every observer of a plan hears the same, one that is n
   CHECK(staged >= 20);
 }
 
-TEST_CASE("run/observers: bytes that are asked for ahead have a thread of their own, or the consumer's") {
+TEST_CASE("run/observers: bytes are fetched ahead in a thread of their own, or in the consumer's") {
   const penstock_test::deadline guard("asks ahead");
   for (const unsigned workers : {0u, 2u}) {
     const witness seen;
@@ -151,7 +151,7 @@ TEST_CASE("run/observers: bytes that are asked for ahead have a thread of their 
   }
 }
 
-TEST_CASE("run/observers: a batch is held until its last handle goes, by any thread") {
+TEST_CASE("run/observers: a batch is held until any thread drops its last handle") {
   const penstock_test::deadline guard("holds");
   const witness seen;
   auto run = (ps::generated(40, words) | ps::batch(4) | ps::pin_and_copy(ps::simulated{}) | ps::workers(1) |

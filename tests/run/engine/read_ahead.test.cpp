@@ -20,7 +20,7 @@ namespace ps = penstock;
 
 namespace {
 
-/// Remembers what it was asked for, as indices counted through all epochs.
+/// Records the requests, as indices counted through all epochs.
 struct listener {
   std::uint64_t size = 0;
   bool throws = false;
@@ -38,14 +38,14 @@ struct listener {
   }
 };
 
-/// Batches of 4 of so many samples, in order.
+/// A feed of `size` samples, in order, in batches of 4.
 ps::feed batches_of(std::uint64_t size) {
   ps::feed_facts facts;
   facts.mine = {.size = size, .global = 4, .world = 1, .rank = 0, .lanes = 1, .policy = ps::tail::keep};
   return ps::feed(facts);
 }
 
-/// A cut into steps of 4 that takes as long as `go` is false, and can be stopped.
+/// A cut into steps of 4 that waits while `go` is false, and can be stopped.
 struct slow_cut {
   ps::cut steps;
   std::atomic<bool>* go;
@@ -69,8 +69,7 @@ std::vector<std::uint64_t> numbers_below(std::uint64_t end) {
 }  // namespace
 
 TEST_CASE(
-    "run/read_ahead: asks for the samples that come, in their order, a given number ahead, across the "
-    "epoch's end") {
+    "run/read_ahead: requests upcoming samples in order, a given number ahead, across the epoch's end") {
   listener reader;
   reader.size = 20;
   const ps::run_watch nobody({}, 0, true, false, 0);
@@ -91,8 +90,7 @@ TEST_CASE(
   CHECK(reader.asked == numbers_below(8));
 }
 
-TEST_CASE(
-    "run/read_ahead: where a source takes no hints nothing happens, and a hint that fails is no failure") {
+TEST_CASE("run/read_ahead: a source without hints gets none, and a failing hint is not a failure") {
   const ps::run_watch nobody({}, 0, true, false, 0);
   ps::read_ahead idle;
   idle.opened(8);
@@ -110,7 +108,7 @@ TEST_CASE(
   CHECK(reader.asked == std::vector<std::uint64_t>{16, 17, 18, 19});
 }
 
-TEST_CASE("run/read_ahead: with a thread of its own it stops when told to, whatever it is doing") {
+TEST_CASE("run/read_ahead: its thread stops when told to, whatever it is doing") {
   const ps::run_watch nobody({}, 0, true, false, 0);
   for (int round = 0; round < 30; ++round) {
     listener reader;
@@ -124,7 +122,7 @@ TEST_CASE("run/read_ahead: with a thread of its own it stops when told to, whate
   }
 }
 
-TEST_CASE("run/read_ahead: beginning again does not wait until everything was asked for") {
+TEST_CASE("run/read_ahead: a restart does not wait until everything has been requested") {
   const ps::run_watch nobody({}, 0, true, false, 0);
   const ps::live_limits limits(1, 1, 1, 4000);
   std::atomic<int> asked{0};
@@ -137,12 +135,12 @@ TEST_CASE("run/read_ahead: beginning again does not wait until everything was as
   ahead.opened(4);
   for (int round = 0; round < 3; ++round) {
     while (asked == 0) std::this_thread::yield();
-    ahead.restart(batches_of(8000));  // and it is asked at once
+    ahead.restart(batches_of(8000));  // and requests start immediately
     CHECK(asked.exchange(0) < 500);
   }
 }
 
-TEST_CASE("run/read_ahead: memory that the machine does not give is one sentence") {
+TEST_CASE("run/read_ahead: a failed allocation is one sentence") {
   const ps::run_watch nobody({}, 0, true, false, 0);
   const ps::live_limits limits(1, 1, 1, 8);
   int asked = 0;
@@ -155,7 +153,8 @@ TEST_CASE("run/read_ahead: memory that the machine does not give is one sentence
   CHECK(ahead.store() == nullptr);
 }
 
-TEST_CASE("run/read_ahead: nobody waits while the next epoch is cut, and a stop or a restart ends that") {
+TEST_CASE(
+    "run/read_ahead: no thread waits while the next epoch is cut, and a stop or a restart ends the cut") {
   const ps::run_watch nobody({}, 0, true, false, 0);
   const ps::live_limits limits(1, 1, 1, 8);
   for (const bool stops : {true, false}) {
@@ -172,7 +171,7 @@ TEST_CASE("run/read_ahead: nobody waits while the next epoch is cut, and a stop 
     ps::read_ahead ahead;
     ahead.start(from, reader.hints(), nobody, limits, true, {});
     while (begun == 0) std::this_thread::yield();
-    ahead.opened(4);  // returns, and so do the others
+    ahead.opened(4);  // returns, and so do the calls below
     ahead.limit(1);
     ahead.look_again();
     ahead.restart(from);
@@ -188,7 +187,7 @@ TEST_CASE("run/read_ahead: nobody waits while the next epoch is cut, and a stop 
   }
 }
 
-TEST_CASE("run/read_ahead: a limit that moves; at 0 nothing is asked, and later only what still comes") {
+TEST_CASE("run/read_ahead: a changing limit; at 0 nothing is requested, and later only what is still ahead") {
   const ps::run_watch nobody({}, 0, true, false, 0);
   ps::live_limits limits(0, 1, 1, 8);
   listener reader;

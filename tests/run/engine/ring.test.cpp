@@ -53,14 +53,14 @@ void run_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers,
 
 }  // namespace
 
-TEST_CASE("run/ring: every block is worked off once and delivered in order, whatever its size") {
+TEST_CASE("run/ring: every block is processed once and delivered in order, whatever its size") {
   for (const std::size_t blocks : {1u, 2u, 5u})
     for (const std::uint64_t grains : {1u, 3u, 8u})
       for (const unsigned workers : {1u, 2u, 7u})
         run_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300);
 }
 
-TEST_CASE("run/ring: without workers the consumer works blocks off itself") {
+TEST_CASE("run/ring: without workers the consumer processes blocks itself") {
   ps::ring ring(2, 3, 0);
   std::vector<std::vector<std::uint64_t>> blocks(2, std::vector<std::uint64_t>(4));
   adding work{blocks};

@@ -56,7 +56,7 @@ constexpr bool plain(const Plan&) {
   return ps::plain_plan<Plan>;
 }
 
-/// An image of 3 x 224 x 224 floats that is computed where it is wanted; the handle is one pointer.
+/// An image of 3 x 224 x 224 floats that is computed at its destination; the handle is one pointer.
 struct lazy_image {
   using unfinished = void;
   using value_type = float;
@@ -88,7 +88,7 @@ const auto words =
     ps::generated(1000, [](std::uint64_t i) { return std::vector<std::uint64_t>(3, i); }) | ps::batch(16);
 const auto images_of_numbers = ps::generated(1000, identity) | to_image{} | ps::batch(16);
 
-/// A shard of so many samples that take no room.
+/// A shard of empty samples.
 ps::memory_files shard_of(int samples) {
   std::vector<std::byte> bytes;
   ps::tar_writer out([&bytes](ps::bytes_view more) { bytes.insert(bytes.end(), more.begin(), more.end()); });
@@ -106,7 +106,7 @@ TEST_CASE("run/sizes: plans of plain numbers are plain, others are not") {
   CHECK(sizes_of(words, on(1)).grain(100'000) == 8);
 }
 
-TEST_CASE("run/sizes: what is announced as unfinished is not plain, over whatever source") {
+TEST_CASE("run/sizes: an element declared unfinished is not plain, over any source") {
   const auto images = ps::webdataset(shard_of(4)) | to_image{} | ps::batch(2);
   const auto labels = ps::webdataset(shard_of(4)) | ps::map([](const auto&) { return 1; }) | ps::batch(2);
   CHECK_FALSE(plain(images_of_numbers));
@@ -114,7 +114,7 @@ TEST_CASE("run/sizes: what is announced as unfinished is not plain, over whateve
   CHECK_FALSE(plain(labels));  // reading a sample is more than a number
 }
 
-TEST_CASE("run/sizes: the bytes of a slot are those that are written there, of all fields") {
+TEST_CASE("run/sizes: the size of a slot is the bytes written there, of all fields") {
   struct six {
     std::uint16_t x, y, z;
   };
@@ -144,14 +144,14 @@ TEST_CASE("run/sizes: small batches of numbers share a block, unless a depth or 
   CHECK(sizes_of(mapped, on(1)).batches_per_block(16) == 1);
 }
 
-TEST_CASE("run/sizes: a grain is some 32 KB, never more than the block, at least one slot") {
+TEST_CASE("run/sizes: a grain is about 32 KB, at most the block, at least one slot") {
   CHECK(sizes_of(words, on(2), {.sample_bytes = 1024}).grain(1000) == 32);
   CHECK(sizes_of(words, on(2), {.sample_bytes = 1024}).grain(20) == 20);
   CHECK(sizes_of(words, on(2), {.sample_bytes = 1'000'000}).grain(20) == 1);
   CHECK(sizes_of(words, on(2), {.sample_bytes = 1}).grain(1000) == 64);
 }
 
-TEST_CASE("run/sizes: the depth is what was asked for, or follows the workers") {
+TEST_CASE("run/sizes: the depth is the one requested, or follows the workers") {
   CHECK(sizes_of(words, on(3, 9)).depth(16) == 9);
   CHECK(sizes_of(words, on(3, 1)).depth(16) == 2);
   CHECK(sizes_of(words, on(0)).depth(16) == 2);
@@ -161,7 +161,7 @@ TEST_CASE("run/sizes: the depth is what was asked for, or follows the workers") 
   CHECK(sizes_of(words, on(3), {1'000'000, true}).depth(16) == 6);
 }
 
-TEST_CASE("run/sizes: large slots of small samples count by what lands, not by the handle or the file") {
+TEST_CASE("run/sizes: large slots of small samples count as written, not as handles or files") {
   for (const std::uint64_t file_bytes : {std::uint64_t{0}, std::uint64_t{100}, std::uint64_t{110'000}}) {
     for (const bool crowded : {false, true}) {
       const auto sizes = sizes_of(images_of_numbers, on(2), {file_bytes, crowded});
@@ -173,7 +173,7 @@ TEST_CASE("run/sizes: large slots of small samples count by what lands, not by t
   }
 }
 
-TEST_CASE("run/sizes: a chunk is some 64 KB where samples are known, else of 16 slots") {
+TEST_CASE("run/sizes: a chunk is about 64 KB if sample sizes are known, otherwise 16 slots") {
   const auto odd = ps::generated(1000, identity) | ps::filter([](std::uint64_t i) { return i % 2 != 0; }) |
                    ps::map([](std::uint64_t i) { return std::to_string(i); });
   CHECK(sizes_of(odd, on(1)).chunk() == 16);

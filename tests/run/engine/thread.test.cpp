@@ -22,10 +22,10 @@ TEST_CASE("joined_thread runs a member in another thread, once it is started", "
   CHECK_FALSE(thread.joinable());
   CHECK(one.ran_in != std::thread::id{});
   CHECK(one.ran_in != std::this_thread::get_id());
-  thread.join();  // a second time does nothing
+  thread.join();  // a second join does nothing
 }
 
-TEST_CASE("joined_thread is joined when it goes, and may be started again", "[thread]") {
+TEST_CASE("joined_thread is joined on destruction, and may be restarted", "[thread]") {
   job one;
   {
     penstock::joined_thread thread;

@@ -13,7 +13,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("run/watchdog: a line for a wait that is too long, none for short ones") {
+TEST_CASE("run/watchdog: a line for a long wait, none for short ones") {
   using namespace std::chrono_literals;
   std::atomic<int> explained{0};
   ps::watchdog_thread dog(40ms);
@@ -32,7 +32,7 @@ TEST_CASE("run/watchdog: a line for a wait that is too long, none for short ones
   CHECK(dog.lines() == static_cast<std::uint64_t>(explained));
 }
 
-TEST_CASE("run/watchdog: 0 means never, and stopping needs no wait") {
+TEST_CASE("run/watchdog: 0 means never, and stopping does not wait") {
   ps::watchdog_thread off(std::chrono::milliseconds(0));
   off.start([](const void*, std::string&) { FAIL("the watchdog is off"); }, nullptr);
   off.begin_wait();

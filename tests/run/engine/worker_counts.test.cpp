@@ -8,7 +8,7 @@
 
 namespace ps = penstock;
 
-TEST_CASE("run/worker_counts: workers are added up under the names of source and value stages") {
+TEST_CASE("run/worker_counts: workers' counts are summed by the names of source and value stages") {
   std::vector<ps::worker_counts> workers(2);
   for (auto& w : workers) w.follow_stages(2);
   workers[0].add(10, 1'000'000'000);
@@ -24,7 +24,7 @@ TEST_CASE("run/worker_counts: workers are added up under the names of source and
   CHECK(all.worker_busy_seconds == Approx(1.5));
 }
 
-TEST_CASE("run/worker_counts: of a wait for room, what fell into a wait of the consumer") {
+TEST_CASE("run/worker_counts: the part of a wait for room during which the consumer waited too") {
   ps::stall_clock stall;
   ps::worker_counts counts;
   stall.begin(100);
@@ -35,15 +35,15 @@ TEST_CASE("run/worker_counts: of a wait for room, what fell into a wait of the c
   counts.add_room(first, 200, stall);  // 120 to 200, the consumer waited until 150
   CHECK(counts.room_ns == 80);
   CHECK(counts.room_in_stall_ns == 30);
-  counts.add_room({300, stall.at(300)}, 900, stall);  // it did not wait
+  counts.add_room({300, stall.at(300)}, 900, stall);  // the consumer did not wait
   CHECK(counts.room_ns == 680);
   CHECK(counts.room_in_stall_ns == 30);
   CHECK(stall.at(0) == 50);
   const ps::room_wait last{1000, stall.at(1000)};
   stall.begin(1100);
-  counts.add_room(last, 1150, stall);  // it still waits
+  counts.add_room(last, 1150, stall);  // the consumer still waits
   CHECK(counts.room_in_stall_ns == 80);
-  CHECK(stall.at(1099) == 49);  // who looked before the wait began
+  CHECK(stall.at(1099) == 49);  // as seen from before the wait began
   CHECK(stall.at(1) == 0);
   constexpr std::uint64_t years = std::uint64_t{1} << 61;
   stall.end(years);

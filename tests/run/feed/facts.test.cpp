@@ -33,7 +33,7 @@ constexpr auto odd = [](int x) { return x % 2 == 1; };
 
 }  // namespace
 
-TEST_CASE("run/feed_facts: of a plan with batches the cut is the batch's") {
+TEST_CASE("run/feed_facts: a plan with batches has the cut of its batch") {
   const auto facts = facts_of(ps::from(first_ints(50)) | ps::shuffle(1, ps::window(1), ps::lanes(2)) |
                               ps::shard(1, 3) | ps::batch(4, ps::tail::pad));
   CHECK_FALSE(facts.by_sample);
@@ -46,7 +46,7 @@ TEST_CASE("run/feed_facts: of a plan with batches the cut is the batch's") {
   CHECK_FALSE(facts.after_batch.any());
 }
 
-TEST_CASE("run/feed_facts: order stages after batch are asked without their types") {
+TEST_CASE("run/feed_facts: order stages after batch are called without their types") {
   const auto facts =
       facts_of(ps::from(first_ints(50)) | ps::batch(5) | ps::skip(2) | ps::repeat(3) | ps::steps(7));
   REQUIRE(facts.after_batch.any());
@@ -55,7 +55,7 @@ TEST_CASE("run/feed_facts: order stages after batch are asked without their type
   CHECK(facts.fixed_steps == 7);
 }
 
-TEST_CASE("run/feed_facts: by sample a step has one of each rank") {
+TEST_CASE("run/feed_facts: without batch a step has one sample per rank") {
   const auto source = ps::from(first_ints(50)) | ps::shuffle_buffer(7, 3) | ps::shard(1, 3);
   const auto rows = facts_of(source);
   CHECK(rows.by_sample);
@@ -72,7 +72,7 @@ TEST_CASE("run/feed_facts: by sample a step has one of each rank") {
   CHECK(kept.most_steps == 7);
 }
 
-TEST_CASE("run/feed_facts: of a forward source nothing is known") {
+TEST_CASE("run/feed_facts: nothing is known about a forward source") {
   const auto forward = facts_of(ps::from(std::list<int>{1, 2, 3}) | ps::shuffle_buffer(2) | ps::batch(2));
   CHECK(forward.forward);
   CHECK(forward.by_sample);
@@ -80,7 +80,7 @@ TEST_CASE("run/feed_facts: of a forward source nothing is known") {
   CHECK(forward.mine.size == 0);
 }
 
-TEST_CASE("run/feed_facts: behind batch_by there is a cut of its own") {
+TEST_CASE("run/feed_facts: batch_by has a cut of its own") {
   const auto cost = [](std::uint64_t) { return 2u; };
   const auto facts =
       facts_of(ps::from(first_ints(50)) | ps::take(41) | ps::shard(1, 3) | ps::batch_by(cost, 8));

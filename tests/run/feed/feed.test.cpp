@@ -33,7 +33,7 @@
 namespace ps = penstock;
 using namespace engine_test;
 
-TEST_CASE("run/feed: after every batch, for every stage") {
+TEST_CASE("run/feed: resumes after every batch, for every stage") {
   const penstock_test::deadline guard("every stage");
   const auto source = ps::generated(41, identity) | ps::map(noisy);
   SECTION("filter") { check_all_stops(source | ps::shuffle(2) | ps::filter(odd_thirds) | ps::batch(3)); }
@@ -66,7 +66,7 @@ TEST_CASE("run/feed: after every batch, for every stage") {
   }
 }
 
-TEST_CASE("run/feed: ranks divide what is there, to the last sample") {
+TEST_CASE("run/feed: ranks divide the samples, to the last one") {
   const auto of_all_ranks = [](std::uint64_t world, const auto& make) {
     numbers all;
     for (std::uint64_t rank = 0; rank < world; ++rank) {
@@ -102,7 +102,7 @@ TEST_CASE("run/feed: ranks divide what is there, to the last sample") {
   }
 }
 
-TEST_CASE("run/feed: ranks without batches go on with other ranks, again and again") {
+TEST_CASE("run/feed: without batches a run resumes with other ranks, again and again") {
   constexpr std::uint64_t samples = 101;
   const auto source = ps::generated(samples, identity) | ps::workers(0);
   const auto check = [](const numbers& expected, const auto& make) {
@@ -113,11 +113,11 @@ TEST_CASE("run/feed: ranks without batches go on with other ranks, again and aga
       for (std::uint64_t part = 0; part < 5; ++part) {
         const std::uint64_t draw = ps::mix64(trial * 8 + part), world = 1 + draw % 6;
         const std::uint64_t most = part == 4 ? samples : draw / 64 % (1 + expected.size() / 5 / world);
-        std::string next;  // of any rank, and also of one that has had nothing since
+        std::string next;  // of any rank, also of one that has had nothing since
         for (std::uint64_t rank = 0; rank < world; ++rank) {
           const auto plan = make(rank, world);
           auto run = where.empty() ? plan.open() : plan.open(ps::state_from_string(where));
-          if (most != 0) {  // begin() asks for an element
+          if (most != 0) {  // begin() requests an element
             std::uint64_t had = 0;
             for (auto it = run.epoch(0).begin(); had != most && it != std::default_sentinel; ++it, ++had)
               all.push_back(*it);
@@ -141,7 +141,7 @@ TEST_CASE("run/feed: ranks without batches go on with other ranks, again and aga
       return source | ps::shuffle(1, ps::window(1), ps::lanes(4)) | ps::shard(r, w);
     });
   }
-  SECTION("behind a buffer") {
+  SECTION("after a buffer") {
     check(iota(samples), [&](auto r, auto w) { return source | ps::shuffle_buffer(7, 1) | ps::shard(r, w); });
   }
   SECTION("filtered") {
@@ -156,7 +156,7 @@ TEST_CASE("run/feed: ranks without batches go on with other ranks, again and aga
   }
 }
 
-TEST_CASE("run/feed: a state counts the batches that a skip leaves out") {
+TEST_CASE("run/feed: a state counts the batches that skip leaves out") {
   const auto source = ps::generated(31, identity) | ps::filter(odd_thirds);
   check_all_stops(source | ps::batch(2) | ps::skip(3) | ps::steps(4));
   check_all_stops(source | ps::batch(2) | ps::skip(1) | ps::take(9) | ps::skip(2) | ps::steps(7));
@@ -221,8 +221,7 @@ ps::feed_facts uneven_facts(std::uint64_t most = 6) {
 
 }  // namespace
 
-TEST_CASE(
-    "run/feed: where batches have no fixed number of samples, copies agree, also over the end of epochs") {
+TEST_CASE("run/feed: if batches have no fixed number of samples, copies agree, also across epochs") {
   const ps::feed_facts facts = uneven_facts();
   ps::feed leading(facts), trailing = leading;
   leading.limit(3);
@@ -246,7 +245,7 @@ TEST_CASE(
     CHECK(trailing.steps_per_epoch() == now.steps());
     ++steps[static_cast<std::size_t>(p.epoch)];
 
-    ps::state s;  // a third one goes there from a state
+    ps::state s;  // a third feed resumes there from a state
     s.epoch = trailing.epoch();
     s.step = trailing.step();
     s.ordinal = trailing.samples_before();
@@ -269,8 +268,8 @@ TEST_CASE(
   CHECK(trailing.samples_before() == 0);
 }
 
-TEST_CASE("run/feed: a step that cannot be made leaves the feed where it is") {
-  ps::feed at(uneven_facts(3));  // a sample costs 4
+TEST_CASE("run/feed: a failing step does not move the feed") {
+  ps::feed at(uneven_facts(3));  // one sample costs 4
   CHECK_THROWS_AS(at.check_epoch(), ps::error);
   ps::placement p;
   std::uint64_t made = 0;

@@ -42,7 +42,7 @@ auto list(int n) {
 
 }  // namespace
 
-TEST_CASE("run/front: take, skip, repeat and shard do on samples what they do on positions") {
+TEST_CASE("run/front: take, skip, repeat and shard act on samples as on positions") {
   CHECK(read(list(5) | ps::take(3)) == std::vector<int>{0, 1, 2});
   CHECK(read(list(5) | ps::skip(3)) == std::vector<int>{3, 4});
   CHECK(read(list(5) | ps::skip(9)).empty());
@@ -52,7 +52,7 @@ TEST_CASE("run/front: take, skip, repeat and shard do on samples what they do on
   CHECK(read(list(2) | ps::repeat() | ps::take(5)) == std::vector<int>{0, 1, 0, 1, 0});
 }
 
-TEST_CASE("run/front: behind shard and shuffle_buffer take and skip count for all ranks together") {
+TEST_CASE("run/front: after shard and shuffle_buffer take and skip count for all ranks together") {
   for (const std::size_t world : {1u, 2u, 3u, 5u}) {
     std::vector<int> taken, skipped, both;
     for (std::size_t rank = 0; rank < world; ++rank) {
@@ -67,9 +67,9 @@ TEST_CASE("run/front: behind shard and shuffle_buffer take and skip count for al
   }
 }
 
-TEST_CASE("run/front: a rank of a forward source gets what arithmetic gives it over an indexed one") {
+TEST_CASE("run/front: a rank of a forward source gets the samples it would get over an indexed one") {
   const auto all = first_ints(12);
-  // Whole steps only: a last one that is not full is divided, not dealt.
+  // Full steps only: the last step, if short, is divided and not dealt.
   const auto same = [&](auto stages, std::uint64_t world) {
     for (std::uint64_t rank = 0; rank < world; ++rank)
       CHECK(read(stages(list(12) | ps::shard(rank, world))) ==
@@ -83,14 +83,15 @@ TEST_CASE("run/front: a rank of a forward source gets what arithmetic gives it o
 }
 
 TEST_CASE(
-    "run/front: take behind shard, shuffle_buffer and repeat is refused, since nobody can count there") {
+    "run/front: take after shard, shuffle_buffer and repeat is refused, because samples cannot be counted "
+    "there") {
   CHECK_THROWS_WITH(
       ps::make_front(list(5) | ps::shard(0, 2) | ps::shuffle_buffer(4, 1) | ps::repeat(2) | ps::take(10)),
       penstock_test::contains("write repeat before shuffle_buffer"));
   CHECK(read(list(5) | ps::shard(0, 1) | ps::shuffle_buffer(4, 1) | ps::repeat(2) | ps::take(7)).size() == 7);
 }
 
-TEST_CASE("run/front: a shuffle buffer gives every sample once") {
+TEST_CASE("run/front: a shuffle buffer delivers every sample once") {
   auto all = read(list(100) | ps::shuffle_buffer(9, 1));
   CHECK(all != first_ints(100));
   CHECK(read(list(100) | ps::shuffle_buffer(9, 1), 1) != all);

@@ -11,7 +11,7 @@
 
 namespace ps = penstock;
 
-TEST_CASE("run/placement: a row's position is its part's, or the one that is listed") {
+TEST_CASE("run/placement: a row's position follows from its part, or is the listed one") {
   ps::placement two;
   two.batches.emplace_back(40, 0, 3, 6, ps::position{0, 1});
   two.batches.emplace_back(46, 3, 3, 6, ps::position{0, 2});
@@ -26,7 +26,7 @@ TEST_CASE("run/placement: a row's position is its part's, or the one that is lis
   CHECK(two.index(4) == 5);
 }
 
-TEST_CASE("run/placement: binds the orders for what stands in it, and for nothing where nothing does") {
+TEST_CASE("run/placement: binds the orders for its positions only, if any") {
   const auto orders = ps::make_order_chain({100, nullptr}, ps::shuffle(3));
   ps::placement some;
   some.epoch = 5;

@@ -28,7 +28,7 @@ TEST_CASE("run/position_buffer: gives every ordinal once, and each within the bu
     }
 }
 
-TEST_CASE("run/position_buffer: goes on from what it held, and another epoch is another sequence") {
+TEST_CASE("run/position_buffer: resumes from its contents, and epochs differ") {
   ps::position_buffer one(10, 7), other(10, 7);
   one.begin(0, 50);
   for (int i = 0; i < 23; ++i) (void)one.next();

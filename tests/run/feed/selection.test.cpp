@@ -12,7 +12,7 @@
 namespace ps = penstock;
 using namespace penstock_test;
 
-TEST_CASE("run/selection: skip and take are those of lists, in any order") {
+TEST_CASE("run/selection: skip and take act as on lists, in any order") {
   for (const std::uint64_t skip : {0u, 1u, 5u, 50u})
     for (const std::uint64_t take : {0u, 1u, 7u, 50u})
       for (const bool skip_first : {true, false}) {
@@ -61,7 +61,7 @@ TEST_CASE("run/selection: ranks are dealt in turn") {
   CHECK_FALSE(mine.ours(3));
 }
 
-TEST_CASE("run/selection: of one stage a mark says where it stands") {
+TEST_CASE("run/selection: for one stage a mark is its place") {
   ps::selection third;
   third.deal(1, 3);
   for (const ps::selection& one :

@@ -33,7 +33,7 @@ struct counting_front {
 
 }  // namespace
 
-TEST_CASE("run/serial_front: chunks take samples in the order of the chunks, whoever comes first") {
+TEST_CASE("run/serial_front: chunks take samples in order of their numbers, whichever comes first") {
   for (int round = 0; round < 50; ++round) {
     ps::ring own(4, 1, 0);
     const ps::stop_view ring(own.stop_flag());
@@ -56,7 +56,7 @@ TEST_CASE("run/serial_front: chunks take samples in the order of the chunks, who
   }
 }
 
-TEST_CASE("run/serial_front: a failing source ends it after the samples before, another epoch begins anew") {
+TEST_CASE("run/serial_front: a failing source ends it after earlier samples, another epoch restarts it") {
   ps::ring own(2, 1, 0);
   const ps::stop_view ring(own.stop_flag());
   ps::serial_front<counting_front, int> front(counting_front{0, 10, 4}, 2);

@@ -12,7 +12,7 @@ namespace ps = penstock;
 
 namespace {
 
-/// A feed of `size` samples on `world` ranks, one of each a step.
+/// A feed of `size` samples on `world` ranks, one sample per rank and step.
 ps::feed feed_of(std::uint64_t size, std::uint64_t world = 1, std::uint64_t rank = 0) {
   ps::feed_facts facts;
   facts.mine = {.size = size, .global = world, .world = world, .rank = rank, .policy = ps::tail::pad};
@@ -23,7 +23,7 @@ ps::feed feed_of(std::uint64_t size, std::uint64_t world = 1, std::uint64_t rank
 
 }  // namespace
 
-TEST_CASE("run/consumer_place: a state is of the last commit, whatever was begun since") {
+TEST_CASE("run/consumer_place: a state is of the last commit, whatever was started since") {
   ps::row_rules rules;
   rules.batched = true;
   ps::consumer_place place(rules);
@@ -52,7 +52,7 @@ TEST_CASE("run/consumer_place: a state is of the last commit, whatever was begun
   CHECK(after.survivors == 6);
 }
 
-TEST_CASE("run/consumer_place: rows that a state says are done are gone by, and then counted as before") {
+TEST_CASE("run/consumer_place: rows already done in a state are skipped, and then counted as before") {
   ps::row_rules rules;
   rules.rows.keep({.first = 1});
   rules.rows.keep({.end = 4});
@@ -76,7 +76,7 @@ TEST_CASE("run/consumer_place: rows that a state says are done are gone by, and 
   CHECK(place.look() == ps::selection::verdict::end);
 }
 
-TEST_CASE("run/consumer_place: in a loop without batches every rank goes on behind what all ranks had") {
+TEST_CASE("run/consumer_place: without batches every rank resumes after the samples of all ranks") {
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
     ps::row_rules rules;
     rules.ranks = 3;
@@ -96,7 +96,8 @@ TEST_CASE("run/consumer_place: in a loop without batches every rank goes on behi
   }
 }
 
-TEST_CASE("run/consumer_place: ranks deal what deciders keep, and steps that are done are not dealt again") {
+TEST_CASE(
+    "run/consumer_place: deciders' survivors are dealt to ranks, and finished steps are not dealt again") {
   ps::row_rules rules;
   rules.ranks = 2;
   rules.rank = 1;
@@ -106,7 +107,7 @@ TEST_CASE("run/consumer_place: ranks deal what deciders keep, and steps that are
   ps::consumer_place place(rules);
   ps::feed at = feed_of(100);
   ps::state s;
-  s.step = 1;  // of another rank, which needed three rows for its part of it
+  s.step = 1;  // of another rank, which needed three rows for its part
   s.dealt = s.rows = s.survivors = 3;
   place.seek(at, s);
   std::vector<std::uint64_t> mine;
@@ -118,7 +119,7 @@ TEST_CASE("run/consumer_place: ranks deal what deciders keep, and steps that are
   CHECK(mine == std::vector<std::uint64_t>{5, 7, 9});
 }
 
-TEST_CASE("run/consumer_place: rows one after another are committed as if one by one") {
+TEST_CASE("run/consumer_place: rows committed together count as if one by one") {
   ps::row_rules rules;
   rules.ranks = 2;
   rules.dealt_in_turn = true;

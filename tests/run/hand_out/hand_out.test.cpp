@@ -52,7 +52,7 @@ numbers filtered(const numbers& in, Keep keep) {
     if (keep(x)) out.push_back(x);
   return out;
 }
-/// The same values as a vector of one, two or three.
+/// The value as a vector of one, two or three elements.
 constexpr auto as_words = [](std::uint64_t x) { return words_of(x); };
 numbers unfolded(const numbers& in) {
   numbers out;
@@ -71,7 +71,8 @@ std::vector<numbers> read_rows(const Plan& plan, std::uint64_t epochs) {
   return all;
 }
 
-/// Batches of b of several passes, one after another, the first `steps`: what steps(n) makes of a stream.
+/// The first `steps` batches of b over several joined passes: the batches that steps(n) makes of a
+/// stream.
 batches first_batches(const std::function<numbers(std::uint64_t)>& pass, std::uint64_t b, std::uint64_t steps,
                       std::uint64_t rank = 0, std::uint64_t world = 1) {
   numbers all;
@@ -87,7 +88,7 @@ batches first_batches(const std::function<numbers(std::uint64_t)>& pass, std::ui
 
 }  // namespace
 
-TEST_CASE("run/hand_out: filtered batches are those of the naive loop") {
+TEST_CASE("run/hand_out: filtered batches match the naive loop") {
   const penstock_test::deadline guard("filter");
   for (const std::uint64_t n : {0u, 1u, 2u, 60u, 301u}) {
     for (const auto policy : {ps::tail::keep, ps::tail::drop, ps::tail::pad}) {
@@ -166,7 +167,7 @@ TEST_CASE("run/hand_out: take and skip after a filter and after batch") {
   CHECK(read_plan(source | ps::batch(6) | ps::take(0), 2) == std::vector<batches>(2));
 }
 
-TEST_CASE("run/hand_out: steps(n) goes on through passes, batches straddle them") {
+TEST_CASE("run/hand_out: steps(n) continues through passes, batches straddle them") {
   const penstock_test::deadline guard("steps");
   const auto source =
       ps::generated(20, itself) | ps::shuffle(6) | ps::map(slowly{}) | ps::filter(one_in_three);
@@ -192,8 +193,8 @@ TEST_CASE("run/hand_out: steps(n) goes on through passes, batches straddle them"
 }
 
 TEST_CASE(
-    "run/hand_out: a filter before shard deals survivors to the ranks; the steps are those of any number "
-    "of ranks") {
+    "run/hand_out: a filter before shard deals survivors to the ranks; the steps do not depend on the "
+    "ranks") {
   const penstock_test::deadline guard("filter before shard");
   const auto kept = [](std::uint64_t pass) { return filtered(shuffled(50, 7, pass << 32), one_in_three); };
   for (const std::uint64_t world : {1u, 2u, 3u, 6u}) {
@@ -204,7 +205,7 @@ TEST_CASE(
                         ps::shard(rank, world) | ps::batch(b) | ps::steps(8) | ps::workers(2);
       static_assert(ps::elastic<decltype(plan)>, "a filter before shard keeps elastic");
       CHECK(read_plan(plan, 1)[0] == first_batches(kept, b, 8, rank, world));
-      // take counts for all ranks, wherever shard stands
+      // take counts for all ranks, wherever shard is
       const auto limited = ps::generated(50, itself) | ps::shuffle(7) | ps::filter(one_in_three);
       const auto before = limited | ps::take(10) | ps::shard(rank, world) | ps::batch(b) | ps::steps(5);
       const auto after = limited | ps::shard(rank, world) | ps::take(10) | ps::batch(b) | ps::steps(5);
@@ -220,7 +221,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("run/hand_out: a filter after shard chooses among this rank's; steps makes the ranks equal") {
+TEST_CASE(
+    "run/hand_out: a filter after shard chooses among this rank's samples; steps makes the ranks equal") {
   const penstock_test::deadline guard("filter after shard");
   for (const std::uint64_t world : {1u, 2u, 5u}) {
     numbers everything;
@@ -238,7 +240,7 @@ TEST_CASE("run/hand_out: a filter after shard chooses among this rank's; steps m
   }
 }
 
-TEST_CASE("run/hand_out: a pass that gives this rank nothing is an error, not a search without end") {
+TEST_CASE("run/hand_out: a pass that gives this rank nothing is an error, not an endless search") {
   const penstock_test::deadline guard("nothing in a pass");
   const auto source = ps::generated(50, itself);
   const auto none = source | ps::filter([](std::uint64_t) { return false; }) | ps::batch(2) | ps::steps(2);
@@ -247,7 +249,7 @@ TEST_CASE("run/hand_out: a pass that gives this rank nothing is an error, not a 
   CHECK_THROWS_WITH(read_plan(skipped, 1), penstock_test::contains("gave this rank no sample"));
   const auto one = source | ps::filter([](std::uint64_t x) { return x == 7; }) | ps::shard(1, 2) |
                    ps::batch(2) | ps::steps(2);
-  CHECK(read_plan(one, 1)[0] == batches(2, numbers(2, 7)));  // every other pass is ours
+  CHECK(read_plan(one, 1)[0] == batches(2, numbers(2, 7)));  // every other pass has a sample for this rank
 }
 
 TEST_CASE("run/hand_out: forward sources") {
@@ -285,7 +287,7 @@ TEST_CASE("run/hand_out: forward sources") {
         read_rows(ps::plan(counting_source(n)) | ps::skip(2) | ps::take(10) | ps::repeat(2) | ps::workers(2),
                   2)[1] == rounds);
   }
-  // every rank's rows, with take counted for all of them, on either side of shard
+  // every rank's rows, with take counting for all ranks, on either side of shard
   for (const std::uint64_t world : {1u, 2u, 3u}) {
     for (std::uint64_t rank = 0; rank < world; ++rank) {
       numbers mine;
@@ -297,7 +299,7 @@ TEST_CASE("run/hand_out: forward sources") {
             mine);
     }
   }
-  // a buffer over samples is the buffer over positions
+  // a buffer of samples acts like the buffer of positions
   const auto indexed = ps::generated(100, itself) | ps::shuffle_buffer(10, 3) | ps::batch(8);
   const auto forward = ps::plan(counting_source(100)) | ps::shuffle_buffer(10, 3) | ps::batch(8);
   CHECK(read_plan(indexed, 1) == read_plan(forward | ps::workers(3), 1));
@@ -317,7 +319,7 @@ TEST_CASE("run/hand_out: rows of a loop without batches") {
   CHECK(truths == std::vector<bool>{true, false, true, false, true});
 }
 
-TEST_CASE("run/hand_out: holding every chunk is an error, and nothing is lost by it") {
+TEST_CASE("run/hand_out: holding every chunk is an error, and nothing is lost") {
   const penstock_test::deadline guard("holding all");
   const auto plan = ps::generated(100'000, itself) | ps::filter([](std::uint64_t) { return true; }) |
                     ps::batch(3000) | ps::workers(2) | ps::prefetch(1);
@@ -347,7 +349,7 @@ TEST_CASE("run/hand_out: holding every chunk is an error, and nothing is lost by
 
 namespace {
 
-/// A device whose memory is refused once: the time that `until` counts down to.
+/// A device that refuses memory once: when `until` reaches zero.
 struct stingy {
   struct session {
     static constexpr bool copies = false;
@@ -371,7 +373,7 @@ struct stingy {
 
 }  // namespace
 
-TEST_CASE("run/hand_out: memory that a batch does not get is one error, and the next call begins anew") {
+TEST_CASE("run/hand_out: a failed allocation for a batch is one error, and the next call starts afresh") {
   const penstock_test::deadline guard("memory");
   const std::uint64_t size = GENERATE(std::uint64_t{512}, std::uint64_t{150'000});
   bool all = false;

@@ -32,7 +32,7 @@
 namespace ps = penstock;
 using namespace engine_test;
 
-TEST_CASE("run/hand_out_shell: after every batch, for every stage") {
+TEST_CASE("run/hand_out_shell: resumes after every batch, for every stage") {
   const penstock_test::deadline guard("every stage");
   const auto source = ps::generated(41, identity) | ps::map(noisy);
   SECTION("plain") { check_all_stops(source | ps::batch(4)); }
@@ -58,7 +58,7 @@ TEST_CASE("run/hand_out_shell: after every batch, for every stage") {
   SECTION("steps") { check_all_stops(source | ps::shuffle(2) | ps::batch(8) | ps::steps(9)); }
 }
 
-TEST_CASE("run/hand_out_shell: elastic plans with batches in place go on with another number of ranks") {
+TEST_CASE("run/hand_out_shell: elastic plans with batches in place resume with another number of ranks") {
   const penstock_test::deadline guard("elastic");
   const auto source = ps::generated(100, identity) | ps::map(noisy) | ps::shuffle(3);
   for (const std::uint64_t before : {1u, 2u, 3u, 6u}) {
@@ -78,7 +78,7 @@ TEST_CASE("run/hand_out_shell: elastic plans with batches in place go on with an
   }
 }
 
-TEST_CASE("run/hand_out_shell: elastic plans with a filter go on with another number of ranks") {
+TEST_CASE("run/hand_out_shell: elastic plans with a filter resume with another number of ranks") {
   const penstock_test::deadline guard("elastic");
   const auto source = ps::generated(100, identity) | ps::map(noisy) | ps::shuffle(3);
   for (const std::uint64_t before : {1u, 2u, 3u, 6u}) {
@@ -95,7 +95,7 @@ TEST_CASE("run/hand_out_shell: elastic plans with a filter go on with another nu
   }
 }
 
-TEST_CASE("run/hand_out_shell: a loop over rows goes on with another number of ranks") {
+TEST_CASE("run/hand_out_shell: a loop over rows resumes with another number of ranks") {
   const penstock_test::deadline guard("elastic rows");
   const auto check = [](auto make) {
     for (const std::uint64_t before : {2u, 3u}) {

@@ -26,9 +26,9 @@ template <pattern_text Text>
   }
 }
 
-/// Files from a pattern as WebDataset has it: `::` stands between patterns.
+/// The files that a pattern names, in WebDataset's notation: `::` separates patterns.
 [[nodiscard]] file files_of(const std::string& pattern);
-/// Their names alone.
+/// The paths of the files that a pattern names.
 [[nodiscard]] std::vector<std::string> paths_of(const std::string& pattern);
 
 }  // namespace detail::tar

@@ -18,13 +18,13 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The files below a folder, sorted by their paths, in one piece of memory.
+/// The files below a folder, sorted by path; all paths share one string.
 struct folder_files {
   std::string root;
   std::string paths;                   // of all files, relative to the root, one after another
-  std::vector<std::uint64_t> ends{0};  // where they end
+  std::vector<std::uint64_t> ends{0};  // the end of each path in `paths`
   std::vector<std::uint64_t> sizes;    // of the files
-  std::vector<std::int32_t> labels;    // -1 where there are no classes
+  std::vector<std::int32_t> labels;    // -1 if there are no classes
   std::vector<std::string> classes;    // sorted
   std::uint64_t bytes = 0;
   std::uint64_t fingerprint = 0;
@@ -36,7 +36,7 @@ struct folder_files {
   }
 };
 
-/// Walks a folder and those below it, through links too.
+/// Walks a folder and its subfolders, following links.
 class folder_walk {
  public:
   folder_walk(std::string root, std::vector<std::string> extensions);
@@ -54,7 +54,7 @@ class folder_walk {
     friend bool operator==(const identity&, const identity&) = default;
   };
 
-  /// A few links that lead to each other twice double the files with each of them.
+  /// Folders that link to each other can multiply the number of files with every link.
   static constexpr std::uint32_t most_ways = 1000;
 
   static bool is_link(const std::string& path) noexcept;
@@ -80,10 +80,10 @@ class folder_walk {
   std::vector<std::string> extensions_;
   std::vector<entry> found_;
   std::vector<std::string> classes_;
-  std::vector<identity> above_;  // the folders from the root to the one that is visited
-  // to folders behind links: how often they were visited
+  std::vector<identity> above_;  // the folders from the root to the current one
+  // how often each folder was visited through a link
   std::map<std::pair<dev_t, ino_t>, std::uint32_t> ways_;
-  bool linked_ = false;  // whether the visited one lies behind a link
+  bool linked_ = false;  // whether the current folder was reached through a link
 };
 
 }  // namespace detail

@@ -63,7 +63,7 @@ PENSTOCK_INLINE std::string folder_walk::nothing() const {
   std::string text = "there is no file below this folder";
   for (std::size_t i = 0; i < extensions_.size(); ++i)
     text += (i == 0 ? " that ends in ." : " or .") + extensions_[i];
-  return text + "; hidden ones are not looked at";
+  return text + "; hidden files are ignored";
 }
 
 PENSTOCK_INLINE void folder_walk::visit(const std::string& relative, identity self) {
@@ -88,19 +88,19 @@ PENSTOCK_INLINE void folder_walk::look(const std::string& path, std::string_view
   const std::string whole = root_ + "/" + path;
   struct stat status {};
   if (::stat(whole.c_str(), &status) != 0) {
-    if (!wanted(name)) return;  // a link to nowhere that nobody asked for
+    if (!wanted(name)) return;  // a dangling link with an extension that was not asked for
     throw failed("be looked at", whole);
   }
   if (S_ISDIR(status.st_mode)) {
     const identity there{status.st_dev, status.st_ino};
-    // a link that leads back up
+    // a link back to a folder above
     if (std::find(above_.begin(), above_.end(), there) != above_.end()) return;
     if (above_.size() == 1) classes_.push_back(path);
     const bool linked = linked_;
     linked_ = linked || is_link(whole);
     if (linked_ && ++ways_[{there.device, there.number}] > most_ways)
       throw error(errc::limit, {"links lead to this folder in more than ", most_ways,
-                                " ways; remove those that multiply each other"})
+                                " ways; remove links that lead to each other"})
           .in_file(whole);
     visit(path + "/", there);
     linked_ = linked;
@@ -141,7 +141,7 @@ PENSTOCK_INLINE std::int32_t folder_walk::label_of(const std::string& path) cons
   const std::size_t slash = path.find('/');
   if (slash == std::string::npos)
     throw error(errc::format,
-                "this file lies beside the folders of classes and has no class: move it away, or choose "
+                "this file lies beside the class folders and has no class: move it away, or choose "
                 "extensions that it does not have")
         .in_file(root_ + "/" + path);
   const auto found =

@@ -10,10 +10,11 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A hash of bytes for fingerprints, eight at a time; the same on every machine. Not for adversaries.
+/// A hash of bytes for fingerprints, eight at a time; identical on every machine. Not secure against
+/// adversaries.
 [[nodiscard]] std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept;
 
-/// The same of numbers, as their little-endian bytes would have it.
+/// `hash_bytes` of the numbers' little-endian bytes.
 [[nodiscard]] std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept;
 
 /// `hash_bytes` of the first and the last MiB only: a fingerprint must not cost a pass over a dataset.

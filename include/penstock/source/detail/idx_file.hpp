@@ -18,7 +18,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The code that IDX files have for numbers of type `T`, or 0 where they have none.
+/// The code of type `T` in IDX files, or 0 if they have none.
 template <class T>
 inline constexpr unsigned idx_code = std::same_as<T, std::uint8_t>   ? 0x08
                                      : std::same_as<T, std::int8_t>  ? 0x09
@@ -28,7 +28,7 @@ inline constexpr unsigned idx_code = std::same_as<T, std::uint8_t>   ? 0x08
                                      : std::same_as<T, double>       ? 0x0e
                                                                      : 0;
 
-/// One number of a file, which is big-endian.
+/// Reads one big-endian number of a file.
 template <class T>
 [[nodiscard]] T idx_number(const std::byte* at) noexcept {
   std::array<std::byte, sizeof(T)> item;
@@ -38,7 +38,7 @@ template <class T>
   return std::bit_cast<T>(item);
 }
 
-/// A whole IDX file in memory, its header checked against its size.
+/// A whole IDX file in memory, with its header checked against its size.
 struct idx_file {
   buffer bytes;
   std::string path;
@@ -52,8 +52,8 @@ struct idx_file {
   }
 };
 
-/// Takes the bytes of an IDX file whose numbers have this code and size; anything but a header that fits them
-/// exactly is `errc::format`.
+/// Parses an IDX file whose numbers have this code and size; throws `errc::format` unless the header matches
+/// them exactly.
 /// Source: the page of the MNIST database (LeCun, Cortes, Burges), "the IDX file format".
 [[nodiscard]] idx_file parse_idx(buffer bytes, std::string path, unsigned code, std::size_t number_bytes);
 

@@ -32,7 +32,7 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code
                3);
   const std::size_t first = 4 + 4 * rank;
   if (all.size() < first) throw fail("the IDX file ends within its header", all.size());
-  // saturates at what no file can hold: eight lengths of 32 bits may multiply to more than 64 bits
+  // saturates above the size of any file: the product of eight 32-bit lengths may exceed 64 bits
   const auto times = [](std::uint64_t a, std::uint64_t b) {
     constexpr std::uint64_t most = std::uint64_t{1} << 63;
     return b != 0 && a > most / b ? most : a * b;

@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-/// What may be one of the sources that `mix`, `zip` and `concat` join.
+/// Which sources `mix`, `zip` and `concat` can join.
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
@@ -17,9 +17,10 @@ struct joins_no_source {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: mix, zip and concat join sources, and sources with stages, and get something "
-                  "else; wrap a container in from(...)");
+    static_assert(
+        never<Reached>,
+        "penstock: mix, zip and concat join sources, and sources with stages; one argument is something "
+        "else; wrap a container in from(...)");
   }
 };
 struct joins_forward {
@@ -37,7 +38,7 @@ struct joins_sharded {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shard inside mix, zip or concat; positions are global, write shard(rank, "
-                  "world) once, behind it");
+                  "world) once, after it");
   }
 };
 struct joins_batched {
@@ -45,7 +46,7 @@ struct joins_batched {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: batch inside mix, zip or concat, which join samples; write batch(n) behind it");
+                  "penstock: batch inside mix, zip or concat, which join samples; write batch(n) after it");
   }
 };
 struct joins_cursor {
@@ -54,7 +55,7 @@ struct joins_cursor {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: shuffle_buffer inside mix, zip or concat, which compute with positions; write "
-                  "shuffle(seed, window(w)) there, or shuffle_buffer behind it");
+                  "shuffle(seed, window(w)) there, or shuffle_buffer after it");
   }
 };
 struct joins_decider {
@@ -63,7 +64,7 @@ struct joins_decider {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: filter or unbatch inside mix, zip or concat, which must know how many samples "
-                  "there are; write it behind");
+                  "there are; write it after them");
   }
 };
 struct joins_annotation {
@@ -71,8 +72,8 @@ struct joins_annotation {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: inside mix, zip and concat only seed(n) is an annotation of its own; workers, "
-                  "prefetch, memory and the like speak of the whole run, write them behind it");
+                  "penstock: inside mix, zip and concat the only annotation allowed is seed(n); workers, "
+                  "prefetch, memory and the like apply to the whole run, write them after it");
   }
 };
 struct joins_bad_samples {
@@ -81,7 +82,7 @@ struct joins_bad_samples {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: bad_samples inside mix, zip or concat; a budget counts the samples of the "
-                  "whole run, write it behind them");
+                  "whole run, write it after them");
   }
 };
 struct joins_nothing {
@@ -105,7 +106,7 @@ inline constexpr bool annotates_a_run = false;
 template <part_of_kind<plan_tag> T>
 inline constexpr bool annotates_a_run<T> = annotates(static_cast<const typename T::stages_type*>(nullptr));
 
-/// Why T cannot be one of the sources that are joined.
+/// The mistake in joining T, or `none`.
 template <class T>
 consteval auto wrong_to_join() {
   if constexpr (!begun<T>) {
@@ -137,7 +138,7 @@ template <>
 struct wrong_join<> {
   using type = mistakes::joins_nothing;
 };
-/// The mistake among the sources in packs: those of a joint's arguments, its options left out.
+/// The first mistake among the sources in packs: the arguments of a joint, without its options.
 template <class... Packs>
 struct wrong_join_of_packs;
 template <class... Ts>
@@ -158,7 +159,7 @@ template <class T>
 template <class T>
 using plan_for = decltype(as_plan(std::declval<const T&>()));
 
-/// What the joined source loses: what any of them has lost.
+/// The guarantees that the joined source loses: those that any of its plans has lost.
 template <class... Plans>
 consteval guarantee_set lost_by_joined() {
   guarantee_set lost;
@@ -166,8 +167,7 @@ consteval guarantee_set lost_by_joined() {
   return lost;
 }
 
-/// Whether a number stands for another sample in another epoch, or for one that depends on more than the
-/// data.
+/// Whether number i names a different sample in each epoch, or depends on more than the data.
 template <class Source, class... Stages>
 consteval bool renumbers(const plan<Source, Stages...>*) {
   return renumbering_source<Source> || (part_of_kind<Stages, order_tag> || ...);

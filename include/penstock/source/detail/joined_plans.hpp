@@ -31,8 +31,8 @@ struct elements_differ {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: mix and concat give one kind of element, and the elements of these sources "
-                  "are of different types; make them the same with map(f) or fields<...>, see "
+                  "penstock: mix and concat deliver one type of element, and the elements of these sources "
+                  "are of different types; convert them to one type with map(f) or fields<...>, see "
                   "reached_by<...> beside this line");
   }
 };
@@ -54,11 +54,11 @@ constexpr void dispatch(std::size_t k, F&& f) {
   }
 }
 
-/// How errors call one of the sources: "source 2 of mix (from(3 samples in memory))".
+/// The name of one of the sources in errors: "source 2 of mix (from(3 samples in memory))".
 [[nodiscard, gnu::cold]] std::string name_of_joined(std::string_view joint, std::size_t k,
                                                     std::string_view what);
 
-/// What is asked of a plan to be joined, whichever it is.
+/// The size and the shards of a plan to be joined.
 template <class Plan>
 [[nodiscard]] order_input output_of_orders(const Plan& p) {
   return make_sample_orders(p).output();
@@ -81,7 +81,7 @@ class joined_plans {
   explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
 
   [[nodiscard]] static constexpr std::size_t count() noexcept { return fixed_count; }
-  /// Calls f(number, plan) for each.
+  /// Calls f(number, plan) for each plan.
   template <class F>
   void each(F&& f) const {
     std::size_t k = 0;
@@ -95,12 +95,12 @@ class joined_plans {
     };
     struct scout : pack<typename plan_reader<Plans>::scout...> {};
 
-    /// `used`: of the samples of each plan, in their order.
+    /// `used`: the fields used of the samples of each plan, in order.
     readers(const joined_plans& all, std::string_view joint,
             const std::array<projection, fixed_count>& used) {
       all.connect(*this, joint, used, std::index_sequence_for<Plans...>{});
     }
-    /// `used`: of the samples of all of them.
+    /// `used`: the fields used of the samples of every plan.
     readers(const joined_plans& all, std::string_view joint, const projection& used)
         : readers(all, joint, std::array<projection, fixed_count>{(void(sizeof(Plans)), used)...}) {}
     template <class Sink>
@@ -158,7 +158,7 @@ class joined_plans {
   pack<Plans...> plans_;
 };
 
-/// Plans of one type, as many as a program finds when it runs.
+/// Plans of one type, whose number is known at run time.
 template <class Plan>
 class listed_plans {
  public:
@@ -197,7 +197,7 @@ class listed_plans {
       std::unique_ptr<typename one::scout[]> each;
     };
 
-    /// `used`: of the samples of all of them.
+    /// `used`: the fields used of the samples of every plan.
     readers(const listed_plans& all, std::string_view joint, const projection& used) {
       all.each([&](std::size_t k, const Plan& p) {
         each_.emplace_back(p, used, name_of_joined(joint, k, p.source().describe()));
@@ -242,7 +242,7 @@ template <class Plans>
   });
   return line + ")";
 }
-/// Fingerprints of the data of all plans, and of their sequences.
+/// Fingerprints of the data of all plans, of their sequences and of their random stages.
 template <class Plans>
 [[nodiscard]] std::uint64_t fingerprint_of_data(std::string_view joint, const Plans& plans) {
   fingerprint h;
@@ -278,7 +278,7 @@ template <class First, class... Rest>
     return join(std::move(first), join_all(std::move(rest)...));
 }
 
-/// Shows in a compiler's message what elements there are.
+/// Lists element types in a compiler's message.
 template <class... Elements>
 struct elements {};
 template <class Pack>
@@ -297,7 +297,7 @@ template <class First, class... Rest>
 consteval bool same_types() {
   return sizeof...(Rest) != 0 && (std::is_same_v<First, Rest> && ...);
 }
-/// Plans of one type are found by their number, without a branch, and compiled once.
+/// Plans of one type become a list: found by number without a branch, and compiled once.
 template <class... Plans>
 [[nodiscard]] auto joined(const pack<Plans...>& plans) {
   if constexpr (same_types<Plans...>()) {
@@ -309,7 +309,7 @@ template <class... Plans>
     return joined_plans<Plans...>(plans);
   }
 }
-/// A list of sources as one of plans.
+/// A list of sources as a list of plans.
 template <class T>
 [[nodiscard]] auto listed(const std::vector<T>& all) {
   std::vector<plan_for<T>> plans;

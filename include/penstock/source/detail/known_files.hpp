@@ -15,29 +15,29 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The files of a dataset when its plan was made.
+/// The files of a dataset as they were when its plan was made.
 struct known_files {
   manifest shards;
   std::vector<object_signature> signatures;  // by shard
-  std::vector<object_id> objects;            // by shard; none where shard `i` is object `i`
+  std::vector<object_id> objects;            // by shard; empty if shard `i` is object `i`
 
   [[nodiscard]] object_id object(std::size_t shard) const noexcept {
     return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
   }
   [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
-  /// The place of a sample; `errc::argument` where there is none.
+  /// The place of a sample; throws `errc::argument` if there is no such sample.
   [[nodiscard]] manifest::place locate(std::uint64_t index) const {
     if (index >= shards.samples()) no_such_sample(index);
     return shards.locate(index);
   }
-  /// Throws `errc::io` where a file is not the one that the plan saw.
+  /// Throws `errc::io` if a file has changed since the plan was made.
   void compare(session_view session, std::size_t shard) const;
 
  private:
   [[noreturn]] void no_such_sample(std::uint64_t index) const;
 };
 
-/// What a plan knows of files, and the storage that has them.
+/// What a plan knows about files, and the storage that holds them.
 template <class Known, storage Storage>
 struct stored_in : Known {
   Storage where;

@@ -15,24 +15,24 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// Where the lines of a file are: the offset of each `group`-th one, so that 64 short lines or 4 KiB of
-/// longer ones share an entry.
+/// The positions of the lines of a file: the offset of every `group`-th line, so that 64 short lines or
+/// 4 KiB of longer ones share an entry.
 struct line_table {
   std::vector<std::uint64_t> begins;
   std::uint64_t count = 0;
   std::uint64_t group = 1;  // a power of two
 
   line_table() = default;
-  /// One pass over the text. A line ends behind "\n"; the last one may end with the text.
+  /// One pass over the text. A line ends after "\n"; the last one may end with the text.
   explicit line_table(std::string_view text);
 
-  /// The entry for a line, and how many lines are to be passed from there.
+  /// The entry for a line, and the number of lines to skip from there.
   [[nodiscard]] std::size_t entry(std::uint64_t line) const noexcept {
     return static_cast<std::size_t>(line / group);
   }
   [[nodiscard]] std::uint64_t beyond(std::uint64_t line) const noexcept { return line % group; }
 
-  /// Where the line that begins at `at` ends, behind its "\n" if it has one.
+  /// The end of the line that begins at `at`, after its "\n" if it has one.
   [[nodiscard]] static std::size_t end_of(std::string_view text, std::size_t at) noexcept {
     const void* const found = std::memchr(text.data() + at, '\n', text.size() - at);
     return found == nullptr ? text.size()
@@ -48,7 +48,7 @@ struct line_table {
 struct line_files : known_files {
   std::vector<line_table> tables;  // by shard
 
-  /// Looks for the lines of all files, of which the session must have views; several at a time.
+  /// Finds the lines of all files, several files at a time. The session must have views.
   void read(storage_facts where, session_view session, std::size_t threads);
 };
 

@@ -38,7 +38,8 @@ PENSTOCK_INLINE void line_table::thin_out() {
   group *= 2;
 }
 
-// A compressed file has lines, too, which nobody wants. A text may begin with the letters of two formats.
+// Refuses a compressed file, whose bytes would also make lines. Text may begin with the magic letters of
+// bzip2 and lzip, so these two are checked further.
 PENSTOCK_INLINE void refuse_packed_lines(bytes_view all) {
   const std::string_view format = tar::compression_of(all.first(std::min<std::size_t>(all.size(), 4096)));
   const std::string_view rest = text_of(all).substr(std::min<std::size_t>(all.size(), 4));
@@ -76,7 +77,7 @@ PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session,
   });
   shards = manifest(std::move(entries));
   if (shards.samples() == 0)
-    throw error(errc::argument, "lines: the files are empty, there is no line in them")
+    throw error(errc::argument, "lines: the files are empty, there are no lines in them")
         .in_file(names.empty() ? "" : names.front());
 }
 

@@ -9,7 +9,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A little-endian number at a place that the caller has checked.
+/// Reads a little-endian number at an offset that the caller has checked.
 template <std::unsigned_integral N>
 [[nodiscard]] N little_endian(bytes_view bytes, std::size_t at) noexcept {
   N value = 0;

@@ -17,23 +17,23 @@ struct split_path {
 };
 
 /// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
-/// suffix. Nothing for what is no part of a sample. Exactly the regular expression
-/// `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corners: of a basename that begins with a dot, `a/.b`, the
-/// key is `a/` if the folder's own name has no dot; and its first dot matches no line feed, so that behind
-/// one no folder may have a dot.
+/// suffix. Returns nothing for a path that is not part of a sample. It matches exactly the regular
+/// expression `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corner cases: if a basename begins with a dot, as
+/// in `a/.b`, the key is `a/`, provided that the folder's own name has no dot; and `.` does not match a line
+/// feed, so after a line feed no folder may have a dot.
 /// Source: webdataset, tariterators.py, base_plus_ext.
 [[nodiscard]] std::optional<split_path> split_member(std::string_view path) noexcept;
 
-/// Whether WebDataset leaves the member out: `__x__`, alone or as the first folder.
+/// Whether WebDataset skips the member: it is named `__x__`, or its first folder is.
 /// Source: webdataset, tariterators.py, tar_file_iterator.
 [[nodiscard]] bool skipped_member(std::string_view path) noexcept;
 
-/// Names that WebDataset's samples have already: a member of that name is one too many.
+/// Names that every WebDataset sample already has, so that no member may have them.
 [[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
   return suffix == "__key__" || suffix == "__url__";
 }
 
-/// Whether WebDataset leaves out the sample that has this member.
+/// Whether WebDataset skips a sample that has this member.
 [[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
   return size != 0 && suffix == "__bad__";
 }

@@ -27,7 +27,7 @@ PENSTOCK_INLINE std::optional<split_path> split_member(std::string_view path) no
 PENSTOCK_INLINE bool skipped_member(std::string_view path) noexcept {
   const std::size_t slash = path.find('/');
   std::string_view first = path.substr(0, slash);
-  // its expression's `$` stands also before a line feed at the end
+  // the `$` of its regular expression also matches before a final line feed
   if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
   if (!first.starts_with("__") || !first.ends_with("__")) return false;
   return slash == std::string_view::npos || first.size() >= 4;

@@ -9,7 +9,8 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// Adds a name from a file to a list for a message, which stays short whatever the file has.
+/// Adds a name from a file to a list for a message. The list stays short, however many names the
+/// file has.
 void list_name(std::string& list, std::string_view name);
 
 }  // namespace detail

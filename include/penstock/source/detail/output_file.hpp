@@ -17,7 +17,7 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// A descriptor that is closed when it goes.
+/// A file descriptor that is closed by the destructor.
 class owned_descriptor {
  public:
   owned_descriptor() = default;
@@ -39,8 +39,8 @@ class owned_descriptor {
 
 /// A file that appears under its name when it is complete, or not at all.
 ///
-/// Written under a temporary name in the same folder; `commit` flushes it to the disk and renames it. Without
-/// a commit the temporary file is removed.
+/// It is written under a temporary name in the folder of `path`; `commit` flushes it to disk and renames it.
+/// Without a commit the temporary file is removed.
 class output_file {
  public:
   explicit output_file(std::string path);
@@ -53,7 +53,7 @@ class output_file {
 
   void write(bytes_view bytes);
 
-  /// Makes the file complete and visible. What it then is.
+  /// Makes the file complete and visible. Returns its signature.
   object_signature commit();
 
  private:

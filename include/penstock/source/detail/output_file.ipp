@@ -67,7 +67,8 @@ PENSTOCK_INLINE object_signature output_file::commit() {
                      static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
 }
 
-// Inline in both forms: a program that has both counts once.
+// Inline both in the header-only form and in the compiled one: a program with both has a single
+// counter.
 inline std::atomic<std::uint64_t> temporary_files{0};
 
 PENSTOCK_INLINE std::string output_file::unique_ending() {

@@ -9,15 +9,15 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// What reads a format of packed shards. Its names are empty where nothing does.
+/// The component and unpacker for a compression format. The names are empty if there is none.
 struct packed_format {
   std::string_view format, component, unpacker;
 };
 
 [[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
 
-/// One sentence for a file that is packed in a way that the caller was not told of: what to write to read
-/// it. `before` and `after` stand around the unpacker's name.
+/// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
+/// `before` and `after` are the text around the unpacker's name.
 [[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
                                         std::string_view after);
 

@@ -24,7 +24,7 @@ PENSTOCK_INLINE std::string packed_advice(std::string_view format, std::string_v
   std::string text = "the file is compressed with " + std::string(format);
   const packed_format row = packed_format_of(format);
   if (row.format.empty())
-    return text + ", which nothing here unpacks; compress it with gzip, zstd, lz4, bzip2 or xz";
+    return text + ", for which there is no unpacker; compress it with gzip, zstd, lz4, bzip2 or xz";
   text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
   text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
   return text.append(after);

@@ -12,7 +12,7 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// One loop whose rounds are done by several threads.
+/// A loop whose iterations are shared by several threads.
 class parallel_loop {
  public:
   using work_type = void (*)(void* what, std::size_t i);
@@ -35,8 +35,8 @@ class parallel_loop {
   std::exception_ptr first_;
 };
 
-/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: as many as the machine has). Of
-/// several exceptions the one with the lowest i is thrown; after one, no new i is begun.
+/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
+/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
 template <class Work>
 void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
   using work_type = std::remove_reference_t<Work>;

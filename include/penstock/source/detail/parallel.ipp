@@ -19,7 +19,8 @@ PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
   for (std::size_t i = 1; i < threads; ++i) {
     others.reserve(threads);
     pthread_t one{};
-    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;  // those there are do the work
+    // the threads that were created do the work
+    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;
     others.push_back(one);
   }
   take_rounds(this);
@@ -30,7 +31,8 @@ PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
 PENSTOCK_INLINE void* parallel_loop::take_rounds(void* given) noexcept {
   auto& loop = *static_cast<parallel_loop*>(given);
   while (!loop.failed_.load(std::memory_order_relaxed)) {
-    // Numbers go out in order: when one fails, all lower ones were begun and will be finished.
+    // Numbers are handed out in order: when one fails, all lower ones have been started and will
+    // finish.
     const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
     if (i >= loop.count_) break;
     try {

@@ -23,7 +23,7 @@
 /// Reading a plan's samples by position.
 namespace penstock::inline v0_1::detail {
 
-/// The innermost node of a joined plan's chain: the place in its source was computed before.
+/// The innermost node of a joined plan's chain: the position in its source has already been computed.
 template <class Reader>
 struct placed_node {
   struct worker {
@@ -50,9 +50,9 @@ struct orders_in<order_chain<Orders...>> {
   static constexpr bool change_epoch = (epoch_changing<Orders> || ...);
 };
 
-/// Bindings of a plan's orders for the epochs that were asked for last, each made once: a block of a mixture
-/// may hold samples of several epochs of a source. Where a stage puts several epochs in one, a binding holds
-/// those of a span of indices.
+/// The bindings of a plan's orders for the epochs requested most recently, each made once: a block of a
+/// mixture may hold samples from several epochs of a source. If a stage joins several epochs into one, a
+/// binding covers a span of indices.
 template <class Orders>
 class recent_bindings {
  public:
@@ -85,8 +85,8 @@ class recent_bindings {
   std::array<entry, kept> entries_;
 };
 
-/// A plan of a source, orders and value stages that is opened to be asked for its samples by position. Shared
-/// by all threads; each has a `worker`.
+/// An opened plan (source, orders and value stages) that delivers its samples by position. All threads share
+/// it; each has a `worker`.
 template <class Plan>
 class plan_reader {
   using source_reader = typename Plan::source_type::reader;
@@ -131,11 +131,12 @@ class plan_reader {
   static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
 
   plan_reader() = default;
-  /// `used`: of the plan's samples. `name` is how errors call it: "source 2 of mix".
+  /// `used`: the fields used of the plan's samples. `name`: the plan's name in errors, "source 2 of mix".
   plan_reader(const Plan& p, const projection& used, std::string name)
       : opened_(new const opened(p, used, std::move(name))) {}
 
-  /// The sample at a position of the plan. An error from the plan, and not from the sink, says where it was.
+  /// Delivers the sample at a position of the plan. An error from the plan (not from the sink) gets the
+  /// plan's name.
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
     const opened& o = *opened_;
@@ -166,7 +167,7 @@ class plan_reader {
   template <class Sink>
   void ranges(position p, scout& s, Sink& sink) const {
     const position at = s.bindings(opened_->orders, p);
-    // what finds no use for fetched bytes asks for its own, as far as it can
+    // a reader that cannot use fetched bytes only hints at what it will read
     if constexpr (fetches)
       ranges_of(opened_->reader, at, s.inner, sink);
     else

@@ -38,10 +38,10 @@ struct row_shape<> {
   static type of(const extents& found) noexcept { return {found}; }
 };
 
-/// A source of the rows of arrays that lie in files. `Format` is a value with
-///   source_name, holder          what the source is called, and what holds the rows, for messages
-///   mark()                       what the fingerprint is mixed with
-///   type_name()                  that of T, as the format writes it
+/// A source of the rows of arrays in files. `Format` is a value with
+///   source_name, holder          the names of the source and of the rows' container, for messages
+///   mark()                       a number that is mixed into the fingerprint
+///   type_name()                  the name of T in the format
 ///   find(session, object, size)  the rows of a file
 template <class Format, class T, storage Storage, std::uint64_t... Lengths>
 class row_source {
@@ -79,12 +79,12 @@ class row_source {
         throw;
       }
     }
-    /// The file and the number of the row in it: "features.npy:17".
+    /// The file and the number of the row within it: "features.npy:17".
     [[nodiscard]] std::string key(std::uint64_t index) const {
       const manifest::place place = known_->locate(index);
       return detail::text({known_->path(place.shard), ":", place.sample});
     }
-    /// Where the row lies; nothing where it is not used.
+    /// The bytes of the row; none if the row is not used.
     template <class Sink>
     void ranges(std::uint64_t index, Sink&& sink) const {
       if (!used_ || index >= known_->shards.samples()) return;
@@ -117,9 +117,9 @@ class row_source {
     return known_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
-  /// The shape of a row: that of the files without their first length.
+  /// The shape of a row: the shape of the files minus their first dimension.
   [[nodiscard]] const extents& row() const noexcept { return known_->row; }
-  /// Of each file's name, size, rows and first and last 4 KiB, and of the array's name where files have
+  /// Covers each file's name, size, rows and first and last 4 KiB, and the array's name if files hold
   /// several.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(known_->shards.fingerprint() ^ known_->format.mark());
@@ -128,8 +128,8 @@ class row_source {
     return detail::text({source_name, "(", known_->signatures.size(), " files): ", size(), " rows of ",
                          to_string(known_->row), " '", Format::type_name(), "'"});
   }
-  /// The reader. Rows of which nothing is used, as behind `zip<"a", "b">(...) | fields<"a">`, are handed on
-  /// without a look at their files.
+  /// Returns the reader. If the rows are not used, as in `zip<"a", "b">(...) | fields<"a">`, it never opens
+  /// the files.
   [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, !used.nothing()); }
 
  private:

@@ -25,17 +25,17 @@
 
 namespace penstock::inline v0_1 {
 
-/// A tensor as the header of a safetensors file describes it.
+/// A tensor, as described in the header of a safetensors file.
 struct safetensors_entry {
-  std::string dtype;        ///< as it is written: "F32"
-  extents shape;            ///< no length is one number
-  std::uint64_t begin = 0;  ///< of its bytes, from the beginning of the file
+  std::string dtype;        ///< as written in the file: "F32"
+  extents shape;            ///< no dimensions: a single number
+  std::uint64_t begin = 0;  ///< offset of its bytes from the beginning of the file
   std::uint64_t bytes = 0;
 };
 
 namespace detail {
 
-/// Bits of an element; 0 for a type that the format does not have.
+/// The number of bits in an element; 0 for a type that the format does not have.
 [[nodiscard]] inline std::uint64_t safetensors_bits(std::string_view dtype) noexcept {
   struct row {
     std::string_view name;
@@ -58,11 +58,11 @@ struct safetensors_header {
   std::map<std::string, std::string, std::less<>> metadata;
   std::uint64_t data = 0;  ///< where the bytes of the tensors begin
 
-  static constexpr std::uint64_t most_bytes = 100'000'000;  // as the format says
+  static constexpr std::uint64_t most_bytes = 100'000'000;  // set by the format
 };
 
-/// Takes the events of nlohmann's parser, which does not recurse: the nesting is bounded here. Throws
-/// errc::format for whatever the format does not have.
+/// Handles the events of nlohmann's parser. The parser does not recurse, and this reader bounds the nesting.
+/// Throws errc::format for anything that the format does not allow.
 class safetensors_reader {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
@@ -80,7 +80,7 @@ class safetensors_reader {
   bool binary(binary_t&) { return unexpected(); }
   bool number_unsigned(number_unsigned_t value) {
     if (place_ == place::shape) {
-      if (!now_.shape.push_back(value)) fail("has more than eight lengths");
+      if (!now_.shape.push_back(value)) fail("has more than eight dimensions");
     } else if (place_ == place::offsets && offsets_ < 2) {
       (offsets_++ == 0 ? now_.begin : end_) = value;
     } else {
@@ -118,7 +118,7 @@ class safetensors_reader {
     if (place_ == place::names) {
       name_ = std::move(value);
       if (into_.tensors.contains(name_) || (name_ == "__metadata__" && std::exchange(has_metadata_, true)))
-        fail("is there twice");
+        fail("appears twice");
       return true;
     }
     key_ = std::move(value);
@@ -167,7 +167,7 @@ class safetensors_reader {
   bool unexpected() const {
     if (place_ == place::outside)
       throw error(errc::format, "the header of the safetensors file is not a JSON object").at_offset(8);
-    if (place_ == place::metadata) fail("has a value that is no text");
+    if (place_ == place::metadata) fail("has a value that is not text");
     fail("is not described as {\"dtype\": text, \"shape\": [numbers], \"data_offsets\": [begin, end]}");
   }
 
@@ -176,7 +176,7 @@ class safetensors_reader {
     const std::uint64_t bits = safetensors_bits(now_.dtype);
     if (bits == 0) fail("is of dtype '" + now_.dtype.substr(0, 80) + "', which the format does not have");
     if (end_ < now_.begin) fail("ends before it begins");
-    std::uint64_t size = bits;  // of all elements, in bits
+    std::uint64_t size = bits;  // total size of the elements in bits
     for (const std::uint64_t length : now_.shape) {
       if (length != 0 && size > std::numeric_limits<std::uint64_t>::max() / length)
         fail("has more elements than can be counted");
@@ -184,8 +184,8 @@ class safetensors_reader {
     }
     now_.bytes = end_ - now_.begin;
     if (size % 8 != 0 || size / 8 != now_.bytes)
-      fail("has shape " + to_string(now_.shape) + " of " + now_.dtype + ", and " +
-           std::to_string(now_.bytes) + " bytes, which is not what that takes");
+      fail("has shape " + to_string(now_.shape) + " of " + now_.dtype + ", but " +
+           std::to_string(now_.bytes) + " bytes, which does not match");
     into_.tensors.emplace(name_, std::move(now_));
   }
 
@@ -199,10 +199,10 @@ class safetensors_reader {
   bool has_metadata_ = false;
 };
 
-/// How long the header is, from the first 8 bytes of a file of `size` bytes.
+/// The length of the header, from the first 8 bytes of a file of `size` bytes.
 [[nodiscard]] inline std::uint64_t safetensors_header_bytes(bytes_view start, std::uint64_t size) {
   if (start.size() < 8)
-    throw error(errc::format, {"the file ends within its first 8 bytes: it is no safetensors file"})
+    throw error(errc::format, {"the file ends within its first 8 bytes: it is not a safetensors file"})
         .at_offset(0);
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(start[i]) << (8 * i);
@@ -217,8 +217,8 @@ class safetensors_reader {
   return length;
 }
 
-/// Reads a header, without the 8 bytes before it, of a file of `size` bytes. The tensors fill the rest of the
-/// file, without gaps and without sharing bytes.
+/// Reads the header of a file of `size` bytes, without the 8 bytes before it. The tensors must fill the rest
+/// of the file without gaps or overlaps.
 [[nodiscard]] inline safetensors_header read_safetensors_header(bytes_view json, std::uint64_t size) {
   safetensors_header header;
   header.data = 8 + json.size();
@@ -231,7 +231,7 @@ class safetensors_reader {
 
   std::vector<std::pair<std::uint64_t, const std::string*>> order;
   for (const auto& [name, entry] : header.tensors) order.emplace_back(entry.begin, &name);
-  // a tensor of no bytes may begin where another does, and stands before it
+  // an empty tensor may begin at the same offset as another, and sorts before it
   const auto& tensors = header.tensors;
   std::sort(order.begin(), order.end(), [&tensors](const auto& a, const auto& b) {
     if (a.first != b.first) return a.first < b.first;
@@ -241,7 +241,7 @@ class safetensors_reader {
   for (const auto& [begin, name] : order) {
     if (begin != end)
       throw error(errc::format, {"the tensor '", std::string_view(*name).substr(0, 80), "' begins at ", begin,
-                                 " of the safetensors data, and ", "what is before it ends at ", end, ": ",
+                                 " of the safetensors data, and ", "the tensor before it ends at ", end, ": ",
                                  begin < end ? "they overlap" : "there is a gap"})
           .at_offset(8);
     end += header.tensors.find(*name)->second.bytes;

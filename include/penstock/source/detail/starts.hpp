@@ -11,12 +11,12 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// Checks where the caller says that shards begin, and shares it; null where there are none.
+/// Checks the shard starts given by the caller and shares them; null if there are none.
 [[nodiscard]] shared<const std::vector<std::uint64_t>> shared_starts(std::string_view who, std::uint64_t size,
                                                                      std::vector<std::uint64_t> starts);
 
-/// The fingerprint of samples that are made from a number and a seed: of their number, the seed and where
-/// shards begin.
+/// The fingerprint of samples made from a number and a seed: covers how many there are, the seed and
+/// where shards begin.
 [[nodiscard]] std::uint64_t fingerprint_of_made(std::string_view who, std::uint64_t size, std::uint64_t seed,
                                                 const std::vector<std::uint64_t>* starts) noexcept;
 

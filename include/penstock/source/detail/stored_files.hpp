@@ -21,7 +21,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The files of a run. Each is compared with what the plan saw when it is first used.
+/// The files of a run. At its first use, each file is checked for changes since the plan was made.
 template <storage Storage>
 class open_files {
  public:
@@ -38,9 +38,9 @@ class open_files {
     }
     return session_;
   }
-  /// The session, for samples that nobody reads.
+  /// The session, for samples that are never read.
   [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
-  /// To be called when a sample of that shard has been used, or using it failed; see `penstock::confirm`.
+  /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
   void confirm(std::size_t shard) const { penstock::confirm(session_, known_->object(shard)); }
   /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
   template <class Sink>
@@ -49,18 +49,18 @@ class open_files {
   }
 
  private:
-  const known_files* known_;      // of the plan, which the reader holds
-  mutable session_type session_;  // sessions may be used from many threads
+  const known_files* known_;      // belongs to the plan, which the reader holds
+  mutable session_type session_;  // a session may be used by many threads
   fixed_array<std::atomic<bool>> seen_;
 };
 
-/// What one worker keeps for arrays in files.
+/// The state of one worker for arrays in files.
 template <class Session>
 struct values_worker : fetch_link<Session> {
-  buffer scratch;  // of values that are asked for where nothing waits for them
+  buffer scratch;  // for values requested without a destination
 };
 
-/// A shape that the type knows.
+/// A shape that is part of the type.
 template <std::uint64_t... Lengths>
 struct known_shape {
   static constexpr extents static_shape{Lengths...};
@@ -72,8 +72,8 @@ struct given_shape {
   [[nodiscard]] const extents& shape() const noexcept { return given; }
 };
 
-/// An array that lies in a file in the order of memory, in the byte order of this machine or `swapped`: an
-/// array expression, not read yet. Lives during the call that hands it on.
+/// An array stored contiguously in a file, in this machine's byte order or `swapped`: an array expression,
+/// not read yet. Valid during the call that delivers it.
 template <class T, class Shape, class Session>
 class stored_array : public Shape {
  public:
@@ -89,15 +89,15 @@ class stored_array : public Shape {
         object_(object),
         swapped_(sizeof(T) > 1 && swapped) {}
 
-  /// Reads the values to where they are wanted.
+  /// Reads the values into their destination.
   void write_to(const destination<T>& into) const {
     if (into.dense())
       write_dense(into.data());
     else
       into.copy_from(finish());
   }
-  /// A view of the values: in place where the session has views, they are aligned and in the byte order of
-  /// this machine, else of a copy in the worker's scratch.
+  /// A view of the values: in place if the session has views and the values are aligned and in this
+  /// machine's byte order, otherwise of a copy in the worker's scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
     if constexpr (viewing_session<Session> && !std::same_as<T, bool>) {
       const std::byte* const data = session_->view(object_, offset_, bytes()).data();
@@ -109,7 +109,7 @@ class stored_array : public Shape {
     write_dense(values);
     return {values, this->shape()};
   }
-  /// Where the values begin in their file.
+  /// The offset of the values in their file.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
  private:
@@ -122,7 +122,8 @@ class stored_array : public Shape {
     if (swapped_)
       for (std::size_t i = 0; i < bytes(); i += sizeof(T)) std::reverse(to + i, to + i + sizeof(T));
     if constexpr (std::same_as<T, bool>) {
-      // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
+      // a bool with a byte other than 0 and 1 is undefined behaviour, and files from elsewhere may hold
+      // one
       std::transform(to, to + bytes(), to, [](std::byte b) { return std::byte{b != std::byte{0}}; });
     }
   }

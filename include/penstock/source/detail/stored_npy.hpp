@@ -15,7 +15,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What npy files call a type: "f4" has kind 'f' and 4 bytes.
+/// A type in the notation of npy files: "f4" has kind 'f' and 4 bytes.
 struct npy_type {
   char kind;
   std::size_t size;
@@ -31,8 +31,8 @@ struct npy_type {
   [[nodiscard]] std::string name() const;
 };
 
-/// The rows of an array in npy format that takes a range of a file, or all of it. Offsets in errors are those
-/// in the array's bytes.
+/// The rows of an array in npy format that occupies a range of a file, or all of it. Offsets in errors count
+/// from the beginning of the range.
 [[nodiscard]] stored_rows find_npy_rows(session_view session, object_id object, std::uint64_t begin,
                                         std::uint64_t size, npy_type wanted);
 

@@ -17,7 +17,8 @@ namespace detail {
 
 PENSTOCK_INLINE std::string npy_type::name() const { return detail::text({kind, size}); }
 
-// How much of a file its header takes, if it is one; what `start` says is not believed beyond a bound.
+// The number of bytes to read for the header, if the file is npy; a length in `start` beyond a bound
+// throws.
 PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
   constexpr std::uint64_t longest_header = 1_MiB;
   if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return start.size();
@@ -26,8 +27,7 @@ PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
   const std::uint64_t length =
       byte_at(8) | byte_at(9) << 8 | (wide ? byte_at(10) << 16 : 0) | (wide ? byte_at(11) << 24 : 0);
   if (length > longest_header)
-    throw error(errc::limit,
-                {"the npy header says it has ", length, " bytes, and more than a MiB is not read"})
+    throw error(errc::limit, {"the npy header says it has ", length, " bytes, and at most 1 MiB is read"})
         .at_offset(8);
   return length + (wide ? 12 : 10);
 }
@@ -42,7 +42,7 @@ PENSTOCK_INLINE void check_npy_rows(const npy_header& header, npy_type wanted) {
     throw error(errc::format, "the npy file holds one number, which has no rows").at_offset(8);
   if (header.fortran && header.shape.rank() > 1)
     throw error(errc::format,
-                "the npy file is in Fortran order, in which a row is not in one piece: save it with "
+                "the npy file is in Fortran order, in which a row is not contiguous: save it with "
                 "numpy.ascontiguousarray")
         .at_offset(8);
 }

@@ -13,13 +13,13 @@
 #include <string_view>
 #include <vector>
 
-/// The three layouts of token files: what their headers say, checked against their sizes.
+/// The three layouts of token files, with their headers checked against their sizes.
 namespace penstock::inline v0_1 {
 namespace detail {
 
 enum class token_format { raw, llmc, megatron };
 
-/// The numbers that tokens are.
+/// The number type of tokens.
 struct token_type {
   std::size_t width;
   bool is_signed;
@@ -30,19 +30,19 @@ struct token_type {
   }
 };
 
-/// Which windows are wanted; see `token_windows`.
+/// The windows to cut; see `token_windows`.
 struct window_layout {
   std::uint64_t length, targets, stride;
   bool within_documents;
 };
 
-/// How many windows of `span` tokens, `stride` apart, lie in `tokens`.
+/// The number of windows of `span` tokens, `stride` apart, that fit in `tokens`.
 [[nodiscard]] constexpr std::uint64_t windows_in(std::uint64_t tokens, std::uint64_t span,
                                                  std::uint64_t stride) noexcept {
   return tokens < span ? 0 : (tokens - span) / stride + 1;
 }
 
-/// The `.bin` and `.idx` of each name of a pattern, which has either ending, or none.
+/// The `.bin` and `.idx` of each name of a pattern, given with either extension or with none.
 [[nodiscard]] std::vector<std::string> megatron_names(std::string_view pattern);
 
 /// The files of a dataset of tokens, and where their windows are.
@@ -54,12 +54,12 @@ struct token_files : known_files {
   std::uint64_t span = 0;
   std::uint64_t tokens = 0;
   std::vector<std::uint64_t> begins;  // by shard: where the tokens begin, in bytes
-  // only where windows keep to documents, and for those that have any: the number of the first one, and the
-  // token in the file where the document begins
+  // only if windows stay within documents; for each document that has a window: the number of its first
+  // window, and its first token in the file
   std::vector<std::uint64_t> first_windows;
   std::vector<std::uint64_t> first_tokens;
 
-  /// Looks at all files: their headers, or Megatron's indexes.
+  /// Reads the headers of all files, or Megatron's indexes.
   void read(storage_facts where, session_view session, token_type type);
   [[nodiscard]] std::string describe() const;
 };

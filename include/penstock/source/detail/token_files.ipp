@@ -19,7 +19,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// Where the tokens of a file are.
+// The tokens within a file.
 struct token_range {
   std::uint64_t begin = 0;  // in bytes
   std::uint64_t count = 0;  // in tokens
@@ -27,7 +27,7 @@ struct token_range {
 
 inline constexpr std::size_t llmc_header_bytes = 1024;
 
-// The tokens of an llm.c file of `size` bytes that begins with `head`: all of it, or its header.
+// The tokens of an llm.c file of `size` bytes. `head` is its header, or the whole file if that is shorter.
 // Source: llm.c, dev/data/data_common.py and llmc/dataloader.h.
 PENSTOCK_INLINE token_range parse_llmc(bytes_view head, std::uint64_t size, const std::string& path,
                                        token_type type) {
@@ -71,7 +71,7 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const
     const auto magic = little_endian<std::uint32_t>(head, 0), version = little_endian<std::uint32_t>(head, 4);
     if ((magic == 20240520 && version == 1) || (magic == 20240801 && version == 7))
       throw error(errc::format,
-                  "the file begins with the header of an llm.c file, which is no tokens; read it "
+                  "the file begins with the header of an llm.c file, which is not tokens; read it "
                   "with llmc_tokens")
           .in_file(path)
           .at_offset(0);
@@ -82,7 +82,7 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const
           .at_offset(0);
   }
   if (size % type.width != 0)
-    throw error(errc::format, {"the file has ", size, " bytes, which is no whole number of ", type.width,
+    throw error(errc::format, {"the file has ", size, " bytes, which is not a whole number of ", type.width,
                                "-byte tokens: it was cut, or its tokens have another width"})
         .in_file(path)
         .at_offset(size - size % type.width);
@@ -104,12 +104,12 @@ class megatron_index {
     sequences_ = little_endian<std::uint64_t>(bytes, 18);
     bounds_ = little_endian<std::uint64_t>(bytes, 26);
     const std::uint64_t room = bytes.size() - head;
-    // divisions first: products of lengths that lie could wrap around
+    // divide rather than multiply: products of false lengths could wrap around
     const bool fits = sequences_ <= room / 12 && bounds_ <= (room - 12 * sequences_) / 8;
     const std::uint64_t rest = fits ? room - 12 * sequences_ - 8 * bounds_ : 0;
-    if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have a byte more per sequence
+    if (!fits || (rest != 0 && rest != sequences_))  // multimodal datasets have one more byte per sequence
       throw fail(text({"the index says ", sequences_, " sequences and ", bounds_,
-                       " bounds of documents, which does not fit its size of ", bytes.size(),
+                       " bounds of documents, which does not match its size of ", bytes.size(),
                        " bytes; copy it again if it was cut"}),
                  18);
   }
@@ -171,7 +171,8 @@ class megatron_index {
                                           "int64", "float64", "float32", "uint16"};
     return code >= 1 && code <= 8 ? names[code - 1] : "unknown";
   }
-  // Tokens are never negative: an unsigned type will do for the signed one of its width, not the other way.
+  // Tokens are never negative, so a signed file can be read as unsigned of that width, but not the other
+  // way round.
   [[nodiscard]] bool accepts(token_type type) const noexcept {
     switch (code_) {
       case 1:
@@ -231,14 +232,14 @@ PENSTOCK_INLINE token_files::token_files(window_layout wanted, token_format kind
                  " tokens are too long; length and targets go up to 2^40 each"});
   if (window.within_documents && format != token_format::megatron)
     throw error(errc::argument, {token_format_name(format),
-                                 "_tokens: these files do not say where documents end, so that windows "
-                                 "cannot keep to them; Megatron's index does"});
+                                 "_tokens: these files do not say where documents end, so windows "
+                                 "cannot stay within them; Megatron's index does"});
   span = window.length + window.targets;
 }
 
 PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session, token_type type) {
   const auto& names = where.names;
-  std::unordered_map<std::string, object_id> indexes;  // of Megatron's, by what the two names share
+  std::unordered_map<std::string, object_id> indexes;  // Megatron's indexes by prefix
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (format == token_format::megatron && names[i].ends_with(".idx"))
       indexes.emplace(megatron_prefix(names[i]), static_cast<object_id>(i));

@@ -18,10 +18,11 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// Size and time of change of a regular file; nothing where there is none.
+/// The size and modification time of a regular file; nothing if there is none.
 [[nodiscard]] std::optional<object_signature> signature_of_file(const std::string& path) noexcept;
 
-/// What a copy was made from and what it was then. 64 bytes, described in docs/shard_indexes.md.
+/// The signatures of a packed file and of its copy when the copy was made. 64 bytes, described in
+/// docs/shard_indexes.md.
 struct copy_record {
   static constexpr std::size_t size = 64;
   static constexpr std::string_view magic = "PENSTCPY";
@@ -31,39 +32,39 @@ struct copy_record {
   object_signature copy;
 
   [[nodiscard]] std::array<std::byte, size> bytes() const noexcept;
-  /// Nothing where the bytes are no whole record of this version.
+  /// Returns nothing if the bytes are not a complete record of this version.
   [[nodiscard]] static std::optional<copy_record> load(bytes_view from) noexcept;
 };
 
-/// The folder of a path: "." where it names none.
+/// The folder of a path: "." if it names none.
 [[nodiscard]] std::string folder_of(const std::string& path);
 [[nodiscard]] std::string name_of(const std::string& path);
 
-/// Where the copy of a packed file is kept: beside it, or in `folder`, in a part of it that is named after
-/// the packed file's own folder, so that files of one name do not meet. The copy's name is the same wherever
-/// the dataset is.
+/// The path of a packed file's copy: beside it, or in a subfolder of `folder` that is named after the packed
+/// file's own folder, so that files with equal names do not collide. The copy's file name does not depend on
+/// where the dataset is.
 [[nodiscard]] std::string copy_path(const std::string& packed, const std::string& folder);
 
-/// Makes a folder and those above it that are missing. 0, or the system's number for what went wrong.
+/// Makes a folder and its missing parents. Returns 0 or errno.
 [[nodiscard]] int make_folders(const std::string& path);
 [[nodiscard]] std::string record_path(const std::string& copy);
 
-/// Whether `copy` is there, as it was when it was made, and made of this state of the packed file.
+/// Whether `copy` exists, is unchanged, and was made from this state of the packed file.
 [[nodiscard]] bool copy_is_current(int record, const std::string& copy, object_signature packed);
 [[nodiscard]] bool copy_is_current(const std::string& copy, object_signature packed);
 
-/// The right to make a copy: one at a time, of all threads and processes of the machine. Ends with the
-/// process, however that ends. The copy appears by renaming, so that without locks work would be done twice,
-/// and no more.
+/// The right to make a copy, which one thread of one process on the machine holds at a time. The lock ends
+/// with the process, however that ends. The copy is renamed into place, so the lock only saves duplicate
+/// work.
 class copy_turn {
  public:
   /// Waits for the others.
   explicit copy_turn(std::string copy);
 
   [[nodiscard]] bool current(object_signature packed) const;
-  /// Says that there is no copy, and removes what is left of earlier ones.
+  /// Records that there is no copy, and removes leftovers of earlier ones.
   void begin() const;
-  /// Says what the copy is of. The copy's name must be on the disk before.
+  /// Records what the copy was made from. The copy must have been renamed into place before.
   void finish(const copy_record& record) const;
 
  private:

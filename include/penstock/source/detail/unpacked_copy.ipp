@@ -139,7 +139,7 @@ PENSTOCK_INLINE error copy_turn::failure(std::string_view doing, const std::stri
   const int code = errno;
   return error(errc::io,
                {"cannot ", doing, " the record of an unpacked copy: ", std::generic_category().message(code),
-                "; name a folder that may be written in unpacked_options::folder"})
+                "; name a writable folder in unpacked_options::folder"})
       .in_file(path);
 }
 

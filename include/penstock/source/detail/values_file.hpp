@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-/// Files of one value a sample; the layout is in docs/shard_indexes.md.
+/// Files with one value per sample; the layout is in docs/shard_indexes.md.
 namespace penstock::inline v0_1 {
 namespace detail {
 
@@ -44,12 +44,12 @@ struct values_header {
 /// Why a file of values cannot be used.
 enum class values_fault { none, missing, foreign, newer, damaged };
 
-/// A file of values, mapped or in memory, checked once as a whole. What it says of itself holds then,
+/// A file of values, mapped or in memory, checked once as a whole. After the check its accessors are safe,
 /// whatever the bytes were.
 class values_file {
  public:
   struct outcome {
-    std::shared_ptr<const values_file> file;  ///< null where there is a fault
+    std::shared_ptr<const values_file> file;  ///< null if there is a fault
     values_fault fault = values_fault::none;
     error why{errc::missing, ""};
   };
@@ -57,7 +57,7 @@ class values_file {
   /// Maps the file at `path` and checks it.
   [[nodiscard]] static outcome open(const std::string& path);
 
-  /// The same of bytes in memory; `path` is for messages.
+  /// Checks a file's bytes in memory; `path` appears in messages.
   [[nodiscard]] static outcome over(buffer bytes, std::string path);
 
   values_file(const values_file&) = delete;
@@ -87,7 +87,7 @@ class values_file {
 
   [[nodiscard]] static outcome checked(std::shared_ptr<values_file> made);
 
-  /// Reads the head, and says in `result` what is wrong with it or with what follows.
+  /// Reads the header and checks the file; `result` receives the fault, if any.
   void check(outcome& result);
 
   values_header header_;
@@ -96,8 +96,8 @@ class values_file {
   std::string path_;
 };
 
-/// Writes a file of values; it is whole or not there. `texts` is empty but for texts, whose numbers are then
-/// the values.
+/// Writes a file of values, completely or not at all. For values of kind text, `values` are indices into
+/// `texts`; otherwise `texts` is empty.
 void write_values(const std::string& path, values_header header, std::string_view name,
                   std::span<const std::uint64_t> values, std::span<const std::string> texts);
 

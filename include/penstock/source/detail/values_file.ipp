@@ -90,7 +90,7 @@ PENSTOCK_INLINE void values_file::check(outcome& result) {
     result.why.in_file(path_).at_offset(offset);
   };
   using fault = values_fault;
-  constexpr std::string_view again = "; delete it, and derive(...) makes it again";
+  constexpr std::string_view again = "; delete it, and derive(...) will rebuild it";
   const std::uint64_t there = bytes_.size();
   const auto short_by = [&](std::uint64_t wanted) {
     refuse(fault::damaged, there,
@@ -100,7 +100,7 @@ PENSTOCK_INLINE void values_file::check(outcome& result) {
   if (known != 0 && std::memcmp(bytes_.data(), values_header::magic.data(), known) != 0)
     return refuse(
         fault::foreign, 0,
-        {"this is no derived index, which begins with ", values_header::magic, "; name another file"});
+        {"this is not a derived index, which begins with ", values_header::magic, "; name another file"});
   if (there < values_header::size) return short_by(values_header::size);
   const auto number = [this](std::size_t at) { return load_little<std::uint64_t>(bytes_.data() + at); };
   const auto version = load_little<std::uint32_t>(bytes_.data() + 8);
@@ -127,7 +127,7 @@ PENSTOCK_INLINE void values_file::check(outcome& result) {
                     {"the head of the derived index does not have its checksum", again});
     }
   }
-  constexpr std::uint64_t most = std::uint64_t{1} << 58;  // so that no sum of sizes overflows
+  constexpr std::uint64_t most = std::uint64_t{1} << 58;  // keeps sums of sizes from overflowing
   const bool texts = h.kind == value_kind::text;
   if (h.kind == value_kind::none || h.kind > value_kind::text)
     return refuse(fault::damaged, 16, {"the derived index has values of an unknown kind", again});

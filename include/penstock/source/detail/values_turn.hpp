@@ -9,9 +9,9 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The right to make one file: one at a time, of all threads and processes of the machine. Ends with the
-/// process, however that ends. The file appears by renaming, so that without locks, which some file systems
-/// do not have, work would be done twice, and no more.
+/// The right to make one file, which one thread of one process on the machine holds at a time. The lock
+/// ends with the process, however that ends. The file is renamed into place, so a file system without locks
+/// costs duplicate work and nothing else.
 class making_turn {
  public:
   /// Waits for the others.

@@ -24,14 +24,14 @@ PENSTOCK_INLINE making_turn::making_turn(const std::string& path) : path_(path),
     if (opened_.get() < 0) {
       const int code = errno;
       throw error(errc::io, {"cannot create: ", std::generic_category().message(code),
-                             "; name a file in a folder that may be written"})
+                             "; name a file in a writable folder"})
           .in_file(lock_);
     }
     int locked = 0;
     while ((locked = ::flock(opened_.get(), LOCK_EX)) != 0 && errno == EINTR) {
     }
     if (locked != 0) break;
-    // who had the turn before has removed the file, and somebody may lock a new one
+    // the previous holder removed this lock file, and another process may already lock a new one
   } while (!still_there());
   remove_leftovers();
 }

@@ -13,7 +13,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A regular file that is open while this lives. Throws `errc::io` that names the file.
+/// A regular file that stays open as long as this object lives. Throws `errc::io` that names the file.
 class regular_file {
  public:
   explicit regular_file(const std::string& path);
@@ -24,7 +24,7 @@ class regular_file {
   [[nodiscard]] int number() const noexcept { return number_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
-  /// The first `into.size()` bytes.
+  /// Reads the first `into.size()` bytes.
   void read(mutable_bytes into) const;
 
  private:
@@ -37,8 +37,8 @@ class regular_file {
 };
 
 /// All bytes of a regular file, for small formats that are kept in memory. Throws `errc::io` that names the
-/// file, and before anything is read `errc::limit` where it has more than `most` bytes; `what` it is, for the
-/// message.
+/// file, and `errc::limit`, before anything is read, if it has more than `most` bytes; `what` names the kind
+/// of file in the message.
 [[nodiscard]] buffer read_whole_file(const std::string& path,
                                      std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
                                      std::string_view what = "a file");

@@ -35,14 +35,14 @@ PENSTOCK_INLINE void regular_file::read(mutable_bytes into) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw failed("read");
     if (got == 0)
-      throw error(errc::io, "the file became shorter while it was read").in_file(*path_).at_offset(filled);
+      throw error(errc::io, "the file shrank while it was being read").in_file(*path_).at_offset(filled);
     filled += static_cast<std::size_t>(got);
   }
 }
 
 PENSTOCK_INLINE int regular_file::opened(const std::string& path) noexcept {
   if (path.find('\0') == std::string::npos) return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  errno = ENOENT;  // the system would open what stands before it
+  errno = ENOENT;  // the system would open the path before the NUL
   return -1;
 }
 

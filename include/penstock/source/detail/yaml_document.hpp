@@ -23,7 +23,8 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What a YAML document holds: a text, a list, or a map in its order. `offset` is where it stands.
+/// A node of a YAML document: a text, a list, or a map in document order. `offset` is its position in the
+/// file.
 struct yaml_node {
   enum class kind { text, list, map };
   kind what = kind::text;
@@ -32,7 +33,7 @@ struct yaml_node {
   std::vector<std::string> keys;  // of a map
   std::uint64_t offset = 0;
 
-  /// The value of a key; null where there is none.
+  /// The value of a key; null if there is none.
   [[nodiscard]] const yaml_node* find(std::string_view key) const noexcept {
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (keys[i] == key) return &items[i];
@@ -41,8 +42,8 @@ struct yaml_node {
   }
 };
 
-/// Reads one YAML document, of which JSON is a case, as plain data: no aliases, so that nothing grows; keys
-/// are texts and stand once; at most 16 deep. Throws errc::format and errc::limit with the offset.
+/// Reads one YAML document (JSON included) as plain data: no aliases, so nothing can grow beyond the file;
+/// keys are texts and unique; at most 16 deep. Throws errc::format and errc::limit with the offset.
 class yaml_document {
  public:
   [[nodiscard]] static yaml_node read(bytes_view bytes) {
@@ -108,7 +109,7 @@ class yaml_document {
     return {reinterpret_cast<const char*>(text.value), text.length};
   }
 
-  /// The node that begins with the event that was read last.
+  /// The node that begins with the current event.
   [[nodiscard]] yaml_node node(int depth) {
     if (depth > deepest) {
       throw error(errc::limit, "the YAML is nested more than 16 deep")
@@ -125,9 +126,9 @@ class yaml_document {
       made.what = yaml_node::kind::map;
       std::unordered_set<std::string> seen;
       while (next() != YAML_MAPPING_END_EVENT) {
-        if (!is(YAML_SCALAR_EVENT)) fail("a key is no text");
+        if (!is(YAML_SCALAR_EVENT)) fail("a key is not text");
         made.keys.push_back(scalar());
-        if (!seen.insert(made.keys.back()).second) fail("a key is there twice");
+        if (!seen.insert(made.keys.back()).second) fail("a key appears twice");
         next();
         made.items.push_back(node(depth + 1));
       }

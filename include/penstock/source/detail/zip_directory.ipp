@@ -16,7 +16,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// The directory of a zip archive, which stands at its end.
+// The directory at the end of a zip archive.
 class zip_directory {
  public:
   zip_directory(session_view session, object_id object, std::uint64_t size)
@@ -26,8 +26,8 @@ class zip_directory {
     find_directory(end);
   }
 
-  // The member of that name, or else of that name and ".npy", as numpy looks for arrays. `errc::missing`
-  // with those that are there.
+  // The member called `name`, or else `name` plus ".npy", as numpy looks for arrays. Throws
+  // `errc::missing`, with the names of the members, if there is neither.
   [[nodiscard]] zip_member array(std::string_view name) {
     const std::string with_suffix = std::string(name) + ".npy";
     const bytes_view all = session_.range(object_, begin_, size_, room_);
@@ -42,7 +42,7 @@ class zip_directory {
     }
     if (at != size_)
       throw error(errc::format, {"the zip archive's directory has ", size_ - at,
-                                 " bytes more than its entries take; copy the file again"})
+                                 " more bytes than its entries take; copy the file again"})
           .at_offset(begin_ + at);
     if (found.at == 0) found = other;
     if (found.at == 0)
@@ -65,7 +65,8 @@ class zip_directory {
     std::uint16_t method = 0, flags = 0;
   };
 
-  // Where in the last bytes the end record is: the last one whose comment reaches the end.
+  // The position of the end record within the last bytes: the last record whose comment reaches the
+  // end.
   static std::uint64_t end_within(bytes_view tail) {
     for (std::size_t left = tail.size(); left >= end_size; --left) {
       const std::size_t at = left - end_size;
@@ -74,7 +75,7 @@ class zip_directory {
         return at;
     }
     throw error(errc::format,
-                "this is no zip archive, or one that was cut: the record that ends one is not there; an npz "
+                "this is not a zip archive, or it was cut: it has no end record; an npz "
                 "file is what numpy.savez writes")
         .at_offset(0);
   }
@@ -98,17 +99,17 @@ class zip_directory {
     if (disks != 0)
       throw error(errc::format, "the zip archive is one of several parts; save it as one").at_offset(end);
     if (size_ > until || begin_ != until - size_ || entries_ > size_ / entry_size)
-      throw error(errc::format, {"the zip archive says that its ", entries_, " entries take ", size_,
-                                 " bytes from ", begin_, " on, which is not in front of its end record at ",
-                                 until, "; copy the file again"})
+      throw error(errc::format,
+                  {"the zip archive says that its ", entries_, " entries take ", size_, " bytes from ",
+                   begin_, ", which is not just before its end record at ", until, "; copy the file again"})
           .at_offset(end);
     if (entries_ != 0 && begin_ < local_size)
       throw error(errc::format, {"the zip archive's directory begins at ", begin_,
-                                 ", and there is no room in front of it for a member"})
+                                 ", which leaves no room for a member before it"})
           .at_offset(end);
     if (size_ > longest_directory)
       throw error(errc::limit,
-                  {"the zip archive's directory has ", size_, " bytes, and more than 64 MiB are not read"})
+                  {"the zip archive's directory has ", size_, " bytes, and at most 64 MiB are read"})
           .at_offset(end);
   }
 
@@ -127,11 +128,11 @@ class zip_directory {
   }
   [[noreturn]] static void fail_wide(std::uint64_t locator) {
     throw error(errc::format,
-                "the zip archive's 64-bit end record is not where it is said to be; copy the file again")
+                "the zip archive's 64-bit end record is not where its locator says; copy the file again")
         .at_offset(locator);
   }
 
-  // The entry at `at`, which becomes the place of the next one.
+  // Reads the entry at `at`, and advances `at` to the next entry.
   entry entry_at(bytes_view all, std::uint64_t& at) const {
     entry e;
     e.at = begin_ + at;
@@ -150,7 +151,7 @@ class zip_directory {
     at += entry_size + name + extra + comment;
     return e;
   }
-  // What does not fit 32 bits is in an extra field: only that, and in this order.
+  // Numbers that do not fit 32 bits, and only those, are in an extra field, in this order.
   static void widen(entry& e, bytes_view extra) {
     constexpr std::uint32_t too_large = 0xffffffff;
     while (extra.size() >= 4) {
@@ -186,14 +187,14 @@ class zip_directory {
     const std::uint64_t begin = e.begin + local_size + name_size + extra_size;
     if (!is_head || begin > begin_ || begin_ - begin < e.unpacked ||
         text_of(session_.range(object_, e.begin + local_size, name_size, room)) != name)
-      throw error(errc::format, {"what the zip archive's directory says of '", name.substr(0, 80),
-                                 "' is not so at byte ", e.begin, "; copy the file again"})
+      throw error(errc::format, {"the zip archive's directory entry for '", name.substr(0, 80),
+                                 "' does not match byte ", e.begin, "; copy the file again"})
           .at_offset(e.at);
     return {begin, e.unpacked};
   }
 
   static void once(entry& where, const entry& e) {
-    if (where.at != 0) refuse(e, "is there twice");
+    if (where.at != 0) refuse(e, "appears twice");
     where = e;
   }
   static std::string_view name_of(const entry& e) {
@@ -226,7 +227,7 @@ PENSTOCK_INLINE stored_rows find_npz_rows(session_view session, object_id object
   try {
     return find_npy_rows(session, object, member.begin, member.size, wanted);
   } catch (error& e) {
-    // storage says where in the file itself
+    // an error with a file comes from the storage, and its offset is already in the file
     if (e.file().empty()) e.within(detail::text({"the array '", name, "'"}), member.begin);
     throw;
   }

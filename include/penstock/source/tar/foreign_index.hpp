@@ -11,20 +11,21 @@
 #include <string>
 #include <string_view>
 
-/// Indexes that other programs wrote beside a shard, held against the shard.
+/// Indexes that other programs wrote beside a shard, checked against the shard.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// What is wrong with an index, as the end of a sentence; how it is called is added further out.
+/// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
 struct disagreement {
   std::string text;
 };
 
-/// Makes the index of a shard from the text of DALI's. What is wrong is thrown as a `disagreement`.
+/// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
 [[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
                                      std::string_view text,
                                      std::uint64_t extension_limit = default_extension_limit);
-/// The same from Energon's: where each sample begins, its first header included, and where the last one ends.
+/// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
+/// last sample. Throws like `index_from_dali`.
 [[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
                                         bytes_view offsets,
                                         std::uint64_t extension_limit = default_extension_limit);

@@ -25,7 +25,7 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, but not at one that begins it.
+// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, except a leading one.
 PENSTOCK_INLINE std::string dali_path(const std::string& shard) {
   const std::size_t slash = shard.rfind('/');
   const std::size_t from = slash == std::string::npos ? 1 : slash + 2;
@@ -33,13 +33,13 @@ PENSTOCK_INLINE std::string dali_path(const std::string& shard) {
 }
 PENSTOCK_INLINE std::string energon_path(const std::string& shard) { return shard + ".idx"; }
 
-// What an index says of a member.
+// What an index says about a member.
 struct foreign_member {
   std::string_view suffix;
-  std::string_view path;  // empty where the index does not say
+  std::string_view path;  // empty if the index does not say
   std::uint64_t data = 0;
   std::uint64_t size = 0;
-  std::uint64_t line = 0;  // members of one line are a sample
+  std::uint64_t line = 0;  // the members of one line form a sample
 };
 
 [[noreturn, gnu::cold]] PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) {
@@ -102,9 +102,9 @@ class dali_lines {
       if (m.data > shard_size_ || m.size > shard_size_ - m.data)
         disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
                   ", and the shard has ", shard_size_, " bytes"});
-      // with its header in between; so a shard bounds how many there are
+      // a header lies between two members, so the shard's size bounds their number
       if (!members_.empty() && m.data < members_.back().data + members_.back().size + block_size)
-        disagree({"has members that overlap, or are not in their order, in line ", line_});
+        disagree({"has members that overlap, or are out of order, in line ", line_});
       members_.push_back(m);
     }
     if (members_.size() == before) disagree({"has no member in line ", line_});
@@ -117,7 +117,7 @@ class dali_lines {
   std::vector<foreign_member> members_;
 };
 
-// Makes the index of a shard with the help of a foreign one. What is wrong is thrown as a `disagreement`.
+// Makes the index of a shard from a foreign one. Throws a `disagreement` if the two do not match.
 class foreign_check {
  public:
   foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit)
@@ -133,9 +133,9 @@ class foreign_check {
     return builder_.finish(shard_);
   }
 
-  // Where each sample begins, its first header included, and where the last one ends.
+  // `offsets`: the offset of each sample's first header, and the end of the last sample.
   [[nodiscard]] buffer energon(bytes_view offsets) {
-    if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is no list of 64-bit offsets"});
+    if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is not a list of 64-bit offsets"});
     const std::uint64_t samples = offsets.size() / 8 - 1;
     const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
     std::uint64_t end = 0;
@@ -167,7 +167,7 @@ class foreign_check {
   }
   static constexpr std::string_view in_line = " in line ";
 
-  // A line is a sample: members that WebDataset passes over are no part of it.
+  // A line is a sample: members that WebDataset skips are not part of it.
   void add(const member& m, const foreign_member& said) {
     const std::uint64_t before = builder_.met();
     builder_.add(m);
@@ -218,13 +218,13 @@ class foreign_check {
     check_edges(in, kept);
   }
 
-  // The header before a member's bytes. Its name may stand in a header of its own before it.
+  // Checks the header before a member's bytes. The name may be in a separate header before that one.
   void check(header_reader& in, const foreign_member& said) {
     const bytes_view block = in.get(said.data - block_size, block_size);
     bool good = block.size() == block_size && checksum_matches(block);
     if (good) {
       const auto stored = number_field(block, 124, 12);
-      const bool large = said.size >> 33 != 0;  // beyond what octal digits can say
+      const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
       good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
       header_path(block, path_);
       const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
@@ -233,11 +233,11 @@ class foreign_check {
     }
     if (!good) {
       disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
-                ", and the shard does not have that there"});
+                ", and the shard does not have it there"});
     }
   }
 
-  // Nothing that belongs to a sample stands before the first member or behind the last.
+  // Checks that no member of a sample lies before the first member or after the last.
   void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
     member_walk walk(walk_input::of(in), extension_limit_);
     member found;
@@ -253,7 +253,7 @@ class foreign_check {
     builder_.note_unended(kept.empty() && walk.unended());
     if (kept.empty()) return;
     walk.restart(kept.back()->data + padded(kept.back()->size));
-    if (next()) disagree({"ends before '", found.path, "', which the shard has behind it"});
+    if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
     builder_.note_unended(walk.unended());
   }
 
@@ -285,7 +285,8 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
   const object_signature signature = session.signature(id);
   std::optional<buffer> bytes;
   try {
-    // what is said of a member takes less than its headers in the shard, its name twice
+    // a member's entry takes less than its headers in the shard, which hold its name; the entry has it
+    // twice
     bytes = read_whole_file(path, 2 * signature.size + 64_KiB, "the index of this shard");
   } catch (const error& e) {
     throw error(e.code() == errc::limit ? errc::limit : errc::missing,

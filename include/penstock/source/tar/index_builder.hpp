@@ -17,14 +17,14 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// Groups members into samples by the rules of WebDataset, and makes the index of the shard.
+/// Groups members into samples by WebDataset's rules, and makes the index of the shard.
 class index_builder {
  public:
-  /// Takes the next member of the archive; what belongs to no sample is passed over.
+  /// Adds the next member of the archive; a member that belongs to no sample is skipped.
   void add(const member& m);
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
-  /// Samples so far, with those that are left out since they call themselves bad.
+  /// The number of samples so far, including those left out because they are marked bad.
   [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
   [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
   /// The key of the sample that the next member may still belong to.
@@ -32,7 +32,7 @@ class index_builder {
     return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
   }
 
-  /// Notes that the archive has no zero blocks that end it.
+  /// Notes whether the archive lacks the zero blocks that should end it.
   void note_unended(bool unended) noexcept { unended_ = unended; }
 
   /// The index as bytes, for a shard of this size and stamp.
@@ -52,17 +52,18 @@ class index_builder {
 
   void open_sample_of(std::string_view key);
 
-  // The last sample, if it has a member that says so.
+  // Drops the last sample if one of its members marks it bad.
   void leave_out_bad();
 
-  // Samples repeat the suffixes of the one before, in the same order: the next number is tried first.
+  // The number of a suffix. Samples usually repeat the suffixes of the previous sample in order, so
+  // the next number is tried first.
   std::uint32_t number_of(const std::string& suffix);
 
   std::vector<sample> samples_;
   std::vector<entry> members_;
   std::string keys_;
   std::vector<std::string> suffixes_;
-  std::vector<std::size_t> last_seen_;  // by suffix: the sample in which it was last met
+  std::vector<std::size_t> last_seen_;  // by suffix: the last sample that has it
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;

@@ -19,8 +19,8 @@ namespace detail::tar {
 
 /// The index file beside a shard.
 [[nodiscard]] std::string index_path(const std::string& shard);
-/// The index file of a shard in the user's cache folder; empty where neither XDG_CACHE_HOME nor HOME is set
-/// to an absolute path. Source: XDG Base Directory Specification 0.8.
+/// The index file of a shard in the user's cache folder; empty if neither XDG_CACHE_HOME nor HOME is set to
+/// an absolute path. Source: XDG Base Directory Specification 0.8.
 [[nodiscard]] std::string cached_index_path(const std::string& shard);
 
 enum class index_state { good, missing, unreadable, damaged, stale };
@@ -29,15 +29,15 @@ enum class index_state { good, missing, unreadable, damaged, stale };
 
 bool read_all(int from, mutable_bytes into) noexcept;
 
-/// Reads the header of an index file, and nothing else of it.
+/// Reads the header of an index file and nothing else.
 [[nodiscard]] std::pair<index_state, index_header> peek_index(const std::string& path,
                                                               object_signature expected);
 
-/// An index with what owns its bytes: a mapping, or a buffer shared with the plan.
+/// An index together with the owner of its bytes: a mapping, or a buffer shared with the plan.
 class loaded_index {
  public:
-  /// Maps an index file, and checks all of it; nothing where it is not in order. Where there are too many
-  /// mappings already, it is read instead.
+  /// Maps an index file and checks all of it; returns null if it is not valid. If it cannot be mapped,
+  /// because there are too many mappings, it is read instead.
   [[nodiscard]] static std::unique_ptr<loaded_index> from_file(const std::string& path);
 
   [[nodiscard]] static std::unique_ptr<loaded_index> from_buffer(shared<const buffer> bytes);
@@ -56,13 +56,13 @@ class loaded_index {
   static std::unique_ptr<loaded_index> checked(std::unique_ptr<loaded_index> made, bytes_view bytes);
 
   shard_index tables_;
-  std::vector<unsigned char> used_;  // by suffix; empty where all are
+  std::vector<unsigned char> used_;  // by suffix; empty if all are used
   bytes_view mapped_;
   shared<const buffer> owned_;
 };
 
-/// Writes an index file, whole or not at all, and makes its folder where there is none. False where that is
-/// not possible, for example in a folder that may not be written.
+/// Writes an index file, completely or not at all, and makes its folder if it is missing. Returns false if
+/// that is not possible, for example in a folder that is not writable.
 bool keep_index(const std::string& path, bytes_view bytes) noexcept;
 
 }  // namespace detail::tar

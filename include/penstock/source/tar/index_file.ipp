@@ -25,7 +25,7 @@ namespace detail::tar {
 
 PENSTOCK_INLINE std::string index_path(const std::string& shard) { return shard + ".penstock-index"; }
 
-// The user's cache folder with a slash at its end, or nothing. Relative paths count as none.
+// The user's cache folder with a trailing slash, or an empty text. Relative paths are ignored.
 PENSTOCK_INLINE std::string cache_folder() {
   const auto absolute = [](const char* name) -> std::string_view {
     const char* value = std::getenv(name);
@@ -49,7 +49,8 @@ PENSTOCK_INLINE std::string cached_index_path(const std::string& shard) {
   std::error_code unknown;
   std::filesystem::path whole = std::filesystem::canonical(shard, unknown);
   if (unknown) whole = std::filesystem::absolute(shard);
-  // Two sums of 64 bits: a name that another shard has already would only be written again and again.
+  // Two 64-bit hashes: if two shards shared a name, each would overwrite the other's index again and
+  // again.
   const std::uint64_t one = fingerprint().add("index", whole.native()).value();
   const std::uint64_t two = fingerprint().add("cache", whole.native(), one).value();
   return folder + "penstock/indexes/" + in_hex(one) + in_hex(two) + ".penstock-index";
@@ -58,7 +59,7 @@ PENSTOCK_INLINE std::string cached_index_path(const std::string& shard) {
 PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
   switch (state) {
     case index_state::good:
-      return "is in order";
+      return "is valid";
     case index_state::missing:
       return "does not exist";
     case index_state::unreadable:
@@ -158,8 +159,7 @@ PENSTOCK_INLINE void loaded_index::use(const projection& used) {
   tables_.use(used_.data());
 }
 
-// Makes the folders of a file that are missing, readable by their user alone, as the specification of the
-// cache folder asks.
+// Makes a file's missing folders, accessible only to their owner, as the XDG specification asks.
 PENSTOCK_INLINE void make_folders_of(const std::string& path) {
   struct stat status {};
   const std::size_t last = path.find_last_of('/');

@@ -9,16 +9,15 @@
 #include <optional>
 #include <string_view>
 
-/// The index of a shard: which samples it has, and where their members lie. One layout in memory and on disk,
-/// described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
+/// The index of a shard: its samples, and the place of their members. One layout serves in memory and on
+/// disk, described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// A hash of 64 bits over bytes, in four lanes so that it keeps up with memory. It notices accidents, not
-/// attackers.
+/// A 64-bit hash of bytes, in four lanes so that it keeps up with memory. It detects accidents, not attacks.
 [[nodiscard]] std::uint64_t checksum(bytes_view bytes) noexcept;
 
-/// The first 128 bytes: what a plan needs to know of a shard.
+/// The first 128 bytes: everything a plan needs to know about a shard.
 struct index_header {
   static constexpr std::size_t size = 128;
   static constexpr std::string_view magic = "PENSTIDX";
@@ -33,7 +32,7 @@ struct index_header {
   std::uint64_t key_bytes = 0;
   std::uint64_t payload = 0;  ///< bytes in all members
   std::uint64_t content = 0;  ///< checksum of everything after the header
-  std::uint64_t unended = 0;  ///< 1: the shard has no zero blocks that end an archive
+  std::uint64_t unended = 0;  ///< 1: the shard lacks the zero blocks that end an archive
 
   [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
   [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
@@ -43,17 +42,17 @@ struct index_header {
 
   void store(std::byte* to) const noexcept;
 
-  /// Nothing where the bytes are no header of this version, or were damaged.
+  /// Returns nothing if the bytes are not a header of this version, or are damaged.
   [[nodiscard]] static std::optional<index_header> load(bytes_view bytes) noexcept;
 };
 
-/// The tables of an index, in place. The bytes belong to somebody else.
+/// The tables of an index, in place. It does not own the bytes.
 class shard_index {
  public:
   shard_index() = default;
 
-  /// Checks everything once, so that nothing has to be checked when a sample is read. Nothing where the bytes
-  /// are no such index.
+  /// Checks everything once, so that reading a sample needs no checks. Returns nothing if the bytes are not a
+  /// valid index.
   [[nodiscard]] static std::optional<shard_index> over(bytes_view bytes) noexcept;
 
   [[nodiscard]] const index_header& header() const noexcept { return header_; }
@@ -82,19 +81,19 @@ class shard_index {
   [[nodiscard]] std::string_view suffix(std::uint32_t member) const noexcept {
     return suffix_text(suffix_number(member));
   }
-  /// The suffix of that number.
+  /// The suffix with this number.
   [[nodiscard]] std::string_view suffix_text(std::uint32_t number) const noexcept {
     const std::uint32_t begin = number == 0 ? 0 : suffix_end(number - 1);
     return {suffixes_ + begin, suffix_end(number) - begin};
   }
 
-  /// Says which members are used: a byte for each suffix, which somebody else keeps. By default all are.
+  /// Sets which members are used: one byte per suffix, which the caller owns. By default all are used.
   void use(const unsigned char* by_suffix) noexcept { used_ = by_suffix; }
   [[nodiscard]] bool uses_all() const noexcept { return used_ == nullptr; }
   [[nodiscard]] bool uses(std::uint32_t member) const noexcept {
     return used_ == nullptr || used_[suffix_number(member)] != 0;
   }
-  /// Calls f(begin, end) for the bytes of each run of members among [first, end) that are used.
+  /// Calls f(begin, end) for the bytes of each run of used members in [first, end).
   template <class F>
   void runs_of_used(std::uint32_t first, std::uint32_t end, F&& f) const {
     while (first != end) {

@@ -66,7 +66,8 @@ PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes)
       h.key_bytes > most || h.unended > 1) {
     return std::nullopt;
   }
-  // The tables are looked at when a sample is asked for, which nobody does where there are none.
+  // An index without samples must be empty: its tables are never read, so nothing else would
+  // notice.
   const bool nothing = h.members == 0 && h.key_bytes == 0 && h.payload == 0;
   if (h.samples > h.members || (h.samples == 0 && !nothing)) return std::nullopt;
   return h;

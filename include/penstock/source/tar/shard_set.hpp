@@ -28,35 +28,35 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// What a plan knows of the shards of a dataset: their manifest, and the indexes that could not be kept in
+/// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
 /// files.
 struct known_shards : known_files {
   index_policy policy = index_policy::keep;
   std::uint64_t extension_limit = 0;
-  bool local = false;                           // whether their names are paths
-  std::vector<shared<const buffer>> in_memory;  // null where the index is a file
+  bool local = false;                           // whether the names are paths
+  std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
 
-  /// Throws errc::argument for shards that cannot have such a policy.
+  /// Throws errc::argument if the policy is not possible for these shards.
   void begin(storage_facts where, index_policy chosen);
   /// Throws errc::format for the first shard without end-of-archive blocks.
   void check_ends() const;
-  /// Looks at all shards, and builds the indexes that are missing.
+  /// Reads the index headers of all shards, and builds the indexes that are missing.
   void look(storage_facts where, session_view session, std::size_t threads);
-  /// Takes the shards of another process: nothing is listed or read. Where no index is kept beside a shard,
-  /// it is built at its first use.
+  /// Takes the manifest of another process: nothing is listed or read. If a shard has no index file, its
+  /// index is built at its first use.
   void take(storage_facts where, index_policy chosen, manifest known);
-  /// Whether the times of change are known: a manifest of a writer has none.
+  /// Whether the modification times are known: a writer's manifest has none.
   [[nodiscard]] bool has_stamps() const noexcept;
   void learn_stamps(session_view session);
 
-  /// Makes the index of a shard as the policy says.
+  /// Builds the index of a shard according to the policy.
   [[nodiscard]] shared<const buffer> build(session_view session, std::size_t shard,
                                            const std::string& name) const;
-  /// The files in which the index of a shard may be, in the order in which they are tried.
+  /// The files that may hold the index of a shard, in the order in which they are tried.
   [[nodiscard]] std::vector<std::string> index_files(const std::string& name) const;
-  /// Keeps an index in its file; false where it must stay in memory.
+  /// Keeps an index in its file; returns false if it must stay in memory.
   [[nodiscard]] bool keep(const std::string& name, const buffer& built) const;
-  /// One line for a source of these shards; `where` is what their storage says of itself, or nothing.
+  /// One line for a source of these shards; `where` is the description of their storage, or empty.
   [[nodiscard]] std::string describe(std::string where) const;
 };
 
@@ -84,20 +84,21 @@ struct shard_set : known_shards {
   }
 };
 
-/// The indexes of a run: each is mapped and checked when its shard is first used, and says which members are.
+/// The indexes of a run: each is mapped and checked when its shard is first used, and marks the members that
+/// are used.
 class open_indexes {
  public:
   open_indexes(shared<const known_shards> set, const projection& used);
 
-  /// The tables of a shard. Takes no lock once they are there.
+  /// The tables of a shard. Takes no lock once they are loaded.
   [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
     const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
     return known != nullptr ? known->tables() : load(session, shard);
   }
-  /// Loads the tables of the shards of these samples, several at once; what fails will fail again where it is
-  /// needed.
+  /// Loads the tables of the shards of these samples, several at once. A failure is ignored here and reported
+  /// when the tables are needed.
   void get_ready(session_view session, std::span<const position> samples) const;
-  /// Whether the tables of all shards are there.
+  /// Whether the tables of all shards are loaded.
   [[nodiscard]] bool are_ready() const noexcept {
     return slots_->missing.load(std::memory_order_relaxed) == 0;
   }

@@ -15,7 +15,7 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-// Whether the indexes are those that another program wrote.
+// Whether the indexes come from another program.
 PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
   return policy == index_policy::dali || policy == index_policy::energon;
 }
@@ -36,7 +36,8 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   signatures.resize(names.size());
   in_memory.resize(names.size());
 
-  // First what is there: a few system calls for each shard, so that threads pay only for many.
+  // First find the existing indexes: a few system calls per shard, so threads pay off only for many
+  // shards.
   std::vector<index_header> headers(names.size());
   std::vector<std::size_t> found(names.size(), 0);
   const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
@@ -54,7 +55,7 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
       }
     }
   });
-  // Then what is missing, which takes a pass over the headers of each shard.
+  // Then build the missing ones, which takes a pass over the headers of each shard.
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (found[i] == 0) missing.push_back(i);
@@ -92,8 +93,9 @@ PENSTOCK_INLINE void known_shards::take(storage_facts where, index_policy chosen
   const std::span<const std::string> names = where.names;
   if (names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
   if (names.size() != shards.shards().size()) {
-    throw error(errc::argument, {"the manifest is of ", shards.shards().size(), " shards, and these are ",
-                                 names.size(), "; give the storage the manifest's names"});
+    throw error(errc::argument,
+                {"the manifest lists ", shards.shards().size(), " shards, and the storage has ", names.size(),
+                 "; give the storage the manifest's names"});
   }
   signatures.resize(names.size());
   in_memory.resize(names.size());
@@ -169,7 +171,7 @@ PENSTOCK_INLINE open_indexes::slots::~slots() {
   for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
 }
 
-// Whether an index is that of the manifest's shard.
+// Whether an index matches its shard in the manifest.
 PENSTOCK_INLINE bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
   const index_header& header = index.tables().header();
   return header.content == entry.content && header.samples == entry.samples &&
@@ -217,7 +219,7 @@ PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<con
   });
 }
 
-// The header was in order when the plan was made. If the rest is not, the index is built again.
+// The header was valid when the plan was made. If the rest is not, the index is rebuilt.
 PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_view session, std::size_t shard,
                                                                       const manifest::shard& entry) const {
   for (const std::string& path : set_->index_files(entry.name)) {

@@ -18,13 +18,13 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// The unpackers that a stream may use, behind pointers: they are called for each window, not for each
-/// sample.
+/// The unpackers that a stream may use, behind function pointers: they are called once per window, not once
+/// per sample.
 struct unpacker_calls {
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
   void* streams;
-  /// Begins another file of that format. The number of its unpacker, or `none`.
+  /// Begins a new file of that format. Returns the number of its unpacker, or `none`.
   std::size_t (*begin)(void* streams, std::string_view format);
   unpack_step (*step)(void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last);
 };
@@ -33,7 +33,7 @@ struct unpacker_calls {
 template <unpacker... Unpack>
 class unpackers {
  public:
-  /// How a `shard_stream` calls them; they must outlive it, at this place.
+  /// The calls for a `shard_stream`. The unpackers must outlive it and keep their address.
   [[nodiscard]] unpacker_calls calls() noexcept {
     return {&streams_,
             [](void* streams, std::string_view format) {
@@ -67,41 +67,41 @@ class unpackers {
   tuple streams_;
 };
 
-/// The bytes of a file or a pipe, forward only; unpacked where the first of them show that they are packed.
+/// The bytes of a file or a pipe, forward only; unpacked if the first bytes show that they are packed.
 ///
-/// What a `member_walk` reads from: `get` shows bytes ahead, `reach` goes on, `read` takes bytes. Memory:
-/// what was read and what was unpacked, 256 KiB each, up to the limit of extension headers where one asks for
-/// it.
+/// A `member_walk` reads from it: `get` shows bytes ahead, `reach` moves forward, `read` takes bytes. Memory:
+/// a window of packed and one of unpacked bytes, 256 KiB each, which grow up to the limit of extension
+/// headers if needed.
 class shard_stream {
  public:
   explicit shard_stream(unpacker_calls given) noexcept : unpackers_(given) {}
 
   static constexpr bool forward = true;
 
-  /// Whether a path is the standard input, or a file that can be read only once.
+  /// Whether a path is standard input, or a file that can be read only once.
   [[nodiscard]] static bool is_pipe(const std::string& path);
 
-  /// `used` says of a pipe whether it was read before. A path of "-" is the standard input. `reader` is who
-  /// asks, for messages.
+  /// `used`: whether a pipe was read before. The path "-" is standard input. `reader` is the name of the
+  /// caller, for messages.
   void open(const std::string& path, std::atomic<bool>& used, std::string_view reader);
 
   void close() noexcept;
 
-  /// Shows `count` bytes at `offset`, fewer at the end. Lives until the next call of any member.
+  /// Shows `count` bytes at `offset`, fewer at the end. The view is valid until the next call of any member.
   [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count);
 
-  /// Goes on to `offset`, and says how far it came.
+  /// Moves forward to `offset`, and returns the offset it reached.
   [[nodiscard]] std::uint64_t reach(std::uint64_t offset);
 
-  /// Takes bytes; the number is smaller only at the end.
+  /// Takes bytes; returns fewer than asked for only at the end.
   [[nodiscard]] std::size_t read(mutable_bytes into);
 
-  /// Reads what stands behind the archive: the checksums of packed files, and what another program still
+  /// Reads everything after the archive: the checksums of packed files, and the rest of what another program
   /// writes to a pipe.
   void drain();
 
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-  /// Whether what was opened is packed.
+  /// Whether the opened file is packed.
   [[nodiscard]] bool packed() const noexcept { return packed_ != plain; }
 
  private:
@@ -111,7 +111,7 @@ class shard_stream {
 
   [[nodiscard]] error failed(const char* doing) const;
 
-  /// Reads more of the file; `raw_ended_` where there is nothing more.
+  /// Reads more of the file; sets `raw_ended_` if there is nothing more.
   void fill();
   [[nodiscard]] std::size_t read_some(mutable_bytes into);
 
@@ -120,17 +120,17 @@ class shard_stream {
 
   [[nodiscard]] bool refill();
 
-  /// Moves what is in the window to its front, and makes room for `count` bytes.
+  /// Moves the contents of the window to its front, and makes room for `count` bytes.
   void reserve(std::size_t count);
 
   owned_descriptor file_;
   int number_ = -1;
-  buffer raw_;  // as it is in the file
+  buffer raw_;  // bytes as they are in the file
   std::size_t raw_at_ = 0, raw_end_ = 0;
   bool raw_ended_ = false, whole_ = false, drained_ = true;
-  std::size_t packed_ = plain;  // which of the unpackers
+  std::size_t packed_ = plain;  // the number of the unpacker
   unpacker_calls unpackers_;
-  buffer window_;  // as it is in the archive
+  buffer window_;  // bytes as they are in the archive
   std::size_t at_ = 0, end_ = 0;
   std::uint64_t offset_ = 0;  // of window_[at_]
 };

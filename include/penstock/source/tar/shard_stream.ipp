@@ -18,7 +18,7 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-// What to write to read a shard that is packed in a way that `reader` was not told of.
+// The error for a shard whose compression `reader` has no unpacker for: what to write to read it.
 PENSTOCK_INLINE error not_unpacked(std::string_view format, std::string_view reader) {
   return error(packed_format_of(format).format.empty() ? errc::format : errc::argument,
                packed_advice(format, std::string(reader) + "<", ">(...)"));
@@ -39,9 +39,10 @@ PENSTOCK_INLINE void shard_stream::open(const std::string& path, std::atomic<boo
   if (!pipe && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
     throw error(errc::io, "this is a folder; name the shards in it");
   if (pipe && used.exchange(true)) {
-    throw error(errc::state, (standard_input ? "the standard input" : "a pipe") +
-                                 std::string(" can be read once, and was read already; write it to a file "
-                                             "to read it again"));
+    throw error(errc::state,
+                (standard_input ? "standard input" : "a pipe") +
+                    std::string(" can be read only once, and was read already; write it to a file "
+                                "to read it again"));
   }
   if (!standard_input) {
     file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -52,7 +53,7 @@ PENSTOCK_INLINE void shard_stream::open(const std::string& path, std::atomic<boo
   while (raw_end_ < sniffed && !raw_ended_) fill();
   const bytes_view head = raw_.view().first(raw_end_);
   const std::string_view format = compression_of(head);
-  // a member's name may look like one
+  // the name of a tar member may look like the magic bytes of a format
   if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
     packed_ = unpackers_.begin(unpackers_.streams, format);
     if (packed_ == plain) throw not_unpacked(format, reader);

@@ -25,18 +25,18 @@ struct stream_shards {
                 bool regular, std::string_view source);
 
   std::vector<std::string> names;
-  std::vector<std::atomic<bool>> used;  // by shard: a pipe that has been read
+  std::vector<std::atomic<bool>> used;  // by shard: whether it is a pipe that has been read
   std::uint64_t limit;                  // bytes in a sample
   std::uint64_t extension_limit;        // bytes in an extension header
-  bool files;                           // whether they must not be pipes
+  bool files;                           // whether the shards must be files and not pipes
   std::string_view source_name;
 
   [[nodiscard]] std::string describe() const;
-  /// Of the shards' names without their folders: what they hold is not known before it is read.
+  /// Covers the shards' names without their folders: their contents are not known until they are read.
   [[nodiscard]] std::uint64_t fingerprint() const;
 };
 
-/// Reads the samples of shards one after another. Stays where it is: the walk refers to the input.
+/// Reads the samples of shards one after another. It must not be moved: the walk refers to the input.
 class stream_reader {
  public:
   stream_reader(shared<stream_shards> set, unpacker_calls unpack)
@@ -47,25 +47,26 @@ class stream_reader {
   [[nodiscard]] bool next(stream_sample& e);
   void rewind() noexcept;
   [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
-  /// Opens the shard, and reads those of its samples that were given; shards before it are not touched.
+  /// Opens the marked shard and reads past the samples already delivered; earlier shards are not
+  /// touched.
   void seek(source_mark place);
 
  private:
   void open(const std::string& url);
   void close() noexcept;
-  /// Looks for the next member that belongs to a sample. At the end it reads on to the checksums, before
-  /// the last sample is given.
+  /// Looks for the next member that belongs to a sample. At the end it reads through to the checksums,
+  /// before the last sample is delivered.
   bool find();
   /// False at the end of the shard.
   bool read_sample(stream_sample& e, const std::string& url);
 
   shared<stream_shards> set_;
   std::size_t shard_ = 0;
-  std::uint64_t given_ = 0;  // samples of the shard at hand
+  std::uint64_t given_ = 0;  // samples of the current shard delivered so far
   shard_stream input_;
   member_walk walk_;
   member found_;
-  split_path parts_;  // of the member that was found, and is not taken yet
+  split_path parts_;  // the name of the member that was found but not taken yet
   bool open_ = false;
   bool pending_ = false;
   bool ended_ = false;

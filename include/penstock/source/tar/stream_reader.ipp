@@ -74,14 +74,15 @@ PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
   for (stream_sample passed; given_ != place.sample;) {
     if (next(passed) && shard_ == place.shard) continue;
     throw error(errc::state, {"the shard has fewer than the ", place.sample,
-                              " samples of which the state speaks; it was changed"})
+                              " samples that the state counts; it was changed"})
         .in_file(set_->names[static_cast<std::size_t>(place.shard)]);
   }
 }
 
 PENSTOCK_INLINE void stream_reader::open(const std::string& url) {
   if (set_->files && shard_stream::is_pipe(url))
-    throw error(errc::argument, "this is a pipe, in which no run can be resumed; write webdataset_pipe");
+    throw error(errc::argument,
+                "this is a pipe, and a run over a pipe cannot be resumed; write webdataset_pipe");
   input_.open(url, set_->used[shard_], set_->source_name);
   walk_.restart();
   open_ = true;

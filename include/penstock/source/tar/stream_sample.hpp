@@ -18,7 +18,7 @@ namespace detail::tar {
 
 class shard_stream;
 
-/// The bytes of a member that its sample holds.
+/// The bytes of a member, held by its sample.
 class held_blob {
  public:
   using unfinished = void;
@@ -37,7 +37,7 @@ class held_blob {
   bytes_view bytes_;
 };
 
-/// An open sample that owns its bytes, for sources that read forward. Its memory is used again.
+/// An open sample that owns its bytes, for sources that read forward. Its memory is reused.
 class stream_sample {
  public:
   using is_open_sample = void;
@@ -54,14 +54,14 @@ class stream_sample {
     return blob_type(bytes_.view().subspan(members_[i].begin, members_[i].size));
   }
 
-  /// Another sample begins.
+  /// Starts another sample.
   void start(std::string_view key, std::string_view url);
 
-  /// Takes a member, which must have this sample's key and be the one that `walk` found in `in` last.
+  /// Adds a member, which must have this sample's key and be the last one that `walk` found in `in`.
   void take(const tar::member& m, std::string_view suffix, std::uint64_t limit, shard_stream& in,
             const member_walk& walk);
 
-  /// Whether the sample says of itself that it shall be left out.
+  /// Whether the sample is marked to be left out.
   [[nodiscard]] bool bad() const noexcept { return bad_; }
 
  private:
@@ -70,8 +70,8 @@ class stream_sample {
     std::size_t begin, size;
   };
 
-  /// Whether no member has this name, which stands at the end of `names_` already. A table takes over from
-  /// looking at all where a sample has very many.
+  /// Whether no member has this name, which is already at the end of `names_`. Samples with very many
+  /// members use a hash table instead of a linear search.
   [[nodiscard]] bool fresh(std::string_view lowered);
   [[nodiscard]] std::size_t slot(std::string_view lowered) const noexcept;
 

@@ -53,7 +53,7 @@ PENSTOCK_INLINE void stream_sample::take(const tar::member& m, std::string_view 
         .at_offset(m.header)
         .for_key(key_);
   }
-  // What a header announces may not be there: memory grows with what is.
+  // A header may announce more bytes than there are, so memory grows only as bytes arrive.
   const auto size = static_cast<std::size_t>(m.size);
   for (std::size_t done = 0; done < size;) {
     const std::size_t some = std::min(size - done, std::max<std::size_t>(1_MiB, begin + done));

@@ -9,24 +9,24 @@
 #include <cstdint>
 #include <string_view>
 
-/// Tar headers as they are written: ustar, and pax where ustar has no room.
+/// Writes tar headers: ustar, and pax if ustar has no room.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 /// The zeros that fill the last block of a member.
 [[nodiscard]] bytes_view padding_after(std::uint64_t size) noexcept;
 
-/// Two zero blocks, and more up to a multiple of twenty blocks, as all tar programs write by default.
+/// Two zero blocks, and padding to a multiple of twenty blocks, as all tar programs write by default.
 [[nodiscard]] std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept;
 
-/// What a header says of each member alike.
+/// The facts that all members have in common.
 struct member_facts {
   std::uint32_t mode = 0;
   std::uint64_t mtime = 0;
   std::string_view owner, group;
 };
 
-/// The header of a regular file, after a pax header where its name or size needs one.
+/// Appends the header of a regular file, after a pax header if the name or size needs one.
 void append_headers(buffer& out, std::string_view path, std::uint64_t size, const member_facts& facts);
 template <class Options>
 void append_headers(buffer& out, std::string_view path, std::uint64_t size, const Options& options) {

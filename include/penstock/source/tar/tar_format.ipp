@@ -25,7 +25,7 @@ PENSTOCK_INLINE std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noe
   return {bytes_view(zeros).first(1024), bytes_view(zeros).first(rest)};
 }
 
-// Where a path is cut into prefix and name; nothing where ustar cannot hold it. Zero: no prefix is needed.
+// Where to cut a path into prefix and name; nothing if ustar cannot hold it. Zero: no prefix is needed.
 PENSTOCK_INLINE std::optional<std::size_t> ustar_cut(std::string_view path) noexcept {
   if (path.size() <= 100) return 0;
   if (path.size() > 256) return std::nullopt;

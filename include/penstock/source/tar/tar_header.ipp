@@ -51,8 +51,8 @@ PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
 PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
   const auto stored = number_field(block, 148, 8);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
-  // loops without branches, which compilers make wide ones of
-  std::uint32_t sum = 0, negative = 0;  // of all bytes, and how many are negative where they have a sign
+  // loops without branches, which compilers vectorise
+  std::uint32_t sum = 0, negative = 0;  // the sum of all bytes, and how many are negative as signed bytes
   for (std::size_t i = 0; i < block_size; ++i) {
     sum += bytes[i];
     negative += bytes[i] >> 7;
@@ -80,7 +80,7 @@ PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
 PENSTOCK_INLINE void known_text::set(std::string_view value) {
   if (value.size() > longest_name)
     throw error(errc::format,
-                {"a member has a name of ", value.size(), " bytes, and the longest may have ", longest_name});
+                {"a member has a name of ", value.size(), " bytes, and the maximum is ", longest_name});
   text.assign(value);
   known = true;
 }
@@ -123,7 +123,7 @@ PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view va
     }
     size = parsed;
   }
-  // GNU tar's way to leave holes out. With SUN.holesdata, as Solaris has it, the body is taken as it is.
+  // GNU tar's sparse files. With Solaris's SUN.holesdata the body is taken unchanged.
   if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
 }
 
@@ -133,7 +133,7 @@ PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
            std::equal(magic.begin(), magic.end(), head.begin(),
                       [](unsigned char m, std::byte b) { return std::byte{m} == b; });
   };
-  // Frames that are to be skipped may stand before those of zstd and of lz4.
+  // Skippable frames may precede the frames of zstd and lz4.
   bool skipped = false;
   while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
          head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {

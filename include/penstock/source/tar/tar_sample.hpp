@@ -17,13 +17,13 @@
 #include <string_view>
 #include <vector>
 
-/// A sample of a tar shard in flight: what one worker keeps, the sample, and the bytes of its members.
+/// A sample of a tar shard in flight: the worker's state, the sample, and the bytes of its members.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
 
-/// The sample that a worker is at.
+/// The current sample of a worker.
 struct sample_cursor {
   const shard_index* tables = nullptr;
   const std::string* url = nullptr;
@@ -33,21 +33,21 @@ struct sample_cursor {
   std::uint64_t sample = 0;  ///< in the shard
   std::uint32_t first = 0;   ///< first and end member
   std::uint32_t end = 0;
-  std::uint64_t touched = no_offset;  ///< where the bytes begin that were asked for last
+  std::uint64_t touched = no_offset;  ///< the offset of the bytes requested last
 
   /// Adds shard, offset and key to an error.
   void say_where(error& e) const;
 };
 
-/// Says that a buffer is not of a member's size.
+/// Throws the error for a buffer whose size is not the member's.
 [[noreturn]] void wrong_size(std::uint64_t size, std::uint64_t room);
 
-/// What one worker keeps for reading through a session that copies.
+/// The state of one worker that reads through a session that copies.
 ///
-/// Members below 32 KiB come through a window, which one read fills with all the small members of the sample
-/// that are used and lie together, with up to 8 KiB between them that are not; where samples follow each
-/// other, the window grows, so that small samples cost a memcpy each. Larger members are read where they are
-/// wanted. What was fetched ahead is taken from there.
+/// Members below 32 KiB come through a window. One read fills it with all adjacent small members of the
+/// sample that are used, including gaps of up to 8 KiB that are not used; when samples are read in order,
+/// the window grows, so that small samples cost one memcpy each. Larger members are read straight into their
+/// destination. Bytes that were fetched ahead are not read again.
 template <storage_session Session>
 class copying_worker : public fetch_link<Session> {
  public:
@@ -92,7 +92,7 @@ class copying_worker : public fetch_link<Session> {
     if (size < direct) {
       if (!holds(offset, size) && !pinned_) fill(around(member));
       if (holds(offset, size)) {
-        pinned_ = true;  // until the next sample, the window may not move
+        pinned_ = true;  // the window must not move until the next sample
         return {in_window(offset), static_cast<std::size_t>(size)};
       }
     }
@@ -111,7 +111,7 @@ class copying_worker : public fetch_link<Session> {
   static constexpr std::uint64_t direct = 32_KiB;
   static constexpr std::uint64_t first_ahead = 16_KiB;
   static constexpr std::uint64_t most_ahead = 256_KiB;
-  // so much that is not used is read along rather than left out by another call
+  // gaps of unused bytes up to this size are read along, to save another call
   static constexpr std::uint64_t most_between = 8_KiB;
 
   struct spare {
@@ -123,8 +123,8 @@ class copying_worker : public fetch_link<Session> {
     std::uint32_t last;
   };
 
-  /// Whether small members go through the window: not one by one out of a shard that is shown in place. In
-  /// order, the few long copies of a window are faster there too.
+  /// Whether small members go through the window. In a shard that is shown in place they are copied one by
+  /// one, unless samples are read in order, when the few long copies of a window are faster.
   [[nodiscard]] bool uses_window() const noexcept {
     if constexpr (partly_viewing_session<Session>)
       return in_order_ || !session_->shows(at.shard);
@@ -140,8 +140,8 @@ class copying_worker : public fetch_link<Session> {
   }
   [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
 
-  // The small members that one read shall bring with this one: of its sample, and where samples are read in
-  // order also of those that follow. What is not used is read only where little of it lies between.
+  // The small members to read together with this one: those of its sample and, when samples are read in
+  // order, of the following samples. Unused bytes are included only in small gaps.
   [[nodiscard]] span_of_members around(std::uint32_t member) noexcept {
     const shard_index& tables = *at.tables;
     span_of_members span{member, member};
@@ -169,7 +169,7 @@ class copying_worker : public fetch_link<Session> {
 
   void fill(span_of_members span) {
     const std::uint64_t begin = at.tables->offset(span.first);
-    window_shard_ = nullptr;  // holds nothing if the read fails
+    window_shard_ = nullptr;  // the window is empty if the read fails
     window_.resize_for_overwrite(static_cast<std::size_t>(at.tables->end(span.last) - begin));
     session_->read(at.shard, begin, window_.span());
     window_begin_ = begin;
@@ -187,7 +187,7 @@ class copying_worker : public fetch_link<Session> {
   std::vector<spare> spares_;  // by the member's number in its sample
 };
 
-/// What one worker keeps where the session shows bytes in place.
+/// The state of one worker whose session shows bytes in place.
 template <viewing_session Session>
 class viewing_worker {
  public:
@@ -217,12 +217,12 @@ struct worker_for<Session> {
   using type = viewing_worker<Session>;
 };
 
-/// The bytes of a member, not read yet. Lives during the call that hands its sample on.
+/// The bytes of a member, not read yet. Valid during the call that delivers its sample.
 template <class Worker>
 class member_blob {
  public:
   using unfinished = void;
-  /// Views of mapped shards live as long as the run: holding one needs no copy.
+  /// Views of mapped shards are valid as long as the run, so holding one needs no copy.
   static constexpr bool lasting = Worker::views;
 
   member_blob() = default;
@@ -233,7 +233,7 @@ class member_blob {
         size_(worker.at.tables->size(member)) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  /// Where the bytes begin in the shard.
+  /// The offset of the bytes in the shard.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   void read_into(mutable_bytes into) const {
     if (into.size() != size_) wrong_size(size_, into.size());

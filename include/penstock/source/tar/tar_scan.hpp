@@ -14,8 +14,8 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// Reads headers, not payloads: small reads where members are far apart, large ones where they are close
-/// together.
+/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
+/// close together.
 class header_reader {
  public:
   static constexpr bool forward = false;
@@ -23,10 +23,11 @@ class header_reader {
   header_reader(session_view session, object_id id, std::uint64_t size)
       : session_(session), id_(id), size_(size) {}
 
-  /// `count` bytes at `offset`, fewer at the end of the archive. Lives until the next call.
+  /// At most `most` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
+  /// call.
   [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most);
 
-  /// Where one comes who wants to go to `offset`: no further than the end.
+  /// `offset`, or the end if that is nearer.
   [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
 
  private:
@@ -45,17 +46,17 @@ class header_reader {
 };
 
 /// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
-/// object. Throws errc::format with the offset, and the path where it is known, for what is not a whole tar
-/// archive.
+/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
+/// complete tar archive.
 class member_scan {
  public:
   member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit);
   member_scan(const member_scan&) = delete;  // the walk refers to the reader
   member_scan& operator=(const member_scan&) = delete;
 
-  /// The next one; false behind the last.
+  /// Finds the next file; false after the last.
   [[nodiscard]] bool next(member& found) { return walk_.next(found); }
-  /// Behind the last: whether there are no zero blocks that end the archive.
+  /// After the last file: whether the zero blocks that end an archive are missing.
   [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
 
  private:

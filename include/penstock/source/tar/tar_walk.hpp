@@ -14,21 +14,23 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// The largest extension header that is read where nothing is said.
+/// The default maximum size of an extension header.
 inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
 
 /// A member that holds a file's bytes.
 struct member {
-  std::string_view path;     ///< lives until the next one is asked for
-  std::uint64_t header = 0;  ///< where its first header begins: pax (but `g`) and long-name headers included
+  std::string_view path;  ///< valid until the next member is requested
+  /// the offset of its first header: pax (except `g`) and long-name headers included
+  std::uint64_t header = 0;
   std::uint64_t data = 0;
   std::uint64_t size = 0;
-  bool sparse = false;  ///< its bytes are stored with the holes left out
+  bool sparse = false;  ///< its bytes are stored without the holes
 };
 
-/// Where a walk has its bytes from: an archive in which any place can be reached, or one that goes by.
+/// The input of a walk: an archive with random access, or a forward-only stream.
 struct walk_input {
-  /// Of an input that has `get` and `reach`, and `static constexpr bool forward`; it must outlive this.
+  /// Wraps an input that has `get` and `reach`, and `static constexpr bool forward`; the input must outlive
+  /// the result.
   template <class In>
   [[nodiscard]] static walk_input of(In& in) noexcept {
     return {&in,
@@ -42,29 +44,30 @@ struct walk_input {
   void* archive;
   /// Shows `count` bytes at `offset`, fewer at the end.
   bytes_view (*get)(void* archive, std::uint64_t offset, std::size_t count);
-  /// Goes to `offset`, and says how far that was possible.
+  /// Moves to `offset`, and returns the offset it reached.
   std::uint64_t (*reach)(void* archive, std::uint64_t offset);
-  /// Whether it cannot look ahead: whether a member is whole is found when it has been passed.
+  /// Whether the input is forward-only: then a member that is cut off is noticed only after it has been
+  /// passed.
   bool forward;
 };
 
-/// Goes through the headers of an archive, forward only, and keeps its memory.
+/// Walks through the headers of an archive, forward only, and reuses its memory.
 class member_walk {
  public:
   explicit member_walk(walk_input in, std::uint64_t extension_limit = default_extension_limit) noexcept
       : in_(in), extension_limit_(extension_limit) {}
 
-  /// Begins anew, at the beginning of an archive or at a header in it.
+  /// Restarts at the beginning of an archive, or at a header in it.
   void restart(std::uint64_t at = 0) noexcept;
 
-  /// The next file in the archive; false behind the last, at the first zero block or at the end of the bytes.
-  /// Throws errc::format with the offset, and the path where it is known, for what is not a whole tar
-  /// archive.
+  /// Finds the next file in the archive; false after the last, at the first zero block or at the end of the
+  /// bytes. Throws errc::format with the offset, and the path if it is known, if the input is not a complete
+  /// tar archive.
   [[nodiscard]] bool next(member& found);
-  /// Behind the last: whether the bytes ended there, without the zero blocks that end an archive.
+  /// After the last file: whether the zero blocks that end an archive are missing.
   [[nodiscard]] bool unended() const noexcept { return unended_; }
 
-  /// What is thrown where the archive ends within the member that was shown last.
+  /// Throws the error for an archive that ends within the member found last.
   [[noreturn]] void cut_off(std::uint64_t reached) const;
 
  private:
@@ -74,10 +77,11 @@ class member_walk {
   [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const { return in_.reach(in_.archive, offset); }
   void extension(char type, std::optional<std::uint64_t> stored);
 
-  // A header that no extension follows: whether it is a file's. `block` is good until the next `get`.
+  // Handles a header that is not an extension; returns whether it is a file's. `block` is valid until the
+  // next `get`.
   bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found);
 
-  // Old GNU sparse files: blocks with the rest of the map stand before the data.
+  // Skips the blocks with the rest of the map, which precede the data of old GNU sparse files.
   void pass_map(bool more);
 
   void check_end() const;
@@ -91,7 +95,7 @@ class member_walk {
   std::uint64_t data_ = 0;
   std::uint64_t first_ = 0;
   pax_records everywhere_;
-  pax_records records_;  // of the next member; begin as what holds everywhere
+  pax_records records_;  // of the next member; start as a copy of `everywhere_`
   known_text long_path_;
   std::string path_;
   bool has_records_ = false;

@@ -49,7 +49,7 @@ PENSTOCK_INLINE bool member_walk::next(member& found) {
 PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
   if (reached >= end_of_data_) {
     throw error(errc::format,
-                {"the archive is cut off: the last block of the member '", path_, "' is not whole"})
+                {"the archive is cut off: the last block of the member '", path_, "' is incomplete"})
         .at_offset(data_)
         .for_key(path_);
   }
@@ -85,7 +85,7 @@ PENSTOCK_INLINE void member_walk::extension(char type, std::optional<std::uint64
     e.at_offset(at_);
     throw;
   }
-  if (type != 'g') extended_ = true;  // what holds everywhere is no part of the next member
+  if (type != 'g') extended_ = true;  // a global header is not part of the next member
   const std::uint64_t behind = at_ + block_size + padded(*stored);
   if (reach(behind) < behind)
     throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
@@ -111,7 +111,8 @@ PENSTOCK_INLINE bool member_walk::file(bytes_view block, char type, std::optiona
   end_of_data_ = data_;
   at_ = data_;
   forget();
-  if (folder || (type >= '1' && type <= '6')) return false;  // what has no data, whatever its size says
+  // types without data, whatever their size field says
+  if (folder || (type >= '1' && type <= '6')) return false;
   if (!bytes) {
     throw error(errc::format, "the size of a member is not a number, or is negative")
         .at_offset(data_ - block_size)
