@@ -6,7 +6,6 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/evaluation/parts.hpp>
-#include <penstock/order/cut.hpp>
 #include <penstock/run/state.hpp>
 
 #include <cstdint>
@@ -55,8 +54,8 @@ struct empty_epoch {
 [[noreturn, gnu::cold]] void refuse_empty(const empty_epoch& why);
 
 /// Refuses a plan that is known to have no batch. `known`: the number of batches per epoch, if known.
-template <class Plan>
-void check_batches(const Plan& p, const cut& mine, std::optional<std::uint64_t> known, bool allowed) {
+template <class Plan, class Cut>
+void check_batches(const Plan& p, const Cut& mine, std::optional<std::uint64_t> known, bool allowed) {
   using parts = plan_parts<Plan>;
   if constexpr (parts::batched && !parts::forward) {
     if (allowed || known != std::uint64_t{0}) return;
