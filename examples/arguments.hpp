@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-/// Prints the usage where `--help` is among the options, and says whether it is.
+/// Prints the usage if `--help` is among the options, and returns whether it is.
 inline bool asked_for_help(int count, char** values, const std::string& usage) {
   for (int i = 1; i < count; i += 2) {
     if (std::string_view(values[i]) != "--help") continue;
@@ -42,7 +42,7 @@ class arguments {
     const auto found = given_.extract(name);
     return found.empty() ? otherwise : found.mapped().back();
   }
-  /// The values of an option that may be given several times.
+  /// The values of an option that you may give several times.
   [[nodiscard]] std::vector<std::string> texts(const std::string& name) {
     const auto found = given_.extract(name);
     return found.empty() ? std::vector<std::string>() : found.mapped();
@@ -57,7 +57,7 @@ class arguments {
       wrong("--" + name + " needs a whole number, and '" + digits + "' is none");
     return value;
   }
-  /// To be called after the last option has been asked for.
+  /// Call this after you have asked for the last option.
   void done() const {
     if (!given_.empty()) wrong("there is no option --" + given_.begin()->first);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Why does the accelerator wait? Four loops that are slow for four reasons, made on purpose, and the three
-// steps that tell them apart:
+// Why does the accelerator wait? Four loops, each slow for another reason, and three steps that tell them
+// apart:
 //
 //   1. Does the loop wait for batches at all?
 //   2. If so: which stage keeps the workers busy, or what do they wait for?
@@ -9,7 +9,7 @@
 //
 //     diagnose --out folder     writes a timeline of each, for ui.perfetto.dev or chrome://tracing
 //
-// Ends with 1 where a verdict is not the one that was meant.
+// Exits with 1 if a verdict is not the expected one.
 
 #include <penstock/all.hpp>
 
@@ -28,8 +28,8 @@ using std::chrono::microseconds;
 
 namespace {
 
-/// Computes for a while: what a decoder does. A worker that was kept from the processor makes up for it with
-/// its next samples, so that a machine with other work to do finds the same rate.
+/// Computes for a while, like a decoder. A worker that lost the processor catches up with its next samples,
+/// so the rate is the same on a busy machine.
 struct compute {
   microseconds time;
   std::uint64_t operator()(ps::bytes_view bytes) const {
@@ -55,7 +55,7 @@ struct loop {
   std::uint64_t ahead = 4;  // batches
 };
 
-/// Runs a loop and gives its counters from the second batch on: threads have started by then.
+/// Runs a loop and returns its counters from the second batch on, when all threads have started.
 ps::run_counters run_loop(const loop& what, microseconds read, const ps::timeline& trace,
                           std::string* report) {
   const ps::simulated accelerator({.step = what.step, .bytes_per_second = 1e9});
@@ -110,18 +110,18 @@ int main(int count, char** values) try {
   given.done();
   if (!folder.empty()) std::filesystem::create_directories(folder);
 
-  // Times are far apart, so that a machine with other work to do finds the same.
+  // The times are far apart, so that a busy machine gives the same verdicts.
   const loop loops[] = {
-      // Reads take 20 ms a batch, all else nearly nothing.
+      // Reads take 20 ms per batch, everything else almost nothing.
       {.name = "io", .meant = ps::bottleneck::io, .read = microseconds(5000), .step = microseconds(500)},
-      // Reads take nearly nothing, a function 20 ms a batch.
+      // Reads take almost nothing, a function 20 ms per batch.
       {.name = "cpu",
        .meant = ps::bottleneck::cpu,
        .work = microseconds(10'000),
        .step = microseconds(500),
        .batch = 2},
-      // Three workers read a batch in 2 ms or, one in eight, in 60: on average fast enough for steps of 8 ms.
-      // But only one batch is kept ready for the slow ones.
+      // Three workers read a batch in 2 ms or, one in eight, in 60: fast enough on average for steps of 8 ms.
+      // But only one batch is ready when a slow one comes.
       {.name = "jitter",
        .meant = ps::bottleneck::jitter,
        .read = microseconds(2000),

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Builds the indexes of tar shards before anybody trains on them, on many machines at once: each process has
-// every n-th shard. It needs no MPI, only a launcher that numbers processes, or the tasks of a Slurm job
-// array:
+// Builds the indexes of tar shards before training, on many machines at once: each process takes every n-th
+// shard. It needs no MPI, only a launcher that numbers processes, or the tasks of a Slurm job array:
 //
 //     mpirun -np 8 index_shards --shards 'train-{000000..001023}.tar'
 //     sbatch --array=0-31 --wrap "index_shards --shards 'train-{000000..001023}.tar'"
 //
-// Indexes that are there and belong to their shards are left alone. So whatever was killed is started again,
-// with any number of processes, and does the rest.
+// It leaves indexes alone that already belong to their shards. So if it was killed, start it again with any
+// number of processes; it does the rest.
 
 #include "arguments.hpp"
 
@@ -29,7 +28,7 @@ namespace ps = penstock;
 
 namespace {
 
-/// What the index that belongs to the shard says, where there is one.
+/// The header of the shard's index, if the shard has a current one.
 std::optional<ps::manifest> indexed(const std::string& shard) {
   try {
     return ps::webdataset(std::vector{shard}, {.index = ps::index_policy::require}).manifest();

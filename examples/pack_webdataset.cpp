@@ -2,8 +2,8 @@
 
 // Reads Fashion-MNIST (or MNIST) as it is distributed, gzipped IDX files, and writes it as tar shards in the
 // WebDataset format: for each image a member `npy` (uint8, 28 x 28) and a member `cls` with the label.
-// Several processes of a launcher, or the tasks of a Slurm job array, share the shards among them; with
-// `--resume 1` shards that are complete are left as they are.
+// The processes of a launcher, or the tasks of a Slurm job array, divide the shards among them. With
+// `--resume 1`, shards that are complete are left as they are.
 
 #include "arguments.hpp"
 
@@ -32,13 +32,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Whether the shard is there, complete, with these samples: then an earlier process wrote it.
+/// Whether an earlier process wrote this shard completely, with these samples.
 bool is_packed(const std::string& shard, const std::string& first_key, std::uint64_t samples) {
   if (!fs::exists(shard)) return false;
   try {
     const ps::webdataset found(std::vector{shard}, {.index = ps::index_policy::require});
     return found.size() == samples && found.connect().key(0) == first_key;
-  } catch (const ps::error&) {  // of another program, or killed before its index was there
+  } catch (const ps::error&) {  // by another program, or killed before it wrote the index
     return false;
   }
 }
@@ -76,7 +76,7 @@ void pack(const fs::path& input, const fs::path& output, const std::string& spli
     ++written;
   }
 
-  // Shards of an earlier run with other numbers would be read as part of this dataset.
+  // Shards that an earlier run wrote with other numbers would become part of this dataset.
   if (here.rank == 0) {
     std::set<std::string> ours;
     for (std::uint64_t number = 0; number < shards; ++number)

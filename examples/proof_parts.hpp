@@ -18,18 +18,18 @@
 #include <utility>
 #include <vector>
 
-/// What was proved of one topology in one epoch, as `prove` keeps it.
+/// What `prove` keeps of one topology in one epoch.
 struct proved_topology {
   penstock::proof whole;  ///< its one topology, and the violations
   bool here = false;      ///< in the file of this process
 };
 
-/// The findings of `prove` in a folder, a file for each process: `part-00002-of-00008`. Text, a line for each
-/// topology of an epoch that is proved and for each violation. A file appears, and grows, by renaming, so
-/// that whoever reads it finds it whole.
+/// The findings of `prove` in a folder, one file per process: `part-00002-of-00008`. Each is text, with one
+/// line per proved topology of an epoch and one per violation. A file is always replaced by renaming, so a
+/// reader finds it complete.
 ///
-/// Files of all processes are read, of whatever number of processes; each writes its own. One of another plan
-/// or other data is refused.
+/// It reads the files of all processes, whatever their number, and writes only its own. A file of another
+/// plan or other data is refused.
 class proof_parts {
  public:
   proof_parts(std::filesystem::path folder, const penstock::world& here, std::uint64_t dataset,
@@ -53,12 +53,12 @@ class proof_parts {
     for (const auto& file : files) read(file);
   }
 
-  /// What is known of a topology in an epoch; null where it is not proved yet.
+  /// What is known of a topology in an epoch; null if it is not proved yet.
   [[nodiscard]] const proved_topology* find(const std::string& what) const {
     const auto found = known_.find(what);
     return found == known_.end() ? nullptr : &found->second;
   }
-  /// Keeps it, also on disk where there is a folder.
+  /// Keeps a finding, on disk too if there is a folder.
   void add(const std::string& what, penstock::proof found) {
     known_[what] = {std::move(found), true};
     if (!folder_.empty()) write();
@@ -70,7 +70,7 @@ class proof_parts {
         text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
     return text;
   }
-  /// Calls f with every number that is kept, in the order of the file.
+  /// Calls f with every stored number, in the order of the file.
   template <class Proof, class F>
   static void for_each_number(Proof& p, F f) {
     auto& t = p.topologies.front();

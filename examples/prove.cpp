@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Proves by arithmetic that a plan's order holds on all the machines it may ever run on, before it runs
-// there:
+// Proves by arithmetic that the order of a plan is right on every number of machines you may use, before it
+// runs there:
 //
 //   prove --data 'train-{0000..0127}.tar' --global-batch 4096 --seed 7 --window 16 --lanes 64
 //         --topologies 1x8,4x8,32x8,3x7 --epochs 2 --stops 0,1000,20000
-//   prove --samples 100000000 --shards 10000 ...          a dataset that is not there yet
+//   prove --samples 100000000 --shards 10000 ...          a dataset that does not exist yet
 //   prove ... --consumed state.json [--keys yes]          which samples went into a model
 //   prove ... --ledger 'bad.rank{0..7}.jsonl'             which samples were skipped or replaced
-//   mpirun -np 8 prove ... --epochs 90 --out proof        many processes, each its part, resumable
+//   mpirun -np 8 prove ... --epochs 90 --out proof        many processes, resumable
 //   sbatch --array=0-31 --wrap "prove ... --out proof"
 //
-// Exits with 1 where something does not hold. Reads indexes, no sample. A plan with other order stages calls
-// ps::prove and ps::for_each_consumed itself, as is done here.
+// Exits with 1 if something does not hold. It reads indexes and no sample. For a plan with other order
+// stages, call ps::prove and ps::for_each_consumed as this program does.
 
 #include <penstock/all.hpp>
 
@@ -112,7 +112,7 @@ void list_consumed(const Plan& plan, const settings& given) {
   });
 }
 
-/// What names a topology of an epoch, with all that its proof depends on besides the plan.
+/// The name of a topology of an epoch, with everything its proof depends on besides the plan.
 std::string named(const settings& given, std::uint64_t epoch, std::size_t number) {
   const auto words = [](const ps::topology& t) {
     return std::to_string(t.nodes) + "x" + std::to_string(t.ranks_per_node);
@@ -124,7 +124,7 @@ std::string named(const settings& given, std::uint64_t epoch, std::size_t number
   return text;
 }
 
-/// Adds what was found of one topology in one epoch to what is printed at the end.
+/// Adds the findings of one topology in one epoch to those printed at the end.
 void add(ps::proof& all, const ps::proof& one) {
   const ps::topology_proof& found = one.topologies.front();
   const bool known = std::any_of(all.topologies.begin(), all.topologies.end(), [&](const auto& t) {
@@ -146,9 +146,9 @@ std::string in_one(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Proves this process's part of all (epoch, topology), but for what is proved already: a run of neighbours
-/// in the order of epochs, since what an epoch costs is mostly its order, which is computed once for all its
-/// topologies.
+/// Proves this process's part of all pairs (epoch, topology), except those proved already. The part is
+/// contiguous in the order of epochs, because most of the cost of an epoch is its order, which is computed
+/// once for all its topologies.
 template <class Plan>
 int prove_part(const Plan& plan, const settings& given) {
   proof_parts parts(given.out, given.here, plan.source().fingerprint(), ps::sequence_fingerprint(plan),
@@ -197,7 +197,7 @@ int prove_part(const Plan& plan, const settings& given) {
 
   ps::proof all;
   for (std::size_t i = first; i < last; ++i) add(all, parts.find(tasks[i].what)->whole);
-  std::ostringstream text;  // printed at once, since other processes print too
+  std::ostringstream text;  // printed in one piece, because other processes print too
   if (first != last) text << to_string(all);
   if (last - first > there) text << "in " << took.count() << " s\n";
   if (given.here.size != 1 || !given.out.empty())
@@ -207,7 +207,7 @@ int prove_part(const Plan& plan, const settings& given) {
   return all.holds() ? 0 : 1;
 }
 
-/// Substitutions are no arithmetic: only the ledgers of `bad_samples` name them. One process reads them.
+/// Arithmetic cannot find substitutions: only the ledgers of `bad_samples` name them. One process reads them.
 template <class Plan>
 int prove_ledgers(const Plan& plan, const settings& given) {
   if (given.here.rank != 0) return 0;
@@ -304,7 +304,7 @@ int run(int count, char** values) {
 
   const std::uint64_t samples = number(given.text("samples")), shards = given.number("shards", 1);
   if (shards == 0) throw std::runtime_error("--shards 0: samples stand in one shard at least");
-  // Unequal ones, as real shards are: up to a quarter more or less than their share.
+  // Unequal, like real shards: up to a quarter more or less than their share.
   std::vector<std::uint64_t> starts{0};
   for (std::uint64_t s = 1; s < shards; ++s) {
     const std::uint64_t each = samples / shards, wobble = each / 4;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // Trains on shards of images (28 x 28, as pack_webdataset writes them) with any number of processes under
-// MPI, and goes on with another number: whatever was killed and whenever, every global step has the same
-// samples, and the weights end the same, bit for bit.
+// MPI, and resumes on another number. Whichever processes are killed, and whenever, every global step has the
+// same samples, and the final weights are the same, bit for bit.
 //
 //     mpirun -np 4 train_elastic --shards 'train-{000000..000059}.tar' --checkpoint model --epochs 3
-//     mpirun -np 3 train_elastic ...             # goes on from the last step that was saved
+//     mpirun -np 3 train_elastic ...             # resumes from the last saved step
 //
-// The model is ten perceptrons with whole numbers as weights: their sums do not depend on how the samples
-// were divided, as sums of floating-point gradients do.
+// The model is ten perceptrons with integer weights: unlike sums of floating-point gradients, their sums do
+// not depend on how the samples are divided.
 
 #include "arguments.hpp"
 
@@ -47,7 +47,8 @@ namespace {
 
 constexpr std::size_t pixels = 784, classes = 10;
 
-/// What a step adds to the weights, and how many samples were right: one sum over all processes.
+/// What a step adds to the weights, and how many samples were classified correctly: one sum over all
+/// processes.
 struct numbers {
   std::array<std::int64_t, classes * pixels> weights{};
   std::int64_t right = 0;
@@ -80,7 +81,7 @@ void save(const std::string& path, const ps::state& where, const numbers& model)
     out.flush();
     if (!out) throw std::runtime_error("cannot write " + beside);
   }
-  fs::rename(beside, path);  // whoever looks sees the old one or the new one, whole
+  fs::rename(beside, path);  // a reader sees the old file or the new one, complete
 }
 
 std::string read_checkpoint(const std::string& path) {
@@ -93,8 +94,8 @@ std::string read_checkpoint(const std::string& path) {
   return all;
 }
 
-/// One line for each step: epoch, step, the process and the keys that it consumed. For the test, which reads
-/// it after the processes were killed: a line is written at once.
+/// One line for each step: epoch, step, the process and the keys that it consumed. The test reads it after it
+/// killed the processes, so each line is written in one piece.
 class record {
  public:
   record(const std::string& path, const ps::world& here) {  // `here` as the plan has it
@@ -133,7 +134,7 @@ void train(arguments& given) {
   given.done();
 
   MPI_Comm all = MPI_COMM_WORLD;
-  // One process lists the shards and looks at their indexes; all get what it found.
+  // One process lists the shards and reads their indexes; all get the result.
   const ps::world here = ps::mpi::world_of(all);
   const ps::manifest listed = ps::mpi::on_first_rank(all, [&] { return ps::webdataset(shards).manifest(); });
   const auto loader = ps::webdataset(listed) | ps::fields<"npy", "cls"> |
@@ -160,10 +161,10 @@ void train(arguments& given) {
   const ps::world part = ps::world_of(loader);
   std::optional<record> consumed;
   ps::mpi::together(all, [&] { consumed.emplace(record_path, part); });
-  static_cast<void>(run.epochs(epochs));  // as far as next() goes
+  static_cast<void>(run.epochs(epochs));  // the limit of next()
   while (true) {
     auto batch = run.next();
-    // One that fails alone would leave the others waiting for its part of the sum.
+    // If one process fails alone, the others would wait for its part of the sum.
     ps::mpi::stop_together(all, batch.failure);
     if (!batch) break;
     numbers change;
@@ -177,7 +178,7 @@ void train(arguments& given) {
       }
       consumed->add(*batch);
     });
-    if (part.replica != 0) change = {};  // the same samples count once
+    if (part.replica != 0) change = {};  // replicas have the same samples, which count once
     std::this_thread::sleep_for(step_takes);
     MPI_Allreduce(MPI_IN_PLACE, &change, sizeof change / sizeof(std::int64_t), MPI_INT64_T, MPI_SUM, all);
     for (std::size_t i = 0; i < model.weights.size(); ++i) model.weights[i] += change.weights[i];

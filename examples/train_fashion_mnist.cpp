@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // Trains a small classifier (784 - 128 - 10, ReLU, SGD with momentum) from the shards that pack_webdataset
-// wrote, and saves what is needed to go on: the weights, and one line of text that says where the loader
-// stands.
-// Started again, killed or not, it goes on at the next batch and ends with the same weights, bit for bit.
+// wrote, and saves what it needs to resume: the weights, and one line of text with the state of the loader.
+// Start it again, whether it was killed or not: it resumes at the next batch and ends with the same weights,
+// bit for bit.
 
 #include "arguments.hpp"
 
@@ -43,7 +43,7 @@ namespace {
 
 constexpr std::size_t pixels = 784, hidden = 128, classes = 10;
 
-/// A multi-layer perceptron in one array, so that saving it and stepping it are one loop each.
+/// A multi-layer perceptron in one array, so that one loop saves it and one loop steps it.
 class model {
  public:
   static constexpr std::size_t size = pixels * hidden + hidden + hidden * classes + classes;
@@ -58,7 +58,7 @@ class model {
     fill(weights_.data() + pixels * hidden + hidden, hidden * classes, hidden);
   }
 
-  /// The most likely class; with the sample's label also adds to the gradient.
+  /// Returns the most likely class; if given the label, also adds to the gradient.
   std::size_t look(std::span<const std::uint8_t> image, std::optional<std::size_t> label = {}) {
     const float *w1 = weights_.data(), *b1 = w1 + pixels * hidden, *w2 = b1 + hidden,
                 *b2 = w2 + hidden * classes;
@@ -106,7 +106,7 @@ class model {
   [[nodiscard]] std::vector<float>& velocity() { return velocity_; }
 
  private:
-  /// A pixel, with the mean and deviation of the training set made 0 and 1.
+  /// A pixel, normalised to mean 0 and deviation 1 over the training set.
   static float brightness(std::uint8_t pixel) { return (static_cast<float>(pixel) - 72.9f) / 90.0f; }
   static void add_scaled(float* into, const float* what, float by) {
     for (std::size_t j = 0; j < hidden; ++j) into[j] += by * what[j];
@@ -126,7 +126,7 @@ void save(const std::string& path, model& m, const ps::state& where) {
     out.flush();
     if (!out) throw std::runtime_error("cannot write " + beside);
   }
-  fs::rename(beside, path);  // whoever looks sees the old one or the new one, whole
+  fs::rename(beside, path);  // a reader sees the old file or the new one, complete
 }
 
 std::optional<ps::state> restore(const std::string& path, model& m) {
@@ -199,7 +199,7 @@ int train(arguments& given) {
   const std::uint64_t stop_after = given.number("stop-after", 0);
   given.done();
 
-  // The ranks share the work; each trains its own model, since this example has nothing that sums gradients.
+  // The ranks divide the samples. Each trains its own model, because this example does not sum gradients.
   const auto loader = samples_of(shards, "train") | ps::shuffle(7, ps::window(window)) |
                       ps::shard(rank, world) | ps::batch(batch_size, ps::tail::drop) | ps::workers(workers) |
                       ps::pin_and_copy;
@@ -228,8 +228,8 @@ int train(arguments& given) {
     for (auto&& batch : epoch) {
       for_each_sample(batch,
                       [&](std::span<const std::uint8_t> image, std::size_t label) { m.look(image, label); });
-      // Falls within each epoch, so that each one ends with a model worth testing. Of the place alone: a run
-      // that goes on has the same.
+      // Falls within each epoch, so that each epoch ends with a model worth testing. It depends only on the
+      // place, so a resumed run has the same rate.
       const float left = 1 - static_cast<float>(batch.step()) / static_cast<float>(run.steps_per_epoch());
       m.step(0.05f * left, batch.size());
       bar.tick([&] { return run.counters(); });

@@ -9,4 +9,5 @@ for check in check_headers check_rooms check_umbrellas check_tests check_length 
   check_version; do
   python3 "$check.py" || status=1
 done
+python3 draw_house.py --check || status=1
 exit "$status"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every block of README.md, CONTRIBUTING.md and the pages in docs/ is checked.
+"""Every block of the README files, CONTRIBUTING.md, CHANGELOG.md and the pages in docs/ is what it says it is.
 
 A line `<!-- ... -->` before a block names the check; a block without one is a fault.
   in FILE             the code is part of FILE, which is a test (blanks and line breaks aside)
@@ -10,7 +10,8 @@ A line `<!-- ... -->` before a block names the check; a block without one is a f
   configures          the lines make a program of a CMake project that is built and run
   configures with CPM the same, which a test of its own does (tests/consumer/fetched.py)
   JSON with keys of the table below
-Relative links must have a target. Without --compiler only the checks that need no program are made.
+Relative links must lead to something, and their anchors to a heading. Without --compiler only what needs no
+program is checked.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import tempfile
 from source_tree import ROOT, finish
 
 BLOCK = re.compile(r"(?:<!-- (?P<check>[^>]*) -->\n)?```\w*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
-LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
 HEAD = """#include <penstock/penstock.hpp>
 #include <string>
 #include <vector>
@@ -61,6 +62,12 @@ def compile_error(code, options):
         return ""
     errors = re.findall(r"error: (.*)", done.stderr)
     return errors[0] if len(errors) == 1 else "several errors: " + " / ".join(errors)
+
+
+def anchors(text):
+    """What a link may name of a page: its headings, as GitHub spells them."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def run(*command):
@@ -126,9 +133,12 @@ def faults_of(name, text, options):
             yield f"{where}: a block that nobody checks"
     if wrong:
         yield f"{name}: the code that must fail has no sentence after it"
-    for link in LINK.findall(re.sub(r"`[^`\n]*`", "", BLOCK.sub("", text))):
-        if not (folder / link).exists():
+    for link, anchor in LINK.findall(re.sub(r"`[^`\n]*`", "", BLOCK.sub("", text))):
+        target = folder / link if link else ROOT / name
+        if not target.exists():
             yield f"{name}: nothing is at {link}"
+        elif anchor and anchor not in anchors(target.read_text(encoding="utf-8")):
+            yield f"{name}: {link} has no heading #{anchor}"
 
 
 def main():
@@ -138,8 +148,8 @@ def main():
     options = parser.parse_args()
     options.programs = {"errors": options.errors, "guarantees": options.guarantees}
     faults, count = [], 0
-    pages = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))
-    for name in ("README.md", "CONTRIBUTING.md", *pages):
+    pages = sorted(p.relative_to(ROOT).as_posix() for folder in ("docs", "include") for p in (ROOT / folder).rglob("*.md"))
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md", *pages):
         text = (ROOT / name).read_text(encoding="utf-8")
         count += len(BLOCK.findall(text))
         faults += faults_of(name, text, options)

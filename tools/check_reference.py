@@ -1,20 +1,63 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""docs/reference/<room>.md against the headers of the room.
+"""docs/reference/<room>.md and docs/reference/internals/<room>.md against the headers of the room.
 
 Each public name (a class, concept, alias or constant of namespace penstock, and a function with a `///` block;
-what lies in a detail folder or namespace is not public) is in its room's page, in code marks. The part of a
+what lies in a detail folder or namespace is not public) is in a page of its room, in code marks: in internals/
+where `is_internal` says that programs do not name what its header has, else in the reference. The part of a
 page below its mark is made of those blocks and is current; `--write` makes it. A page names no header that is
 not there, and its tables have as many cells in each row as in the head. `--list ROOM` prints the names.
+
+docs/reference/members.md lists the public members of the classes in MEMBERS and of every options struct.
 """
 
 import re
 import sys
 
+from class_members import members_of, without_comments
 from source_tree import PENSTOCK, ROOMS, ROOT, component_of, finish, headers
 from source_tree import is_detail, is_umbrella, relative, room_of, strip
 
 PAGES = ROOT / "docs" / "reference"
+INTERNALS = PAGES / "internals"
+MEMBERS_PAGE = PAGES / "members.md"
+
+# What programs do not name: folders, single headers, and concepts. USED is what they do name of it.
+INNER = ("base/", "evaluation/", "run/bad/", "run/block/", "run/engine/", "run/feed/", "run/hand_out/")
+INNER_HEADERS = {f"{stem}.hpp" for stem in """core/compiled core/element core/fingerprint core/message core/mistake
+    core/pack core/part core/projection core/shape_class order/cost_cut order/cut order/order_chain order/step_cut
+    storage/fetched storage/range_store storage/session_view storage/sigbus_guard storage/threaded_reads""".split()}
+USED = {f"run/{stem}.hpp" for stem in ("bad/bad_entry", "block/batch_handle", "block/batch_view", "block/held_column")}
+
+# Section -> (title, header, class) of each class whose members are listed. Options come by themselves.
+MEMBERS = {
+    "Runs": (("run", "run/run", "run"), ("an epoch of a run", "run/detail/run_ranges", "run_epoch"),
+             ("next_result", "run/run", "next_result"), ("run_options", "core/options", "run_options"),
+             ("run_limits", "core/options", "run_limits"), ("state", "run/state", "state"),
+             ("any_loader", "integration/any_loader", "any_loader"),
+             ("an epoch of an any_loader", "integration/any_loader", "any_loader::epoch_range")),
+    "Batches": (("batch_handle", "run/block/batch_handle", "batch_handle"),
+                ("held_column", "run/block/held_column", "held_column"),
+                ("batch_columns", "stage/batch_columns", "batch_columns")),
+    "Views": (("tensor_view", "core/tensor", "tensor_view"), ("strided_view", "core/strided_view", "strided_view"),
+              ("ragged_view", "core/uneven_views", "basic_ragged_view"),
+              ("padded_view", "core/uneven_views", "basic_padded_view"), ("extents", "core/tensor", "extents")),
+    "Values": (("record", "core/record", "record"), ("destination", "core/destination", "destination"),
+               ("buffer", "core/bytes", "buffer"), ("error", "core/error", "error")),
+    "What a stage is told": (("call", "core/call", "call"), ("position", "core/position", "position"),
+                             ("rng", "core/random", "rng")),
+    "What a run did": (("run_counters", "observe/counters", "run_counters"),
+                       ("stage_counters", "observe/counters", "stage_counters"),
+                       ("bad_sample_counts", "observe/counters", "bad_sample_counts"),
+                       ("verdict", "observe/verdict", "verdict"), ("progress", "observe/progress", "progress"),
+                       ("timeline", "observe/timeline", "timeline")),
+    "Worlds and datasets": (("world", "order/world", "world"), ("manifest", "source/manifest", "manifest")),
+}
+# Members that the engine alone uses.
+UNLISTED = {"batch_handle": {"batch_handle", "forget"}, "timeline": {"stage_name", "session", "connect", "apply"},
+            "error": {"error", "in_stage", "in_file", "for_key", "at_offset", "at_position", "in_part", "within"},
+            "any_loader": {"iterator", "epoch_range", "epochs_range"}}
+
 KIND = re.compile(r"(?:class|struct|enum(?: class)?|concept|using)\s+(?:alignas\(\w+\)\s*)?(\w+)(<)?")
 SKIP = {"operator", "requires", "alignas", "static_assert", "decltype", "noexcept", "friend"}
 MARK = "<!-- below: made of the headers by tools/check_reference.py --write -->"
@@ -113,13 +156,24 @@ def declared_in(header):
             spaces.pop()
 
 
-def public_names(room):
-    """name -> where it is declared first"""
-    result = {}
+def is_internal(name):
+    """Whether programs name nothing of this header; those that add a source or a stage may."""
+    inner = name.startswith(INNER) or name.endswith("/concepts.hpp") or name in INNER_HEADERS
+    return inner and name not in USED
+
+
+def headers_of(room, internal=None):
+    """The headers that a page of the room tells of."""
     for header in headers():
         name = relative(header)
-        if is_umbrella(name) or is_detail(name) or room_of(name) != room:
-            continue
+        if not (is_umbrella(name) or is_detail(name)) and room_of(name) == room and internal in (None, is_internal(name)):
+            yield header, name
+
+
+def public_names(room, internal=None):
+    """name -> where it is declared first"""
+    result = {}
+    for header, name in headers_of(room, internal):
         for line, public, *_ in names_in(header):
             if public:
                 result.setdefault(public, f"{name}:{line}")
@@ -151,12 +205,9 @@ def told_in(block):
     return [" ".join(lines) for lines in prose if lines], members, code
 
 
-def made_of_headers(room):
+def made_of_headers(room, internal):
     lines = [MARK, "", "## Every name", ""]
-    for header in headers():
-        name = relative(header)
-        if is_umbrella(name) or is_detail(name) or room_of(name) != room:
-            continue
+    for header, name in headers_of(room, internal):
         found, seen, about = [], set(), []
         for _, public, block, declaration in names_in(header):
             if not public:
@@ -204,6 +255,58 @@ def made_of_headers(room):
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def first_sentence(words):
+    """All of a short comment, the first sentence of a long one."""
+    found = re.match(r".*?\.(?=\s|$)", words)
+    return found.group(0) if found and len(words) > 200 else words
+
+
+def options_structs():
+    """(title, header, class) of each struct of options that a program can name."""
+    for header in headers():
+        name = relative(header)
+        if is_detail(name):
+            continue
+        text = header.read_text(encoding="utf-8")
+        for found in re.finditer(r"^( *)struct (\w*options)\b[^;{]*\{", text, re.MULTILINE):
+            if found.group(2) == "run_options":
+                continue
+            outer = ""
+            if found.group(1):  # within the class that was begun last at a smaller indent
+                outer = re.findall(r"^(?:class|struct) (\w+)[^;]*?\{", text[:found.start()], re.MULTILINE)[-1] + "::"
+            yield outer + found.group(2), name.removesuffix(".hpp"), outer + found.group(2)
+
+
+def members_made_of_headers():
+    """The generated part of the page of members, and what is wrong with MEMBERS."""
+    lines, faults = [MARK, ""], []
+    for section, classes in (*MEMBERS.items(), ("Options", tuple(options_structs()))):
+        lines += [f"## {section}", ""]
+        for title, stem, name in classes:
+            path = PENSTOCK / f"{stem}.hpp"
+            found = members_of(*without_comments(path.read_text(encoding="utf-8")), name) if path.exists() else None
+            if not found:
+                faults.append(f"members.md: {stem}.hpp has no {name} with public members")
+                continue
+            shown = title if " " in title else f"`{title}`"
+            lines += [f"### {shown}", "", f"In `{stem}.hpp`.", "", "| member | what it is |", "|---|---|"]
+            for member, declaration, comment in found:
+                if member in UNLISTED.get(title, ()):
+                    continue
+                if member.endswith("_"):
+                    faults.append(f"members.md: {member} of {name} is private, and was read as public")
+                words = " ".join(" ".join(paragraph for paragraph in told_in(comment)[0]).split())
+                words = words if section == "Options" else first_sentence(words)
+                lines.append(f"| `{cell(declaration)}` | {cell(words)} |")
+            lines.append("")
+    text = "\n".join(lines).rstrip("\n") + "\n"
+    for header in headers():
+        for name in re.findall(r"\bstruct\s+(\w+_options)\b(?!\s*;)", strip(header.read_text(encoding="utf-8"), False)):
+            if not is_detail(relative(header)) and f"### `{name}`" not in text:
+                faults.append(f"members.md: {name} of {relative(header)} is missing")
+    return text, faults
+
+
 def table_faults(name, text):
     head = 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -221,34 +324,42 @@ def main():
         for public, where in public_names(sys.argv[sys.argv.index("--list") + 1]).items():
             print(f"{where}\t{public}")
         return
+    pages = [(PAGES / f"{room}.md", room, False) for room in ROOMS if public_names(room, False)]
+    pages += [(INTERNALS / f"{room}.md", room, True) for room in ROOMS if public_names(room, True)]
+    members, faults = members_made_of_headers()
     if "--write" in sys.argv[1:]:
-        for room in ROOMS:
-            page = PAGES / f"{room}.md"
+        INTERNALS.mkdir(exist_ok=True)
+        for page, room, internal in pages:
             written = page.read_text(encoding="utf-8").split(MARK)[0] if page.exists() else f"# {room}\n\n"
-            page.write_text(written + made_of_headers(room), encoding="utf-8")
-    faults, count = [], 0
+            page.write_text(written + made_of_headers(room, internal), encoding="utf-8")
+        written = MEMBERS_PAGE.read_text(encoding="utf-8").split(MARK)[0] if MEMBERS_PAGE.exists() else "# Members\n\n"
+        MEMBERS_PAGE.write_text(written + members, encoding="utf-8")
     index = (PAGES / "README.md").read_text(encoding="utf-8") if (PAGES / "README.md").exists() else ""
-    for room in ROOMS:
-        page = PAGES / f"{room}.md"
+    count = 0
+    known = {page for page, *_ in pages} | {MEMBERS_PAGE, PAGES / "README.md"}
+    for stray in sorted(set(PAGES.rglob("*.md")) - known):
+        faults.append(f"{stray.relative_to(ROOT).as_posix()} is the page of no room")
+    for page, room, internal in [*pages, (MEMBERS_PAGE, None, False)]:
+        name = page.relative_to(ROOT).as_posix()
         if not page.exists():
-            faults.append(f"docs/reference/{room}.md is not there")
+            faults.append(f"{name} is not there")
             continue
-        if f"({room}.md)" not in index:
-            faults.append(f"docs/reference/README.md has no link to {room}.md")
+        if f"({page.relative_to(PAGES).as_posix()})" not in index:
+            faults.append(f"docs/reference/README.md has no link to {page.relative_to(PAGES).as_posix()}")
         text = page.read_text(encoding="utf-8")
         marked = set(re.findall(r"\w+", " ".join(MARKS.findall(text))))
-        for public, where in sorted(public_names(room).items()):
+        for public, where in sorted(public_names(room, internal).items()):
             count += 1
             if public not in marked:
-                faults.append(f"docs/reference/{room}.md says nothing of {public} ({where})")
+                faults.append(f"{name} says nothing of {public} ({where})")
         for header in re.findall(r"`([a-z_]+/[a-z_/]+\.hpp)`", text):
             if not (PENSTOCK / header).exists():
-                faults.append(f"docs/reference/{room}.md: there is no {header}")
-        if not text.endswith(made_of_headers(room)):
-            faults.append(f"docs/reference/{room}.md is not current (tools/check_reference.py --write)")
-        faults += table_faults(f"docs/reference/{room}.md", text)
+                faults.append(f"{name}: there is no {header}")
+        if not text.endswith(made_of_headers(room, internal) if room else members):
+            faults.append(f"{name} is not current (tools/check_reference.py --write)")
+        faults += table_faults(name, text)
         for tag in re.findall(r"<[A-Za-z/][^>\n]*>", MARKS.sub("", re.sub("<!--.*?-->", "", text))):
-            faults.append(f"docs/reference/{room}.md: {tag} is not in code marks, and would not be shown")
+            faults.append(f"{name}: {tag} is not in code marks, and would not be shown")
     finish("check_reference", faults, f"{count} names")
 
 

@@ -75,6 +75,11 @@ install_missing() {
     command -v valgrind >/dev/null || optional+=(valgrind)
     command -v spin >/dev/null || optional+=(spin)
     have_header torch/csrc/api/include/torch/version.h || optional+=(libtorch-dev)
+    # The peer of distributed_sampler; large, so only where everything is compared.
+    if [ "$1" = full ] || [ "${CI:-}" = true ]; then
+      python3 -c 'import torch' 2>/dev/null || /usr/bin/python3 -c 'import torch' 2>/dev/null ||
+        optional+=(python3-torch)
+    fi
   fi
 
   if [ "${#wanted[@]}" -gt 0 ] && ! can_install; then

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Weights, optimiser and the loader's place in one libtorch archive. A training that is stopped and goes on
-// from the archive, with other workers, ends with the weights of one that ran through, bit for bit.
+// Weights, optimiser and the state of the loader in one libtorch archive. A training that stops and resumes
+// from the archive, with another number of workers, ends with the weights of an undisturbed one, bit for bit.
 // Tensors are views of the batch: nothing is copied between the loader and libtorch.
 
 #include <penstock/order/shuffle.hpp>
@@ -35,7 +35,7 @@ constexpr std::uint64_t epochs = 2;
 
 using sample = ps::record<ps::field<"x", std::array<float, inputs>>, ps::field<"y", float>>;
 
-/// Points in a box, and how far they are from its middle.
+/// Points in a box, and their distances from its centre.
 sample point(std::uint64_t i) {
   ps::rng random(1, 0, i, 0);
   std::array<float, inputs> x{};
@@ -56,7 +56,7 @@ struct training {
   torch::nn::Sequential net{torch::nn::Linear(inputs, 32), torch::nn::ReLU(), torch::nn::Linear(32, 1)};
   torch::optim::Adam optimizer{net->parameters(), torch::optim::AdamOptions(1e-3)};
 
-  /// Whoever looks at `path` sees the old archive or the new one, whole.
+  /// A reader of `path` sees the old archive or the new one, complete.
   void save(const fs::path& path, const ps::state& where) {
     torch::serialize::OutputArchive archive, weights, moments;
     net->save(weights);
@@ -83,12 +83,12 @@ struct training {
   }
 };
 
-/// A batch's values as a tensor. libtorch knows no tensors of const; it only reads these.
+/// A batch's values as a tensor. libtorch has no tensors of const; it only reads these.
 torch::Tensor view(std::span<const float> values, at::IntArrayRef shape) {
   return torch::from_blob(const_cast<float*>(values.data()), shape);
 }
 
-/// Trains to the end, or saves and leaves after `stop_after` batches. Gives the weights, as one row.
+/// Trains to the end, or saves and leaves after `stop_after` batches. Returns the weights, as one row.
 torch::Tensor train(const fs::path& checkpoint, unsigned workers, std::uint64_t stop_after) {
   torch::manual_seed(1);
   training t;
@@ -137,7 +137,7 @@ int main() try {
   constexpr std::uint64_t never = ~std::uint64_t{0};
   const torch::Tensor through = train(folder / "none.pt", 2, never);
   train(folder / "checkpoint.pt", 2, 37);
-  train(folder / "checkpoint.pt", 0, 150);  // over the end of the first epoch
+  train(folder / "checkpoint.pt", 0, 150);  // past the end of the first epoch
   const torch::Tensor in_parts = train(folder / "checkpoint.pt", 3, never);
   fs::remove_all(folder);
 

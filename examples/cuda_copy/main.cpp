@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A training loop whose step is a kernel. The host only launches: copies run on a stream of their own, and
-// the stream of the kernels waits for each batch, not the host. The pipeline is compiled as any C++, the
-// kernels by nvcc (step.cu).
+// the stream of the kernels waits for each batch, not the host. The C++ compiler compiles the pipeline, nvcc
+// the kernels (step.cu).
 //
-// Samples are made up: 28 x 28 bytes, one of ten patterns with noise. Without a GPU it says so and ends with
-// status 77.
+// The samples are synthetic: 28 x 28 bytes, one of ten patterns with noise. Without a GPU it says so and
+// exits with status 77.
 
 #include "step.hpp"
 
@@ -68,7 +68,7 @@ void train() {
         count_right(images, labels, b.size(), length, weights, right, stream);
         train_step(images, labels, b.size(), length, weights, 0.5f, stream);
         check(cudaGetLastError());
-      }  // the batch may go now: its memory waits until the stream is past the kernels
+      }  // the batch may go now: its memory waits until the stream has passed the kernels
       unsigned count = 0;
       check(cudaMemcpyAsync(&count, right, sizeof(count), cudaMemcpyDeviceToHost, stream));
       check(cudaStreamSynchronize(stream));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A codec of your own: numbers from text, such as "0.5,1,-2". Bytes are hostile: what is wrong is one error.
+// A codec of your own: numbers from text, such as "0.5,1,-2". Bytes are hostile: any fault is one error.
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/error.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A rule of your own by which batches are cut: buckets. Samples of about the same length stand together in a
-// batch, so that little is padded, and everything else is as with any batch: workers, ranks, states.
+// A rule of your own that cuts batches: buckets. Samples of similar length share a batch, so there is little
+// padding. Workers, ranks and states work as with any batch.
 
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
@@ -26,12 +26,13 @@ namespace mine {
 constexpr std::uint64_t edge = 32;  // lengths of a bucket: 0 to 31, 32 to 63
 std::uint64_t length_of(std::uint64_t sample) { return sample * 7 % 64; }
 
-/// An epoch that is cut: an `epoch_cut`, and since a batch has positions from anywhere, a `listing_cut`.
+/// The cut of one epoch: an `epoch_cut`, and because a batch has positions from anywhere, a `listing_cut`.
 struct epoch_in_buckets {
   std::vector<std::vector<std::uint64_t>> batches;  // of all ranks
   std::uint64_t world, rank;
 
-  /// Rank r of W takes batches r, r + W, ...: all ranks have as many steps; in the last one some get nothing.
+  /// Rank r of W takes batches r, r + W, ...: all ranks have equally many steps; in the last step some get an
+  /// empty batch.
   [[nodiscard]] std::uint64_t steps() const { return (batches.size() + world - 1) / world; }
   [[nodiscard]] std::uint64_t before(std::uint64_t step) const {
     std::uint64_t sum = 0;
@@ -39,7 +40,7 @@ struct epoch_in_buckets {
     return sum;
   }
   [[nodiscard]] std::uint64_t count(std::uint64_t step) const { return before(step + 1) - before(step); }
-  /// How many slots; which positions stand there, `list` says.
+  /// The number of slots; `list` gives their positions.
   [[nodiscard]] ps::step_view at(std::uint64_t step) const { return {0, ours(step).size()}; }
   void list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
     into.insert(into.end(), ours(step).begin(), ours(step).end());
@@ -53,7 +54,7 @@ struct epoch_in_buckets {
   }
 };
 
-/// All epochs: a `step_cut`. What it binds is kept by whoever uses it.
+/// All epochs: a `step_cut`. Its user keeps what it binds.
 template <class Orders>
 struct cut_into_buckets {
   Orders orders;
@@ -80,7 +81,7 @@ struct cut_into_buckets {
   [[nodiscard]] std::uint64_t usual() const { return size; }
 };
 
-/// What `batch_by` is given: a `cut_rule`.
+/// The argument of `batch_by`: a `cut_rule`.
 struct buckets {
   std::uint64_t size;
 
@@ -90,7 +91,7 @@ struct buckets {
   }
   [[nodiscard]] std::string describe() const { return "buckets(" + std::to_string(size) + ")"; }
   template <class Hash>
-  void fingerprint(Hash& h) const {  // a state of other batches is refused
+  void fingerprint(Hash& h) const {  // so that a state of other batches is refused
     h.add("buckets", size, edge);
   }
 };
@@ -98,7 +99,7 @@ struct buckets {
 }  // namespace mine
 
 int main() {
-  const auto texts = ps::generated(1000, mine::length_of);  // a text is its length here
+  const auto texts = ps::generated(1000, mine::length_of);  // here a text is just its length
   bool works = true;
   std::uint64_t seen = 0, steps = 0;
   for (std::uint64_t rank = 0; rank < 2; ++rank) {
@@ -107,7 +108,7 @@ int main() {
             .open();
     for (auto&& b : run) {
       const auto lengths = b.values();
-      if (b.size() == 0) continue;  // of the last step
+      if (b.size() == 0) continue;  // in the last step
       const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
       works = works && *least / mine::edge == *most / mine::edge && b.size() <= 16;
       seen += b.size();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A decider of your own: chooses from values. The workers ask it in parallel; survivors keep their order.
+// A decider of your own: it keeps or drops values. The workers call it in parallel; survivors keep their
+// order.
 
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
@@ -34,7 +35,7 @@ struct prefer_short_stage {
   }
   template <class Hash>
   void fingerprint(Hash& h) const {
-    h.add(stage_name, length);  // it decides which samples there are
+    h.add(stage_name, length);  // it determines the sequence
   }
 };
 

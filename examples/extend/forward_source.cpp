@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A forward source of your own: words of a stream, one after another. One thread reads, all workers work.
+// A forward source of your own: words of a stream, one after another. One thread at a time reads; all workers
+// evaluate.
 
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/run/run.hpp>
@@ -25,7 +26,7 @@ namespace mine {
 class words {
  public:
   using penstock_part = ps::source_tag;
-  using element = std::string;  // owns what it needs; its memory is used again
+  using element = std::string;  // owns what it needs; its memory is reused
   static constexpr std::string_view source_name = "words";
 
   struct reader {
@@ -33,7 +34,7 @@ class words {
     std::istringstream stream;
     /// The next word; false at the end.
     bool next(std::string& word) { return static_cast<bool>(stream >> word); }
-    /// Back to the beginning, for another epoch.
+    /// Goes back to the beginning, for another epoch.
     void rewind(std::uint64_t) { stream = std::istringstream(*text); }
   };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// An indexed source of your own: the lines of a text, any of them, from any thread, in any order.
+// An indexed source of your own: the lines of a text, read from any thread, in any order.
 
 #include <penstock/codec/integer.hpp>
 #include <penstock/core/fingerprint.hpp>
@@ -21,7 +21,7 @@ namespace ps = penstock;
 
 namespace mine {
 
-/// A value: copies share the text and the table of where its lines begin.
+/// A value: copies share the text and the table of its lines.
 class lines {
   struct table {
     std::string text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// An order stage of your own: which sample is next, by arithmetic that can be turned round.
+// An order stage of your own: which sample is next, by arithmetic that can be inverted.
 
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/shard.hpp>
@@ -38,7 +38,7 @@ struct reversed_order {
   }
 };
 
-/// What stands in a plan: it makes the order when it is known how many positions there are.
+/// The stage in a plan. It makes the order once the number of positions is known.
 struct reversed_stage {
   using penstock_part = ps::order_tag;
   static constexpr std::string_view stage_name = "reversed";
@@ -47,7 +47,7 @@ struct reversed_stage {
   [[nodiscard]] std::string describe() const { return "reversed"; }
   template <class Hash>
   void fingerprint(Hash& h) const {
-    h.add(stage_name);  // a saved state must not be taken for one of another order
+    h.add(stage_name);  // so that a state of another order is refused
   }
 };
 static_assert(ps::order_stage<reversed_stage>, "reversed is an order stage");

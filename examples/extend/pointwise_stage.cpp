@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A pointwise stage of your own: a value from a value, with memory per worker and random numbers per sample.
+// A pointwise stage of your own: a function of one value, with memory per worker and random numbers per
+// sample.
 
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
@@ -20,9 +21,9 @@ namespace ps = penstock;
 
 namespace mine {
 
-/// What the compiler says where the stage is written behind something else than an array.
+/// What the compiler says if the stage follows anything but an array.
 struct noise_needs_an_array {
-  using penstock_mistake = ps::about_element_tag;  // the message names the element's type too
+  using penstock_mistake = ps::about_element_tag;  // the message also names the type of the element
   template <class Reached>
   static consteval void explain() {
     static_assert(ps::never<Reached>, "noise: the element is no array of float; write map(f) before it");
@@ -32,17 +33,17 @@ struct noise_needs_an_array {
 /// Adds noise of up to `amount` to each value of an array.
 struct noise_stage {
   using penstock_part = ps::pointwise_tag;                 // what makes a type a stage
-  static constexpr std::string_view stage_name = "noise";  // how messages call it
+  static constexpr std::string_view stage_name = "noise";  // its name in messages
   template <class Element>
   static constexpr bool draws = true;  // give it a stream of its own
   using scratch = std::vector<float>;  // one for each worker, kept from sample to sample
 
   float amount = 0;
 
-  /// In: values. Out: a view of the worker's scratch; it is copied or written on before the next sample.
+  /// In: values. Out: a view of the worker's scratch, which is copied or written on before the next sample.
   template <class Call>
   std::span<const float> apply(std::span<const float> values, const Call& call) const {
-    ps::rng draw = call.random();  // of this sample's position: the same on any number of threads and ranks
+    ps::rng draw = call.random();  // keyed by the position: equal on any number of threads and ranks
     call.scratch.assign(values.begin(), values.end());
     for (float& v : call.scratch) v += static_cast<float>(draw.uniform(-amount, amount));
     return call.scratch;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A storage of your own: here one around another, which counts what is read. Every source of files takes it.
+// A storage of your own: it wraps another storage and counts the bytes read. Every source of files takes it.
 
 #include <penstock/codec/integer.hpp>
 #include <penstock/run/run.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Two damaged samples among a thousand: one run leaves holes for them, another takes other samples, and a
-// ledger says which they were.
+// Two damaged samples among a thousand: one run leaves holes for them, another replaces them, and a ledger
+// names them.
 
 #include <penstock/all.hpp>
 
@@ -21,14 +21,14 @@ int main() {
   ps::tar_writer out([&](ps::bytes_view piece) { shard.insert(shard.end(), piece.begin(), piece.end()); });
   for (int i = 0; i < 1000; ++i) {
     auto array = ps::npy_bytes<float>(ps::extents(8), std::vector<float>(8, 1.0f));
-    if (i == 300 || i == 700) array.resize(array.size() - 4);  // a cut file
+    if (i == 300 || i == 700) array.resize(array.size() - 4);  // truncated
     out.write("sample" + std::to_string(i), {{"npy", array}});
   }
   out.close();
   const auto samples = ps::webdataset(ps::memory_files().add("train-0000.tar", shard)) |
                        ps::decode<ps::field<"npy", ps::npy<float>>>;
 
-  // A slot of a bad sample is zero and not valid; no other sample moves.
+  // The slot of a bad sample is zero and not valid; no other sample moves.
   auto skipping = (samples | ps::bad_samples::skip(100) | ps::batch(64)).open();
   float sum = 0;
   std::size_t valid = 0, slots = 0;
@@ -42,7 +42,7 @@ int main() {
   const bool holes =
       slots == 1000 && valid == 998 && sum == 8.0f * 998 && skipping.bad_samples().skipped == 2;
 
-  // Every slot is filled, at most one in a hundred with another sample than its own.
+  // Every slot is filled, at most one in a hundred with a replacement.
   const auto path = std::filesystem::temp_directory_path() /
                     ("penstock_bad_samples_" + std::to_string(std::random_device{}()) + ".jsonl");
   auto replacing =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Batches of at most so many tokens: short texts come many at a time, long ones few. How long each text is,
-// is computed once and kept in a file. Two ranks take such batches in turn; a run that was stopped on two
-// goes on with one. Everything checks itself.
+// Batches of at most so many tokens: many short texts or a few long ones. The length of each text is computed
+// once and kept in a file. Two ranks take these batches in turn; a run that stopped on two ranks resumes on
+// one.
 
 #include <penstock/inspection/derive.hpp>
 #include <penstock/order/shard.hpp>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t limit = 256;
 
-/// Text i, as the numbers of its tokens: up to 64 of them.
+/// Text i, as up to 64 token numbers.
 std::vector<std::int32_t> text_of(std::uint64_t i) {
   return std::vector<std::int32_t>(static_cast<std::size_t>(1 + i * i % 64), static_cast<std::int32_t>(i));
 }

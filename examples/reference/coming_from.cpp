@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The snippets of docs/coming_from.md: what a loader of PyTorch, tf.data, WebDataset or MosaicML Streaming is
-// here.
+// The snippets of docs/coming_from.md: loaders of PyTorch, tf.data, WebDataset and MosaicML Streaming,
+// written with Penstock.
 
 #include "made_up_shards.hpp"
 
@@ -60,7 +60,7 @@ void from_tf_data() {
   auto dataset = ps::from(tensors) | ps::shuffle_buffer(100) | ps::map(f) | ps::batch(32, ps::tail::drop) |
                  ps::prefetch(4) | ps::workers(4);
   must(samples_of(dataset) == 992, "tf.data's batches");
-  // .filter(p).take(10).repeat(3) of samples; take and repeat stand before what looks at values
+  // .filter(p).take(10).repeat(3) of samples; take and repeat stand before stages that look at values
   auto some = ps::from(tensors) | ps::take(10) | ps::repeat(3) | ps::filter([](int x) { return x > 2; }) |
               ps::batch(5);
   must(samples_of(some) == 30, "take, repeat and filter");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Stopping anywhere and going on there, also on another number of ranks: what the samples of a global step
-// are does not depend on who works on it.
+// Stops anywhere and resumes there, also on another number of ranks: the samples of a global step do not
+// depend on the number of ranks.
 
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
@@ -27,7 +27,8 @@ auto loader_of(std::uint64_t rank, std::uint64_t world, unsigned workers) {
          ps::batch(120 / world) | ps::workers(workers);
 }
 
-/// Runs `count` global steps on `world` ranks, from a state or from the beginning. Gives the state of rank 0.
+/// Runs `count` global steps on `world` ranks, from a state or from the beginning. Returns the state of rank
+/// 0.
 std::string run_steps(std::uint64_t world, std::size_t count, const std::string& from, steps& all) {
   std::string state;
   const std::size_t before = all.size();
@@ -52,8 +53,8 @@ int main() {
     steps alone, shared;
     run_steps(1, 24, "", alone);                                 // 9 steps in an epoch: into the third one
     const std::string first = run_steps(4, 5, "", shared);       // four ranks, stopped after step 5,
-    const std::string second = run_steps(2, 10, first, shared);  // two of them went on, into the next epoch,
-    run_steps(3, 9, second, shared);                             // and three did the rest
+    const std::string second = run_steps(2, 10, first, shared);  // two ranks resumed, into the next epoch,
+    run_steps(3, 9, second, shared);                             // and three ranks did the rest
     std::puts(first.c_str());
     std::puts(alone == shared ? "the same samples in every step" : "different samples");
     return alone.size() == 24 && alone == shared ? 0 : 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A damaged sample among good ones: all batches before it are delivered, then one line says what and where.
+// A damaged sample among good ones: all batches before it are delivered; then one line says what is wrong,
+// and where.
 
 #include <penstock/all.hpp>
 
@@ -18,7 +19,7 @@ int main() {
   ps::tar_writer out([&](ps::bytes_view piece) { shard.insert(shard.end(), piece.begin(), piece.end()); });
   for (int i = 0; i < 1000; ++i) {
     auto array = ps::npy_bytes<float>(ps::extents(8), std::vector<float>(8));
-    if (i == 700) array.resize(array.size() - 4);  // a cut file
+    if (i == 700) array.resize(array.size() - 4);  // truncated
     out.write("sample" + std::to_string(i), {{"npy", array}, {"cls", "3"}});
   }
   out.close();
@@ -34,7 +35,7 @@ int main() {
     }
   } catch (const ps::error& e) {
     std::puts(e.what());
-    // 64 * 10 <= 700: ten good batches, and a state that goes on at the one that was not delivered.
+    // 64 * 10 <= 700: ten good batches, and a state that resumes at the batch that was not delivered.
     return batches == 10 && run.state().step == 10 && e.code() == ps::errc::format && e.key() == "sample700"
                ? 0
                : 1;

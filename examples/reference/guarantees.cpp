@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What a pipeline still promises is in its type: to be asked, to be demanded, and to be printed.
+// The type of a pipeline says which promises it keeps: ask it, require one, or print them.
 
 #include <penstock/inspection/describe.hpp>
 #include <penstock/inspection/peek.hpp>

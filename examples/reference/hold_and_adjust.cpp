@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A column that outlives its batch and its run, as tensors of other libraries need it; and limits that move
-// while a run works, without changing what it gives.
+// A column that outlives its batch and its run, as tensors of other libraries need; and limits that change
+// while a run works, without changing its sequence.
 
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
@@ -24,7 +24,7 @@ auto loader() {
          ps::prefetch(6) | ps::workers(4);
 }
 
-/// The first batch of a run that is gone when this returns.
+/// The first batch of a run that has ended when this returns.
 ps::held_column<std::span<const std::uint64_t>> first_batch() {
   auto run = loader().open();
   auto next = run.next();
@@ -42,7 +42,7 @@ int main() {
   for (auto&& b : loader().epoch(0)) calm.insert(calm.end(), b.begin(), b.end());
   auto run = loader().open();
   for (auto&& b : run) {
-    if (b.step() == 100) run.adjust({.workers = 1, .depth = 2});  // somebody else needs the processors
+    if (b.step() == 100) run.adjust({.workers = 1, .depth = 2});  // another program needs the processors
     if (b.step() == 500) run.adjust({.workers = 4, .depth = 7});
     moved.insert(moved.end(), b.begin(), b.end());
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// How arrays lie in a batch: pictures whose channels go first, and pictures whose rows begin where a graphics
-// device wants them to. An array expression is told where its values are wanted.
+// Layouts of arrays in a batch: pictures with channels first, and pictures whose rows begin where a graphics
+// device wants them. An array expression writes its values directly to their destination.
 
 #include <penstock/core/collate.hpp>
 #include <penstock/core/destination.hpp>
@@ -19,7 +19,7 @@ namespace ps = penstock;
 
 namespace {
 
-/// An array that is computed where it is wanted, in whatever order its elements stand there.
+/// An array that is computed at its destination, whatever the order of the elements there.
 struct ramp {
   using unfinished = void;
   using value_type = float;
@@ -30,7 +30,7 @@ struct ramp {
   }
 };
 
-/// The simple form: row-major to a pointer. It goes everywhere too, where slots are not dense by a copy.
+/// The simple form: row-major to a pointer. It works everywhere; if slots are not dense, through a copy.
 struct grey {
   using unfinished = void;
   using value_type = std::uint8_t;

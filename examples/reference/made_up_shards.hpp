@@ -11,13 +11,13 @@
 #include <system_error>
 #include <vector>
 
-/// A folder of its own as the working directory, with shards train-0000.tar and so on in it; it is removed at
-/// the end.
+/// Makes a folder with shards train-0000.tar and so on, and makes it the working directory. The destructor
+/// removes it.
 class made_up_shards {
  public:
   explicit made_up_shards(const std::string& name, std::uint64_t shards, std::uint64_t samples_per_shard)
       : before_(std::filesystem::current_path()), place_(before_ / ("made_up_shards_" + name)) {
-    std::filesystem::remove_all(place_);  // what a killed one left
+    std::filesystem::remove_all(place_);  // left by a killed program
     std::filesystem::create_directories(place_);
     std::filesystem::current_path(place_);
     penstock::shard_writer out("train-%04d.tar", {.maxcount = samples_per_shard});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// Work on whole batches, in the workers: images are centred on the mean of their batch, in place, and get
-// noise. Texts become ids that are padded, and a mask, by a collate function of one's own.
+// Functions of whole batches, in the workers. Images are centred on the mean of their batch, in place, and
+// get noise. A collate function of our own turns texts into padded ids and a mask.
 
 #include <penstock/core/collate.hpp>
 #include <penstock/run/block/whole.hpp>
@@ -40,12 +40,12 @@ const auto centred = [](auto& columns) {
   for (float& x : values.flat()) x -= sum / static_cast<float>(values.size());
 };
 
-/// Random numbers are those of the step, on any number of threads.
+/// The random numbers belong to the step, on any number of threads.
 const auto noisy = [](auto& columns, ps::rng& random) {
   for (float& x : columns.values().flat()) x += static_cast<float>(random.uniform(-0.1, 0.1));
 };
 
-/// Makes new columns: what it returns is the batch from here on.
+/// Makes new columns: the batch consists of what it returns.
 const auto padded = [](auto& columns) {
   const auto texts = columns.values();  // ragged: one text after another
   std::size_t longest = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // Three corpora in one training run: mixed by weight, by a curriculum that changes as samples are used, and
-// by counts; then two that are put one after another, and two that are put side by side.
+// by counts; then two corpora one after another, and two side by side.
 
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
@@ -33,7 +33,7 @@ void expect(bool holds, const char* what) {
   std::exit(1);
 }
 
-/// A corpus whose samples say which one it is.
+/// A corpus whose samples say which corpus they are from.
 auto corpus(std::uint64_t samples, std::uint32_t which) {
   return ps::generated(samples, [which](std::uint64_t) { return which; });
 }
@@ -54,7 +54,7 @@ int main() {
   const auto books = corpus(3'000, 1) | ps::shuffle(2);
   const auto code = corpus(8'000, 2) | ps::shuffle(3);
 
-  // By weight. An epoch is 10,000 samples of the mixture; books begin again when they are through.
+  // By weight. An epoch is 10,000 samples of the mixture; books restart when they are exhausted.
   {
     const auto loader = ps::mix(ps::weights{0.6, 0.3, 0.1}, web, books, code, ps::samples_per_epoch(10'240)) |
                         ps::shard(0, 1) | ps::batch(64);
@@ -79,7 +79,7 @@ int main() {
       if (epoch == 5) expect(seen[2] == 4'096, "and behind the last knot its weights stay");
     }
 
-    // The weights follow from the position, so a state holds them; one of another schedule is refused.
+    // The weights follow from the position, so a state holds them; a state of another schedule is refused.
     const ps::state held = run.state();
     const auto other =
         ps::mix(ps::weights{1, 1, 1}, web, books, code, ps::samples_per_epoch(10'240)) | ps::batch(64);
@@ -91,7 +91,7 @@ int main() {
     }
   }
 
-  // By counts: so many of each in every epoch; what is left out of one comes in the next.
+  // By counts: a fixed number of each in every epoch; the next epoch has what one leaves out.
   {
     auto run = (ps::mix(ps::choose{1'000, 500, 500}, web, books, code) | ps::batch(50)).open();
     expect(epoch_of(run, 3) == counts{1'000, 500, 500}, "an epoch has what was chosen");

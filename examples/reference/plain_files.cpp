@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // Datasets that are plain files: windows of tokens, files in folders of classes, lines of text, rows of an
-// npy file. Each is shuffled, sharded and stopped like any other.
+// npy file. Each can be shuffled, sharded and stopped like any other dataset.
 
 #include <penstock/codec/npy.hpp>
 #include <penstock/codec/text.hpp>

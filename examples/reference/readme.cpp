@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The snippets of README.md, in a program that runs them; tools/check_readme.py compares the two.
+// Runs the snippets of README.md; tools/check_readme.py compares the two.
 
 #include "made_up_shards.hpp"
 
@@ -34,7 +34,7 @@ bool training() {
   const bool due = true;
 
   auto loader = ps::webdataset("train-{0000..0127}.tar") |
-                ps::fields<"npy", "cls"> |  // what nobody names is not read
+                ps::fields<"npy", "cls"> |  // other members are not read
                 ps::decode<ps::field<"npy", ps::npy<std::uint8_t>>, ps::field<"cls", ps::integer>> |
                 ps::shuffle(7, ps::window(16)) | ps::shard(rank, world) | ps::batch(256, ps::tail::drop) |
                 ps::pin_and_copy;
@@ -63,7 +63,7 @@ bool resuming() {
   const std::string text = last_saved;
 
   auto run = loader.open(ps::state_from_string(text));
-  for (auto epoch : run.epochs(90))  // resumes in the middle of its epoch; then come the others
+  for (auto epoch : run.epochs(90))  // resumes mid-epoch, then runs the remaining epochs
     for (auto&& batch : epoch) {
       return batch.epoch() == 0 && batch.step() == 1;
     }
@@ -73,10 +73,10 @@ bool resuming() {
 bool asking() {
   auto loader = ps::from(std::vector{1, 2, 3, 4}) | ps::shuffle(7) | ps::shard(rank, world) | ps::batch(2);
 
-  static_assert(ps::elastic<decltype(loader)>);   // may go on with another number of ranks
-  static_assert(ps::lockstep<decltype(loader)>);  // every rank does the same number of batches
+  static_assert(ps::elastic<decltype(loader)>);   // can resume on another number of ranks
+  static_assert(ps::lockstep<decltype(loader)>);  // every rank has the same number of batches
   auto filtered = ps::from(std::vector{1, 2, 3, 4}) | ps::filter([](int x) { return x > 1; }) | ps::batch(2);
-  static_assert(!ps::lockstep<decltype(filtered)>);  // nobody knows how many there will be
+  static_assert(!ps::lockstep<decltype(filtered)>);  // how many there will be is unknown
   return ps::describe(loader).find("keeps: indexed deterministic resumable elastic lockstep") !=
          std::string::npos;
 }
@@ -84,7 +84,7 @@ bool asking() {
 bool randomness() {
   auto flip = [](std::vector<float> row, ps::rng& random) {
     if (random.chance(0.5)) std::reverse(row.begin(), row.end());
-    return row;  // the same for this sample of this epoch on any number of workers or ranks
+    return row;  // the same result for this sample and epoch on any number of workers or ranks
   };
   auto loader = ps::from(std::vector<std::vector<float>>(1000, {1, 2, 3})) | ps::map(flip) | ps::batch(100);
   std::vector<float> found[2];

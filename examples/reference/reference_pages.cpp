@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The examples of docs/reference, one a room. Everything checks itself.
+// The examples of docs/reference, one per room. They check themselves.
 
 #include <penstock/all.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parts of a dataset: training and validation by patient, classes balanced, draws by weight. What has to be
-// known of each sample is computed once and kept in a file beside the shards. Everything checks itself.
+// Parts of a dataset: training and validation by patient, balanced classes, draws by weight. What these need
+// to know of each sample is computed once and kept in a file beside the shards.
 
 #include <penstock/all.hpp>
 
@@ -45,7 +45,7 @@ int main() {
   const made_up_shards here("sampling", 3, 80);
   const ps::webdataset source("train-{0000..0002}.tar");
 
-  // Evaluated here, in parallel; a second start of the program maps the two files and evaluates nothing.
+  // Evaluated here, in parallel. If you start the program again, it maps the two files and evaluates nothing.
   const auto patient = ps::derive(
       source, "patient", [](const auto&, std::string_view key) { return patient_of(key); }, ".");
   const auto label = ps::derive(
@@ -63,7 +63,7 @@ int main() {
   for (const std::string& key : validated) expect(!trained.contains(patient_of(key)), "sides are apart");
   expect(keys_of(train).size() + validated.size() == 240, "nobody is left out");
 
-  // Classes equally often, of what is left of them: the digits 0 to 2 of the training side.
+  // Classes equally often: the digits 0 to 2 of the training side.
   const auto loader = train | ps::subset(label, ps::between(0, 2)) | ps::class_balanced(label, 1) |
                       ps::decode<ps::field<"cls", ps::integer>> | ps::batch(16);
   static_assert(ps::indexed<decltype(loader)> && ps::elastic<decltype(loader)>);
@@ -72,7 +72,7 @@ int main() {
     for (const std::int64_t digit : ps::get<"cls">(b)) ++met[digit];
   expect(met.size() == 3 && met[0] == met[1] && met[1] == met[2], "classes are balanced");
 
-  // By weight, with replacement: class 7 twelve times as often as each other one.
+  // By weight, with replacement: class 7 twelve times as often as each other class.
   std::vector<double> weights;
   for (std::uint64_t i = 0; i < label.size(); ++i) weights.push_back(label[i] == 7 ? 12 : 1);
   std::size_t sevens = 0, drawn = 0;
@@ -82,7 +82,7 @@ int main() {
   }
   expect(drawn == 1000 && sevens > 500 && sevens < 640, "about 12 of 21 draws");
 
-  // Without knowing anything of the samples.
+  // Without knowing anything about the samples.
   expect(keys_of(source | ps::split(0.75, 1)).size() == 180, "three of four");
   expect(keys_of(source | ps::fold(0, 5, 1)).size() == 48, "one fold of five");
   const auto first = ps::subset(ps::shard_names(source), ps::equals("train-0000.tar"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two loaders and a timer on one io_context and one thread: batches are awaited, and a wait can be given up.
+// Two loaders and a timer on one io_context and one thread: it awaits batches, and can cancel a wait.
 
 #include <penstock/integration/asio.hpp>
 
@@ -32,7 +32,7 @@ auto loader(std::uint64_t samples) {
          ps::workers(1);
 }
 
-/// Two epochs. Whenever no batch came within a second it could do something else; the batch is not lost.
+/// Two epochs. If no batch comes within a second it could do something else; the batch is not lost.
 asio::awaitable<std::uint64_t> sum_of(asio::io_context& io, std::uint64_t samples) {
   ps::async_run batches(io, loader(samples).open(), 2);
   asio::steady_timer timer(io);

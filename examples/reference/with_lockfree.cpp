@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The same plan with the library's ring and with queues of Boost.Lockfree between workers and consumer.
+// One plan, run with the library's ring and with queues of Boost.Lockfree between workers and consumer.
 
 #include <penstock/run/lockfree.hpp>
 

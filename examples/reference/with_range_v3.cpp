@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Views of range-v3 before a plan, as its source, and behind its run.
+// Views of range-v3 as the source of a plan, and over its run.
 
 #include <penstock/integration/range_v3.hpp>
 
@@ -25,7 +25,7 @@ namespace ps = penstock;
 namespace rv = ranges::views;
 
 int main() {
-  // Two datasets as one, without a copy: random access and a size are kept, so it is an indexed source.
+  // Two datasets as one, without a copy. The view keeps random access and a size, so it is an indexed source.
   const std::vector<int> old_samples(60, 1), new_samples(40, 10);
   const auto loader = ps::from(rv::concat(old_samples, new_samples)) | ps::shuffle(7) | ps::batch(25);
   static_assert(ps::indexed<decltype(loader)>, "a position may be read at any time");
@@ -35,11 +35,11 @@ int main() {
   for (auto&& [number, batch] : run | rv::enumerate | rv::take(2))
     std::printf("warm-up %d: %d samples\n", static_cast<int>(number), static_cast<int>(batch.size()));
 
-  // Its epochs are views: what is left of three of them, as one range of batches.
+  // Its epochs are views: the rest of three epochs, as one range of batches.
   const auto total = [](auto& batch) { return ranges::accumulate(batch.values(), 0); };
   const std::vector<int> totals =
       ps::epochs_of(run, 3) | ranges::views::join | ranges::views::transform(total) | ranges::to<std::vector>;
-  // And every second batch of one more.
+  // And every second batch of one more epoch.
   int half = 0;
   for (auto&& b : ps::epoch_of(run, 3) | ranges::views::stride(2)) half += total(b);
   for (const int t : totals) std::printf("%d ", t);

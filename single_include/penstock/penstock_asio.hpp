@@ -37,7 +37,7 @@
 // ---- penstock/integration/asio.hpp
 
 #if !defined(ASIO_HAS_CO_AWAIT)
-#error "penstock: this Asio overlooks coroutines; define ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1"
+#error "penstock: this Asio does not detect coroutines; define ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1"
 #endif
 
 namespace penstock::inline v0_1 {
@@ -48,7 +48,8 @@ inline std::exception_ptr asio_aborted() {
   return std::make_exception_ptr(::asio::system_error(::asio::error::operation_aborted));
 }
 
-/// What an execution context ends before it goes: the threads that wait for its runs. They complete into it.
+/// The threads that wait for an execution context's runs and complete into it; the context ends them before
+/// it is destroyed.
 class asio_waiters : public ::asio::execution_context::service {
  public:
   using key_type = asio_waiters;
@@ -83,14 +84,14 @@ class asio_waiters : public ::asio::execution_context::service {
   std::vector<entry> all_;
 };
 
-/// A thread that waits for the batches of one run, so that no thread of an execution context does, and the
-/// calls that wait for it, in their order.
+/// A thread that waits for the batches of one run, so that no thread of the execution context has to, and the
+/// calls that wait for it, in order.
 template <class Plan>
 class asio_waiter {
  public:
   using value_type = typename run<Plan>::value_type;
 
-  /// One call of `next`. Who sets `answered` first, the batch or a cancellation, answers it.
+  /// One call of `next`. Whoever sets `answered` first, the batch or a cancellation, completes it.
   struct operation {
     std::atomic<bool> answered{false};
     bool cancellable = false;
@@ -132,14 +133,15 @@ class asio_waiter {
     if (before_) return *before_;
     if (busy_)
       throw error(errc::argument,
-                  "state() while a batch is awaited; ask when it has come, or await it with a cancellation "
-                  "slot");
+                  "state() while a batch is awaited; call it once the batch is there, or await it with a "
+                  "cancellation slot");
     return run_.state();
   }
 
-  /// Ends the waiting and the thread; calls that are left are aborted. Not from the thread itself.
+  /// Ends the waiting and the thread, and aborts the remaining calls. Must not be called from the thread
+  /// itself.
   void close() noexcept {
-    if (!home_.here()) return;  // a child after fork has no such thread
+    if (!home_.here()) return;  // the thread does not exist in a child after fork
     std::deque<std::shared_ptr<operation>> left;
     {
       const std::lock_guard guard(lock_);
@@ -151,8 +153,8 @@ class asio_waiter {
     thread_.join();
     for (const auto& op : left) abort(op);
   }
-  /// The end of its owner. In a child after fork it lives as long as the process: its condition variable
-  /// would wait for the parent's thread.
+  /// Called when the owner is destroyed. In a child after fork, the waiter lives as long as the process: its
+  /// condition variable would wait for the parent's thread.
   static void let_go(std::shared_ptr<asio_waiter> it) noexcept {
     it->close();
     if (!it->home_.here()) it->self_ = it;
@@ -204,7 +206,7 @@ class asio_waiter {
       queue_.pop_front();
       if (op->answered.load()) continue;  // cancelled before its turn
       if (!kept_) kept_ = fetch(*op, held);
-      if (op->answered.exchange(true)) continue;  // cancelled meanwhile: the batch is kept for the next call
+      if (op->answered.exchange(true)) continue;  // cancelled meanwhile: keep the batch for the next call
       op->result = std::move(*kept_);
       if (closed_ && !op->result.value && op->result.failure == nullptr) op->result.failure = asio_aborted();
       kept_.reset();
@@ -212,7 +214,8 @@ class asio_waiter {
       op->post(op);
     }
   }
-  /// Waits for the next batch, without the lock. `before_` is where the caller stands until it has the batch.
+  /// Waits for the next batch without holding the lock. Until it has the batch, the caller's position is
+  /// `before_`.
   next_result<value_type> fetch(const operation& op, std::unique_lock<std::mutex>& held) noexcept {
     next_result<value_type> result;
     try {
@@ -235,7 +238,7 @@ class asio_waiter {
   std::mutex lock_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<operation>> queue_;
-  std::optional<next_result<value_type>> kept_;  // came after its call was cancelled
+  std::optional<next_result<value_type>> kept_;  // arrived after its call was cancelled
   std::optional<state> before_;
   bool busy_ = false, closed_ = false;
   joined_thread thread_;
@@ -243,7 +246,7 @@ class asio_waiter {
 
 }  // namespace detail
 
-/// A run whose batches are awaited: in coroutines, callbacks or futures of Asio, with any completion token.
+/// A run whose batches you await: in Asio coroutines, callbacks or futures, with any completion token.
 ///
 ///     asio::awaitable<std::uint64_t> sum_of_three_epochs(asio::io_context& io) {
 ///       async_run batches(io, loader(100).open(), 3);
@@ -253,26 +256,28 @@ class asio_waiter {
 ///       co_return sum;
 ///     }
 ///
-/// In: an executor or an execution context, a run of a plan with `batch`, and for how many epochs (0: those
-/// the run was given, one by itself). Out: `next(token)` completes with `(std::exception_ptr,
-/// std::optional<batch>)` on the handler's executor, the context's own by default: `co_await` gives the
-/// optional or throws. Batches come in the run's order, several calls are answered in theirs.
+/// In: an executor or an execution context, a run of a plan with `batch`, and the number of epochs (0: the
+/// number given to the run, or one if it has none). Out: `next(token)` completes with `(std::exception_ptr,
+/// std::optional<batch>)` on the handler's executor, by default the context's own: `co_await` returns the
+/// optional or throws. Batches come in the run's order; concurrent calls are answered in the order of the
+/// calls.
 ///
 /// Each async_run has one thread that waits (and, with `workers(0)`, evaluates): no thread of the context is
-/// ever blocked, and any number of runs share one context. Cost per batch: two changes of thread and a few
+/// ever blocked, and any number of runs can share a context. Cost per batch: two thread switches and a few
 /// small allocations; nothing per sample.
 ///
-/// Cancellation: a call with a connected slot completes at once with `asio::error::operation_aborted`,
+/// Cancellation: a call with a connected slot completes immediately with `asio::error::operation_aborted`,
 /// whatever the type. Nothing is lost: the batch that it waited for answers the next call, and `state()` is
-/// the one before it. Such a call takes a copy of the state first, which with `shuffle_buffer` is eight bytes
-/// a place. Destroying the async_run stops the run and aborts what waits; so does the end of the context,
-/// which drops the calls instead.
+/// the one before that batch. Such a call first takes a copy of the state, which with `shuffle_buffer` is
+/// eight bytes per place. Destroying the async_run stops the run and aborts waiting calls; destroying the
+/// context stops it too, but drops the calls.
 ///
-/// Throws, from `co_await`: what the run throws, at its place in the sequence. `state()`: `errc::argument`
-/// while a call without a slot waits.
-/// Threads: `next`, `state` and the destructor by one thread at a time, as a socket; `request_stop` by any.
-/// Handlers may run on another context than the async_run's if that one lives longer. After fork it is the
-/// parent's: in the child `next` throws, and the destructor neither waits nor frees.
+/// Throws, from `co_await`: what the run throws, at its place in the sequence. `state()` throws
+/// `errc::argument` while a call without a slot is waiting.
+/// Threads: `next`, `state` and the destructor from one thread at a time, as for a socket; `request_stop`
+/// from any. Handlers may run on a different context than the async_run's if that one lives longer. After
+/// fork, the async_run belongs to the parent: in the child, `next` throws, and the destructor neither waits
+/// nor frees.
 template <class Plan>
 class async_run {
   static_assert(plan_parts<Plan>::batched,
@@ -302,7 +307,7 @@ class async_run {
   }
   ~async_run() { close(); }
 
-  /// The next batch of the epochs the run was given; empty behind the last one, and when the run was stopped.
+  /// The next batch of the run's epochs; empty after the last one, and when the run was stopped.
   template <class Token>
   auto next(Token&& token) {
     return ::asio::async_initiate<Token, void(std::exception_ptr, std::optional<value_type>)>(
@@ -313,10 +318,10 @@ class async_run {
   }
   [[nodiscard]] auto next() { return next(::asio::use_awaitable); }
 
-  /// Where the loop stands: after the last batch that `next` gave.
+  /// The loop's position: after the last batch that `next` delivered.
   [[nodiscard]] penstock::state state() const { return waiter_->where(); }
   [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
-  /// Ends the work: what waits is answered with an empty optional. Any thread.
+  /// Stops the work: waiting calls complete with an empty optional. Any thread may call it.
   void request_stop() noexcept { waiter_->request_stop(); }
   [[nodiscard]] bool stopped() const noexcept { return waiter_->stopped(); }
 

@@ -26,7 +26,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// What helps against an error of CUDA, as the end of a sentence.
+/// The remedy for a CUDA error, phrased as the end of a sentence.
 [[nodiscard]] inline std::string_view cuda_cure(cudaError_t code) noexcept {
   switch (code) {
     case cudaErrorMemoryAllocation:
@@ -36,16 +36,16 @@ namespace detail {
     case cudaErrorInsufficientDriver:
       return "install a driver, or one that is not older than the toolkit of this build";
     case cudaErrorDevicesUnavailable:
-      return "another process may hold the device for itself alone";
+      return "another process may have exclusive use of the device";
     case cudaErrorInvalidResourceHandle:
-      return "a stream must be of the device that cuda{.device = ...} names, and live as long as the run";
+      return "a stream must belong to the device that cuda{.device = ...} names, and live as long as the run";
     default:
-      return "after a kernel has failed every later call says so, and compute-sanitizer finds the kernel";
+      return "after a kernel fails, every later call reports it; compute-sanitizer finds the kernel";
   }
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void cuda_fail(cudaError_t code, std::string_view what) {
-  static_cast<void>(cudaGetLastError());  // told here; the program's next look shall not find it again
+  static_cast<void>(cudaGetLastError());  // reported here; clear it so that the program does not see it again
   throw error(errc::io, {what, " failed with ", cudaGetErrorName(code), " (", cudaGetErrorString(code), "); ",
                          cuda_cure(code)});
 }
@@ -53,7 +53,7 @@ inline void cuda_check(cudaError_t code, std::string_view what) {
   if (code != cudaSuccess) cuda_fail(code, what);
 }
 
-/// Makes a device the thread's current one, and the one before it again at the end.
+/// Makes a device current in this thread, and restores the previous one at the end.
 class cuda_on_device {
  public:
   explicit cuda_on_device(int number) noexcept : status_(cudaGetDevice(&before_)) {
@@ -87,7 +87,7 @@ using cuda_stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, cuda_de
 using cuda_event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, cuda_destroy>;
 using cuda_memory = std::unique_ptr<std::byte, cuda_destroy>;
 
-/// An event without a time. A host that waits for it gives up its processor: the workers have a use for it.
+/// An event without timing. A host that waits for it yields its processor, which the workers can use.
 [[nodiscard]] inline cuda_event make_cuda_event() {
   cudaEvent_t made = nullptr;
   cuda_check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming | cudaEventBlockingSync),
@@ -97,36 +97,36 @@ using cuda_memory = std::unique_ptr<std::byte, cuda_destroy>;
 
 }  // namespace detail
 
-/// Who waits for the copy of a batch: the stream that uses it, or the thread of the training loop as well.
+/// Who waits for the copy of a batch: only the stream that uses it, or also the thread of the training loop.
 enum class cuda_wait { stream, host };
 
-/// A GPU of CUDA as the place where batches end up: `pin_and_copy(cuda{})`.
+/// A CUDA GPU as the device where batches end up: `pin_and_copy(cuda{})`.
 ///
 ///     const auto loader = generated(samples, made_up) | shuffle(1) | batch(256) | prefetch(4) |
 ///                         pin_and_copy(cuda{.stream = stream});
 ///
-/// Slots lie in pinned memory. The copy of a batch is begun on a stream of its own when the batch is ready,
-/// ahead of the loop, into device memory that the batch keeps; `device_data<I>()` says where column I is.
-/// Copies and kernels overlap when two batches or more are in flight (`prefetch(n)` after `batch`).
-/// Waiting: when a batch is handed out, `stream` waits for its copy and the host does not. When the batch has
-/// been dropped, its device memory is written again after all that was put on `stream` before the loop asked
-/// for the next batch; so it may be dropped as soon as the kernels that use it are launched.
-/// Work on other streams that do not synchronise with `stream`: `b.on(other)` does the same for them.
-/// `cuda_wait::host` makes the loop itself wait for the copy too.
-/// Element sizes and shapes: as on the host; columns begin at multiples of 256 bytes.
-/// Cost per batch: one asynchronous copy a column, two events; memory is allocated when a batch is larger
-/// than all before it, else never. Pinned and device memory are one batch each for each batch in flight.
-/// Throws, from `open` and when a batch is asked for: `errc::argument` for a device that is not there;
-/// `errc::io` with the name of CUDA's error and what to do. The thread's current device stays what it was.
-/// Threads: as the run; kernels may be launched by any thread.
-/// Keeps all guarantees. Streams must live as long as the run and its batches. The run must be opened and
-/// used outside of stream capture.
+/// Slots are in pinned memory. As soon as a batch is ready, ahead of the loop, its copy starts on a separate
+/// stream into device memory that belongs to the batch; `device_data<I>()` returns the address of column I.
+/// Copies and kernels overlap if two or more batches are in flight (`prefetch(n)` after `batch`).
+/// Waiting: when a batch is delivered, `stream` waits for its copy and the host does not. After you drop the
+/// batch, its device memory is overwritten only once everything you put on `stream` before you asked for the
+/// next batch has finished. So you can drop a batch as soon as you have launched the kernels that use it.
+/// If you use other streams that do not synchronise with `stream`, call `b.on(other)`, which does the same
+/// for them. `cuda_wait::host` makes the loop itself wait for the copy too.
+/// Element sizes and shapes: as on the host; columns start at multiples of 256 bytes.
+/// Cost per batch: one asynchronous copy per column and two events; memory is allocated only when a batch is
+/// larger than all before it. Each batch in flight takes its size once in pinned and once in device memory.
+/// Throws, from `open` and when you ask for a batch: `errc::argument` for a device that does not exist;
+/// `errc::io` with the name of the CUDA error and what to do. Restores the thread's current device.
+/// Threads: as the run; any thread may launch kernels.
+/// Keeps all guarantees. Streams must outlive the run and its batches. Open and use the run outside of stream
+/// capture.
 /// Source: CUDA Runtime API, 11 and newer.
 struct cuda {
   static constexpr int current = -1;  ///< the device that is current in the thread that opens the run
 
-  int device = current;                ///< its number
-  cudaStream_t stream = nullptr;       ///< the one that uses batches; null: the default stream
+  int device = current;                ///< device number
+  cudaStream_t stream = nullptr;       ///< the stream that uses batches; null: the default stream
   cuda_wait wait = cuda_wait::stream;  ///< who waits for copies
 
   class session;
@@ -138,22 +138,22 @@ struct cuda {
   }
 };
 
-/// What a run holds of a GPU: a stream for copies. Pinned memory comes from it.
+/// A run's session with a GPU: a stream for copies, and the pinned memory.
 ///
-/// `allocate` and `deallocate` may be called by any thread; all else belongs to the consumer's.
+/// Any thread may call `allocate` and `deallocate`; everything else belongs to the consumer's thread.
 class cuda::session {
  public:
   static constexpr bool copies = true;
   static constexpr memory_space space = memory_space::pinned;
 
-  /// What one batch in flight keeps: device memory, the event after its copy, and one for each stream that
-  /// used it.
+  /// The state of one batch in flight: device memory, the event after its copy, and an event for each stream
+  /// that used it.
   class transfer {
    public:
     transfer() = default;
     transfer(const transfer&) = delete;
     transfer& operator=(const transfer&) = delete;
-    /// Waits for a copy that was begun: the slots it reads go next.
+    /// Waits for a copy that has started, because the slots that it reads are freed next.
     ~transfer() {
       if (copied_ == nullptr) return;
       const detail::cuda_on_device here(device_);
@@ -168,7 +168,7 @@ class cuda::session {
     struct user {
       cudaStream_t stream = nullptr;
       detail::cuda_event passed;
-      bool uses = false;     // since the last copy
+      bool uses = false;     // used since the last copy
       bool pending = false;  // `passed` is recorded, and the next copy must come after it
     };
 
@@ -196,7 +196,7 @@ class cuda::session {
     cudaStream_t made = nullptr;
     detail::cuda_check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a CUDA stream");
     copy_.reset(made);
-    // A stream of another device would show only with the first batch.
+    // Detects a stream of another device here, rather than at the first batch.
     const detail::cuda_event probe = detail::make_cuda_event();
     detail::cuda_check(cudaEventRecord(probe.get(), stream_), "recording an event on cuda{.stream = ...}");
   }
@@ -207,7 +207,7 @@ class cuda::session {
     copy_.reset();
   }
 
-  /// Pinned memory that every device can read; aligned to a page.
+  /// Page-aligned pinned memory that every device can read.
   [[nodiscard]] void* allocate(std::size_t bytes) {
     const detail::cuda_on_device here(device_);
     here.check();
@@ -221,7 +221,7 @@ class cuda::session {
     static_cast<void>(cudaFreeHost(p));
   }
 
-  /// Begins to copy. When it throws, no copy is under way any more.
+  /// Starts copying. If it throws, no copy is in progress.
   void start(transfer& t, std::span<const bytes_view> columns) {
     const detail::cuda_on_device here(device_);
     here.check();
@@ -250,7 +250,7 @@ class cuda::session {
     t.in_flight_ = true;
   }
 
-  /// Makes the stream of the device, and where asked the host, wait for the copy.
+  /// Makes the device's stream, and if requested the host, wait for the copy.
   void wait(transfer& t) {
     wait_on(t, stream_);
     if (wait_ == cuda_wait::stream) return;
@@ -259,8 +259,8 @@ class cuda::session {
     finish(t);
   }
 
-  /// Makes one more stream wait for the copy; the memory is not written again before that stream has passed
-  /// what is put on it until the batch is dropped. `batch.on(stream)` calls it.
+  /// Makes another stream wait for the copy. The memory is not overwritten before that stream has passed
+  /// everything put on it until the batch is dropped. `batch.on(stream)` calls it.
   void wait_on(transfer& t, cudaStream_t given) {
     const detail::cuda_on_device here(device_);
     here.check();
@@ -273,8 +273,8 @@ class cuda::session {
     found->uses = true;
   }
 
-  /// The batch has been dropped: returns when its slots may be written, and notes what the streams have to
-  /// pass before its device memory may.
+  /// Call when the batch has been dropped: returns when its slots may be written, and records what the
+  /// streams must pass before its device memory may be.
   void reuse(transfer& t) {
     if (t.copied_ == nullptr) return;
     const detail::cuda_on_device here(device_);
@@ -288,11 +288,11 @@ class cuda::session {
     }
   }
 
-  /// Where column i is on the device; null before the first copy and for a batch without bytes.
+  /// The device address of column i; null before the first copy and for a batch without bytes.
   [[nodiscard]] const void* data(transfer& t, std::size_t i) {
     return t.memory_ == nullptr ? nullptr : t.memory_.get() + t.offsets_[i];
   }
-  /// The number of the device.
+  /// The device number.
   [[nodiscard]] int device() const noexcept { return device_; }
 
  private:
@@ -303,7 +303,7 @@ class cuda::session {
   }
 
   static void make_room(transfer& t, std::span<const bytes_view> columns) {
-    constexpr std::size_t alignment = 256;  // what kernels load widest, and texture units ask for
+    constexpr std::size_t alignment = 256;  // enough for the widest kernel loads and for texture units
     t.offsets_.resize(columns.size());
     std::size_t needed = 0;
     for (std::size_t i = 0; i < columns.size(); ++i) {

@@ -20,7 +20,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-// What each type is in words: the texts that the library gives without fmt, too.
+// Each type as text; the library produces these texts without fmt, too.
 inline std::string text_for_fmt(const extents& shape) { return to_string(shape); }
 inline std::string text_for_fmt(const state& s) { return to_string(s); }
 inline std::string_view text_for_fmt(errc code) { return to_string(code); }
@@ -35,8 +35,9 @@ std::string text_for_fmt(const plan<Source, Stages...>& p) {
   return describe(p);
 }
 
-/// Formats a T as its text; takes what fmt takes for texts: fill, alignment, width, precision. Holds fmt's
-/// formatter and does not derive from it: as one of texts it would put quotes around the values of a range.
+/// Formats a T as its text, with fmt's options for texts: fill, alignment, width, precision. Holds fmt's
+/// formatter instead of deriving from it: as a text formatter it would put quotes around the values of a
+/// range.
 template <class T>
 class fmt_text {
  public:
@@ -58,20 +59,20 @@ class fmt_text {
 
 }  // namespace penstock::inline v0_1
 
-/// Formatters for fmt, so that `fmt::print("{}", value)` says what the library itself would.
+/// Formatters for fmt, so that `fmt::print("{}", value)` prints the library's own text.
 ///
-///   plan           what `describe` gives: its stages, its promises, the moves; several lines
-///   state          one line of JSON, what `to_string` gives and `state_from_string` reads
+///   plan           the output of `describe`: its stages, its guarantees, the moves; several lines
+///   state          one line of JSON: the output of `to_string`, which `state_from_string` reads
 ///   extents        "(3, 224, 224)", as numpy prints a shape
 ///   error          its one line; `errc` and `guarantee` their names
 ///   position       "epoch:index", as errors print it
 ///   run_counters   what `report` gives, several lines; `verdict` "CPU-bound: advice"; `bottleneck` its name
 ///
-/// All take the options of a text: `{:>20}`, `{:.40}`. Cost: one string for each value that is formatted, but
-/// for names and errors; nothing on the path of a sample. Throws what fmt and the allocation throw.
+/// All accept the options for texts: `{:>20}`, `{:.40}`. Cost: one string for each value formatted, except
+/// for names and errors; nothing per sample. Throws what fmt and the allocation throw.
 namespace fmt {
 
-// A plan has begin and end, and would have two formatters.
+// A plan has begin and end, so without this it would have two formatters.
 template <class Source, class... Stages>
 struct is_range<penstock::plan<Source, Stages...>, char> {
   static constexpr bool value = false;

@@ -24,7 +24,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// What one worker keeps for `gzip`: a decompressor, made on first use, and room for content.
+/// The per-worker memory of `gzip`: a decompressor, created on first use, and room for content.
 class gzip_scratch {
  public:
   /// Decompresses all members of `packed` into `content`.
@@ -42,7 +42,7 @@ class gzip_scratch {
   buffer content;
 
  private:
-  static constexpr std::uint64_t most_expansion = 1032;  // of deflate: 258 bytes from a match of two bits
+  static constexpr std::uint64_t most_expansion = 1032;  // of deflate: a two-bit match yields 258 bytes
 
   [[noreturn]] static void cut_short(bytes_view packed) {
     throw error(errc::format, "the gzip member is cut short").at_offset(packed.size());
@@ -53,7 +53,7 @@ class gzip_scratch {
     return value;
   }
 
-  /// Passes over a member's header: RFC 1952, section 2.3. False at zero padding after the last member.
+  /// Skips a member's header: RFC 1952, section 2.3. Returns false at zero padding after the last member.
   bool header(bytes_view packed, std::size_t& at) const {
     const std::size_t start = at;
     const auto octet = [&](std::size_t i) { return std::to_integer<unsigned>(packed[i]); };
@@ -100,8 +100,8 @@ class gzip_scratch {
   bool member(bytes_view packed, std::size_t& at, std::size_t& written, std::uint64_t limit) {
     if (!header(packed, at)) return false;
     const bytes_view rest = packed.subspan(at);
-    // The last four bytes are the size where this is the only member and nobody lies: a first guess, never
-    // more than what so much input can become.
+    // If this is the only member and the file is honest, the last four bytes are the size: a first guess,
+    // capped at the most that the input can expand to.
     const std::uint64_t possible = rest.size() * most_expansion + 64;
     const std::uint64_t most = std::min(limit - written, possible);
     std::uint64_t room = rest.size() >= 4 ? little32(packed, packed.size() - 4) : 0;
@@ -135,13 +135,12 @@ class gzip_scratch {
     if (libdeflate_crc32(0, member.data(), member.size()) != little32(packed, at))
       throw error(errc::checksum, "the content does not match the gzip member's checksum").at_offset(at);
     if (static_cast<std::uint32_t>(member.size()) != little32(packed, at + 4))
-      throw error(errc::format,
-                  "the gzip member says that it holds another number of bytes modulo 2^32 than it does")
+      throw error(errc::format, "the gzip member gives a size, modulo 2^32, that is not that of its content")
           .at_offset(at + 4);
     at += 8;
   }
 
-  /// Room for `more` bytes after the first `kept`, which stay.
+  /// Makes room for `more` bytes after the first `kept`, which stay.
   void reserve(std::size_t kept, std::size_t more) {
     if (kept + more <= content.capacity()) return content.resize_for_overwrite(kept + more);
     buffer grown(kept + more);
@@ -157,7 +156,7 @@ class gzip_scratch {
   std::unique_ptr<libdeflate_decompressor, free_inflater> inflater_;
 };
 
-/// The content of a gzip payload: a blob that is decompressed already, since gzip does not name its size
+/// The content of a gzip payload: a blob that is already decompressed, because gzip does not state its size
 /// reliably.
 class gzip_bytes {
  public:
@@ -173,27 +172,27 @@ class gzip_bytes {
                   {"gzip_bytes: the destination has ", into.size(), " bytes, the content ", content_.size()});
     if (!into.empty()) std::memcpy(into.data(), content_.data(), into.size());
   }
-  /// The content, in the worker's scratch until its next use.
+  /// The content, in the worker's scratch, valid until its next use.
   [[nodiscard]] bytes_view finish() const noexcept { return content_; }
 
  private:
   bytes_view content_;
 };
 
-/// Gzip: payloads of one or more members, with zero bytes after the last allowed, decompressed whole by
+/// Gzip: payloads of one or more members, optionally followed by zero bytes, decompressed as a whole by
 /// libdeflate.
 ///
-/// In: any byte element. Out: a blob of the content, in the worker's scratch; it can be followed by another
-/// codec (`chain<gzip, text>`).
+/// In: any byte element. Out: a blob of the content, in the worker's scratch; another codec may follow
+/// (`chain<gzip, text>`).
 /// Kind: pointwise, keeps all guarantees. Cost per sample: libdeflate's own, a checksum and one copy; no
-/// allocation once the scratch has grown. Threads: any number at once, each with a scratch of its own.
-/// Throws `errc::limit` for content beyond `limit`; `errc::checksum`; `errc::format` for damage, members that
-/// are cut short, and anything but zeros after the last one.
+/// allocation once the scratch has grown. Thread-safe, with a scratch per thread.
+/// Throws `errc::limit` for content beyond `limit`; `errc::checksum`; `errc::format` for damage, truncated
+/// members, and anything but zeros after the last one.
 /// Source: RFC 1952 (gzip), RFC 1951 (deflate).
 ///
 ///     auto pages = records | decode<gzip>(gzip{.limit = 16_MiB});
 struct gzip {
-  /// The most bytes that one payload may expand to: what a hostile one can cost.
+  /// The maximum size to which one payload may expand; it bounds what a hostile payload can cost.
   std::uint64_t limit = 1_GiB;
 
   static constexpr std::string_view codec_name = "gzip";
@@ -215,7 +214,8 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// All of a gzip file, decompressed. A room takes of another its concepts only, hence not the codec.
+/// A whole gzip file, decompressed. It does not use the gzip codec, because a folder of headers may use only
+/// the concepts of another one.
 [[nodiscard]] inline buffer read_gzip_file(const std::string& path, std::uint64_t limit) {
   const buffer packed = read_whole_file(path);
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater(
@@ -225,11 +225,10 @@ namespace detail {
   std::size_t at = 0, written = 0;
   do {
     const bytes_view rest = packed.view().subspan(at);
-    // zeros after the last member are padding, as gzip itself takes them
+    // zeros after the last member are padding, as for gzip itself
     if (at != 0 && std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; }))
       break;
-    // deflate expands no more than 1032 times; the last four bytes are the size of the last member, if nobody
-    // lies
+    // deflate expands at most 1032 times; the last four bytes should be the size of the last member
     const std::uint64_t possible = std::uint64_t{rest.size()} * 1032 + 64;
     const std::uint64_t most = std::min(limit - written, possible);
     std::uint32_t guess = 0;
@@ -268,12 +267,13 @@ namespace detail {
 
 }  // namespace detail
 
-/// `idx` of a file that is packed with gzip, as MNIST is distributed: it is decompressed once, when the plan
-/// is made.
+/// `idx` for a gzip-compressed file, as MNIST is distributed. The file is decompressed once, when the plan is
+/// made.
 ///
-/// In: a path, and the most bytes that a file may expand to. Out, kind, cost, threads: as `idx`.
-/// Throws as `idx`; `errc::format` for damaged gzip; `errc::limit` for content beyond `limit`. Offsets of
-/// errors in the header are those of the content.
+/// In: a path, and the maximum number of bytes that a file may expand to. Out, kind, cost, threads: as for
+/// `idx`.
+/// Throws what `idx` throws; `errc::format` for damaged gzip; `errc::limit` for content beyond `limit`.
+/// Offsets in errors about the header count in the decompressed content.
 ///
 ///     auto images = idx_gz("train-images-idx3-ubyte.gz") | batch(256);
 template <idx_value T = std::uint8_t>
@@ -281,7 +281,7 @@ template <idx_value T = std::uint8_t>
   return {detail::read_gzip_file(path, limit), path};
 }
 
-/// The same for images and their labels: records of "image" and "label".
+/// Images and their labels, from two gzip-compressed IDX files: records of "image" and "label".
 ///
 ///     auto mnist = idx_gz("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz") | shuffle(seed) | batch(256);
 template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>

@@ -31,7 +31,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// A JSON document of any form: nlohmann's.
+/// A JSON document of any shape: nlohmann's type.
 using json_value = nlohmann::json;
 
 namespace detail {
@@ -46,14 +46,14 @@ namespace detail {
                              quoted(bytes_of(text.substr(static_cast<std::size_t>(offset))), 12)})
       .at_offset(offset);
 }
-/// The text of a payload, not longer than `limit`.
+/// The text of a payload, at most `limit` bytes long.
 [[nodiscard]] inline std::string_view json_text(bytes_view bytes, std::uint64_t limit) {
   if (bytes.size() > limit)
     throw error(errc::limit, {"the JSON has ", bytes.size(), " bytes, and the limit is ", limit,
                               "; raise it with .limit = ..."});
   return bytes.empty() ? std::string_view("") : text_of(bytes);  // never a null pointer
 }
-/// Looks for nesting beyond `depth`, in well-formed JSON and in any other text.
+/// Throws if the nesting is deeper than `depth`; works on any text, well-formed JSON or not.
 inline void check_json_depth(std::string_view text, std::uint64_t depth) {
   std::uint64_t now = 0;
   bool in_text = false;
@@ -77,7 +77,7 @@ inline void check_json_depth(std::string_view text, std::uint64_t depth) {
 template <class T>
 concept json_number = std::floating_point<T> || (std::integral<T> && !std::same_as<T, bool>);
 
-/// How a type is taken out of JSON: the numbers of its list if it is one, and what it is called in messages.
+/// How a type is read from JSON: the numbers of its list, if it is one, and its name in messages.
 template <class T>
 struct json_form {
   static constexpr bool list = false;
@@ -104,14 +104,14 @@ struct json_form<std::array<N, K>> : json_list_form<N> {};
 template <class N>
 struct json_form<std::span<const N>> : json_list_form<N> {};
 
-/// What one worker keeps for a field: the value that was found.
+/// The per-worker memory of a field: the value that was found.
 template <class Number>
 struct json_field_scratch {
   std::string text;
-  std::vector<Number> values;  // a number, true or false: one; a list: all of them
+  std::vector<Number> values;  // for a number or bool: one value; for a list: all of them
 };
 
-/// Receives what nlohmann's parser finds, and keeps the value of one key of the outermost object.
+/// Receives nlohmann's parser events and keeps the value of one key of the outermost object.
 template <class T>
 class json_field_reader {
   using form = json_form<T>;
@@ -145,7 +145,7 @@ class json_field_reader {
       return wanted;
     });
   }
-  bool binary(std::vector<std::uint8_t>&) { return false; }  // not in JSON
+  bool binary(std::vector<std::uint8_t>&) { return false; }  // does not occur in JSON
   bool start_object(std::size_t) {
     if (depth_ != 0) value("an object", [] { return false; });
     return deeper();
@@ -180,11 +180,11 @@ class json_field_reader {
     if (++depth_ > limit_) throw json_too_deep(limit_);
     return true;
   }
-  /// A value begins; if it is the one asked for, or in the list asked for, `take` keeps it and says whether
-  /// it could.
+  /// Called when a value begins. If it is the requested one, or in the requested list, `take` stores it and
+  /// returns whether it could.
   template <class Take>
   bool value(std::string_view kind, Take&& take) {
-    if (depth_ == 0) throw error(errc::format, "the JSON is no object, so that it has no keys");
+    if (depth_ == 0) throw error(errc::format, "the JSON is not an object, so it has no keys");
     const bool element = in_list_ && depth_ == 2;
     if ((std::exchange(next_, false) || element) && !take()) other(kind);
     return true;
@@ -216,7 +216,7 @@ class json_field_reader {
   }
   [[noreturn]] void other(std::string_view kind) const {
     throw error(errc::format, {"the JSON has ", kind, in_list_ && depth_ == 2 ? " in the list" : "",
-                               " at the key '", name_, "', and ", form::wanted, " was asked for"});
+                               " at the key '", name_, "', but ", form::wanted, " was asked for"});
   }
 
   std::string_view name_;
@@ -224,29 +224,29 @@ class json_field_reader {
   std::uint64_t limit_;
   json_field_scratch<number>* found_;
   std::uint64_t depth_ = 0;
-  bool next_ = false;     // the next value is the one asked for
-  bool in_list_ = false;  // within the list that was asked for
+  bool next_ = false;     // the next value is the requested one
+  bool in_list_ = false;  // inside the requested list
   bool seen_ = false;
 };
 
 }  // namespace detail
 
-/// JSON documents of any form.
+/// JSON documents of any shape.
 ///
-/// In: any byte element. Out: a `json_value`, which is nlohmann's and owns what it holds: take out what a
-/// batch needs with `map`, or with `json_field` at once.
+/// In: any byte element. Out: a `json_value`, which is nlohmann's type and owns its contents: extract what a
+/// batch needs with `map`, or use `json_field` in the first place.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: nlohmann's, which allocates for each text, list
-/// and object. Threads: any number at once.
-/// Throws `errc::format` with the offset where the text is not JSON (RFC 8259, in UTF-8); `errc::limit` for
-/// more than `limit` bytes, and for lists and objects nested more than `depth` deep. A value takes up to
-/// twenty times the bytes of its text.
+/// and object. Thread-safe.
+/// Throws `errc::format` with the offset if the text is not JSON (RFC 8259, in UTF-8); `errc::limit` for more
+/// than `limit` bytes, and for lists and objects nested deeper than `depth`. A value takes up to twenty times
+/// the bytes of its text.
 ///
 ///     auto widths = lines("boxes.jsonl") | decode<json> |
 ///                   map([](const json_value& v) { return v["box"][2].get<float>(); });
 struct json {
-  /// The longest text.
+  /// The maximum length of the text in bytes.
   std::uint64_t limit = 64_MiB;
-  /// How deep lists and objects may be nested.
+  /// The maximum nesting depth of lists and objects.
   std::uint64_t depth = 128;
 
   static constexpr std::string_view codec_name = "json";
@@ -270,24 +270,25 @@ struct json {
 ///
 ///     auto texts = lines("corpus.jsonl") | decode<json_field<"text", std::string_view>> | batch(32, ragged);
 ///
-/// In: any byte element. Out: a `T`: a whole number, a real one or a `bool`; a `std::string`, or a
-/// `std::string_view` on the worker's scratch; for a list of numbers a `std::array`, whose length must be
-/// that of the list, a `std::vector`, or a `std::span<const N>` on the worker's scratch. The key is one of
-/// the outermost object.
+/// In: any byte element. Out: a `T`: an integer, a floating-point number or a `bool`; a `std::string`, or a
+/// `std::string_view` on the worker's scratch; for a list of numbers a `std::array` whose length must match
+/// the list, a `std::vector`, or a `std::span<const N>` on the worker's scratch. The key belongs to the
+/// outermost object.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: one pass of nlohmann's parser over the whole text,
-/// without a document; its few allocations do not grow with the number of values. Threads: any number at
-/// once, each with a scratch of its own.
-/// Throws `errc::missing` where there is no such key; `errc::format` for a value of another kind, a number
-/// that `T` cannot hold, the key twice, and with the offset what is not JSON; `errc::limit` as `json`.
+/// without building a document; its few allocations do not grow with the number of values. Thread-safe, with
+/// a scratch per thread.
+/// Throws `errc::missing` if there is no such key; `errc::format` for a value of another kind, a number that
+/// does not fit `T`, a duplicate key, and, with the offset, for anything that is not JSON; `errc::limit` as
+/// `json` does.
 template <fixed_string Name, class T>
 struct json_field {
   static_assert(detail::json_form<T>::possible,
                 "penstock: json_field<name, T> gives numbers, bool, std::string, std::string_view, and "
                 "std::array, std::vector or std::span<const N> of numbers");
 
-  /// The longest text.
+  /// The maximum length of the text in bytes.
   std::uint64_t limit = 64_MiB;
-  /// How deep lists and objects may be nested.
+  /// The maximum nesting depth of lists and objects.
   std::uint64_t depth = 128;
 
   static constexpr std::string_view codec_name = "json_field";
@@ -313,7 +314,7 @@ struct json_field {
     } else if constexpr (requires { std::tuple_size<T>::value; }) {
       T list{};
       if (s.values.size() != list.size())
-        throw error(errc::shape, {"the list at the key '", key, "' has ", s.values.size(), " numbers, and ",
+        throw error(errc::shape, {"the list at the key '", key, "' has ", s.values.size(), " numbers, but ",
                                   list.size(), " were asked for"});
       std::copy(s.values.begin(), s.values.end(), list.begin());
       return list;
@@ -329,17 +330,17 @@ struct json_field {
 
 namespace penstock::inline v0_1 {
 
-/// A tensor as the header of a safetensors file describes it.
+/// A tensor, as described in the header of a safetensors file.
 struct safetensors_entry {
-  std::string dtype;        ///< as it is written: "F32"
-  extents shape;            ///< no length is one number
-  std::uint64_t begin = 0;  ///< of its bytes, from the beginning of the file
+  std::string dtype;        ///< as written in the file: "F32"
+  extents shape;            ///< no dimensions: a single number
+  std::uint64_t begin = 0;  ///< offset of its bytes from the beginning of the file
   std::uint64_t bytes = 0;
 };
 
 namespace detail {
 
-/// Bits of an element; 0 for a type that the format does not have.
+/// The number of bits in an element; 0 for a type that the format does not have.
 [[nodiscard]] inline std::uint64_t safetensors_bits(std::string_view dtype) noexcept {
   struct row {
     std::string_view name;
@@ -362,11 +363,11 @@ struct safetensors_header {
   std::map<std::string, std::string, std::less<>> metadata;
   std::uint64_t data = 0;  ///< where the bytes of the tensors begin
 
-  static constexpr std::uint64_t most_bytes = 100'000'000;  // as the format says
+  static constexpr std::uint64_t most_bytes = 100'000'000;  // set by the format
 };
 
-/// Takes the events of nlohmann's parser, which does not recurse: the nesting is bounded here. Throws
-/// errc::format for whatever the format does not have.
+/// Handles the events of nlohmann's parser. The parser does not recurse, and this reader bounds the nesting.
+/// Throws errc::format for anything that the format does not allow.
 class safetensors_reader {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
@@ -384,7 +385,7 @@ class safetensors_reader {
   bool binary(binary_t&) { return unexpected(); }
   bool number_unsigned(number_unsigned_t value) {
     if (place_ == place::shape) {
-      if (!now_.shape.push_back(value)) fail("has more than eight lengths");
+      if (!now_.shape.push_back(value)) fail("has more than eight dimensions");
     } else if (place_ == place::offsets && offsets_ < 2) {
       (offsets_++ == 0 ? now_.begin : end_) = value;
     } else {
@@ -422,7 +423,7 @@ class safetensors_reader {
     if (place_ == place::names) {
       name_ = std::move(value);
       if (into_.tensors.contains(name_) || (name_ == "__metadata__" && std::exchange(has_metadata_, true)))
-        fail("is there twice");
+        fail("appears twice");
       return true;
     }
     key_ = std::move(value);
@@ -471,7 +472,7 @@ class safetensors_reader {
   bool unexpected() const {
     if (place_ == place::outside)
       throw error(errc::format, "the header of the safetensors file is not a JSON object").at_offset(8);
-    if (place_ == place::metadata) fail("has a value that is no text");
+    if (place_ == place::metadata) fail("has a value that is not text");
     fail("is not described as {\"dtype\": text, \"shape\": [numbers], \"data_offsets\": [begin, end]}");
   }
 
@@ -480,7 +481,7 @@ class safetensors_reader {
     const std::uint64_t bits = safetensors_bits(now_.dtype);
     if (bits == 0) fail("is of dtype '" + now_.dtype.substr(0, 80) + "', which the format does not have");
     if (end_ < now_.begin) fail("ends before it begins");
-    std::uint64_t size = bits;  // of all elements, in bits
+    std::uint64_t size = bits;  // total size of the elements in bits
     for (const std::uint64_t length : now_.shape) {
       if (length != 0 && size > std::numeric_limits<std::uint64_t>::max() / length)
         fail("has more elements than can be counted");
@@ -488,8 +489,8 @@ class safetensors_reader {
     }
     now_.bytes = end_ - now_.begin;
     if (size % 8 != 0 || size / 8 != now_.bytes)
-      fail("has shape " + to_string(now_.shape) + " of " + now_.dtype + ", and " +
-           std::to_string(now_.bytes) + " bytes, which is not what that takes");
+      fail("has shape " + to_string(now_.shape) + " of " + now_.dtype + ", but " +
+           std::to_string(now_.bytes) + " bytes, which does not match");
     into_.tensors.emplace(name_, std::move(now_));
   }
 
@@ -503,10 +504,10 @@ class safetensors_reader {
   bool has_metadata_ = false;
 };
 
-/// How long the header is, from the first 8 bytes of a file of `size` bytes.
+/// The length of the header, from the first 8 bytes of a file of `size` bytes.
 [[nodiscard]] inline std::uint64_t safetensors_header_bytes(bytes_view start, std::uint64_t size) {
   if (start.size() < 8)
-    throw error(errc::format, {"the file ends within its first 8 bytes: it is no safetensors file"})
+    throw error(errc::format, {"the file ends within its first 8 bytes: it is not a safetensors file"})
         .at_offset(0);
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(start[i]) << (8 * i);
@@ -521,8 +522,8 @@ class safetensors_reader {
   return length;
 }
 
-/// Reads a header, without the 8 bytes before it, of a file of `size` bytes. The tensors fill the rest of the
-/// file, without gaps and without sharing bytes.
+/// Reads the header of a file of `size` bytes, without the 8 bytes before it. The tensors must fill the rest
+/// of the file without gaps or overlaps.
 [[nodiscard]] inline safetensors_header read_safetensors_header(bytes_view json, std::uint64_t size) {
   safetensors_header header;
   header.data = 8 + json.size();
@@ -535,7 +536,7 @@ class safetensors_reader {
 
   std::vector<std::pair<std::uint64_t, const std::string*>> order;
   for (const auto& [name, entry] : header.tensors) order.emplace_back(entry.begin, &name);
-  // a tensor of no bytes may begin where another does, and stands before it
+  // an empty tensor may begin at the same offset as another, and sorts before it
   const auto& tensors = header.tensors;
   std::sort(order.begin(), order.end(), [&tensors](const auto& a, const auto& b) {
     if (a.first != b.first) return a.first < b.first;
@@ -545,7 +546,7 @@ class safetensors_reader {
   for (const auto& [begin, name] : order) {
     if (begin != end)
       throw error(errc::format, {"the tensor '", std::string_view(*name).substr(0, 80), "' begins at ", begin,
-                                 " of the safetensors data, and ", "what is before it ends at ", end, ": ",
+                                 " of the safetensors data, and ", "the tensor before it ends at ", end, ": ",
                                  begin < end ? "they overlap" : "there is a gap"})
           .at_offset(8);
     end += header.tensors.find(*name)->second.bytes;
@@ -565,7 +566,7 @@ class safetensors_reader {
 
 namespace penstock::inline v0_1 {
 
-/// How safetensors calls a type; empty for one that it does not have. For a half-float type of your own:
+/// The safetensors name of a type; empty for a type it does not have. For a half-float type of your own:
 /// `template <> inline constexpr std::string_view penstock::safetensors_dtype<bfloat> = "BF16";`
 template <class T>
 inline constexpr std::string_view safetensors_dtype = [] {
@@ -593,14 +594,15 @@ concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_co
 [[nodiscard]] inline safetensors_header safetensors_header_of(session_view session, object_id object,
                                                               std::uint64_t size) {
   static_assert(std::endian::native == std::endian::little,
-                "penstock: safetensors files are little-endian, and are shown as they lie");
+                "penstock: safetensors files are little-endian, and are shown in place: this needs a "
+                "little-endian machine");
   buffer room;
   const std::uint64_t length =
       safetensors_header_bytes(session.range(object, 0, std::min<std::uint64_t>(size, 8), room), size);
   return read_safetensors_header(session.range(object, 8, length, room), size);
 }
 
-/// The entry of a tensor that must be there, and be of a type.
+/// The entry of a tensor; throws if it is missing or not of type `dtype` (empty: any type).
 [[nodiscard]] inline const safetensors_entry& safetensors_tensor(const safetensors_header& header,
                                                                  std::string_view name,
                                                                  std::string_view dtype = {}) {
@@ -618,7 +620,7 @@ concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_co
   return found->second;
 }
 
-/// The rows of a tensor that must be there, and be of a type.
+/// The rows of a tensor; throws if it is missing or not of type `dtype`.
 [[nodiscard]] inline stored_rows find_safetensors_rows(session_view session, object_id object,
                                                        std::uint64_t size, std::string_view name,
                                                        std::string_view dtype) {
@@ -654,13 +656,14 @@ struct safetensors_format {
 ///     const safetensors_file weights("model.safetensors");
 ///     const auto bias = weights.tensor<float>("layers.0.bias");     // a view of the mapping
 ///
-/// In: the path of a file. Out: views, which live as long as this or a copy of it; copies share the mapping.
-/// Cost: making it reads the header, at most 100 MB of JSON; a tensor is a search by name.
-/// Throws, with file and offset, `errc::format` for a header that does not describe the file exactly:
-/// lengths, offsets and sizes that disagree, gaps, bytes that two tensors share, names that are there twice,
-/// types or keys that the format does not have, more than eight lengths; `errc::limit` for a header of more
-/// than 100,000,000 bytes; `errc::missing` for a name that is not there; `errc::io`.
-/// Threads: const members may be called from any number.
+/// In: the path of a file. Out: views, which are valid as long as this object or a copy of it lives; copies
+/// share the mapping.
+/// Cost: the constructor reads the header, at most 100 MB of JSON; `tensor` is a search by name. Throws, with
+/// file and offset, `errc::format` for a header that does not describe the file exactly: lengths, offsets and
+/// sizes that disagree, gaps, overlapping tensors, duplicate names, types or keys that the format does not
+/// have, more than eight dimensions; `errc::limit` for a header of more than 100,000,000 bytes;
+/// `errc::missing` for an unknown name; `errc::io`.
+/// Threads: any number may call const members at once.
 /// Source: safetensors, README.md ("Format") and safetensors/src/tensor.rs.
 class safetensors_file {
  public:
@@ -678,8 +681,8 @@ class safetensors_file {
     return header_.metadata;
   }
 
-  /// The values of a tensor. `errc::format` where it is of another type, or lies at an address that is no
-  /// multiple of `alignof(T)`; `bytes` has it in any case.
+  /// The values of a tensor. Throws `errc::format` if it is of another type, or lies at an address that is
+  /// not a multiple of `alignof(T)`; `bytes` works in either case.
   template <class T>
   [[nodiscard]] tensor_view<const T> tensor(std::string_view name) const {
     static_assert(
@@ -691,11 +694,11 @@ class safetensors_file {
       const bytes_view found = session_.view(0, entry.begin, entry.bytes);
       if (reinterpret_cast<std::uintptr_t>(found.data()) % alignof(T) != 0)
         throw error(errc::format,
-                    {"the tensor '", name, "' begins at a place that is no multiple of ", alignof(T),
+                    {"the tensor '", name, "' begins at an address that is not a multiple of ", alignof(T),
                      ": save the file again with a writer that aligns, or copy bytes()"})
             .at_offset(entry.begin);
       if constexpr (std::same_as<T, bool>) {
-        // another byte in a bool is undefined behaviour
+        // a bool with any other byte value is undefined behaviour
         const auto bad =
             std::find_if(found.begin(), found.end(), [](std::byte b) { return b > std::byte{1}; });
         if (bad != found.end())
@@ -712,7 +715,7 @@ class safetensors_file {
       return session_.view(0, entry.begin, entry.bytes);
     });
   }
-  /// Throws where views may have shown what is not the file's; see `mapped_file_options::guarded`.
+  /// Throws if views may have shown bytes that are not the file's; see `mapped_file_options::guarded`.
   void confirm() const { session_.confirm(0); }
 
  private:
@@ -743,18 +746,18 @@ class safetensors_file {
 template <class T, storage Storage, std::uint64_t... Lengths>
 using safetensors_row_source = detail::row_source<detail::safetensors_format<T>, T, Storage, Lengths...>;
 
-/// The rows of one tensor of safetensors files along its first length, all files as one dataset.
+/// The rows of one tensor of safetensors files along its first dimension, all files as one dataset.
 ///
 ///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle(seed) | batch(256);
 ///     auto tokens = safetensors_rows<std::int32_t, 2048>("tokens.safetensors", "ids");
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage; the tensor's name, the same in all
-/// files.
-/// Out, kind, cost, threads: as `npy_rows`.
-/// Throws as `safetensors_file`; `errc::format` for another type than `T` and for a tensor without a length;
-/// `errc::shape` for rows of another shape than asked for or than those of the first file; `errc::io`, also
-/// for a file that was changed after the plan was made; for one that shrinks while it is mapped see
-/// `mapped_file_options`.
+/// In: a pattern with braces, which is `mapped_file`, or any storage; the tensor's name, which is common to
+/// all files.
+/// Out, kind, cost, threads: as for `npy_rows`.
+/// Throws what `safetensors_file` throws; `errc::format` for a type other than `T` and for a tensor of no
+/// dimensions; `errc::shape` if the shape of the rows is not the one asked for or differs from that of the
+/// first file; `errc::io`, also for a file that was changed after the plan was made. For a file that shrinks
+/// while it is mapped see `mapped_file_options`.
 /// Source: safetensors, README.md ("Format").
 template <class T, std::uint64_t... Lengths, storage Storage>
 [[nodiscard]] safetensors_row_source<T, Storage, Lengths...> safetensors_rows(Storage where,
@@ -775,15 +778,15 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// What a description of wids says of a shard.
+/// What a wids description says about a shard.
 struct wids_shard {
   std::string path;
   std::uint64_t samples = 0;
   std::optional<std::uint64_t> bytes;
 };
 
-/// The shards of a description and of those that it names, and how many bytes were read for them. Both are
-/// bounded as a whole: a few bytes may repeat a long base, or name one description again and again.
+/// The shards of a description and of the descriptions it names, and how many bytes were read to find them.
+/// Both are bounded in total, because a few bytes may repeat a long base, or name one description many times.
 struct wids_listing {
   static constexpr std::size_t most_bytes = 64_MiB;
 
@@ -791,7 +794,7 @@ struct wids_listing {
   std::uint64_t path_bytes = 0, read_bytes = 0;
 };
 
-/// Reads a description, and those that it names: one level, as wids does.
+/// Reads a description and the descriptions it names: one level deep, as wids does.
 class wids_reader {
  public:
   explicit wids_reader(std::string path) : path_(std::move(path)) {}
@@ -802,12 +805,13 @@ class wids_reader {
     if (all.contains("__kind__") && all["__kind__"] != "wids-shard-index-v1")
       fail("'__kind__' is not \"wids-shard-index-v1\"");
     if (!all.contains("wids_version") || all["wids_version"] != 1)
-      fail("'wids_version' is missing or not 1, the only one that there is");
+      fail("'wids_version' is missing or not 1, the only known version");
     if (!all.contains("shardlist") && !all.contains("datasets"))
       fail("the description has neither 'shardlist' nor 'datasets'");
     if (all.contains("shardlist")) list(all, folder_of(path_), found);
     if (!all.contains("datasets")) return;
-    if (!top) fail("a description that another one names may not name a third; write its shards down in one");
+    if (!top)
+      fail("a description that another one names may not name a third; list all shards in one description");
     if (!all["datasets"].is_array()) fail("'datasets' is not a list");
     for (const nlohmann::json& one : all["datasets"]) {
       if (one.is_object() && one.contains("shardlist"))
@@ -826,9 +830,9 @@ class wids_reader {
     const buffer bytes = read_whole_file(path_, wids_listing::most_bytes, "a description of shards");
     found.read_bytes += bytes.size();
     if (found.read_bytes > wids_listing::most_bytes)
-      throw error(errc::limit, "this description and those before it have more than 64 MiB").in_file(path_);
+      throw error(errc::limit, "this description and those before it exceed 64 MiB in total").in_file(path_);
     const std::string_view text = text_of(bytes.view());
-    // a bracket of one byte becomes an object of 70
+    // a one-byte bracket becomes an object of 70 bytes
     const auto shallow = [this](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
       if (depth > deepest) fail(detail::text({"the description is nested more than ", deepest, " deep"}));
       return true;
@@ -837,12 +841,12 @@ class wids_reader {
       return nlohmann::json::parse(text.begin(), text.end(), shallow);
     } catch (const nlohmann::json::parse_error& e) {
       throw error(errc::format, not_json(e)).in_file(path_).at_offset(e.byte == 0 ? 0 : e.byte - 1);
-    } catch (const nlohmann::json::exception& e) {  // a number that no double can hold
+    } catch (const nlohmann::json::exception& e) {  // a number beyond the range of a double
       fail(not_json(e));
     }
   }
 
-  /// The parser repeats all of a text or number that it was reading.
+  /// The parser's message repeats the whole text or number it was reading, so it is cut.
   [[nodiscard]] static std::string not_json(const nlohmann::json::exception& e) {
     const std::string_view said = e.what();
     constexpr std::size_t most = 300;
@@ -852,7 +856,7 @@ class wids_reader {
   [[nodiscard]] static std::string folder_of(const std::string& path) {
     return path.substr(0, path.rfind('/') + 1);
   }
-  /// Relative paths are meant from `base`; URLs of other machines are not for this source.
+  /// Relative paths are relative to `base`; URLs of other machines are refused.
   [[nodiscard]] std::string joined(const std::string& base, std::string url) const {
     if (url.starts_with("file:")) url.erase(0, url.starts_with("file://") ? 7 : 5);
     if (url.find("://") != std::string::npos || url.starts_with("pipe:"))
@@ -881,7 +885,7 @@ class wids_reader {
       if (one.contains("filesize")) said.bytes = number(one, "filesize");
       found.path_bytes += said.path.size();
       if (found.path_bytes > wids_listing::most_bytes)
-        throw error(errc::limit, "the paths of the shards, with their base, have more than 64 MiB")
+        throw error(errc::limit, "the paths of the shards, with their base, exceed 64 MiB in total")
             .in_file(path_);
       found.shards.push_back(std::move(said));
     }
@@ -892,17 +896,17 @@ class wids_reader {
 
 }  // namespace detail
 
-/// The shards that a description of wids lists, `shardindex.json`: a `webdataset` over them, which must hold
-/// what the description says.
+/// A `webdataset` over the shards listed in a wids description, `shardindex.json`. The shards must match the
+/// description.
 ///
-/// In: the path of the description, and the choices of `webdataset`. Relative names are meant from its
-/// `base`, or from its folder. Lists in `datasets` are joined in their order, descriptions that they name are
-/// read; weights are not used, and checksums not computed. Out, kind, guarantees, cost, threads: as
+/// In: the path of the description, and the options of `webdataset`. Relative names are relative to its
+/// `base`, or to its folder. Lists in `datasets` are joined in order, and descriptions named there are read;
+/// weights are ignored, and checksums are not verified. Out, kind, guarantees, cost, threads: as for
 /// `webdataset`.
-/// Throws as `webdataset`; `errc::format` with both names for a shard with another number of samples or bytes
-/// than the description says, for what is nested more than 16 deep, and with the offset for what is not JSON;
-/// `errc::limit` for a description of more than 64 MiB, before it is read, for more than that in all that it
-/// names, and for paths that have more together.
+/// Throws what `webdataset` throws; `errc::format` with both names for a shard whose number of samples or
+/// bytes differs from the description, for a description nested more than 16 deep, and with the offset for
+/// one that is not JSON; `errc::limit` for a description of more than 64 MiB, before it is read, and if all
+/// descriptions together, or all paths together, exceed that size.
 /// Source: webdataset, wids_specs.py and wids_index.py.
 ///
 ///     auto samples = wids("shardindex.json") | shuffle(seed) | decode<field<"jpg", identity>>;

@@ -22,22 +22,23 @@
 
 namespace penstock::inline v0_1 {
 
-/// The hand-over of `ring`, on queues of Boost.Lockfree: the same calls and the same order, another way to
-/// pass the numbers on.
+/// The hand-over of `ring`, built on queues of Boost.Lockfree: it has the same members and keeps the same
+/// order, but passes the numbers on differently.
 ///
 ///   work    the consumer pushes one entry for each grain of a block that it opens; workers pop them, and so
-///           take grains in order: who waits for a later block never holds an earlier one.
-///   done[r] counts finished grains; who finishes the last one pushes the block's number to `ready`.
+///           take grains in order: a thread that waits for a later block never holds an earlier one.
+///   done[r] counts finished grains; the thread that finishes the last one pushes the block's number to
+///           `ready`.
 ///   ready   the consumer pops numbers in the order in which blocks were finished and remembers them.
 ///
-/// The queues do not wait. Beside each stands a counter that is raised after every push, on which a thread
-/// that found nothing parks: it reads the counter, looks once more, and waits for another value. Stop is a
-/// flag; both counters are raised after it is set. Both queues get all their memory when the ring is made,
-/// 64 bytes a grain: a push that finds none waits for a worker that is about to give a node back.
-/// Cost: a push and a pop for each grain, one of each for a block, where `ring` adds one to a counter.
+/// The queues do not block. Each has a counter that is incremented after every push, on which a thread that
+/// found nothing parks: it reads the counter, looks once more, and waits for the value to change. Stop is a
+/// flag; both counters are incremented after it is set. Both queues get all their memory when the ring is
+/// created, 64 bytes per grain: a push that finds no node waits for a worker that is about to return one.
+/// Cost: a push and a pop per grain and per block, where `ring` increments a counter.
 ///
-/// A popping thread of boost::lockfree::queue reads the value of a node that another may already have taken
-/// and used again; it then throws the value away. The thread sanitizer reports that read.
+/// A popping thread of boost::lockfree::queue reads the value of a node that another thread may already have
+/// taken and reused; it then discards the value. The thread sanitizer reports that read.
 class lockfree_ring {
  public:
   lockfree_ring(std::size_t blocks, std::uint64_t grains, unsigned spins)
@@ -55,18 +56,18 @@ class lockfree_ring {
   /// Set by `stop`.
   [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
 
-  /// Consumer: lets workers begin with block s.
+  /// Consumer: lets workers start on block s.
   void open(std::uint64_t s) noexcept {
     for (std::uint64_t grain = 0; grain < grains_; ++grain) push(work_, s * grains_ + grain);
     raise(work_count_);
   }
-  /// Consumer: whether block s has been worked off; does not wait.
+  /// Consumer: whether block s is finished; does not wait.
   [[nodiscard]] bool is_ready(std::uint64_t s) noexcept {
     std::uint64_t finished;
     while (ready_.pop(finished)) finished_[place(finished)] = finished;
     return finished_[place(s)] == s;
   }
-  /// Consumer: waits for block s; false when the ring was stopped.
+  /// Consumer: waits for block s; false if the ring was stopped.
   [[nodiscard]] bool wait_ready(std::uint64_t s) noexcept {
     return wait(ready_count_, [&] { return is_ready(s); });
   }
@@ -77,7 +78,7 @@ class lockfree_ring {
     raise(ready_count_);
   }
 
-  /// A worker's life; as `ring::serve`.
+  /// A worker's main loop, like `ring::serve`.
   template <class Work>
   void serve(Work& work) noexcept {
     while (true) {
@@ -95,7 +96,7 @@ class lockfree_ring {
       finish_grain(work, ticket / grains_);
     }
   }
-  /// Consumer without workers: works off block s itself.
+  /// Consumer without workers: evaluates block s itself.
   template <class Work>
   void serve_here(Work& work, std::uint64_t s) noexcept {
     std::uint64_t ticket;
@@ -110,7 +111,7 @@ class lockfree_ring {
  private:
   using queue = boost::lockfree::queue<std::uint64_t>;
   static constexpr std::uint64_t none = ~std::uint64_t{0};
-  /// A popped node is free a moment after its value is there: room for the workers that are in between.
+  /// A popped node becomes free a moment after its value is available: room for the workers in between.
   static constexpr std::size_t spare_nodes = 64;
 
   struct alignas(64) counter {
@@ -159,11 +160,11 @@ class lockfree_ring {
   queue work_, ready_;
   counter work_count_, ready_count_;
   std::unique_ptr<counter[]> done_;
-  std::vector<std::uint64_t> finished_;  // the consumer's: the last block that was finished at each place
+  std::vector<std::uint64_t> finished_;  // the consumer's: the last finished block at each place
   alignas(64) std::atomic<bool> stop_{false};
 };
 
-/// Lets the workers of a run and its consumer hand blocks to each other through queues of Boost.Lockfree.
+/// Lets the workers and the consumer of a run exchange blocks through queues of Boost.Lockfree.
 struct lockfree_stage {
   using penstock_part = annotation_tag;
   using ring_type = lockfree_ring;
@@ -172,10 +173,10 @@ struct lockfree_stage {
   void apply(run_options&, bool /*after_batch*/) const {}
 };
 
-/// An annotation: wherever it stands the sequence, the bytes, the state and the errors are the same. The
-/// engine reaches it as it reaches its own ring, through a few calls a block. For those who want to compare,
-/// or whose programs have settled on Boost's queues; the library's own ring does less for each grain (see
-/// bench/README.md, rows 3c to 3e).
+/// An annotation: wherever you put it, the sequence, the bytes, the state and the errors stay the same. The
+/// engine calls it as it calls its own ring, a few times per block. Use it to compare, or if your program
+/// already relies on Boost's queues; the library's own ring does less work per grain (see bench/README.md,
+/// rows 3c to 3e).
 ///
 ///     auto run = (from(samples) | shuffle(7) | batch(256) | lockfree).open();
 inline constexpr lockfree_stage lockfree{};

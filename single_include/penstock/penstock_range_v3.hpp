@@ -20,20 +20,20 @@
 
 // ---- penstock/integration/range_v3.hpp
 
-/// Runs and epochs as ranges of range-v3.
+/// Runs and epochs as range-v3 ranges.
 ///
-/// A run that has a name is an input range of range-v3 as it stands, without this header:
-/// `run | ranges::views::take(3)`. Here are the epochs, as views: small values that may be piped, stored and
-/// returned. And `from` takes views of range-v3 as it takes those of the standard library: one of random
-/// access and known size (`zip_with`, `concat`, `iota`, `transform`, ...) is an indexed source, read by all
-/// workers at once; any other, a `filter` say, is read forward.
+/// A named run is already an input range of range-v3, without this header: `run | ranges::views::take(3)`.
+/// This header adds the epochs, as views: small values that you can pipe, store and return. And `from` takes
+/// views of range-v3 as it takes those of the standard library: a view with random access and a known size
+/// (`zip_with`, `concat`, `iota`, `transform`, ...) is an indexed source, read by all workers concurrently;
+/// any other, such as a `filter`, is read forward.
 namespace penstock::inline v0_1 {
 
-/// One epoch of a run as a view: an input range of what is left of it. Refers to the run, which must stay
-/// where it is and may be walked by one thread at a time. Copying is free; `begin` goes on where the run
-/// stands in this epoch, and begins the epoch anew where it stands in another or has been through this one,
-/// as `run.epoch(n)` does. The elements are the run's: batches, by reference, each until the next one is
-/// asked for. Throws what the run throws.
+/// One epoch of a run as a view: an input range of the rest of the epoch. Refers to the run, which must not
+/// move; only one thread at a time may iterate. Copying is free. Like `run.epoch(n)`, `begin` resumes at the
+/// run's position in this epoch, or restarts the epoch if the run is in another one or has finished this one.
+/// The elements are the run's batches, by reference, each valid until the next one is requested. Throws what
+/// the run throws.
 template <class Run>
 class epoch_view : public ranges::view_interface<epoch_view<Run>, ranges::finite> {
  public:
@@ -49,7 +49,7 @@ class epoch_view : public ranges::view_interface<epoch_view<Run>, ranges::finite
   std::uint64_t number_ = 0;
 };
 
-/// The rest of one epoch as a view; as `run.epoch(number)`.
+/// The rest of one epoch as a view, like `run.epoch(number)`.
 ///
 ///     for (auto&& b : epoch_of(run, 3) | ranges::views::stride(2)) half += total(b);
 template <class Plan>
@@ -58,9 +58,9 @@ template <class Plan>
   return {r, number};
 }
 
-/// The epochs up to `count`, beginning where the run stands, as a view of views; as `run.epochs(count)`.
-/// Joined they are one range of batches, and workers read ahead across the end of an epoch. `join` asks for
-/// the next batch when it leaves one: behind it take `run.state()` within the loop, where it is exact.
+/// The epochs up to `count`, starting at the run's position, as a view of views, like `run.epochs(count)`.
+/// Joined, they form one range of batches, and workers read ahead across the end of an epoch. `join` requests
+/// the next batch when it leaves one: for an exact position, call `run.state()` inside the loop.
 ///
 ///     const std::vector<int> totals =
 ///         epochs_of(run, 3) | ranges::views::join | ranges::views::transform(total) | ranges::to<std::vector>;

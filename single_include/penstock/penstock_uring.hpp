@@ -39,7 +39,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A ring of the kernel, and an event that wakes the thread which waits for it.
+/// A ring of the kernel, and an event that wakes the thread waiting for it.
 class uring {
  public:
   uring() = default;
@@ -47,7 +47,7 @@ class uring {
   uring& operator=(const uring&) = delete;
   ~uring() { close(); }
 
-  /// 0, or the errno value that says why there is none. A kernel that cannot read through a ring has none.
+  /// Returns 0, or the errno value that explains the failure. A kernel that cannot read through a ring fails.
   [[nodiscard]] int open(unsigned reads) noexcept {
     const int code = ::io_uring_queue_init(reads + 1, &ring_, 0);
     if (code != 0) return -code;
@@ -66,24 +66,25 @@ class uring {
   [[nodiscard]] bool is_open() const noexcept { return open_; }
   [[nodiscard]] io_uring& get() noexcept { return ring_; }
 
-  /// A place in the queue of submissions; what is there goes to the kernel where it is full.
+  /// A place in the submission queue; submits what is queued if the queue is full.
   [[nodiscard]] io_uring_sqe& place() noexcept {
     for (;;) {
       if (io_uring_sqe* const free = ::io_uring_get_sqe(&ring_)) return *free;
       submitted(::io_uring_submit(&ring_));
     }
   }
-  /// What a submission gave: where the kernel was interrupted or has no memory at the moment, what was not
+  /// Handles the result of a submission: if the kernel was interrupted or is out of memory, what was not
   /// submitted stays in the queue.
   static void submitted(int code) noexcept {
     if (code < 0 && code != -EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   void wake() noexcept {
     const std::uint64_t one = 1;
-    while (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {  // it is awake then
+    // full: the thread is awake already
+    while (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {
     }
   }
-  /// The completion with this mark will say that somebody wakes.
+  /// A completion with this mark will report a wake-up.
   void listen(void* mark) noexcept {
     io_uring_sqe& to = place();
     ::io_uring_prep_poll_add(&to, event_.get(), POLLIN);
@@ -99,7 +100,7 @@ class uring {
   [[nodiscard]] bool can_read() noexcept {
     io_uring_probe* const found = ::io_uring_get_probe_ring(&ring_);
     const bool can = found != nullptr && ::io_uring_opcode_supported(found, IORING_OP_READ) != 0;
-    std::free(found);  // io_uring_free_probe is younger
+    std::free(found);  // liburing's io_uring_free_probe is newer
     return can;
   }
 
@@ -116,12 +117,12 @@ class uring {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// Reads of the files of a `file::session` in the background: through io_uring, or where there is none by
-/// threads.
+/// Reads of the files of a `file::session` in the background: through io_uring, or by threads if it is
+/// missing.
 ///
-/// The ring belongs to one thread, which starts with the first reads: it opens files, submits, waits for the
-/// kernel and tells how reads ended. (The kernel cancels what a thread has submitted when that thread ends,
-/// so those who call must not submit.) Those who call write down what they want and wake it.
+/// The ring belongs to one thread, started by the first reads: it opens files, submits, waits for the kernel
+/// and reports how reads ended. (The kernel cancels what a thread has submitted when that thread ends, so
+/// callers must not submit.) Callers write down what they want and wake it.
 class uring_reads {
   struct flight {
     waiting_read what;
@@ -134,7 +135,7 @@ class uring_reads {
   static constexpr std::size_t most_queue = 16'384;  // a kernel allows 32,768 places
   static constexpr std::size_t threads_without = 8;
 
-  /// `queue`: how many reads the kernel has at once; 0: none, threads read.
+  /// `queue`: the number of reads in the kernel at once; 0: no ring, threads read.
   uring_reads(const file::session& files, std::size_t queue)
       : files_(files),
         at_once_(std::min(queue, files.descriptor_limit())),
@@ -152,7 +153,7 @@ class uring_reads {
     thread_.join();
   }
 
-  /// Why this process has no ring for so many reads, as an errno value; 0 where it has one.
+  /// Why this process has no ring for so many reads, as an errno value; 0 if it has one.
   [[nodiscard]] static int why_none(std::size_t queue) noexcept {
     uring probe;
     return probe.open(static_cast<unsigned>(queue));
@@ -160,7 +161,7 @@ class uring_reads {
 
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
     std::exception_ptr failed;
-    bool sleeps = false;  // else the thread has been woken and looks again, or waits for a place
+    bool sleeps = false;  // otherwise the thread is awake and will look again, or waits for a place
     try {
       start();
       if (ring_.is_open()) {
@@ -191,12 +192,11 @@ class uring_reads {
     ring_.wake();
   }
 
-  /// Whether reads go through a ring. Not known before the first.
+  /// Whether reads go through a ring. Unknown before the first read.
   [[nodiscard]] bool uses_ring() const noexcept { return running_.load(); }
 
  private:
-  /// Makes the ring and its thread, where there can be one. Called by one thread at a time, as `read_many`
-  /// is.
+  /// Creates the ring and its thread, if possible. Called by one thread at a time, as `read_many` is.
   void start() {
     if (tried_) return;
     if (at_once_ != 0 && ring_.open(static_cast<unsigned>(at_once_)) == 0) {
@@ -230,8 +230,8 @@ class uring_reads {
   }
   [[nodiscard]] std::size_t in_flight() const noexcept { return at_once_ - free_.size(); }
 
-  /// Begins what waits, as far as there are places, and stops what was cancelled. False when nothing more
-  /// will come.
+  /// Starts waiting reads as far as there are places, and ends those that were cancelled. False when nothing
+  /// more will come.
   bool take_waiting() noexcept {
     std::unique_lock lock(mutex_);
     if (std::exchange(cancels_, false)) {
@@ -255,7 +255,7 @@ class uring_reads {
     try {
       it.opened.emplace(files_.state_->open_files.use(request.object));
       files_.check_offset(request.object, request.offset, request.into.size());
-      // So that a file that is in memory will be mapped, for `read` and for views.
+      // So that a file in memory gets mapped, for `read` and for views.
       if (files_.state_->access != file_access::read && !files_.shows(request.object))
         files_.think_again(request.object, it.opened->get());
     } catch (...) {
@@ -280,7 +280,7 @@ class uring_reads {
   }
 
   void handle(void* mark, int result) noexcept {
-    if (mark == nullptr) return;  // an answer to the wish to cancel a read, whose own answer comes
+    if (mark == nullptr) return;  // the answer to a cancel request; the read's own answer follows
     if (mark == &ring_) {
       ring_.clear_event();
       ring_.listen(&ring_);
@@ -292,14 +292,14 @@ class uring_reads {
     if (it.what.stopped) return finish(it, cancelled(it.what.request));
     if (result > 0 || result == -EINTR) return submit(it);
     if (result == -EAGAIN && !std::exchange(it.tried_again, true)) {
-      // Older kernels do not wait for a file that was opened so that a named pipe could not hang.
+      // Older kernels do not wait for a file that was opened non-blocking (against hanging named pipes).
       const int flags = ::fcntl(it.opened->get(), F_GETFL);
       if (flags >= 0 && ::fcntl(it.opened->get(), F_SETFL, flags & ~O_NONBLOCK) == 0) return submit(it);
     }
     finish(it, failure(it.what.request, result));
   }
 
-  /// How `read` fails where the kernel gives this result.
+  /// The exception that `read` would throw for this result of the kernel.
   [[nodiscard]] std::exception_ptr failure(const read_request& request, int result) const noexcept {
     try {
       errno = -result;
@@ -315,11 +315,11 @@ class uring_reads {
 
   void finish(flight& it, std::exception_ptr failed) noexcept {
     it.opened.reset();
-    free_.push_back(&it);  // which has room for all
+    free_.push_back(&it);  // it has room for all
     it.what.tell(std::move(failed));
   }
 
-  /// Asks the kernel to give up what it has. It may not: a read that a disk works on comes to its end.
+  /// Asks the kernel to drop its reads. It may refuse: a read that a disk is working on runs to its end.
   void stop_flights() noexcept {
     for (std::size_t i = 0; i < at_once_; ++i) {
       flight& it = flights_[i];
@@ -352,31 +352,30 @@ class uring_reads {
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `uring_file`. None of them changes the bytes.
+/// Options of `uring_file`. None of them changes the bytes.
 struct uring_file_options {
-  /// How many reads the kernel has at once; more of them wait. 0: without io_uring.
+  /// The maximum number of reads in the kernel at once; others wait. 0: without io_uring.
   std::size_t queue = 256;
   std::size_t descriptors = 0;                  ///< as in `file_options`
-  file_access access = file_access::automatic;  ///< as in `file_options`, of reads that are waited for
+  file_access access = file_access::automatic;  ///< as in `file_options`, for blocking reads
 };
 
-/// `file`, whose sessions also read in the background, through io_uring: hundreds of reads are in the kernel
+/// A `file` whose sessions also read in the background, through io_uring: hundreds of reads are in the kernel
 /// at once, and the disk sees them all.
 ///
 ///     const uring_file shards("train-{0000..0127}.tar");
 ///     const uring_file deeper({"a.tar", "b.tar"}, {.queue = 1024});
 ///
-/// In: what `file` takes. `read` and all else are `file`'s; `read_many` gives its reads to one thread of the
-/// session, which starts with the first of them and keeps up to `queue` reads in the kernel, or as many as
-/// the session may keep descriptors where that is less. A read that ends early is asked for again, from where
-/// it ended.
-/// `cancel`: what waits ends at once, and what the kernel has when the kernel gives it up; a read that a disk
-/// works on comes to its end.
-/// Where the kernel has no io_uring, or does not let this process have it, `describe` says so, and eight
-/// threads do what `read_many` is given. `session::uses_io_uring` tells after the first reads.
-/// Errors: those of `file`, also in the background. errc::argument for a queue beyond 16,384.
-/// Threads: a session may be used by any number of threads. A child after `fork` must neither use nor end
-/// one.
+/// In: what `file` takes. `read` and everything else work as in `file`; `read_many` passes its reads to one
+/// thread of the session, started by the first of them, which keeps up to `queue` reads in the kernel, or as
+/// many as the session may keep descriptors if that is less. A read that returns too little is resumed from
+/// where it ended.
+/// `cancel`: waiting reads end at once, and reads in the kernel when the kernel drops them; a read that a
+/// disk is working on runs to its end.
+/// If the kernel has no io_uring, or does not let this process use it, `describe` says so, and eight threads
+/// do the work of `read_many`. After the first reads, `session::uses_io_uring` tells which it is.
+/// Errors: those of `file`, also in the background. errc::argument for a queue above 16,384.
+/// Threads: any number of threads may use a session. A child after `fork` must neither use nor destroy one.
 class uring_file {
  public:
   static constexpr bool names_are_paths = true;

@@ -30,7 +30,8 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What a YAML document holds: a text, a list, or a map in its order. `offset` is where it stands.
+/// A node of a YAML document: a text, a list, or a map in document order. `offset` is its position in the
+/// file.
 struct yaml_node {
   enum class kind { text, list, map };
   kind what = kind::text;
@@ -39,7 +40,7 @@ struct yaml_node {
   std::vector<std::string> keys;  // of a map
   std::uint64_t offset = 0;
 
-  /// The value of a key; null where there is none.
+  /// The value of a key; null if there is none.
   [[nodiscard]] const yaml_node* find(std::string_view key) const noexcept {
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (keys[i] == key) return &items[i];
@@ -48,8 +49,8 @@ struct yaml_node {
   }
 };
 
-/// Reads one YAML document, of which JSON is a case, as plain data: no aliases, so that nothing grows; keys
-/// are texts and stand once; at most 16 deep. Throws errc::format and errc::limit with the offset.
+/// Reads one YAML document (JSON included) as plain data: no aliases, so nothing can grow beyond the file;
+/// keys are texts and unique; at most 16 deep. Throws errc::format and errc::limit with the offset.
 class yaml_document {
  public:
   [[nodiscard]] static yaml_node read(bytes_view bytes) {
@@ -115,7 +116,7 @@ class yaml_document {
     return {reinterpret_cast<const char*>(text.value), text.length};
   }
 
-  /// The node that begins with the event that was read last.
+  /// The node that begins with the current event.
   [[nodiscard]] yaml_node node(int depth) {
     if (depth > deepest) {
       throw error(errc::limit, "the YAML is nested more than 16 deep")
@@ -132,9 +133,9 @@ class yaml_document {
       made.what = yaml_node::kind::map;
       std::unordered_set<std::string> seen;
       while (next() != YAML_MAPPING_END_EVENT) {
-        if (!is(YAML_SCALAR_EVENT)) fail("a key is no text");
+        if (!is(YAML_SCALAR_EVENT)) fail("a key is not text");
         made.keys.push_back(scalar());
-        if (!seen.insert(made.keys.back()).second) fail("a key is there twice");
+        if (!seen.insert(made.keys.back()).second) fail("a key appears twice");
         next();
         made.items.push_back(node(depth + 1));
       }
@@ -155,16 +156,16 @@ class yaml_document {
 
 namespace penstock::inline v0_1 {
 
-/// What Energon's metadata says of one part of a dataset.
+/// What Energon's metadata says about one part of a dataset.
 struct energon_part {
-  std::vector<std::string> paths;             ///< the shards, in their order
-  std::vector<std::uint64_t> samples;         ///< in each
-  std::vector<std::string> excluded_samples;  ///< "shard/key", of any part
+  std::vector<std::string> paths;             ///< the shards, in order
+  std::vector<std::uint64_t> samples;         ///< the number of samples in each shard
+  std::vector<std::string> excluded_samples;  ///< as "shard/key", in any part
 };
 
 namespace detail {
 
-/// Reads `.nv-meta` of a folder.
+/// Reads the `.nv-meta` of a folder.
 class energon_reader {
  public:
   explicit energon_reader(std::string folder) : folder_(std::move(folder)), meta_(folder_ + "/.nv-meta/") {}
@@ -203,7 +204,7 @@ class energon_reader {
  private:
   static constexpr std::size_t most_bytes = 64_MiB;
 
-  /// The first of two files that is there.
+  /// Reads the first of the two files that exists.
   [[nodiscard]] yaml_node first_of(const char* name, const char* other) {
     path_ = meta_ + name;
     if (::access(path_.c_str(), F_OK) != 0 && ::access((meta_ + other).c_str(), F_OK) == 0)
@@ -236,7 +237,7 @@ class energon_reader {
     return counts;
   }
 
-  /// Shards lie in the folder: a description must not make us read other files.
+  /// Shards lie in the folder: a description must not lead us to files outside it.
   void check_name(const yaml_node& at, std::string_view name) const {
     bool leads_out = name.empty() || name.front() == '/' || name.find('\0') != std::string_view::npos;
     for (std::size_t begin = 0; begin <= name.size();) {
@@ -244,12 +245,11 @@ class energon_reader {
       leads_out = leads_out || name.substr(begin, end - begin) == "..";
       begin = end + 1;
     }
-    if (leads_out) fail(at, "names a shard outside of the dataset's folder: '" + std::string(name) + "'");
+    if (leads_out) fail(at, "names a shard outside the dataset's folder: '" + std::string(name) + "'");
   }
 
-  /// The texts of a list, their braces expanded: at most `most` and at most 64 MiB, which are counted before
-  /// any is made. A few bytes of braces stand for more names than there is memory, and for more than there
-  /// can be shards.
+  /// The texts of a list with their braces expanded: at most `most` names and 64 MiB in total, counted before
+  /// any is made, because a few bytes of braces can stand for more names than fit in memory.
   [[nodiscard]] std::vector<std::string> names(const yaml_node& list, const char* key,
                                                std::uint64_t most) const {
     if (list.what != yaml_node::kind::list) fail(list, std::string("has a '") + key + "' that is not a list");
@@ -257,7 +257,7 @@ class energon_reader {
     std::uint64_t text = 0;
     for (const yaml_node& one : list.items) {
       if (one.what != yaml_node::kind::text)
-        fail(one, std::string("has a '") + key + "' with what is no name");
+        fail(one, std::string("has a '") + key + "' with an entry that is not a name");
       try {
         const auto foreseen = braces::measure(one.text);
         if (made.size() + foreseen.names > most)
@@ -267,7 +267,7 @@ class energon_reader {
         if (text > most_bytes)
           throw error(errc::format, {"the description's '", key, "' stands for more than 64 MiB of names"});
         for (std::string& name : expand_braces(one.text)) made.push_back(std::move(name));
-      } catch (const error& e) {  // an argument to that function; here bytes of a file
+      } catch (const error& e) {  // expand_braces reports a bad argument; here it is bad file content
         throw error(errc::format, e.message()).in_file(path_).at_offset(one.offset);
       }
     }
@@ -287,37 +287,37 @@ class energon_reader {
   }
 
   std::string folder_, meta_;
-  std::string path_;  // of the file that was read last
+  std::string path_;  // of the file read last
 };
 
 }  // namespace detail
 
-/// What `.nv-meta` of a dataset that Megatron-Energon prepared says of one part, such as "train": its shards
-/// in their order, and how many samples are in each.
+/// Reads from the `.nv-meta` of a dataset prepared by Megatron-Energon what one part of it, such as "train",
+/// contains: its shards in order, and the number of samples in each.
 ///
-/// In: the dataset's folder and the name of the part. Read are `.info.json` or `.info.yaml`, and `split.yaml`
-/// or `split.json`, as plain data: at most 64 MiB each, 16 deep, no aliases. Braces in names are expanded;
-/// shards in `exclude` are left out. `index.sqlite` is not read: what it says of offsets the shards say
-/// themselves.
-/// Throws, with the file: `errc::io`; `errc::format`, with the offset, for what is not such a description,
-/// for a shard of a part without a number of samples and for names that lead out of the folder;
-/// `errc::missing` for a part that is not there, with those that are; `errc::limit`.
+/// In: the dataset's folder and the name of the part. It reads `.info.json` or `.info.yaml`, and `split.yaml`
+/// or `split.json`, as plain data: at most 64 MiB each, nested at most 16 deep, without aliases. Braces in
+/// names are expanded; shards in `exclude` are left out. `index.sqlite` is not read: the offsets it holds can
+/// be read from the shards.
+/// Throws, with the file: `errc::io`; `errc::format`, with the offset, if the content is not such a
+/// description, for a shard without a number of samples and for names that lead out of the folder;
+/// `errc::missing` for an unknown part, with the names of the known ones; `errc::limit`.
 /// Source: Megatron-Energon, structs.py and metadata.py of its webdataset flavour.
 [[nodiscard]] inline energon_part read_energon_part(const std::string& folder, std::string_view part) {
   return detail::energon_reader(folder).read(part);
 }
 
-/// One part of a dataset that Megatron-Energon prepared: a `webdataset` over its shards, which must hold as
-/// many samples as the metadata says.
+/// One part of a dataset prepared by Megatron-Energon: a `webdataset` over its shards, which must hold
+/// exactly as many samples as the metadata says.
 ///
 ///     auto samples = energon("coco", "train") | shuffle(seed) | decode<field<"jpg", identity>>;
 ///
-/// In: the dataset's folder, the name of the part, and the choices of `webdataset`; with
-/// `index_policy::energon` its own `.tar.idx` are used. Out, kind, guarantees, cost, threads: as
-/// `webdataset`.
-/// Throws as `read_energon_part` and `webdataset`; `errc::format` with both files for a shard with another
-/// number of samples; `errc::argument` where `exclude` names single samples, which a source that is indexed
-/// does not leave out: `webdataset(read_energon_part(...).paths)` with a `filter` does.
+/// In: the dataset's folder, the name of the part, and the options of `webdataset`; with
+/// `index_policy::energon` the dataset's own `.tar.idx` files are used. Out, kind, guarantees, cost, threads:
+/// as for `webdataset`.
+/// Throws what `read_energon_part` and `webdataset` throw; `errc::format` with both files for a shard with a
+/// different number of samples; `errc::argument` if `exclude` names single samples, which an indexed source
+/// cannot leave out: use `webdataset(read_energon_part(...).paths)` with a `filter` instead.
 [[nodiscard]] inline webdataset<file> energon(const std::string& folder, std::string_view part,
                                               webdataset_options options = {}) {
   energon_part said = read_energon_part(folder, part);

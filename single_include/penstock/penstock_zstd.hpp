@@ -23,11 +23,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// Zstandard for sources that read forward: the unpacker that `webdataset_stream` takes.
+/// Zstandard for sources that read forward: an unpacker for `webdataset_stream`.
 ///
-/// In: pieces of a file of zstd frames; several that follow each other are read one after another. Out:
-/// pieces of the content.
-/// Cost: libzstd's own. Its memory is kept from file to file. Threads: a stream is used by one at a time.
+/// In: pieces of a file of zstd frames; consecutive frames are read one after another. Out: pieces of the
+/// content.
+/// Cost: libzstd's own. Its memory is kept from file to file. Threads: one at a time per stream.
 /// Throws `errc::format` for damage; `errc::checksum`; `errc::limit` for frames whose window is larger than
 /// 128 MiB.
 /// Source: RFC 8878.
@@ -66,7 +66,7 @@ struct unpack_zstd {
           throw error(errc::limit,
                       "the zstd frame needs a window of more than 128 MiB; compress the file without --long");
         case ZSTD_error_prefix_unknown:
-          throw error(errc::format, "there is something between or behind the zstd frames");
+          throw error(errc::format, "there is something between or after the zstd frames");
         default:
           throw error(errc::format, std::string("the zstd frame is damaged: ") + ZSTD_getErrorName(result));
       }
@@ -86,17 +86,17 @@ struct unpack_zstd {
 
 namespace penstock::inline v0_1 {
 
-/// What one worker keeps for `zstd`: a decompression context, made on first use, and room for content.
+/// The per-worker memory of `zstd`: a decompression context, created on first use, and room for content.
 class zstd_scratch {
  public:
   static constexpr std::string_view format = "zstd";
 
-  /// Decompresses all frames of `packed` to `into` and returns how many bytes they gave.
-  /// `bounded` says that `into` ends at the user's limit and not at a size that the frames name.
+  /// Decompresses all frames of `packed` to `into` and returns the number of bytes written. `bounded` means
+  /// that the size of `into` is the user's limit rather than a size from the frames.
   std::size_t expand(bytes_view packed, mutable_bytes into, bool bounded) {
     if (!context_) context_.reset(ZSTD_createDCtx());
     if (!context_) throw std::bad_alloc();
-    std::byte nothing{};  // zstd takes no null destination, not even for no bytes
+    std::byte nothing{};  // zstd accepts no null destination, even for zero bytes
     const std::size_t written = ZSTD_decompressDCtx(context_.get(), into.empty() ? &nothing : into.data(),
                                                     into.size(), packed.data(), packed.size());
     if (!ZSTD_isError(written)) return written;
@@ -132,21 +132,18 @@ using zstd_bytes = detail::packed_blob<zstd_scratch>;
 
 /// Zstandard: payloads of one or more frames, with skippable frames between them, without dictionaries.
 ///
-/// In: any byte element. Out: a blob of the content; it can be followed by another codec (`chain<zstd,
-/// npy<float>>`).
-/// Where each frame names its size, the content goes straight to its destination; else through the worker's
-/// scratch.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: zstd's own, and about 4 ns for each 128 KiB of
-/// content; no allocation once the scratch has grown. Threads: any number at once, each with a scratch of its
-/// own.
-/// Throws `errc::limit` for content beyond `limit`, before it is decompressed where frames name their size;
-/// `errc::checksum`;
-/// `errc::format` for damage, a size that is not so, bytes after the last frame, dictionaries.
+/// In: any byte element. Out: a blob of the content; another codec may follow (`chain<zstd, npy<float>>`). If
+/// every frame gives its size, the content is decompressed straight to its destination, otherwise through the
+/// worker's scratch.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: zstd's own, and about 4 ns per 128 KiB of content;
+/// no allocation once the scratch has grown. Thread-safe, with a scratch per thread.
+/// Throws `errc::limit` for content beyond `limit`, before decompressing it if frames give their size;
+/// `errc::checksum`; `errc::format` for damage, a wrong size, bytes after the last frame, and dictionaries.
 /// Source: RFC 8878.
 ///
 ///     auto tokens = records | decode<zstd>(zstd{.limit = 64_MiB}) | batch(32);
 struct zstd {
-  /// The most bytes that one payload may expand to: what a hostile one can cost.
+  /// The maximum size to which one payload may expand; it bounds what a hostile payload can cost.
   std::uint64_t limit = 1_GiB;
 
   static constexpr std::string_view codec_name = "zstd";

@@ -147,18 +147,18 @@ TEST_CASE("codec/json_field: a missing value or one of another kind is an error 
     CHECK(error.code == ps::errc::format);
     CHECK_THAT(error.line, contains(part));
   };
-  check(failure<int>("[1]"), "no object");
-  check(failure<int>("1"), "no object");
-  check(failure<int>("null"), "no object");
-  check(failure<int>(R"({"x": null})"), "null at the key 'x', and a whole number was asked for");
-  check(failure<int>(R"({"x": "1"})"), "a text at the key 'x', and a whole number");
-  check(failure<int>(R"({"x": 1.5})"), "a real number at the key 'x', and a whole number");
+  check(failure<int>("[1]"), "not an object");
+  check(failure<int>("1"), "not an object");
+  check(failure<int>("null"), "not an object");
+  check(failure<int>(R"({"x": null})"), "null at the key 'x', but a whole number was asked for");
+  check(failure<int>(R"({"x": "1"})"), "a text at the key 'x', but a whole number");
+  check(failure<int>(R"({"x": 1.5})"), "a real number at the key 'x', but a whole number");
   check(failure<int>(R"({"x": true})"), "true or false at the key");
   check(failure<int>(R"({"x": [1]})"), "a list at the key");
   check(failure<int>(R"({"x": {"x": 1}})"), "an object at the key");
-  check(failure<bool>(R"({"x": 1})"), "and true or false was asked for");
-  check(failure<std::string>(R"({"x": 1})"), "and a text was asked for");
-  check(failure<std::vector<float>>(R"({"x": 1})"), "and a list of numbers was asked for");
+  check(failure<bool>(R"({"x": 1})"), "but true or false was asked for");
+  check(failure<std::string>(R"({"x": 1})"), "but a text was asked for");
+  check(failure<std::vector<float>>(R"({"x": 1})"), "but a list of numbers was asked for");
   check(failure<std::vector<float>>(R"({"x": [1, "a"]})"), "a text in the list at the key 'x'");
   check(failure<std::vector<int>>(R"({"x": [1, [2]]})"), "a list in the list");
   check(failure<std::vector<int>>(R"({"x": [{}]})"), "an object in the list");
@@ -169,7 +169,7 @@ TEST_CASE("codec/json_field: a missing value or one of another kind is an error 
   check(failure<int>(R"({"x": 1, "x": 2})"), "'x' twice");
   const auto length = failure<std::array<int, 3>>(R"({"x": [1, 2]})");
   CHECK(length.code == ps::errc::shape);
-  CHECK_THAT(length.line, contains("has 2 numbers, and 3 were asked for"));
+  CHECK_THAT(length.line, contains("has 2 numbers, but 3 were asked for"));
 }
 
 TEST_CASE("codec/json: agrees with itself on randomly changed documents, and does no harm") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: batch_by asks what samples cost by their numbers
+// expect: batch_by looks up costs by sample number
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

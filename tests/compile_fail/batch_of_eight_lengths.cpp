@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: batch puts one more length in front of an array, and this one has eight
+// expect: batch adds a dimension in front of an array, and this one already has eight
 
 #include <penstock/core/tensor.hpp>
 #include <penstock/run/run.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: this is no option of batch; give it tail::keep, tail::drop or tail::pad
+// expect: this is not an option of batch; give it tail::keep, tail::drop or tail::pad
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

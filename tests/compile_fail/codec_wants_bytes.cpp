@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: a codec wants bytes and gets a value that is decoded already
+// expect: a codec needs bytes and gets a value that is already decoded
 
 #include <penstock/codec/integer.hpp>
 #include <penstock/run/run.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: derive wants the samples as the source has them
+// expect: derive needs the samples as the source has them
 
 #include <penstock/inspection/derive.hpp>
 #include <penstock/source/from.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: have other numbers in other epochs; derive from each source
+// expect: are numbered differently in each epoch; derive from each source
 
 #include <penstock/inspection/derive.hpp>
 #include <penstock/order/shuffle.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: penstock tells errors by exceptions, which -fno-exceptions takes away: compile without it
+// expect: penstock reports errors with exceptions, which -fno-exceptions disables: compile without it
 // wrong with: -fno-exceptions -Wfatal-errors
 
 // Only the first error: without the second flag compilers report every throw.

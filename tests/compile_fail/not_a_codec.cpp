@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: decode<...> was given a type that is no codec
+// expect: decode<...> was given a type that is not a codec
 
 #include <penstock/codec/integer.hpp>
 #include <penstock/run/run.hpp>

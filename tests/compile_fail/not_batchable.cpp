@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: batch stacks numbers, arrays, texts, bytes and records of such
+// expect: batch stacks numbers, arrays, texts, bytes and records of these
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: unbatch needs a range, an array, or a record of such
+// expect: unbatch needs a range, an array, or a record of these
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

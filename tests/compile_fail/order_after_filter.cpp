@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: after filter or unbatch nobody knows
+// expect: is unknown after filter or unbatch
 
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>

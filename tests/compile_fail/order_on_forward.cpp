@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: random access asked of a source that can only be read forward
+// expect: random access to a source that can only be read forward
 
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: nor behind batch over a forward source
+// expect: and after batch over a forward source
 
 #include <penstock/order/repeat.hpp>
 #include <penstock/run/run.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: returns what cannot be columns of a batch
+// expect: returns something that cannot be columns of a batch
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: stands after pin_and_copy
+// expect: comes after pin_and_copy
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: this stage counts batches and stands after batch_by
+// expect: this stage counts batches but comes after batch_by
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: a view into a batch that is about to go
+// expect: a view into a temporary batch
 
 #include <penstock/core/record.hpp>
 #include <penstock/run/run.hpp>

@@ -24,17 +24,18 @@ def cpm_file():
 
 
 def repository(place, tag):
-    """A repository of the files of this tree that users need, with the tag."""
+    """A repository of what a user needs of this tree, with the branch main and the tag."""
     place.mkdir()
     for name in ("CMakeLists.txt", "LICENSE"):
         shutil.copy(ROOT / name, place)
     for name in ("cmake", "include"):
         shutil.copytree(ROOT / name, place / name)
     git = ["git", "-C", place, "-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"]
-    run("git", "init", "-q", place)
+    run("git", "init", "-q", "-b", "main", place)
     run(*git, "add", ".")
     run(*git, "commit", "-q", "-m", "the tree")
-    run(*git, "tag", tag)
+    if tag != "main":
+        run(*git, "tag", tag)
     return place
 
 

@@ -118,9 +118,9 @@ TEST_CASE("core/tensor: with one dimension, v[i] is an element") {
   int& there = table[1][2];
   there = 7;
   CHECK(values[5] == 7);
-  CHECK_THROWS_WITH(
-      static_cast<int>(table[1]),
-      "penstock: a row of shape (3,) was used as an element; name an element v(i, j), or walk over v.flat()");
+  CHECK_THROWS_WITH(static_cast<int>(table[1]),
+                    "penstock: a row of shape (3,) was used as an element; write v(i, j) for an element, or "
+                    "loop over v.flat()");
   CHECK(values[3] == 2);
   auto row = table[0];
   row = table[1];  // a named view is made to view another part

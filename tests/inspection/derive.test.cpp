@@ -210,7 +210,7 @@ TEST_CASE("inspection/derive: impossible names and places") {
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "", rest_of_seven, dir.path().string()); }),
              contains("must have a name"));
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "a/b", rest_of_seven, dir.path().string()); }),
-             contains("'a/b' is no name for a file"));
+             contains("'a/b' is not a file name"));
   CHECK(ps::derive(source, "a/b", rest_of_seven, (dir / "ab").string()).name() == "a/b");
   CHECK_THAT(error_of([&] { (void)ps::derive(source, "a", rest_of_seven, (dir / "none/x").string()); }),
              contains("cannot create") && contains("name a file in a writable folder"));
@@ -365,7 +365,7 @@ TEST_CASE("inspection/derive: an index of another dataset is refused when a plan
   const auto index = ps::derive(source, "x", rest_of_seven, dir.path().string());
   const auto plan = ps::from(numbers(50, 1)) | ps::class_balanced(index, 1) | ps::batch(5);
   CHECK_THAT(error_of([&] { (void)plan.open(); }),
-             contains("the dataset is not the one that index 'x' was made of") && contains("class_balanced"));
+             contains("this is not the dataset from which index 'x' was made") && contains("class_balanced"));
   const auto state = (source | ps::subset(index, ps::equals(1)) | ps::batch(2)).open().state();
   CHECK_THAT(error_of([&] { (void)(source | ps::subset(index, ps::equals(2)) | ps::batch(2)).open(state); }),
              contains("it is of another sequence"));

@@ -284,10 +284,9 @@ TEST_CASE("inspection/prove: defects are found") {
     CHECK_THAT(to_string(found), penstock_test::contains(why));
     CHECK_THAT(to_string(found), penstock_test::contains("does not hold"));
   };
-  broken(source | wrong_stage<0>() | ps::global_batch(64),
-         "sample 4 stands at position 5 and at an earlier one");
+  broken(source | wrong_stage<0>() | ps::global_batch(64), "sample 4 is at position 5 and at an earlier one");
   broken(source | wrong_stage<1>() | ps::global_batch(64), "position 5 gives sample 103 of 100");
-  broken(source | wrong_stage<2>() | ps::global_batch(64), "says that it stands elsewhere");
+  broken(source | wrong_stage<2>() | ps::global_batch(64), "whose inverse is another position");
   const ps::proof again = ps::prove(source | ps::global_batch(64) | ps::repeat(2), many);
   CHECK(again.holds());
 
@@ -296,7 +295,7 @@ TEST_CASE("inspection/prove: defects are found") {
   CHECK_THROWS_WITH(ps::prove(source | ps::global_batch(64), std::vector<ps::topology>{}),
                     penstock_test::contains("no topology to prove"));
   CHECK_THROWS_WITH(ps::prove(source | ps::global_batch(64), many, {.epochs = 0}),
-                    penstock_test::contains("no epoch is to be proved"));
+                    penstock_test::contains("there is no epoch to prove"));
   CHECK_THROWS_WITH(
       ps::prove(source | ps::shuffle_buffer(5) | ps::global_batch(64), many, {.most_positions = 5}),
       penstock_test::contains("cannot be proved"));
@@ -337,7 +336,7 @@ TEST_CASE("inspection/prove: a few positions of very many samples need little me
   CHECK(found.left_out == (std::uint64_t{1} << 60) - 1000);
   const auto twice = prove(source | ps::take(1000) | wrong_stage<0>{} | ps::global_batch(64), few);
   REQUIRE(twice.violations.size() == 1);
-  CHECK(twice.violations[0] == "epoch 0: sample 4 stands at two positions");
+  CHECK(twice.violations[0] == "epoch 0: sample 4 is at two positions");
 }
 
 TEST_CASE("inspection/prove: topologies whose ranks cannot be counted") {

@@ -24,12 +24,12 @@ TEST_CASE("inspection/topology: a proof in words") {
   CHECK(found.holds());
   CHECK(to_string(found) ==
         "100 positions of 98 samples in 7 shards, 8 in a global step\n"
-        "2 positions are padding: a sample once more, to fill up\n"
+        "2 positions are padding: repeated samples, to fill up\n"
         "2 x 4 ranks: 12 steps, 96 samples, 4 dropped, 0 padded, shards touched by a node: 4 to 5, 4 on "
         "average\n"
         "holds\n");
-  found.violations.push_back("epoch 0: sample 3 stands at two positions");
+  found.violations.push_back("epoch 0: sample 3 is at two positions");
   CHECK_FALSE(found.holds());
-  CHECK(to_string(found).find("violation: epoch 0: sample 3 stands at two positions\ndoes not hold\n") !=
+  CHECK(to_string(found).find("violation: epoch 0: sample 3 is at two positions\ndoes not hold\n") !=
         std::string::npos);
 }

@@ -118,7 +118,7 @@ TEST_CASE("integration/any_loader: an empty loader says so, and throws with an e
   CHECK_FALSE(loader);
   CHECK(loader.stopped());
   loader.request_stop();
-  const auto empty = contains("any_loader: it is empty; assign one that was made of a plan");
+  const auto empty = contains("any_loader: it is empty; assign one that was made from a plan");
   CHECK_THAT(error_of([&] { (void)drain(loader, 0); }), empty);
   CHECK_THAT(error_of([&] { (void)loader.epochs(2); }), empty);
   CHECK_THAT(error_of([&] { (void)loader.state(); }), empty);

@@ -118,7 +118,7 @@ TEST_CASE("integration/mpi: MPI is called by its own thread") {
   MPI_Query_thread(&level);
   if (level >= MPI_THREAD_SERIALIZED) return;
   auto other = std::async(std::launch::async, [] { ps::mpi::barrier(MPI_COMM_WORLD, 1s); });
-  CHECK_THROWS_WITH(other.get(), penstock_test::contains("calls of one thread"));
+  CHECK_THROWS_WITH(other.get(), penstock_test::contains("calls from one thread"));
 }
 
 TEST_CASE("integration/mpi: all processes get what the first one finds") {

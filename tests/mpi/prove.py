@@ -70,7 +70,7 @@ def ledgers(program, folder):
     (folder / "bad.rank1.jsonl").write_text(line(1, 5) + line(1, 99))
     for names in (("bad.rank0.jsonl", "bad.rank1.jsonl"), ("bad.rank{0..1}.jsonl",)):
         status, said, _ = look(*names)
-        check(status == 0 and "substitutions: 3 skipped, 0 replaced" in said and "2 lines name a sample once" in said
+        check(status == 0 and "substitutions: 3 skipped, 0 replaced" in said and "2 lines name a sample again" in said
               and "rank 0: 2 skipped" in said and "rank 1: 1 skipped" in said and "1 lines of the ledgers were cut" in said
               and "shard 0: 3 skipped" in said, "ledgers", said)
     (folder / "other.jsonl").write_text(line(0, 5, source=6) + line(0, 100))

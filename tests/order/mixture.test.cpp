@@ -534,8 +534,8 @@ TEST_CASE("order/mixture: errors are one sentence") {
              contains("the weight of source 0 is 0; leave the source out"));
   CHECK_THAT(sentence(two, ps::weights{1.0, nan}), contains("the weight of source 1 is not a number"));
   CHECK_THAT(sentence(two, ps::weights{1.0, infinite}), contains("the weight of source 1 is inf"));
-  CHECK_THAT(sentence(two, ps::weights{1e-300, 0.3}), contains("too small beside 0.3"));
-  CHECK_THAT(sentence(two, ps::weights{1, 2, 3}), contains("weights has 3 numbers, and there are 2 sources"));
+  CHECK_THAT(sentence(two, ps::weights{1e-300, 0.3}), contains("too small compared with 0.3"));
+  CHECK_THAT(sentence(two, ps::weights{1, 2, 3}), contains("weights has 3 numbers, but there are 2 sources"));
   CHECK_THAT(sentence({100, 0}, ps::weights{1, 2}), contains("source 1 has no samples"));
   CHECK_THAT(sentence({100, std::uint64_t{1} << 63}, ps::weights{1, 2}), contains("write no repeat()"));
   CHECK_THAT(sentence({}, ps::weights(std::vector<double>{})), contains("no sources"));
@@ -545,11 +545,11 @@ TEST_CASE("order/mixture: errors are one sentence") {
   CHECK_THAT(sentence(two, ps::repeats{1e30, 1e30}), contains("more than 2^60"));
   CHECK_THAT(sentence(two, ps::proportions{1, nan}), contains("not a number"));
   CHECK_THAT(sentence(two, ps::proportions{1e-9, 1}), contains("proportions gives no sample of source 0"));
-  CHECK_THAT(sentence(two, ps::choose{1, 1}, {ps::stopping::cycle, {}, 0}), contains("says itself where"));
-  CHECK_THAT(sentence(two, ps::choose{1, 1}, {{}, 10, 0}), contains("says itself how long"));
+  CHECK_THAT(sentence(two, ps::choose{1, 1}, {ps::stopping::cycle, {}, 0}), contains("already says where"));
+  CHECK_THAT(sentence(two, ps::choose{1, 1}, {{}, 10, 0}), contains("already says how long"));
   CHECK_THAT(sentence(two, ps::weights{1, 1}, {ps::stopping::all_exhausted, 10, 0}), contains("write one"));
   CHECK_THAT(sentence(two, ps::weights{1, 1}, {{}, 0, 0}), contains("is not in [1, 2^62]"));
-  CHECK_THAT(sentence(two, ps::weight_schedule(std::vector<ps::weight_knot>{})), contains("without knots"));
+  CHECK_THAT(sentence(two, ps::weight_schedule(std::vector<ps::weight_knot>{})), contains("has no knots"));
   CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1, 1}}, {0, {1, 2}}})), contains("does not come after"));
   CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1}}})), contains("a knot has 1 numbers"));
   CHECK_THAT(sentence(two, ps::weights{0, -0.0}), contains("the weight of source 0 is 0; leave"));
@@ -562,9 +562,9 @@ TEST_CASE("order/mixture: errors are one sentence") {
   CHECK_THAT(sentence(two, ps::weight_schedule({{0, {1, 1}}, {5, {1, nan}}})), contains("not a number"));
   CHECK_THAT(sentence({9, 9, 9, 9}, ps::weight_schedule({{0, {1, 1, 1, 1}}, {5'000, {0, 0, 0, 1}}}),
                       {ps::stopping::cycle, {}, 0}),
-             contains("goes back to 0, and that of two others too"));
+             contains("returns to 0, and so do those of two others"));
   CHECK_THAT(sentence({9, 9, 9, 9}, ps::weights{1, 1e-12, 1e-12, 1e-12}, {ps::stopping::cycle, {}, 0}),
-             contains("less than one of 2^31 samples"));
+             contains("less than one in 2^31 samples"));
   CHECK_THAT(
       sentence(two, ps::weight_schedule({{0, {1, 1}}, {10, {1, 0}}}), {ps::stopping::all_exhausted, {}, 0}),
       contains("more than 2^62"));

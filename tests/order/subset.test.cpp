@@ -173,7 +173,7 @@ TEST_CASE("order/subset: values of another source's samples are refused") {
   const auto stage = ps::subset(labels, ps::equals(1));
   CHECK(
       error_of([&] { (void)stage.make(plain_input(5)); }) ==
-      "penstock: a list of 4 has 4 values, and the dataset has 5 samples; there must be one for each [stage "
+      "penstock: a list of 4 has 4 values, but the dataset has 5 samples; there must be one for each [stage "
       "subset]");
   const auto shuffled = ps::shuffle(1).make(plain_input(4)).output();
   CHECK_THAT(error_of([&] { (void)stage.make(shuffled); }),

@@ -156,7 +156,7 @@ TEST_CASE("run/batch_shapes: an array of eight dimensions is an error at its pos
       std::rethrow_exception(next.failure);
     } catch (const ps::error& e) {
       CHECK(e.code() == ps::errc::shape);
-      CHECK_THAT(std::string(e.what()), contains("(1, 1, 1, 1, 1, 1, 2, 3)") && contains("eight at most"));
+      CHECK_THAT(std::string(e.what()), contains("(1, 1, 1, 1, 1, 1, 2, 3)") && contains("at most eight"));
       REQUIRE(e.at().has_value());
       CHECK(e.at()->index == 3);
     }

@@ -358,7 +358,7 @@ TEST_CASE("run/layouts: a value that does not fit the policy is an error at its 
   CHECK_THAT(error_of([&] {
                for (auto&& b : (scalars | ps::batch(8, ps::pitched<64>)).epoch(0)) (void)b;
              }),
-             contains("at least one length"));
+             contains("at least one dimension"));
 }
 
 TEST_CASE("run/layouts: an odd shape under bad_samples::skip leaves a hole of zeros") {

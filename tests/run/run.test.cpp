@@ -417,6 +417,32 @@ TEST_CASE("run/run: each loop over an epoch starts at its beginning; rest() resu
   }
 }
 
+TEST_CASE("run/run: loops over epochs evaluate no sample twice") {
+  std::atomic<std::uint64_t> calls{0};
+  const auto counted = ps::generated(60, [&](std::uint64_t i) {
+    ++calls;
+    return i;
+  });
+  const auto check = [&](const auto& plan) {
+    for (const unsigned workers : {0u, 2u}) {
+      calls = 0;
+      auto run = (plan | ps::workers(workers)).open();
+      for (auto epoch : run.epochs(3))
+        for (auto&& one : epoch) (void)one;
+      CHECK(calls == 180);
+      calls = 0;
+      auto again = (plan | ps::workers(workers)).open();
+      for (const int e : {0, 1, 2})
+        for (auto&& one : again.epoch(e)) (void)one;
+      CHECK(calls == 180);
+    }
+  };
+  check(counted | ps::shuffle(1) | ps::batch(7));
+  check(counted | ps::filter([](std::uint64_t i) { return i % 3 == 0; }) | ps::batch(7));
+  check(counted | ps::shuffle_buffer(9) | ps::batch(7));
+  check(counted | ps::shuffle(1));
+}
+
 TEST_CASE("run/run: plans whose ranks would end at different times are refused") {
   const auto kept =
       ps::generated(100, identity) | ps::shard(0, 2) | ps::filter([](std::uint64_t) { return true; });

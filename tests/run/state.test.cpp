@@ -230,13 +230,13 @@ TEST_CASE("run/state: the states of all ranks become one, which every rank opens
       CHECK_THROWS_WITH(ps::merge(all), penstock_test::contains(why));
     };
     refused([](auto& all) { all.clear(); }, "there is none");
-    refused([](auto& all) { all.pop_back(); }, "there are 2, and one is of rank 2 of 3");
-    refused([](auto& all) { all[1].rank = 2; }, "two are of rank 2");
+    refused([](auto& all) { all.pop_back(); }, "there are 2, and one is from rank 2 of 3");
+    refused([](auto& all) { all[1].rank = 2; }, "two are from rank 2");
     refused([](auto& all) { all[1].rank = 3; }, "rank 3 of 3");
     refused([](auto& all) { ++all[1].step; }, "rank 1 is at step 2 of epoch 0, rank 2 at step 1");
     refused([](auto& all) { ++all[1].dataset; }, "rank 1 reads other data");
     refused([](auto& all) { all[2].world = 4; }, "rank 0 is of 4 ranks, rank 2 of 3");
-    refused([](auto& all) { all[2].ranks.push_back(all[0]); }, "merged already");
+    refused([](auto& all) { all[2].ranks.push_back(all[0]); }, "already merged");
   }
 }
 

@@ -67,5 +67,5 @@ TEST_CASE("source/shard_names: a subset of shards, without reading samples") {
 
   const ps::webdataset others(std::vector<std::string>{paths[1], paths[3], paths[2]});
   CHECK_THAT(penstock_test::error_of([&] { (void)(others | night).open(); }),
-             penstock_test::contains("the dataset is not the one that the names of 4 shards"));
+             penstock_test::contains("this is not the dataset from which the names of 4 shards"));
 }

@@ -353,7 +353,7 @@ TEST_CASE("stage/bad_samples: a budget is per epoch, a count or a fraction") {
     }
     return std::string();
   };
-  const std::string unknown = "nobody knows how many samples an epoch has";
+  const std::string unknown = "the number of samples per epoch is unknown";
   CHECK_THAT(refused([] {
                (void)(ps::from(std::list<int>{1, 2}) | bad::skip(bad::fraction(0.5)) | ps::batch(1)).open();
              }),
@@ -364,7 +364,7 @@ TEST_CASE("stage/bad_samples: a budget is per epoch, a count or a fraction") {
                    .open();
              }),
              penstock_test::contains(unknown));
-  CHECK_THAT(refused([] { (void)bad::skip(-1); }), penstock_test::contains("not negative"));
+  CHECK_THAT(refused([] { (void)bad::skip(-1); }), penstock_test::contains("cannot be negative"));
   for (const double wrong : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()})
     CHECK_THAT(refused([&] { (void)bad::fraction(wrong); }), penstock_test::contains("between 0 and 1"));
   CHECK_THAT(refused([] { (void)bad::fraction(1.5); }),
@@ -372,7 +372,7 @@ TEST_CASE("stage/bad_samples: a budget is per epoch, a count or a fraction") {
   // A fraction of endless data would be an endless budget.
   const auto endless = [&](auto plan_of) {
     CHECK_THAT(refused([&] { (void)plan_of(bad::skip(bad::fraction(0.01))).open(); }),
-               penstock_test::contains("or where it has no end; give a count"));
+               penstock_test::contains("or if an epoch has no end; give a count"));
     CHECK(look(plan_of(bad::skip(1))).failure.find("this is number 2") != std::string::npos);
   };
   endless([](auto policy) { return broken_source() | ps::repeat() | policy | ps::batch(8); });

@@ -210,7 +210,7 @@ TEST_CASE("stage/batch_by: a sample above the limit is one error, with both numb
   const auto source = ps::generated(50, itself) | ps::shuffle(2);
   const auto cost = [](std::uint64_t i) -> std::uint64_t { return i == 17 ? 900 : 10; };
   const std::string said = error_of([&] { (void)(source | ps::batch_by(cost, 100)).open(); });
-  CHECK_THAT(said, contains("sample 17 costs 900, and a batch holds 100 at most"));
+  CHECK_THAT(said, contains("sample 17 costs 900, but a batch holds 100 at most"));
   CHECK_THAT(said, contains("[stage batch_by, position 0:8]"));
   CHECK(got(source | ps::batch_by(cost, 900)).size() == 3);
   CHECK_THAT(error_of([] { (void)(ps::generated(5, itself) | ps::batch_by(length, 0)).open(); }),
@@ -246,7 +246,7 @@ TEST_CASE("stage/batch_by: if only a later epoch has a sample above the limit, i
             ++seen;
           }
       });
-      CHECK_THAT(said, contains("costs 11, and a batch holds 10"));
+      CHECK_THAT(said, contains("costs 11, but a batch holds 10"));
       CHECK(seen == 4 + (place + 9) / 10 / 3);
       CHECK(run.stopped());
       CHECK(run.state().epoch == 1);
@@ -266,9 +266,9 @@ TEST_CASE("stage/batch_by: costs are values too: those of derive, and lists") {
   CHECK(got(source | ps::shuffle(6) | by_list) == expected);
   CHECK(by_list.describe() == "batch_by(a list of 120, limit 70, tail keep)");
   CHECK_THAT(error_of([&] { (void)(ps::generated(121, itself) | by_list).open(); }),
-             contains("a list of 120 has 120 values, and the dataset has 121 samples"));
+             contains("a list of 120 has 120 values, but the dataset has 121 samples"));
   CHECK_THAT(error_of([&] { (void)(ps::from(first_ints(120)) | ps::batch_by(index, 70)).open(); }),
-             contains("the dataset is not the one that index 'length' was made of"));
+             contains("this is not the dataset from which index 'length' was made"));
 }
 
 TEST_CASE("stage/batch_by: works with the stages that work after batch") {
@@ -435,7 +435,7 @@ TEST_CASE("stage/batch_by: prove and for_each_consumed") {
     CHECK(one.padded == 0);
   }
   CHECK(found.topologies[0].dropped == 0);
-  CHECK_THAT(to_string(found), contains("batches of no fixed number"));
+  CHECK_THAT(to_string(found), contains("batches without a fixed number"));
 
   auto run = plan.open();
   auto epoch = run.epoch(0);

@@ -126,7 +126,7 @@ TEST_CASE("stage/decode: a member that is missing or not the only candidate is a
              contains("two members suit"));
   const open_samples none({{"k0", {{"jpg", "3"}, {"png", "4"}}}});
   CHECK_THAT(error_of([&] { (void)values_of(none | ps::decode<ps::integer> | ps::batch(1)); }),
-             contains("no member is the one"));
+             contains("no single member suits"));
 }
 
 TEST_CASE("stage/decode: options are passed in a call") {

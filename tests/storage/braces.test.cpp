@@ -76,7 +76,7 @@ TEST_CASE("storage/braces: an invalid range is an error that shows how ranges ar
     const std::string pattern = "x-{" + std::string(body) + "}.tar";
     CHECK_THROWS_WITH(
         penstock::expand_braces(pattern),
-        penstock_test::contains("'{" + std::string(body) + "}' is no range: write {first..last}") &&
+        penstock_test::contains("'{" + std::string(body) + "}' is not a range: write {first..last}") &&
             penstock_test::contains("in the name pattern '" + pattern + "'"));
   }
   CHECK(penstock::expand_braces("\\{0..\\}") == brace_names{"{0..}"});

@@ -21,5 +21,5 @@ TEST_CASE("storage/simulated_storage_options: options out of range are refused")
   refuses({.size_latency = -1us}, "an hour");
   refuses({.bytes_per_second = -5}, "bytes per second");
   refuses({.bytes_per_second = std::numeric_limits<double>::quiet_NaN()}, "bytes per second");
-  refuses({.faults = {{.object = 0, .begin = 5, .end = 5}}}, "has no byte");
+  refuses({.faults = {{.object = 0, .begin = 5, .end = 5}}}, "is empty");
 }

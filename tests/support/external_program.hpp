@@ -36,8 +36,16 @@ struct program_result {
   return named == nullptr || *named == '\0' ? "python3" : named;
 }
 
-/// Whether `probe` succeeds. If it does not, the test says so and continues without the program; in CI,
-/// where every program must be installed, it fails.
+/// The first Python of the peer's, the user's and the system's for which `arguments` succeed; the peer's
+/// where none does.
+[[nodiscard]] inline std::string python_for(const std::string& arguments) {
+  for (const std::string& one : {peer_python(), std::string("python3"), std::string("/usr/bin/python3")})
+    if (run_program(one + " " + arguments).status == 0) return one;
+  return peer_python();
+}
+
+/// Whether `probe` succeeds. Where it does not, the test says so and goes on without; in CI, where every
+/// program must be there, it fails instead.
 [[nodiscard]] inline bool have_program(std::string_view name, const std::string& probe) {
   if (run_program(probe).status == 0) return true;
   const char* ci = std::getenv("CI");

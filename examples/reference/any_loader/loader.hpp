@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <span>
 
-/// What the training loop sees of a batch.
+/// The part of a batch that the training loop sees.
 struct my_batch {
   std::span<const float> values;
   std::span<const std::uint64_t> labels;
 };
 
-/// The plan is written in loader.cpp, and compiled there only.
+/// Only loader.cpp has the plan and compiles it.
 penstock::any_loader<my_batch> make_loader(std::uint64_t samples);

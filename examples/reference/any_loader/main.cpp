@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A loader as a member of a class that knows nothing of its plan.
+// A loader as a member of a class that does not know its plan.
 
 #include "loader.hpp"
 

@@ -9,51 +9,50 @@
 #include <string>
 #include <string_view>
 
-/// JSON as far as this library writes it: states, ledgers, timelines. One function quotes, one class reads.
+/// The subset of JSON that this library writes: states, ledgers, timelines.
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A text as a string of JSON. What is no UTF-8 becomes U+FFFD, a byte at a time: names come from foreign
-/// bytes.
-/// Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
+/// A text as a JSON string. Each byte that is not valid UTF-8 becomes U+FFFD, because names come from
+/// untrusted bytes. Source: RFC 8259, section 7; the Unicode Standard, table 3-7.
 [[nodiscard, gnu::cold]] std::string json_quoted(std::string_view s);
 
-/// A text with U+FFFD for each byte that is no UTF-8: what a reader gets back of `json_quoted`.
+/// A text with U+FFFD for each byte that is not valid UTF-8: what a reader gets back from `json_quoted`.
 [[nodiscard, gnu::cold]] std::string as_utf8(std::string_view s);
 
-/// How many bytes at the beginning of a text are one character of UTF-8; 0 where they are none.
+/// The length in bytes of the UTF-8 character at the beginning of a text; 0 if it is not valid.
 [[nodiscard]] std::size_t utf8_length(std::string_view s) noexcept;
 
-/// A strict reader of JSON whose names come in a known order, blanks between tokens aside. It reads what this
-/// library writes: of escapes \", \\, \u00XX for characters below 128, and \ufffd.
+/// A strict reader of JSON whose names come in a known order; it allows blanks between tokens. It reads what
+/// this library writes: of the escapes, \", \\, \u00XX for characters below 128, and \ufffd.
 ///
-/// All else is an error with its offset: "<what>: expected <that>".
+/// Anything else is an error with its offset: "<what>: expected <that>".
 class json_reader {
  public:
-  /// How errors call what is read; `stage` may be empty.
+  /// What the error messages call the text being read; `stage` may be empty.
   struct subject {
     errc code;
     std::string_view what, stage;
   };
   json_reader(std::string_view text, subject of) noexcept : text_(text), of_(of) {}
 
-  /// Where the next token begins.
+  /// The offset of the next token.
   [[nodiscard]] std::size_t at() noexcept;
-  /// Whether the text ended where more was expected: it may have been cut.
+  /// Whether the text ended where more was expected: it may be truncated.
   [[nodiscard]] bool was_cut() const noexcept { return cut_; }
 
   void expect(char c);
-  /// A name and the colon behind it.
+  /// Reads a name and its colon.
   void name(std::string_view wanted);
-  /// Reads the name and its colon if that name comes next; else reads nothing.
+  /// Reads the name and its colon if they come next; otherwise reads nothing.
   [[nodiscard]] bool optional_name(std::string_view wanted);
-  /// Reads a comma, the name and its colon if they come next; else reads nothing.
+  /// Reads a comma, the name and its colon if they come next; otherwise reads nothing.
   [[nodiscard]] bool next_name(std::string_view wanted);
   [[nodiscard]] std::string string();
   [[nodiscard]] std::uint64_t number();
-  /// A number that is written as a string, so that no reader rounds it.
+  /// Reads a number that is written as a string, so that no reader rounds it.
   [[nodiscard]] std::uint64_t quoted_number();
-  /// An array, whose elements `read_one` reads.
+  /// Reads an array; `read_one` reads each element.
   template <class Read>
   void list(Read read_one) {
     expect('[');
@@ -71,7 +70,7 @@ class json_reader {
 
  private:
   [[nodiscard]] bool is_next(char c) noexcept { return at() < text_.size() && text_[at_] == c; }
-  /// Fails at the place of the next character; where there is none, the text was cut.
+  /// Fails at the next character; if there is none, the text is truncated.
   [[noreturn]] void fail_here(std::string_view wanted);
   void append_character(std::string& value);
 

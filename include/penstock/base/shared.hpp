@@ -12,13 +12,13 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// What keeps an object of any type. Where it moves, a compiler sees that nothing is left to let go.
+/// Keeps an object of any type alive. After a move, the compiler sees that nothing is left to release.
 class shared_owner {
  public:
   shared_owner() noexcept : kept_() {}
-  /// Nothing where `kept` shows nothing, whatever it keeps.
+  /// Empty if `kept` is a null pointer, even if it owns something.
   explicit shared_owner(std::shared_ptr<const void> kept) noexcept;
-  /// Destroys `made` when nothing keeps it any more; also where there is no memory to count.
+  /// Destroys `made` with the last owner, or immediately if the reference count cannot be allocated.
   shared_owner(const void* made, void (*destroy)(const void*) noexcept);
   shared_owner(const shared_owner& other) noexcept;
   shared_owner(shared_owner&& other) noexcept : kept_(std::move(other.kept_)) {}
@@ -35,24 +35,24 @@ class shared_owner {
  private:
   void let_go() noexcept;
 
-  union {  // destroyed by let_go alone
+  union {  // only let_go destroys it
     std::shared_ptr<const void> kept_;
   };
 };
 
 }  // namespace detail
 
-/// A std::shared_ptr whose counting is one function for all types: each place that lets a std::shared_ptr go
-/// costs a program about a hundred bytes of code, and each type that one is made for five functions. The two
-/// turn into each other without a copy of what they keep.
+/// A std::shared_ptr whose reference counting is one function for all types: each place that releases a
+/// std::shared_ptr costs a program about a hundred bytes of code, and each type that it is made for costs
+/// five functions. The two convert to each other without copying the object.
 ///
-/// Threads: as std::shared_ptr.
+/// Thread safety: as std::shared_ptr.
 template <class T>
 class shared {
  public:
   shared() noexcept = default;
   shared(std::nullptr_t) noexcept {}  // NOLINT: as std::shared_ptr
-  /// Takes what `new` made.
+  /// Takes ownership of the result of `new`.
   template <class U>
     requires std::is_convertible_v<U*, T*>
   explicit shared(U* made)

@@ -12,13 +12,13 @@
 
 namespace penstock::inline v0_1 {
 
-/// Codecs one after another: what the first makes of the bytes is what the second reads.
+/// Several codecs in a row: each one reads the output of the one before.
 ///
-/// In: any byte element. Out: what the last codec gives. All but the last must give bytes.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: that of the codecs; no allocation of its own.
+/// In: any byte element. Out: the output of the last codec. All but the last must produce bytes.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: that of the codecs; allocates nothing itself.
 /// The scratch is a tuple of theirs. Threads and errors: as the codecs.
-/// A codec that stands after another may give views into its scratch or on the finished bytes of its input,
-/// but may not keep the address of the input object itself, which is gone when the chain returns.
+/// A codec after another one may return views into its scratch or on the finished bytes of its input, but
+/// must not keep the address of the input object, which is destroyed when the chain returns.
 ///
 ///     auto arrays = records | decode<chain<zstd, npy<float>>>;
 ///     auto small = records | decode<chain<zstd, npy<float>>>(chain{zstd{.limit = 1_MiB}, npy<float>{}});
@@ -32,7 +32,7 @@ class chain {
   using scratch = std::tuple<scratch_of<Codecs>...>;
 
   chain() = default;
-  /// Codecs with options.
+  /// Sets the codecs, with their options.
   constexpr explicit chain(Codecs... codecs) : codecs_(std::move(codecs)...) {}
 
   template <byte_element Bytes>
@@ -54,8 +54,8 @@ class chain {
       } else {
         static_assert(std::is_trivially_destructible_v<between_type>,
                       "penstock: chain<A, B, ...>: every codec but the last must give a view or a blob over "
-                      "its scratch, since what owns "
-                      "its bytes is gone before the result is used");
+                      "its scratch, because a value that owns "
+                      "its bytes is destroyed before the result is used");
         return from<I + 1>(between, s);
       }
     }

@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <utility>
 
-/// How bytes become values. A codec is a small value type: its options are its members, its per-worker memory
-/// is its `scratch`.
+/// How bytes become values. A codec is a small value type: its options are its members, and its per-worker
+/// memory is its `scratch`.
 namespace penstock::inline v0_1 {
 
 /// The scratch of codecs and stages that need none.
@@ -30,16 +30,16 @@ struct scratch_of<T> {
 };
 }  // namespace detail
 
-/// What one worker keeps for a codec or stage `T`: `T::scratch`, by default nothing.
+/// The per-worker memory of a codec or stage `T`: `T::scratch`, or nothing by default.
 template <class T>
 using scratch_of = typename detail::scratch_of<std::remove_cvref_t<T>>::type;
 
-/// A codec: `decode(bytes, scratch)` gives a value, a view into the scratch, or an unfinished expression. It
-/// is const and is called from many threads, each with a scratch of its own. Bad bytes throw
+/// A codec: `decode(bytes, scratch)` returns a value, a view into the scratch, or an unfinished expression.
+/// It is const and is called from many threads, each with its own scratch. Bad bytes throw
 /// `error(errc::format, ...)`.
 ///
-/// Asked with finished bytes; a codec's decode is a template over `byte_element`, so that it can also take
-/// blobs and read them to where it wants them.
+/// The concept tests finished bytes; make `decode` a template over `byte_element`, so that it can also take
+/// blobs and read them to wherever it needs them.
 template <class C>
 concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
                 requires(const C& c, const bytes_view& in, scratch_of<C>& s) {
@@ -47,31 +47,31 @@ concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
                   { C::codec_name } -> std::convertible_to<std::string_view>;
                 };
 
-/// A codec that declares the extensions of the members it is meant for, in a `static constexpr` `extensions`.
+/// A codec that declares the file extensions it is meant for, in a `static constexpr` `extensions`.
 template <class C>
 concept extension_codec = requires { std::begin(C::extensions); };
 
-/// What codec `C` makes of bytes of type `In`.
+/// The result of codec `C` for bytes of type `In`.
 template <class C, class In>
 using decoded = decltype(std::declval<const C&>().decode(std::declval<const std::remove_cvref_t<In>&>(),
                                                          std::declval<scratch_of<C>&>()));
 
-/// How far one step of an unpacker came.
+/// The progress of one step of an unpacker.
 struct unpack_step {
-  std::size_t taken = 0;  ///< bytes of the input
-  std::size_t made = 0;   ///< bytes of the output
-  bool whole = false;     ///< the input may end here: nothing was begun that is not finished
+  std::size_t taken = 0;  ///< bytes of input consumed
+  std::size_t made = 0;   ///< bytes of output produced
+  bool whole = false;     ///< the input may end here: nothing is unfinished
 };
 
 /// A decompressor of files that are read forward, in pieces and with bounded memory.
 ///   unpacker_format          the format's name: "gzip", "zstd", "lz4", "bzip2" or "xz"
-///   stream                   its memory: default-constructible, movable, used by one thread at a time
-///   stream.begin()           another file begins
+///   stream                   its state: default-constructible, movable, used by one thread at a time
+///   stream.begin()           starts another file
 ///   stream.step(in, out, last) -> unpack_step
-///                            takes some of `in`, puts bytes into `out`, which is not empty; `last` says that
-///                            nothing follows `in`. A step with input takes or makes something; one without may
-///                            make what is held back. Several streams in one file are read one after another.
-///                            Damage throws errc::format or errc::checksum, what needs too much memory
+///                            consumes some of `in` and writes bytes to `out`, which is not empty; `last` means that
+///                            nothing follows `in`. A step with input consumes or produces something; a step without
+///                            input may produce what was held back. Several streams in one file are read one after
+///                            another. Damage throws errc::format or errc::checksum; excessive memory needs throw
 ///                            errc::limit
 template <class U>
 concept unpacker = std::default_initializable<typename U::stream> && std::movable<typename U::stream> &&

@@ -12,14 +12,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// A real number written in ASCII, always with a point whatever the locale: "0.25", "-1e-3", "inf", "nan".
+/// A floating-point number in ASCII, with a decimal point in every locale: "0.25", "-1e-3", "inf", "nan".
 ///
-/// In: any byte element. Out: a `T`. One sign may stand before the number, white space around it; nothing
-/// else.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: about 20 ns, no allocation. Threads: any number at
-/// once.
-/// Throws `errc::format` that shows what was found: no number, other characters, or a number that `T` cannot
-/// hold.
+/// In: any byte element. Out: a `T`. The number may have one sign and surrounding white space, nothing else.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: about 20 ns, no allocation. Thread-safe.
+/// Throws `errc::format`, quoting the bytes, if they are not a number, contain other characters, or do not
+/// fit a `T`.
 ///
 ///     no_scratch none;
 ///     const double score = floating{}.decode(std::string_view("0.25\n"), none);
@@ -43,7 +41,7 @@ struct floating_as {
   }
 };
 
-/// A real number in ASCII, as `double`.
+/// A floating-point number in ASCII, as `double`.
 using floating = floating_as<double>;
 
 }  // namespace penstock::inline v0_1

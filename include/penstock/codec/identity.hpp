@@ -9,19 +9,19 @@
 
 namespace penstock::inline v0_1 {
 
-/// The codec that changes nothing: raw payloads, and values that are decoded already.
+/// The codec for raw payloads and for values that are already decoded: it changes nothing.
 ///
-/// In: any element. Out: a blob stays that blob, still unread, so that `batch` can have it read straight into
-/// the slot; bytes that are there already come out as a `bytes_view` on them, which lives as long as they do;
-/// every other value passes as it is, and of a record each field does. So a pipeline that is a template over
-/// its codec also works over a source of values.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: none, no allocation. Throws nothing of its own.
-/// Threads: any number at once.
+/// In: any element. Out: a blob stays that blob, still unread, so that `batch` can read it straight into the
+/// slot; bytes already in memory become a `bytes_view` on them, valid as long as they are; every other value
+/// passes unchanged, as does each field of a record. So a pipeline that is a template over its codec also
+/// works over a source of values.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: none, no allocation. Throws nothing itself.
+/// Thread-safe.
 ///
 ///     auto raw = webdataset("train-{0000..0127}.tar") | decode<field<"bin", identity>> | batch(64);
 struct identity {
   static constexpr std::string_view codec_name = "identity";
-  /// `decode` passes on what is decoded already.
+  /// `decode` passes values through that are already decoded.
   static constexpr bool passes_values = true;
 
   template <byte_element Bytes>

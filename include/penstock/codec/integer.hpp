@@ -15,14 +15,13 @@
 
 namespace penstock::inline v0_1 {
 
-/// A whole number written in ASCII decimal, as in `.cls` members: "7", "-12", " +3\n".
+/// A decimal integer in ASCII, as in `.cls` members: "7", "-12", " +3
+/// ".
 ///
-/// In: any byte element. Out: a `T`. One sign may stand before the digits, white space around them; nothing
-/// else.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: about 20 ns, no allocation. Threads: any number at
-/// once.
-/// Throws `errc::format` that shows what was found: no digits, other characters, or a number that `T` cannot
-/// hold.
+/// In: any byte element. Out: a `T`. The digits may have one sign and surrounding white space, nothing else.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: about 20 ns, no allocation. Thread-safe.
+/// Throws `errc::format`, quoting the bytes, if they have no digits, contain other characters, or do not fit
+/// a `T`.
 ///
 ///     no_scratch none;
 ///     const std::int64_t label = integer{}.decode(std::string_view("42\n"), none);
@@ -48,7 +47,7 @@ struct integer_as {
   }
 };
 
-/// A whole number in ASCII decimal, as `std::int64_t`: the usual class label.
+/// A decimal integer in ASCII, as `std::int64_t`: the usual class label.
 using integer = integer_as<std::int64_t>;
 
 }  // namespace penstock::inline v0_1

@@ -30,7 +30,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// A JSON document of any form: nlohmann's.
+/// A JSON document of any shape: nlohmann's type.
 using json_value = nlohmann::json;
 
 namespace detail {
@@ -45,14 +45,14 @@ namespace detail {
                              quoted(bytes_of(text.substr(static_cast<std::size_t>(offset))), 12)})
       .at_offset(offset);
 }
-/// The text of a payload, not longer than `limit`.
+/// The text of a payload, at most `limit` bytes long.
 [[nodiscard]] inline std::string_view json_text(bytes_view bytes, std::uint64_t limit) {
   if (bytes.size() > limit)
     throw error(errc::limit, {"the JSON has ", bytes.size(), " bytes, and the limit is ", limit,
                               "; raise it with .limit = ..."});
   return bytes.empty() ? std::string_view("") : text_of(bytes);  // never a null pointer
 }
-/// Looks for nesting beyond `depth`, in well-formed JSON and in any other text.
+/// Throws if the nesting is deeper than `depth`; works on any text, well-formed JSON or not.
 inline void check_json_depth(std::string_view text, std::uint64_t depth) {
   std::uint64_t now = 0;
   bool in_text = false;
@@ -76,7 +76,7 @@ inline void check_json_depth(std::string_view text, std::uint64_t depth) {
 template <class T>
 concept json_number = std::floating_point<T> || (std::integral<T> && !std::same_as<T, bool>);
 
-/// How a type is taken out of JSON: the numbers of its list if it is one, and what it is called in messages.
+/// How a type is read from JSON: the numbers of its list, if it is one, and its name in messages.
 template <class T>
 struct json_form {
   static constexpr bool list = false;
@@ -103,14 +103,14 @@ struct json_form<std::array<N, K>> : json_list_form<N> {};
 template <class N>
 struct json_form<std::span<const N>> : json_list_form<N> {};
 
-/// What one worker keeps for a field: the value that was found.
+/// The per-worker memory of a field: the value that was found.
 template <class Number>
 struct json_field_scratch {
   std::string text;
-  std::vector<Number> values;  // a number, true or false: one; a list: all of them
+  std::vector<Number> values;  // for a number or bool: one value; for a list: all of them
 };
 
-/// Receives what nlohmann's parser finds, and keeps the value of one key of the outermost object.
+/// Receives nlohmann's parser events and keeps the value of one key of the outermost object.
 template <class T>
 class json_field_reader {
   using form = json_form<T>;
@@ -144,7 +144,7 @@ class json_field_reader {
       return wanted;
     });
   }
-  bool binary(std::vector<std::uint8_t>&) { return false; }  // not in JSON
+  bool binary(std::vector<std::uint8_t>&) { return false; }  // does not occur in JSON
   bool start_object(std::size_t) {
     if (depth_ != 0) value("an object", [] { return false; });
     return deeper();
@@ -179,11 +179,11 @@ class json_field_reader {
     if (++depth_ > limit_) throw json_too_deep(limit_);
     return true;
   }
-  /// A value begins; if it is the one asked for, or in the list asked for, `take` keeps it and says whether
-  /// it could.
+  /// Called when a value begins. If it is the requested one, or in the requested list, `take` stores it and
+  /// returns whether it could.
   template <class Take>
   bool value(std::string_view kind, Take&& take) {
-    if (depth_ == 0) throw error(errc::format, "the JSON is no object, so that it has no keys");
+    if (depth_ == 0) throw error(errc::format, "the JSON is not an object, so it has no keys");
     const bool element = in_list_ && depth_ == 2;
     if ((std::exchange(next_, false) || element) && !take()) other(kind);
     return true;
@@ -215,7 +215,7 @@ class json_field_reader {
   }
   [[noreturn]] void other(std::string_view kind) const {
     throw error(errc::format, {"the JSON has ", kind, in_list_ && depth_ == 2 ? " in the list" : "",
-                               " at the key '", name_, "', and ", form::wanted, " was asked for"});
+                               " at the key '", name_, "', but ", form::wanted, " was asked for"});
   }
 
   std::string_view name_;
@@ -223,29 +223,29 @@ class json_field_reader {
   std::uint64_t limit_;
   json_field_scratch<number>* found_;
   std::uint64_t depth_ = 0;
-  bool next_ = false;     // the next value is the one asked for
-  bool in_list_ = false;  // within the list that was asked for
+  bool next_ = false;     // the next value is the requested one
+  bool in_list_ = false;  // inside the requested list
   bool seen_ = false;
 };
 
 }  // namespace detail
 
-/// JSON documents of any form.
+/// JSON documents of any shape.
 ///
-/// In: any byte element. Out: a `json_value`, which is nlohmann's and owns what it holds: take out what a
-/// batch needs with `map`, or with `json_field` at once.
+/// In: any byte element. Out: a `json_value`, which is nlohmann's type and owns its contents: extract what a
+/// batch needs with `map`, or use `json_field` in the first place.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: nlohmann's, which allocates for each text, list
-/// and object. Threads: any number at once.
-/// Throws `errc::format` with the offset where the text is not JSON (RFC 8259, in UTF-8); `errc::limit` for
-/// more than `limit` bytes, and for lists and objects nested more than `depth` deep. A value takes up to
-/// twenty times the bytes of its text.
+/// and object. Thread-safe.
+/// Throws `errc::format` with the offset if the text is not JSON (RFC 8259, in UTF-8); `errc::limit` for more
+/// than `limit` bytes, and for lists and objects nested deeper than `depth`. A value takes up to twenty times
+/// the bytes of its text.
 ///
 ///     auto widths = lines("boxes.jsonl") | decode<json> |
 ///                   map([](const json_value& v) { return v["box"][2].get<float>(); });
 struct json {
-  /// The longest text.
+  /// The maximum length of the text in bytes.
   std::uint64_t limit = 64_MiB;
-  /// How deep lists and objects may be nested.
+  /// The maximum nesting depth of lists and objects.
   std::uint64_t depth = 128;
 
   static constexpr std::string_view codec_name = "json";
@@ -269,24 +269,25 @@ struct json {
 ///
 ///     auto texts = lines("corpus.jsonl") | decode<json_field<"text", std::string_view>> | batch(32, ragged);
 ///
-/// In: any byte element. Out: a `T`: a whole number, a real one or a `bool`; a `std::string`, or a
-/// `std::string_view` on the worker's scratch; for a list of numbers a `std::array`, whose length must be
-/// that of the list, a `std::vector`, or a `std::span<const N>` on the worker's scratch. The key is one of
-/// the outermost object.
+/// In: any byte element. Out: a `T`: an integer, a floating-point number or a `bool`; a `std::string`, or a
+/// `std::string_view` on the worker's scratch; for a list of numbers a `std::array` whose length must match
+/// the list, a `std::vector`, or a `std::span<const N>` on the worker's scratch. The key belongs to the
+/// outermost object.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: one pass of nlohmann's parser over the whole text,
-/// without a document; its few allocations do not grow with the number of values. Threads: any number at
-/// once, each with a scratch of its own.
-/// Throws `errc::missing` where there is no such key; `errc::format` for a value of another kind, a number
-/// that `T` cannot hold, the key twice, and with the offset what is not JSON; `errc::limit` as `json`.
+/// without building a document; its few allocations do not grow with the number of values. Thread-safe, with
+/// a scratch per thread.
+/// Throws `errc::missing` if there is no such key; `errc::format` for a value of another kind, a number that
+/// does not fit `T`, a duplicate key, and, with the offset, for anything that is not JSON; `errc::limit` as
+/// `json` does.
 template <fixed_string Name, class T>
 struct json_field {
   static_assert(detail::json_form<T>::possible,
                 "penstock: json_field<name, T> gives numbers, bool, std::string, std::string_view, and "
                 "std::array, std::vector or std::span<const N> of numbers");
 
-  /// The longest text.
+  /// The maximum length of the text in bytes.
   std::uint64_t limit = 64_MiB;
-  /// How deep lists and objects may be nested.
+  /// The maximum nesting depth of lists and objects.
   std::uint64_t depth = 128;
 
   static constexpr std::string_view codec_name = "json_field";
@@ -312,7 +313,7 @@ struct json_field {
     } else if constexpr (requires { std::tuple_size<T>::value; }) {
       T list{};
       if (s.values.size() != list.size())
-        throw error(errc::shape, {"the list at the key '", key, "' has ", s.values.size(), " numbers, and ",
+        throw error(errc::shape, {"the list at the key '", key, "' has ", s.values.size(), " numbers, but ",
                                   list.size(), " were asked for"});
       std::copy(s.values.begin(), s.values.end(), list.begin());
       return list;

@@ -25,13 +25,13 @@
 
 namespace penstock::inline v0_1 {
 
-/// What one worker keeps for `lz4`: a decompression context, made on first use, and room for content.
+/// The per-worker memory of `lz4`: a decompression context, created on first use, and room for content.
 class lz4_scratch {
  public:
   static constexpr std::string_view format = "lz4";
 
-  /// Decompresses all frames of `packed` to `into` and returns how many bytes they gave.
-  /// `bounded` says that `into` ends at the user's limit and not at a size that the frames name.
+  /// Decompresses all frames of `packed` to `into` and returns the number of bytes written. `bounded` means
+  /// that the size of `into` is the user's limit rather than a size from the frames.
   std::size_t expand(bytes_view packed, mutable_bytes into, bool bounded) {
     std::size_t written = 0;
     for (detail::lz4_frame_walk walk(packed); !walk.done();) {
@@ -52,7 +52,7 @@ class lz4_scratch {
   std::size_t expand_frame(bytes_view packed, mutable_bytes into, std::size_t limit, bool bounded) {
     restart();
     LZ4F_decompressOptions_t options{};
-    options.stableDst = 1;  // what was written stays where it is, so that the library needs no copy of it
+    options.stableDst = 1;  // the output stays in place, so the library need not copy it
     std::byte nothing{};
     std::byte* const to = into.empty() ? &nothing : into.data();
     std::size_t written = 0;
@@ -82,8 +82,8 @@ class lz4_scratch {
     throw error(errc::format, {"the lz4 frame is damaged: ", why});
   }
 
-  /// A context that saw damage is not used again: up to lz4 1.9.4 a reset leaves the bytes that its frame
-  /// still wanted, and the next frame that names no size would be refused for them.
+  /// A context that saw damage is not reused: up to lz4 1.9.4, a reset keeps the number of bytes that its
+  /// frame still expected, and the next frame without a size would be rejected because of them.
   void restart() {
     if (std::exchange(whole_, false)) return LZ4F_resetDecompressionContext(context_.get());
     context_.reset();
@@ -96,7 +96,7 @@ class lz4_scratch {
     void operator()(LZ4F_dctx* context) const noexcept { LZ4F_freeDecompressionContext(context); }
   };
   std::unique_ptr<LZ4F_dctx, free_context> context_;
-  bool whole_ = false;  // the last frame ended as it should
+  bool whole_ = false;  // the last frame ended properly
 };
 
 /// The content of an lz4 payload: a blob.
@@ -104,21 +104,20 @@ using lz4_bytes = detail::packed_blob<lz4_scratch>;
 
 /// LZ4: payloads of one or more frames, with skippable frames between them, without dictionaries.
 ///
-/// In: any byte element. Out: a blob of the content; it can be followed by another codec (`chain<lz4,
-/// npy<float>>`).
-/// Where each frame names its size (`lz4 --content-size`), the content goes to its destination; else through
-/// the worker's scratch.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: lz4's own, and some nanoseconds for each block; no
-/// allocation once the scratch has grown. The library keeps room of its own for a block, 64 KiB to 4 MiB.
-/// Threads: any number at once, each with a scratch of its own.
-/// Throws `errc::limit` for content beyond `limit`, before it is decompressed where frames name their size;
-/// `errc::checksum`; `errc::format` for damage, a size that is not so, bytes after the last frame,
-/// dictionaries, and the legacy format.
+/// In: any byte element. Out: a blob of the content; another codec may follow (`chain<lz4, npy<float>>`). If
+/// every frame gives its size (`lz4 --content-size`), the content is decompressed straight to its
+/// destination, otherwise through the worker's scratch.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: lz4's own, and a few nanoseconds per block; no
+/// allocation once the scratch has grown. The library keeps its own buffer for a block, 64 KiB to 4 MiB.
+/// Thread-safe, with a scratch per thread.
+/// Throws `errc::limit` for content beyond `limit`, before decompressing it if frames give their size;
+/// `errc::checksum`; `errc::format` for damage, a wrong size, bytes after the last frame, dictionaries, and
+/// the legacy format.
 /// Source: LZ4 Frame Format Description, versions 1.5.1 to 1.6.4.
 ///
 ///     auto tokens = records | decode<lz4>(lz4{.limit = 64_MiB}) | batch(32);
 struct lz4 {
-  /// The most bytes that one payload may expand to: what a hostile one can cost.
+  /// The maximum size to which one payload may expand; it bounds what a hostile payload can cost.
   std::uint64_t limit = 1_GiB;
 
   static constexpr std::string_view codec_name = "lz4";
@@ -128,7 +127,7 @@ struct lz4 {
   template <byte_element Bytes>
   [[nodiscard]] lz4_bytes decode(const Bytes& in, scratch& s) const {
     const bytes_view packed = as_bytes(in);
-    std::uint64_t content = 0, bound = 0;  // cannot overflow: 255 times the bytes that are there at most
+    std::uint64_t content = 0, bound = 0;  // cannot overflow: at most 255 times the input size
     bool known = true;
     for (detail::lz4_frame_walk walk(packed); !walk.done();) {
       const detail::lz4_frame frame = walk.next();

@@ -21,9 +21,9 @@
 
 namespace penstock::inline v0_1 {
 
-/// The letter that npy files have for numbers like `T` ('b', 'i', 'u', 'f'), or zero. Specialise it for
-/// number types of your own, trivially copyable and of 1, 2, 4 or 8 bytes: `template <> inline constexpr char
-/// penstock::npy_kind<half> = 'f';`
+/// The letter that npy files use for numbers like `T` ('b', 'i', 'u', 'f'), or zero. Specialise it for your
+/// own number types if they are trivially copyable and have 1, 2, 4 or 8 bytes: `template <> inline constexpr
+/// char penstock::npy_kind<half> = 'f';`
 template <class T>
 inline constexpr char npy_kind = std::same_as<T, bool>        ? 'b'
                                  : std::same_as<T, std::byte> ? 'u'
@@ -32,8 +32,8 @@ inline constexpr char npy_kind = std::same_as<T, bool>        ? 'b'
                                  : std::unsigned_integral<T>  ? 'u'
                                                               : '\0';
 
-/// The array of an npy file, not yet copied: an array expression over bytes that live as long as the input of
-/// the codec.
+/// The array of an npy file, not yet copied: an array expression over bytes that are valid as long as the
+/// codec's input.
 template <class T>
 class npy_array {
  public:
@@ -45,8 +45,8 @@ class npy_array {
 
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
 
-  /// Writes `shape().elements()` values: one memcpy, or a pass that turns the bytes round in files of the
-  /// other byte order.
+  /// Writes `shape().elements()` values: one memcpy, or, for files of the other byte order, a pass that swaps
+  /// the bytes.
   void write_to(const destination<T>& into) const {
     if (into.dense())
       write_dense(into.data());
@@ -54,7 +54,7 @@ class npy_array {
       into.copy_from(finish());
   }
 
-  /// A view of the values: in place where byte order and alignment allow, else of a copy in the worker's
+  /// A view of the values: in place if byte order and alignment allow it, otherwise of a copy in the worker's
   /// scratch.
   [[nodiscard]] tensor_view<const T> finish() const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(payload_.data()) % alignof(T) == 0;
@@ -70,7 +70,7 @@ class npy_array {
   void write_dense(T* into) const noexcept {
     if (payload_.empty()) return;
     if constexpr (std::same_as<T, bool>) {
-      // a byte other than 0 and 1 in a bool is undefined behaviour, and foreign files may have one
+      // a bool with a byte other than 0 and 1 is undefined behaviour, and untrusted files may contain one
       std::transform(payload_.begin(), payload_.end(), into, [](std::byte b) { return b != std::byte{0}; });
     } else if (swapped_) {
       for (std::size_t i = 0; i < payload_.size(); i += sizeof(T)) {
@@ -90,17 +90,17 @@ class npy_array {
   buffer* scratch_;
 };
 
-/// The arrays of numpy's `.npy` files, of the one element type `T`.
+/// Reads numpy's `.npy` arrays of the element type `T`.
 ///
-/// In: any byte element; a blob is finished once, whole. Out: an array expression of the file's shape (at
-/// most eight dimensions, row-major) that writes its values straight to their destination. Versions 1.0 to
-/// 3.0, either byte order.
+/// In: any byte element; a blob is finished once, as a whole. Out: an array expression of the file's shape
+/// (at most eight dimensions, row-major) that writes its values straight to their destination. Versions 1.0
+/// to 3.0, either byte order.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: 0.3 us for the header and one copy of the values;
-/// no allocation, but for the scratch of `finish` where values are misaligned or of the other byte order.
-/// Threads: any number at once, each with a scratch of its own.
-/// Throws `errc::format` with the offset: no npy file, a header that does not parse or lies about the size,
-/// another dtype than `T` (nothing is converted silently), Fortran order, structured dtypes, and object
-/// dtypes, which are pickles.
+/// no allocation, except for the scratch of `finish` if values are misaligned or of the other byte order.
+/// Thread-safe, with a scratch per thread.
+/// Throws `errc::format` with the offset for anything that is not an npy file, a header that does not parse
+/// or gives a wrong size, a dtype other than `T` (nothing is converted silently), Fortran order, structured
+/// dtypes, and object dtypes, which are pickles.
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
 ///
 ///     npy<float>::scratch scratch;
@@ -128,7 +128,7 @@ struct npy {
 };
 
 /// An array as the bytes of an npy file, version 1.0, as numpy itself writes it: for tests and small tools.
-/// Throws `errc::argument` when `shape` and the number of values do not agree.
+/// Throws `errc::argument` if the number of values does not match `shape`.
 ///
 ///     std::vector<std::byte> file = npy_bytes<float>(extents(2, 3), values);
 template <class T>

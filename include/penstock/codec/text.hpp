@@ -12,24 +12,22 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// How many bytes from the start are whole, well-formed UTF-8 characters: all of them, or the offset of the
-/// first bad one.
+/// The length of the longest prefix of well-formed UTF-8: all bytes, or the offset of the first bad one.
 /// Source: table 3-7 of the Unicode standard (no overlong forms, no surrogates, nothing beyond U+10FFFF).
 [[nodiscard]] std::size_t valid_utf8_prefix(bytes_view bytes) noexcept;
-/// Throws `errc::format` where the bytes are not UTF-8, with the offset of the first that is not.
+/// Throws `errc::format` with the offset of the first bad byte if the bytes are not UTF-8.
 void check_utf8(bytes_view bytes);
 
 }  // namespace detail
 
-/// Bytes that are text, without a copy.
+/// Text: a view of the bytes, without a copy.
 ///
-/// In: any byte element. Out: a `std::string_view` on those bytes (for a blob: on what its `finish` gives),
-/// of a length that is known only when it is there: `batch` needs a collate policy for it.
+/// In: any byte element. Out: a `std::string_view` on those bytes (for a blob: on the result of its
+/// `finish`). Its length is not known in advance, so `batch` needs a collate policy for it.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: a scan, less than 0.1 ns per byte of ASCII and 1
-/// of other scripts; no allocation.
-/// Threads: any number at once.
-/// Throws `errc::format` with the offset of the first byte that is not UTF-8; `text{.check = false}` takes
-/// any bytes.
+/// ns per byte of other scripts; no allocation. Thread-safe.
+/// Throws `errc::format` with the offset of the first byte that is not UTF-8; `text{.check = false}`
+/// accepts any bytes.
 ///
 ///     no_scratch none;
 ///     std::string_view caption = text{}.decode(std::string_view("a dog"), none);

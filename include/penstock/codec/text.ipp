@@ -16,7 +16,7 @@ PENSTOCK_INLINE std::size_t valid_utf8_prefix(bytes_view bytes) noexcept {
   const std::size_t size = bytes.size();
   std::size_t i = 0;
   while (i < size) {
-    // most text is ASCII: 32 bytes at a time while it is
+    // most text is ASCII: skip it 32 bytes at a time
     if (i + 32 <= size) {
       std::uint64_t all = 0;
       for (std::size_t k = 0; k < 32; k += 8) {

@@ -21,12 +21,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// bzip2 for sources that read forward: the unpacker that `webdataset_stream` takes.
+/// bzip2 for sources that read forward: an unpacker for `webdataset_stream`.
 ///
-/// In: pieces of a bzip2 file; several that follow each other are read one after another. Out: pieces of the
-/// content.
-/// Cost: libbz2's own. Its memory is kept from file to file. Threads: a stream is used by one at a time.
-/// Throws `errc::format` for damage and for bytes behind the last stream; `errc::checksum`.
+/// In: pieces of a bzip2 file; consecutive streams are read one after another. Out: pieces of the content.
+/// Cost: libbz2's own. Its memory is kept from file to file. Threads: one at a time per stream.
+/// Throws `errc::format` for damage and for bytes after the last stream; `errc::checksum`.
 /// Source: the manual of libbzip2 1.0.8.
 ///
 ///     auto samples = webdataset_stream<unpack_bzip2>("train-{0000..0127}.tar.bz2");
@@ -55,10 +54,10 @@ struct unpack_bzip2 {
       if (result == BZ_DATA_ERROR)
         throw error(errc::checksum, "the bzip2 stream is damaged: its content does not match its checksums");
       if (result == BZ_DATA_ERROR_MAGIC)
-        throw error(errc::format, "the bzip2 stream is damaged, or there is something behind it");
+        throw error(errc::format, "the bzip2 stream is damaged, or there is something after it");
       if (result != BZ_OK && result != BZ_STREAM_END)
         throw error(errc::format, "the bzip2 stream is damaged: error " + std::to_string(result));
-      if (done.whole) state_.reset();  // the library cannot begin anew
+      if (done.whole) state_.reset();  // the library cannot restart
       return done;
     }
 

@@ -21,12 +21,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// gzip for sources that read forward: the unpacker that `webdataset_stream` takes.
+/// gzip for sources that read forward: an unpacker for `webdataset_stream`.
 ///
-/// In: pieces of a gzip file; several that follow each other are read one after another. Out: pieces of the
-/// content.
-/// Cost: zlib's own. Its memory is kept from file to file. Threads: a stream is used by one at a time.
-/// Throws `errc::format` for damage and for bytes behind the last member that are not zeros;
+/// In: pieces of a gzip file; consecutive members are read one after another. Out: pieces of the content.
+/// Cost: zlib's own. Its memory is kept from file to file. Threads: one at a time per stream.
+/// Throws `errc::format` for damage and for bytes after the last member that are not zeros;
 /// `errc::checksum`.
 /// Source: RFC 1952.
 ///
@@ -48,7 +47,7 @@ struct unpack_gzip {
     }
 
     unpack_step step(bytes_view in, mutable_bytes out, bool) {
-      if (between_ && !first_) {  // zeros behind the last member are padding, as gzip itself takes them
+      if (between_ && !first_) {  // zeros after the last member are padding, as for gzip itself
         const auto end = std::find_if(in.begin(), in.end(), [](std::byte b) { return b != std::byte{0}; });
         const auto zeros = static_cast<std::size_t>(end - in.begin());
         if (zeros != 0 || in.empty()) return {zeros, 0, true};

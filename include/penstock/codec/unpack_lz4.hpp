@@ -19,11 +19,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// LZ4 for sources that read forward: the unpacker that `webdataset_stream` takes.
+/// LZ4 for sources that read forward: an unpacker for `webdataset_stream`.
 ///
-/// In: pieces of a file of LZ4 frames; several that follow each other are read one after another. Out: pieces
-/// of the content.
-/// Cost: liblz4's own. Its memory is kept from file to file. Threads: a stream is used by one at a time.
+/// In: pieces of a file of LZ4 frames; consecutive frames are read one after another. Out: pieces of the
+/// content.
+/// Cost: liblz4's own. Its memory is kept from file to file. Threads: one at a time per stream.
 /// Throws `errc::format` for damage; `errc::checksum`.
 /// Source: the LZ4 frame format description, version 1.6.
 ///
@@ -34,7 +34,8 @@ struct unpack_lz4 {
   class stream {
    public:
     void begin() {
-      // Left or damaged within a frame: up to lz4 1.9.4 a reset keeps how many bytes that frame still wanted.
+      // The last file was abandoned or damaged within a frame: up to lz4 1.9.4, a reset keeps the number of
+      // bytes that frame still expected.
       if (!whole_) context_.reset();
       if (!context_) {
         LZ4F_dctx* made = nullptr;
@@ -57,7 +58,7 @@ struct unpack_lz4 {
         if (what.ends_with("hecksum_invalid"))
           throw error(errc::checksum, "the content does not match a checksum of the lz4 frame");
         if (what == "ERROR_frameType_unknown")
-          throw error(errc::format, "there is something between or behind the lz4 frames");
+          throw error(errc::format, "there is something between or after the lz4 frames");
         throw error(errc::format, "the lz4 frame is damaged: " + std::string(what));
       }
       whole_ = result == 0;

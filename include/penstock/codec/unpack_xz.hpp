@@ -20,11 +20,10 @@
 
 namespace penstock::inline v0_1 {
 
-/// xz for sources that read forward: the unpacker that `webdataset_stream` takes.
+/// xz for sources that read forward: an unpacker for `webdataset_stream`.
 ///
-/// In: pieces of a .xz file; several that follow each other are read one after another. Out: pieces of the
-/// content.
-/// Cost: liblzma's own. Its memory is kept from file to file. Threads: a stream is used by one at a time.
+/// In: pieces of a .xz file; consecutive streams are read one after another. Out: pieces of the content.
+/// Cost: liblzma's own. Its memory is kept from file to file. Threads: one at a time per stream.
 /// Throws `errc::format` for damage; `errc::limit` for streams that need more than 1 GiB of memory.
 /// Source: the .xz file format, version 1.1.0.
 ///
@@ -51,7 +50,7 @@ struct unpack_xz {
       z.avail_in = in.size();
       z.next_out = reinterpret_cast<std::uint8_t*>(out.data());
       z.avail_out = out.size();
-      // Only at the end of the input the library can tell whether another stream follows.
+      // Only at the end of the input can the library tell whether another stream follows.
       const lzma_ret result = ::lzma_code(&z, last ? LZMA_FINISH : LZMA_RUN);
       switch (result) {
         case LZMA_OK:
@@ -66,7 +65,7 @@ struct unpack_xz {
           throw error(errc::limit,
                       "the xz stream needs more than 1 GiB of memory; compress it with xz -9 at most");
         case LZMA_FORMAT_ERROR:
-          throw error(errc::format, "there is something between or behind the xz streams");
+          throw error(errc::format, "there is something between or after the xz streams");
         case LZMA_OPTIONS_ERROR:
           throw error(errc::format, "the xz stream uses options that this liblzma does not know");
         default:

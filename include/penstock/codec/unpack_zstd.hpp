@@ -20,11 +20,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// Zstandard for sources that read forward: the unpacker that `webdataset_stream` takes.
+/// Zstandard for sources that read forward: an unpacker for `webdataset_stream`.
 ///
-/// In: pieces of a file of zstd frames; several that follow each other are read one after another. Out:
-/// pieces of the content.
-/// Cost: libzstd's own. Its memory is kept from file to file. Threads: a stream is used by one at a time.
+/// In: pieces of a file of zstd frames; consecutive frames are read one after another. Out: pieces of the
+/// content.
+/// Cost: libzstd's own. Its memory is kept from file to file. Threads: one at a time per stream.
 /// Throws `errc::format` for damage; `errc::checksum`; `errc::limit` for frames whose window is larger than
 /// 128 MiB.
 /// Source: RFC 8878.
@@ -63,7 +63,7 @@ struct unpack_zstd {
           throw error(errc::limit,
                       "the zstd frame needs a window of more than 128 MiB; compress the file without --long");
         case ZSTD_error_prefix_unknown:
-          throw error(errc::format, "there is something between or behind the zstd frames");
+          throw error(errc::format, "there is something between or after the zstd frames");
         default:
           throw error(errc::format, std::string("the zstd frame is damaged: ") + ZSTD_getErrorName(result));
       }

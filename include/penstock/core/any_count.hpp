@@ -12,7 +12,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Throws errc::argument: `stage` was given `-magnitude`.
+/// Throws errc::argument, saying that `stage` was given `-magnitude`.
 [[noreturn, gnu::cold]] void refuse_negative(std::uint64_t magnitude, std::string_view stage);
 
 template <class>
@@ -20,15 +20,15 @@ inline constexpr bool is_a_count = false;
 
 }  // namespace detail
 
-/// A count, a size or a rank as an argument: made of an integer of any type, signed or not.
+/// An argument that is a count, a size or a rank. It converts from any integer type, signed or unsigned.
 ///
-/// A function that takes one calls `of(name)`, which refuses a negative number with an error that has the
-/// number and the name in it. A number that is no integer does not compile.
+/// A function that takes one calls `of(name)`, which rejects a negative number with an error that quotes
+/// the number and the name. Passing anything other than an integer does not compile.
 class any_count {
  public:
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  constexpr any_count(T n) noexcept {  // NOLINT(google-explicit-constructor): it is how an argument is taken
+  constexpr any_count(T n) noexcept {  // NOLINT(google-explicit-constructor): arguments convert implicitly
     if constexpr (std::signed_integral<T>) {
       negative_ = n < 0;
       value_ = negative_ ? std::uint64_t{0} - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
@@ -43,7 +43,7 @@ class any_count {
                   "penstock: a count, a size or a rank is an integer; write static_cast<std::uint64_t>(x)");
   }
 
-  /// The number; throws errc::argument where it is negative, with `stage` as what was given it.
+  /// The number. Throws errc::argument if it is negative; the error names `stage`.
   [[nodiscard]] constexpr std::uint64_t of(std::string_view stage) const {
     if (negative_) detail::refuse_negative(value_, stage);
     return value_;

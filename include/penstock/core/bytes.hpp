@@ -16,23 +16,23 @@
 
 namespace penstock::inline v0_1 {
 
-/// Bytes that somebody else owns.
+/// A non-owning view of bytes.
 using bytes_view = std::span<const std::byte>;
-/// Bytes to be written by the callee; somebody else owns them.
+/// A non-owning view of bytes for the callee to write.
 using mutable_bytes = std::span<std::byte>;
 
-/// The bytes of a text. The view lives as long as the text.
+/// The bytes of a text. The view is valid as long as the text.
 [[nodiscard]] inline bytes_view bytes_of(std::string_view text) noexcept {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-/// Bytes as text, without a copy and without a check of the encoding.
+/// Bytes as text: no copy, and the encoding is not checked.
 [[nodiscard]] inline std::string_view text_of(bytes_view bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A number of bytes, where a number alone would be one of samples: `prefetch(64_MiB)`. It is a plain number
-/// wherever one is wanted.
+/// A size in bytes, for arguments where a plain number would mean samples: `prefetch(64_MiB)`. Converts to a
+/// plain number.
 class byte_count {
  public:
   constexpr byte_count() noexcept = default;
@@ -51,7 +51,7 @@ inline namespace literals {
 
 namespace detail {
 
-/// Numbers of files, which are little-endian on every machine.
+/// Reads and writes the numbers in files, which are little-endian on every machine.
 template <std::unsigned_integral T>
 [[nodiscard]] inline T load_little(const std::byte* at) noexcept {
   T value{};
@@ -74,10 +74,10 @@ inline void store_little(std::byte* at, T value) noexcept {
 
 }  // namespace detail
 
-/// Owned bytes, aligned to 64, that keep their capacity: the scratch space of workers and codecs.
+/// An owned, 64-byte-aligned byte buffer that keeps its capacity: the scratch space of workers and codecs.
 ///
-/// Growing does not initialise the new bytes. A default-constructed buffer has allocated nothing.
-/// Move-only: a copy on the sample path would be a mistake.
+/// Growing does not initialise the new bytes. A default-constructed buffer allocates nothing. Move-only,
+/// because a copy on the sample path would be a mistake.
 class buffer {
  public:
   static constexpr std::size_t alignment = 64;
@@ -104,15 +104,15 @@ class buffer {
   [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
   [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
 
-  /// Sets the size; the contents are unspecified afterwards. Allocates only beyond the capacity.
-  /// std::bad_alloc where there is no memory of that size.
+  /// Sets the size; the contents are unspecified afterwards. Allocates only if `size` exceeds the capacity;
+  /// throws std::bad_alloc if that fails.
   void resize_for_overwrite(std::size_t size) {
     if (size > capacity_) reserve(size);
     size_ = size;
   }
 
-  /// Appends a copy of `bytes`, keeping what is there; they may be a part of this buffer. Amortised constant
-  /// time per byte.
+  /// Appends a copy of `bytes`, which may be part of this buffer, and keeps the existing contents. Amortised
+  /// constant time per byte.
   void append(bytes_view bytes);
 
   void clear() noexcept { size_ = 0; }

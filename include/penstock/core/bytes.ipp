@@ -17,7 +17,7 @@ PENSTOCK_INLINE void buffer::reserve(std::size_t size) {
 
 PENSTOCK_INLINE void buffer::append(bytes_view bytes) {
   const std::size_t before = size_;
-  buffer grown;  // frees the old memory when all is copied
+  buffer grown;  // frees the old memory once everything is copied
   if (before + bytes.size() > capacity_) {
     grown.resize_for_overwrite((before + bytes.size()) * 2);
     if (before != 0) std::memcpy(grown.data_, data_, before);

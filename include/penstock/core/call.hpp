@@ -8,18 +8,18 @@
 
 namespace penstock::inline v0_1 {
 
-/// What a stage is told beside the value: where the sample stands, the worker's scratch for this stage, and
-/// random numbers that belong to this sample and this stage alone.
+/// What a stage gets in addition to the value: the sample's position, the worker's scratch for this stage,
+/// and random numbers that belong to this sample and this stage only.
 template <class Scratch>
 struct call {
   position at;
   std::uint32_t piece = 0;   ///< which piece of the sample, after `unbatch`
-  std::uint64_t seed = 0;    ///< of the pipeline
-  std::uint64_t stream = 0;  ///< the stage's own number among the random ones, or the hash of its key
+  std::uint64_t seed = 0;    ///< the pipeline's seed
+  std::uint64_t stream = 0;  ///< the stage's number among the random stages, or the hash of its key
   Scratch& scratch;
 
-  /// Random numbers keyed by seed, position, piece and stage: the same on any number of threads or ranks and
-  /// after a restore.
+  /// Random numbers keyed by seed, position, piece and stage: identical for any number of threads or ranks
+  /// and after a restore.
   [[nodiscard]] constexpr rng random() const noexcept {
     return {seed, at.epoch, at.index, piece == 0 ? stream : mix64(stream ^ mix64(piece))};
   }

@@ -8,43 +8,41 @@
 
 namespace penstock::inline v0_1 {
 
-/// How the values of one field become one piece of a batch. Given to `batch`.
-///   stack            equal shapes, one array with one more length in front; another shape is an error at its position
-///   pad_to_longest   arrays padded with zeros to the longest of the batch along their first length, with a mask
+/// How `batch` combines the values of one field.
+///   stack            equal shapes, one array with a new first dimension; other shapes are errors at their position
+///   pad_to_longest   arrays zero-padded along their first dimension to the longest in the batch, with a mask
 ///   ragged           all values one after another, with offsets
-///   channels_first   as stack, but pictures of (height, width, channels) stand as (channels, height, width)
-///   pitched<bytes>   as stack, but each row begins at a multiple of so many bytes; a `strided_view`
+///   channels_first   as stack, but (height, width, channels) pictures are stored (channels, height, width)
+///   pitched<bytes>   as stack, but each row starts at a multiple of that many bytes; a `strided_view`
 struct stack_policy {};
-/// A field's values are padded with zeros to the longest of the batch: a `padded_view`.
+/// Pads a field's values with zeros to the longest of the batch: a `padded_view`.
 struct pad_policy {};
-/// A field's values stand one after another, with their offsets: a `ragged_view`.
+/// Stores a field's values one after another, with their offsets: a `ragged_view`.
 struct ragged_policy {};
-/// A field's values of shape (height, width, channels) are stacked as (channels, height, width).
+/// Stacks a field's (height, width, channels) values as (channels, height, width).
 struct channels_first_policy {};
-/// A field's values are stacked, and each of their rows begins at a multiple of so many bytes: a
-/// `strided_view`.
+/// Stacks a field's values and starts each row at a multiple of `Alignment` bytes: a `strided_view`.
 template <std::size_t Alignment>
 struct pitched_policy {
-  static_assert(
-      Alignment != 0 && (Alignment & (Alignment - 1)) == 0 && Alignment <= 65'536,
-      "penstock: pitched<bytes> needs a power of two, up to 65536: what a device wants rows to begin "
-      "at, such as 256");
+  static_assert(Alignment != 0 && (Alignment & (Alignment - 1)) == 0 && Alignment <= 65'536,
+                "penstock: pitched<bytes> needs a power of two up to 65536: the row alignment that a device "
+                "wants, such as 256");
 };
 
-/// An option of `batch`: all shapes must be equal. The default.
+/// An option of `batch`: all shapes must be equal. This is the default.
 inline constexpr stack_policy stack{};
 /// An option of `batch`: pads each batch to its longest value.
 inline constexpr pad_policy pad_to_longest{};
-/// An option of `batch`: values of any length, and their offsets.
+/// An option of `batch`: values of any length, stored with their offsets.
 inline constexpr ragged_policy ragged{};
 
-/// An option of `batch`: all shapes must be equal and have three lengths, of which the last, the channels,
-/// comes first in the slot. The values are turned on their way to the slot, and the column is dense.
+/// An option of `batch`: all shapes must be equal and have three dimensions, the last of which, the channels,
+/// comes first in the slot. Values are transposed as they are written to the slot, and the column is dense.
 inline constexpr channels_first_policy channels_first{};
-/// An option of `batch`: all shapes must be equal; rows, which are the elements along the last length, begin
-/// at multiples of `Alignment` bytes and of their elements' size, counted from the begin of a block's memory,
-/// which is at a multiple of 64. Several small batches may share a block: then only the first of them begins
-/// there, and the others begin where a row may. The gaps are zero.
+/// An option of `batch`: all shapes must be equal. Each row (the elements along the last dimension) starts at
+/// a multiple of `Alignment` bytes and of the element size, counted from the start of a block's memory, which
+/// is 64-byte aligned. Several small batches may share a block: then only the first starts there, and the
+/// others start wherever a row may. The gaps are zero.
 template <std::size_t Alignment>
 inline constexpr pitched_policy<Alignment> pitched{};
 
@@ -78,18 +76,18 @@ template <class Policy>
 inline constexpr bool has_gaps = false;
 template <std::size_t Alignment>
 inline constexpr bool has_gaps<pitched_policy<Alignment>> = true;
-/// The multiple at which its rows begin, in bytes.
+/// The alignment of the column's rows, in bytes.
 template <class Policy>
 inline constexpr std::size_t pitch_of = 0;
 template <std::size_t Alignment>
 inline constexpr std::size_t pitch_of<pitched_policy<Alignment>> = Alignment;
-/// Whether values lie in their slots in another way than row-major and dense.
+/// Whether values are stored in their slots other than row-major and dense.
 template <class Policy>
 inline constexpr bool arranges = has_gaps<Policy> || std::is_same_v<Policy, channels_first_policy>;
-/// Whether values of equal shapes have one more length in front together.
+/// Whether values of equal shapes are stacked along a new leading dimension.
 template <class Policy>
 inline constexpr bool stacks = arranges<Policy> || std::is_same_v<Policy, stack_policy>;
-/// Whether values of this rank can lie so; of -1 only the run knows it.
+/// Whether the policy accepts values of this rank; a rank of -1 is known only at run time.
 template <class Policy>
 [[nodiscard]] constexpr bool takes_rank(int rank) noexcept {
   if constexpr (has_gaps<Policy>) return rank != 0;
@@ -120,7 +118,7 @@ struct common_policy<First, Rest...> {
   using type = First;
 };
 
-/// The policy of a field among those given: its own, else the one given for all, else stack.
+/// The policy that applies to a field: its own, else the one given for all fields, else stack.
 template <class Name, class... Policies>
 struct policy_for {
   using own = typename own_policy<Name, Policies...>::type;

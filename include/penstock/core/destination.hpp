@@ -14,45 +14,45 @@
 #include <type_traits>
 #include <utility>
 
-/// Where a value that is not computed yet is wanted.
+/// The place where a value that is not computed yet is to be written.
 namespace penstock::inline v0_1 {
 
-/// Whose memory it is, as DLPack tells devices apart.
+/// The kinds of memory, as DLPack distinguishes devices.
 ///   host      memory of this process (kDLCPU)
-///   pinned    memory of the host that a device reads by itself (kDLCUDAHost, kDLROCMHost)
-///   shared    memory of the host that other processes have too (kDLCPU)
-///   managed   memory that host and device both address (kDLCUDAManaged)
+///   pinned    host memory that a device reads directly (kDLCUDAHost, kDLROCMHost)
+///   shared    host memory that other processes also map (kDLCPU)
+///   managed   memory that both host and device can address (kDLCUDAManaged)
 ///   device    memory that the host cannot write (kDLCUDA, kDLROCM)
 enum class memory_space : std::uint8_t { host, pinned, shared, managed, device };
 
-/// Whether a processor can write there.
+/// Whether the host can write to this memory.
 [[nodiscard]] constexpr bool host_writes(memory_space space) noexcept {
   return space != memory_space::device;
 }
 
 namespace detail {
 
-/// Copies elements between arrays of one shape, of which neither overlaps the other. Runs are copied at once;
-/// where the orders of the elements differ, in pieces that stay in the nearest cache.
+/// Copies elements between two arrays of equal shape that do not overlap. Copies whole runs at once; where
+/// the element orders differ, copies in blocks that fit the nearest cache.
 void copy_strided(std::byte* into, const element_strides& into_strides, const std::byte* from,
                   const element_strides& from_strides, const extents& shape,
                   std::size_t element_bytes) noexcept;
-/// Throws `errc::shape`: values were given for an array that has another number of elements.
+/// Throws `errc::shape`: the number of values does not match the array's number of elements.
 [[noreturn]] void refuse_count(const extents& shape, std::size_t given);
 
 }  // namespace detail
 
-/// Where an array is to be written: a pointer, the array's shape, how far its elements are apart, and whose
-/// memory it is. What `write_to` of an array expression gets; a value, to be passed on by reference.
+/// Where an array is to be written: a pointer, the array's shape, its strides, and the kind of memory. The
+/// argument of an array expression's `write_to`; a value type, best passed by reference.
 ///
-/// The shape is the array's own, whatever order the elements have in memory: of a picture (height, width,
-/// channels) that shall be (channels, height, width) in its slot, the strides are (width, 1, height * width).
-/// Most destinations are `dense()`. Only then is `values()` one span of all elements, and may they be written
-/// one after another from `data()` on: ask first, or write with `copy_from`, `fill_from` or by index. Gaps
-/// between elements must not be written.
+/// The shape is the array's own, regardless of the order of elements in memory: for a (height, width,
+/// channels) picture that is stored in its slot as (channels, height, width), the strides are (width, 1,
+/// height * width). Most destinations are `dense()`. Only then is `values()` a single span of all elements,
+/// and only then may you write them one after another from `data()`: check first, or write with `copy_from`,
+/// `fill_from` or by index. Never write to the gaps between elements.
 ///
-/// Whoever asks for the values gives memory that the host can write, in whatever space, unless the expression
-/// is known to write to others. Cost: no allocation; copying to a dense one is a memcpy.
+/// The caller of `write_to` must provide memory that the host can write, unless the expression is known to
+/// write elsewhere. Cost: no allocation; copying to a dense destination is a memcpy.
 ///
 ///     struct ramp {
 ///       using unfinished = void;
@@ -65,23 +65,22 @@ void copy_strided(std::byte* into, const element_strides& into_strides, const st
 ///     };
 template <class T>
 class destination {
-  static_assert(
-      std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
-      "penstock: a destination is of numbers, or of other values that are copied as bytes, and is no "
-      "view of constants");
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
+                "penstock: a destination holds numbers, or other trivially copyable values, and they are "
+                "not const");
 
  public:
   using value_type = T;
 
   constexpr destination() = default;
-  /// A dense one.
+  /// A dense destination.
   constexpr destination(T* data, const extents& shape, memory_space space = memory_space::host) noexcept
       : data_(data), shape_(shape), space_(space) {}
   constexpr destination(T* data, const extents& shape, const element_strides& strides,
                         memory_space space = memory_space::host) noexcept
       : data_(data), shape_(shape), strides_(strides), space_(space), dense_(is_dense(shape, strides)) {}
 
-  /// Where the element goes whose indexes are all 0; the others follow it where this is `dense()`.
+  /// The element whose indexes are all 0; if `dense()`, the other elements follow it.
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
   [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
@@ -90,27 +89,27 @@ class destination {
     return dense_ ? dense_strides(shape_) : strides_;
   }
   [[nodiscard]] constexpr memory_space space() const noexcept { return space_; }
-  /// Whether it is row-major and has no gaps.
+  /// Whether the destination is row-major and has no gaps.
   [[nodiscard]] constexpr bool dense() const noexcept { return dense_; }
-  /// All elements. It must be `dense()`.
+  /// All elements. The destination must be `dense()`.
   [[nodiscard]] constexpr std::span<T> values() const noexcept {
     assert(dense_ && "penstock: values() of a destination that is not dense");
     return {data_, static_cast<std::size_t>(shape_.elements())};
   }
   [[nodiscard]] constexpr strided_view<T> view() const noexcept { return {data_, shape_, strides()}; }
-  /// Part `i` along the first length; there must be one.
+  /// Part `i` along the first dimension. The destination must have at least one dimension.
   [[nodiscard]] constexpr destination operator[](std::size_t i) const noexcept {
     const strided_view<T> part = view()[i];
     return {part.data(), part.shape(), part.strides(), space_};
   }
-  /// The element at these indexes, one for each length.
+  /// The element at these indexes, one per dimension.
   template <std::integral... Is>
   [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
     return view()(indexes...);
   }
 
-  /// Copies values that lie row-major without gaps. Throws `errc::shape` unless there are as many as the
-  /// shape has.
+  /// Copies values that are stored row-major without gaps. Throws `errc::shape` unless their number matches
+  /// the shape.
   void copy_from(std::span<const T> values) const {
     if (values.size() != shape_.elements()) [[unlikely]]
       detail::refuse_count(shape_, values.size());
@@ -131,7 +130,7 @@ class destination {
                          reinterpret_cast<const std::byte*>(values.data()), values.strides(), shape_,
                          sizeof(T));
   }
-  /// Writes what `next()` gives to one element after another, row-major.
+  /// Fills the elements in row-major order with the results of `next()`.
   template <class F>
     requires std::convertible_to<decltype(std::declval<F&>()()), T>
   constexpr void fill_from(F&& next) const {
@@ -148,7 +147,7 @@ class destination {
  private:
   T* data_ = nullptr;
   extents shape_;
-  element_strides strides_{};  // only where it is not dense
+  element_strides strides_{};  // used only if not dense
   memory_space space_ = memory_space::host;
   bool dense_ = true;
 };

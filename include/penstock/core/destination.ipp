@@ -7,14 +7,14 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// One length of two arrays, and how many bytes neighbours along it are apart in each.
+/// One dimension of two arrays: its length, and the distance in bytes between neighbours in each array.
 struct copied_length {
   std::uint64_t length = 1;
   std::int64_t into = 0, from = 0;
 };
 
-/// The lengths of two arrays, those first whose neighbours are furthest apart in the destination; the order
-/// in which elements are copied is free.
+/// The dimensions of two arrays, sorted by decreasing stride in the destination; elements may be copied in
+/// any order.
 struct copied_lengths {
   copied_length all[extents::max_rank];
   std::size_t count = 0;
@@ -25,7 +25,7 @@ struct copied_lengths {
     for (; i > 0 && apart(all[i - 1].into) < apart(one.into); --i) all[i] = all[i - 1];
     all[i] = one;
   }
-  /// Lengths that follow each other in both arrays without gaps become one.
+  /// Merges dimensions that follow each other in both arrays without gaps.
   void merge() noexcept {
     std::size_t kept = 0;
     for (std::size_t i = 1; i < count; ++i) {
@@ -37,7 +37,7 @@ struct copied_lengths {
     }
     if (count != 0) count = kept + 1;
   }
-  /// Of all lengths but the last, puts that one last whose neighbours are nearest in the other array.
+  /// Moves the dimension with the smallest source stride, other than the last, to second-to-last place.
   void turn_to_source() noexcept {
     if (count < 2) return;
     std::size_t nearest = count - 2;
@@ -47,7 +47,7 @@ struct copied_lengths {
     for (; nearest < count - 2; ++nearest) all[nearest] = all[nearest + 1];
     all[nearest] = one;
   }
-  /// Calls `f(into, from)` for each place along all lengths but the last `inner`.
+  /// Calls `f(into, from)` for each index combination of all dimensions but the last `inner`.
   template <class F>
   void walk(std::size_t inner, std::byte* into, const std::byte* from, F f) const {
     std::uint64_t at[extents::max_rank] = {};
@@ -69,7 +69,7 @@ struct copied_lengths {
   }
 };
 
-/// Takes pixels apart: copies `Channels` elements that stand side by side in each, to one plane each.
+/// Splits pixels into planes: copies `Channels` adjacent elements of each pixel to one plane each.
 template <std::size_t Size, std::size_t Channels>
 void copy_channels(std::byte* into, std::int64_t plane, const std::byte* from, std::int64_t pixel,
                    std::uint64_t pixels) noexcept {
@@ -83,7 +83,7 @@ void copy_channels(std::byte* into, std::int64_t plane, const std::byte* from, s
   constexpr auto step = static_cast<std::int64_t>(Size);
   for (; channels > 4; channels -= 4, into += 4 * plane, from += 4 * step)
     copy_channels<Size, 4>(into, plane, from, pixel, pixels);
-  if (channels == 4)  // where that is the whole pixel, compilers make more of it when they know so
+  if (channels == 4)  // compilers optimise better if they know that this is the whole pixel
     pixel == 4 * step ? copy_channels<Size, 4>(into, plane, from, 4 * step, pixels)
                       : copy_channels<Size, 4>(into, plane, from, pixel, pixels);
   else if (channels == 3)
@@ -95,11 +95,11 @@ void copy_channels(std::byte* into, std::int64_t plane, const std::byte* from, s
     copy_channels<Size, 1>(into, plane, from, pixel, pixels);
 }
 
-/// Copies elements of `Size` bytes, of `size` where it is 0, along two lengths.
+/// Copies elements of `Size` bytes (of `size` bytes if `Size` is 0) along two dimensions.
 template <std::size_t Size>
 void copy_plane(std::byte* into, const std::byte* from, const copied_length& outer,
                 const copied_length& inner, std::size_t size) noexcept {
-  constexpr std::uint64_t high = 16, wide = 256;  // what is read for a piece stays in the nearest cache
+  constexpr std::uint64_t high = 16, wide = 256;  // what one block reads stays in the nearest cache
   constexpr auto step = static_cast<std::int64_t>(Size);
   const bool pixels = Size != 0 && inner.into == step && outer.from == step;
   for (std::uint64_t top = 0; top < outer.length; top += high)

@@ -14,8 +14,8 @@
 #include <type_traits>
 #include <utility>
 
-/// What travels through a pipeline between two stages: values, and *unfinished* values that know how to write
-/// themselves to a destination and live only during the call that hands them on.
+/// What travels between two stages of a pipeline: values, and *unfinished* values that know how to write
+/// themselves to a destination and live only during the call that passes them on.
 namespace penstock::inline v0_1 {
 
 /// A value that is not computed yet: it must be finished, or written to its destination, before the call
@@ -23,8 +23,8 @@ namespace penstock::inline v0_1 {
 template <class T>
 concept unfinished = requires { typename std::remove_cvref_t<T>::unfinished; };
 
-/// Bytes that have not been read yet. `read_into` puts exactly `size()` bytes at the destination; `finish`
-/// gives a view of them that lives as long as the blob (in a mapping, or in the worker's scratch).
+/// Bytes that have not been read yet. `read_into` writes exactly `size()` bytes to its destination; `finish`
+/// returns a view that is valid as long as the blob (in a mapping or in the worker's scratch).
 template <class T>
 concept blob = unfinished<T> && requires(const std::remove_cvref_t<T>& b, mutable_bytes into) {
   { b.size() } -> std::convertible_to<std::uint64_t>;
@@ -32,7 +32,7 @@ concept blob = unfinished<T> && requires(const std::remove_cvref_t<T>& b, mutabl
   { b.finish() } -> std::convertible_to<bytes_view>;
 };
 
-/// What a codec accepts: a blob, or bytes that are there already (spans of bytes, texts).
+/// What a codec accepts: a blob, or bytes already in memory (spans of bytes, texts).
 template <class T>
 concept byte_element = blob<T> || std::convertible_to<const std::remove_cvref_t<T>&, bytes_view> ||
                        std::convertible_to<const std::remove_cvref_t<T>&, std::string_view>;
@@ -47,35 +47,35 @@ concept has_array = unfinished<T> && requires(const std::remove_cvref_t<T>& a) {
 
 }  // namespace detail
 
-/// An array that is not computed yet and can write itself anywhere: `write_to` is called with a
-/// `destination` of `shape()`.
+/// An array that is not computed yet and can write itself anywhere: `write_to` takes a `destination` of shape
+/// `shape()`.
 template <class T>
 concept placed_expression =
     detail::has_array<T> &&
     requires(const std::remove_cvref_t<T>& a,
              const destination<typename std::remove_cvref_t<T>::value_type>& into) { a.write_to(into); };
 
-/// An array that has not been computed yet: `write_to` puts its values at a `destination`. A shape known at
-/// compile time is a `static constexpr extents static_shape`.
+/// An array that is not computed yet: `write_to` writes its values to a `destination`. If the shape is known
+/// at compile time, declare it as `static constexpr extents static_shape`.
 ///
-/// The simple form, `write_to(T*)`, puts `shape().elements()` values, row-major, at a pointer. It is all that
-/// most expressions need, and costs nothing more where slots are dense. Where they are not, under
-/// `channels_first` or `pitched`, its values are written to memory of the thread and copied from there.
+/// The simple form, `write_to(T*)`, writes `shape().elements()` values to a pointer in row-major order. It is
+/// enough for most expressions and costs nothing extra where slots are dense. With `channels_first` or
+/// `pitched` slots are not dense: the values are then written to thread-local memory and copied from there.
 template <class T>
 concept array_expression =
     placed_expression<T> || (detail::has_array<T> && requires(const std::remove_cvref_t<T>& a) {
       a.write_to(static_cast<typename std::remove_cvref_t<T>::value_type*>(nullptr));
     });
 
-/// An array expression whose shape its type knows: written in place in the first batch already.
+/// An array expression whose type knows its shape; even the first batch is written in place.
 template <class T>
 concept static_array_expression = array_expression<T> && requires {
   { std::remove_cvref_t<T>::static_shape } -> std::convertible_to<extents>;
 };
 
-/// Has an array expression write itself, in whichever form it is: for expressions that are made of others.
-/// One of the simple form goes to a destination that is not dense through memory of the thread, which keeps
-/// its capacity.
+/// Makes an array expression of either form write itself; for expressions composed of others. An expression
+/// of the simple form reaches a destination that is not dense through thread-local memory, which keeps its
+/// capacity.
 template <array_expression V, class T>
 void write_array(const V& array, const destination<T>& into) {
   if constexpr (placed_expression<V>) {
@@ -84,7 +84,7 @@ void write_array(const V& array, const destination<T>& into) {
     array.write_to(into.data());
   } else {
     thread_local buffer kept;
-    buffer dense = std::move(kept);  // an expression may be made of others like it
+    buffer dense = std::move(kept);  // `array` may itself be made of such expressions
     const auto count = static_cast<std::size_t>(into.shape().elements());
     dense.resize_for_overwrite(count * sizeof(T));
     T* const values = reinterpret_cast<T*>(dense.data());
@@ -94,7 +94,7 @@ void write_array(const V& array, const destination<T>& into) {
   }
 }
 
-/// The bytes of a byte element. For a blob this reads it, into the worker's scratch where it is not mapped.
+/// The bytes of a byte element. Reads a blob, into the worker's scratch unless it is mapped.
 template <byte_element T>
 [[nodiscard]] bytes_view as_bytes(const T& element) {
   if constexpr (blob<T>)
@@ -130,8 +130,8 @@ struct finished_type<record<Fields...>> {
 
 }  // namespace detail
 
-/// The finished form of a value: itself, unless it is unfinished or a record with unfinished fields; then
-/// views of what they computed, which live as long as the value.
+/// The finished form of a value. Returns the value itself unless it is unfinished or a record with unfinished
+/// fields; for those, returns views of the results, valid as long as the value.
 template <class T>
 [[nodiscard]] constexpr decltype(auto) finish(T&& value) {
   using value_type = std::remove_cvref_t<T>;
@@ -147,7 +147,7 @@ template <class T>
   }
 }
 
-/// What `finish` gives for a value of type `T`.
+/// The return type of `finish` for a value of type `T`.
 template <class T>
 using finished = decltype(penstock::finish(std::declval<T>()));
 

@@ -17,11 +17,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// What kind of failure an `error` is. `format`, `checksum`, `missing`, `limit` and `shape` are functions of
-/// the bytes: they happen again on every run. `io` and `stopped` are not.
+/// The kind of failure an `error` reports. `format`, `checksum`, `missing`, `limit` and `shape` depend only
+/// on the bytes: they recur on every run. `io` and `stopped` do not.
 enum class errc { format, checksum, missing, limit, shape, io, argument, state, stopped };
 
-/// The name of a kind, as it is written here.
+/// The name of a kind, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(errc code) noexcept {
   switch (code) {
     case errc::format:
@@ -46,8 +46,8 @@ enum class errc { format, checksum, missing, limit, shape, io, argument, state, 
   return "unknown";
 }
 
-/// Whether a failure of this kind is a function of the bytes: what may be skipped or replaced. Others are
-/// not, and a time-out must not decide the sequence.
+/// Whether a failure of this kind depends only on the bytes. Only such samples may be skipped or replaced: a
+/// time-out must not change the sequence.
 [[nodiscard]] constexpr bool depends_on_bytes(errc code) noexcept {
   return code == errc::format || code == errc::checksum || code == errc::missing || code == errc::limit ||
          code == errc::shape;
@@ -55,7 +55,7 @@ enum class errc { format, checksum, missing, limit, shape, io, argument, state, 
 
 namespace detail {
 
-/// A text that is copied without an allocation: the standard's exceptions share theirs.
+/// A text that copies without allocating, as the standard's exceptions do.
 class shared_text {
  public:
   shared_text() : text_("") {}
@@ -70,16 +70,16 @@ class shared_text {
 
 }  // namespace detail
 
-/// The exception of this library: one sentence, and the place it speaks of.
+/// The exception type of this library: one sentence, and the place where it happened.
 ///
-/// `what()` gives one line: the sentence, then the facts that are known in brackets. Each layer adds the
-/// facts that it knows as the error passes through; a fact that is set already stays. Copying does not throw.
+/// `what()` returns one line: the sentence, then the known facts in brackets. Each layer adds the facts that
+/// it knows as the error passes through; a fact that is already set stays. Copying does not throw.
 class error : public std::exception {
  public:
   error(errc code, std::string_view message) : error(code, {detail::piece(message)}) {}
-  /// The message in pieces.
+  /// Builds the message from pieces.
   [[gnu::cold]] error(errc code, std::initializer_list<detail::piece> message);
-  // Out of line, so that places that throw call them: each is five texts.
+  // Out of line, so that every throw site calls them: an error copies five texts.
   [[gnu::cold]] error(const error& other) noexcept;
   error& operator=(const error& other) noexcept = default;
   [[gnu::cold]] ~error() override;
@@ -104,11 +104,11 @@ class error : public std::exception {
   error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
   error& at_position(position where) & { return set(at_, where); }
 
-  /// Says in the sentence in which part of a whole it happened: "..., in source 2 of mix".
+  /// Adds to the sentence which part of a whole it happened in: "..., in source 2 of mix".
   [[gnu::cold]] error& in_part(std::string_view part);
 
-  /// The offset so far was one within `part` of the file: it becomes words, and `offset` of the file the
-  /// fact.
+  /// Replaces an offset that was relative to `part` of the file: the old offset moves into the sentence, and
+  /// `offset`, relative to the file, becomes the fact.
   [[gnu::cold]] error& within(std::string_view part, std::uint64_t offset);
 
  private:

@@ -76,7 +76,7 @@ namespace penstock::inline v0_1 {
   if (offset_) add("offset ", {*offset_});
   if (at_) add("position ", {at_->epoch, ":", at_->index});
   if (line.size() != sentence) line += "]";
-  for (char& c : line)  // names come from foreign bytes
+  for (char& c : line)  // names come from untrusted bytes
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   line_ = detail::shared_text(line);
 }

@@ -11,8 +11,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// Sums up what determines a sequence of samples in 64 bits: texts and numbers, in order. Not cryptographic:
-/// it tells apart what differs by accident. The same on every machine.
+/// A 64-bit hash of everything that determines a sequence of samples: texts and numbers, in order. Not
+/// cryptographic: it detects accidental differences. Identical on every machine.
 class fingerprint {
  public:
   template <class... Ts>

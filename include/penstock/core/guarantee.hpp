@@ -6,9 +6,9 @@
 
 namespace penstock::inline v0_1 {
 
-/// What a pipeline's type promises; each is kept or lost by its stages.
+/// The promises of a pipeline's type. Each stage keeps or loses each of them.
 ///   indexed        the size is known; any position may be evaluated, from many threads, in any order
-///   deterministic  same seed, same sequence, whatever the number of threads and their timing
+///   deterministic  same seed, same sequence, regardless of the number of threads and their timing
 ///   resumable      a small state restores the exact sequence without replay
 ///   elastic        the samples of global step s do not depend on how many ranks share the work
 ///   lockstep       the number of batches per epoch is known without reading data, and equal on all ranks
@@ -20,7 +20,7 @@ enum class guarantee : std::uint8_t {
   lockstep = 16
 };
 
-/// The name of a guarantee, as it is written here.
+/// The name of a guarantee, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(guarantee g) noexcept {
   switch (g) {
     case guarantee::indexed:
@@ -40,7 +40,7 @@ enum class guarantee : std::uint8_t {
 inline constexpr guarantee all_guarantees[] = {guarantee::indexed, guarantee::deterministic,
                                                guarantee::resumable, guarantee::elastic, guarantee::lockstep};
 
-/// A set of guarantees: what a stage loses.
+/// A set of guarantees, such as those that a stage loses.
 struct guarantee_set {
   std::uint8_t bits = 0;
 
@@ -64,7 +64,7 @@ struct guarantee_set {
   }
 };
 
-/// Where a stage stands, as far as what it loses depends on that.
+/// The facts about a stage's place in the chain that decide what the stage loses.
 struct place {
   bool after_shard = false;
   bool forward = false;

@@ -12,12 +12,12 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// A piece of a sentence: a text, a character or a number.
+/// A piece of a message: a text, a character or a number.
 class piece {
  public:
   constexpr piece(std::string_view text) noexcept : data_(text.data()), value_(text.size()) {}
   constexpr piece(const char* text) noexcept : piece(std::string_view(text)) {}
-  template <std::same_as<char> C>  // nothing else shall become one
+  template <std::same_as<char> C>  // no other type may convert to char
   constexpr piece(C character) noexcept
       : value_(static_cast<unsigned char>(character)), kind_(kind::character) {}
   template <std::integral T>
@@ -41,11 +41,11 @@ class piece {
   kind kind_ = kind::text;
 };
 
-/// Joins pieces. One function for all messages: each `+` of strings would be half a kilobyte of code and as
-/// much of a program's compile time.
+/// Joins pieces. A single function for all messages: each `+` of strings would cost half a kilobyte of code
+/// and as much compile time.
 [[gnu::cold]] void append(std::string& line, std::initializer_list<piece> pieces);
 [[nodiscard, gnu::cold]] std::string text(std::initializer_list<piece> pieces);
-/// A list in words: `head`, the items with `between` between them, and `tail`.
+/// A list as text: `head`, the items separated by `between`, and `tail`.
 [[nodiscard, gnu::cold]] std::string list_text(std::string_view head,
                                                std::initializer_list<std::string_view> items,
                                                std::string_view between, std::string_view tail);

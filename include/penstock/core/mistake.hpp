@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-/// What can be wrong with an expression made with `|`: each mistake is a type with one sentence that says
-/// what to write instead, and stands beside the stage that can be written wrongly.
+/// What can be wrong with an expression made with `|`. Each mistake is a type with one sentence that says
+/// what to write instead, and is defined next to the stage that can be misused.
 namespace penstock::inline v0_1 {
 
-struct about_expression_tag {};  ///< a mistake whose sentence speaks of what was written where
-struct about_element_tag {};     ///< one that speaks of the element: the compiler's message names its type
+struct about_expression_tag {};  ///< a mistake about where something was written
+struct about_element_tag {};     ///< a mistake about the element: the compiler's message names its type
 
-/// A mistake: it names what its sentence speaks of, and its `explain` does not compile. A stage of yours has
-/// mistakes of its own when its `diagnose` returns them:
+/// A mistake: it declares what its sentence is about, and its `explain` does not compile. Your own stage can
+/// have mistakes: return them from its `diagnose`:
 ///
 ///     struct needs_a_number {
 ///       using penstock_mistake = about_element_tag;
@@ -33,16 +33,16 @@ struct about_element_tag {};     ///< one that speaks of the element: the compil
 template <class M>
 concept mistake = requires { typename M::penstock_mistake; };
 
-/// False, whatever the type: what the `static_assert` of a mistake asks for, so that it fails where the
+/// Always false, whatever the type. The `static_assert` of a mistake tests it, so that it fails where the
 /// mistake is made and not where it is defined.
 template <class>
 inline constexpr bool never = false;
 
-/// Names in a compiler's message the type of the element that reaches the wrong stage.
+/// Shows in a compiler's message the type of the element that reaches the misused stage.
 template <class Element>
 struct reached_by {};
 
-/// Names in a compiler's message the source or stage that lost a guarantee.
+/// Shows in a compiler's message the source or stage that lost a guarantee.
 template <class Part>
 struct lost_by {};
 
@@ -102,8 +102,8 @@ struct value_after_batch {
   static consteval void explain() {
     static_assert(
         never<Reached>,
-        "penstock: this stage works on samples and stands after batch; move it before batch(n), or write "
-        "map_batch(f) for what works on whole batches");
+        "penstock: this stage works on samples but comes after batch; move it before batch(n), or write "
+        "map_batch(f) for a function of whole batches");
   }
 };
 struct stage_after_copy {
@@ -111,7 +111,7 @@ struct stage_after_copy {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: this stage stands after pin_and_copy, where batches have left the host; move "
+                  "penstock: this stage comes after pin_and_copy, where batches have left the host; move "
                   "it before batch(n)");
   }
 };
@@ -120,7 +120,7 @@ struct order_on_forward {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: random access asked of a source that can only be read forward; use "
+                  "penstock: random access to a source that can only be read forward; use "
                   "shuffle_buffer(k), or a source with an index");
   }
 };
@@ -129,8 +129,8 @@ struct order_after_decider {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: this stage needs to know how many samples there are, and after filter or "
-                  "unbatch nobody knows, nor behind batch over a forward source; move it before");
+                  "penstock: this stage needs to know how many samples there are, which is unknown after "
+                  "filter or unbatch, and after batch over a forward source; move it before");
   }
 };
 struct order_after_cursor {
@@ -138,7 +138,7 @@ struct order_after_cursor {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: this stage computes positions and stands after shuffle_buffer, where positions "
+                  "penstock: this stage computes positions but comes after shuffle_buffer, where positions "
                   "come from a cursor; move it before");
   }
 };
@@ -148,8 +148,8 @@ struct order_after_uneven_steps {
   static consteval void explain() {
     static_assert(
         never<Reached>,
-        "penstock: this stage counts batches and stands after batch_by, where each epoch has as many "
-        "as its order makes; write take, skip and repeat before it, and leave steps(n) out");
+        "penstock: this stage counts batches but comes after batch_by, where the number of batches "
+        "may differ from epoch to epoch; write take, skip and repeat before it, and leave steps(n) out");
   }
 };
 struct wrong_argument {
@@ -157,8 +157,8 @@ struct wrong_argument {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: this stage's function cannot be called with the element that reaches it, which "
-                  "is that of reached_by<...> beside this line");
+                  "penstock: this stage's function cannot be called with the element that reaches it; see "
+                  "reached_by<...> beside this line for its type");
   }
 };
 struct lost_by_a_stage {
@@ -167,7 +167,7 @@ struct lost_by_a_stage {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: require: the guarantee is lost by a stage of this chain, see its `loses`; "
-                  "remove it or the require");
+                  "remove that stage or the require");
   }
 };
 struct lost_by_decider {
@@ -206,7 +206,7 @@ struct first_mistake<M, Rest...> {
 template <class... Rest>
 struct first_mistake<mistakes::none, Rest...> : first_mistake<Rest...> {};
 
-/// Whether nothing is wrong.
+/// Whether `M` means that nothing is wrong.
 template <class M>
 inline constexpr bool is_right = false;
 template <>

@@ -8,8 +8,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// A text as a template argument: what `"jpg"` becomes in `get<"jpg">(s)`. Names are made of it at once (see
-/// `name`).
+/// A string literal as a template argument: the `"jpg"` of `get<"jpg">(s)`. It is converted to a `name`
+/// immediately.
 template <std::size_t N>
 struct fixed_string {
   char text[N]{};
@@ -20,7 +20,7 @@ struct fixed_string {
   static constexpr std::size_t length = N - 1;
 };
 
-/// A field's name as a type. A pack of characters, because compilers print that as letters.
+/// A field's name as a type. A pack of characters, because compilers print those readably.
 template <char... Cs>
 struct name {
   static constexpr char text[sizeof...(Cs) + 1] = {Cs..., '\0'};
@@ -34,7 +34,7 @@ constexpr auto spell(std::index_sequence<Is...>) -> name<S.text[Is]...> {
 }
 }  // namespace detail
 
-/// The name that a literal spells: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
+/// The name type for a literal: `name_of<"jpg">` is `name<'j', 'p', 'g'>`.
 template <fixed_string S>
 using name_of = decltype(detail::spell<S>(std::make_index_sequence<decltype(S)::length>{}));
 

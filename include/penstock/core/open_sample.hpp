@@ -11,13 +11,14 @@
 namespace penstock::inline v0_1 {
 
 /// A sample whose members are known only at run time: a key and a table of (name, bytes). `fields<...>`
-/// closes it.
+/// turns it into a record.
 ///
-/// Lives during the call that hands it on. Members are blobs: what nobody names is never read.
+/// Lives during the call that passes it on. Members are blobs, so a member that you never name is never
+/// read.
 ///   key()            the sample's key
-///   size()           how many members
-///   name(i)          the name of member i (for a tar shard the lower-cased extension, "jpg")
-///   member(i)        its blob
+///   size()           the number of members
+///   name(i)          the name of member i (in a tar shard the lower-cased extension, "jpg")
+///   member(i)        the blob of member i
 template <class T>
 concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
   typename std::remove_cvref_t<T>::is_open_sample;
@@ -28,7 +29,7 @@ concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
   { s.member(i) } -> std::same_as<typename std::remove_cvref_t<T>::blob_type>;
 };
 
-/// A sample like that which owns its members: an open sample that was made whole.
+/// An open sample that owns its members.
 template <class T>
 concept owned_sample = requires { typename std::remove_cvref_t<T>::is_owned_sample; };
 

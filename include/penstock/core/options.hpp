@@ -7,31 +7,32 @@
 
 namespace penstock::inline v0_1 {
 
-/// How a run shall work: gathered once from the whole chain, wherever the annotations stand. None of it
-/// changes the sequence.
+/// How a run works, gathered once from the annotations anywhere in the chain. None of these options changes
+/// the sequence.
 struct run_options {
-  /// threads; 0 evaluates in the calling thread; unset: chosen from the machine
+  /// worker threads; 0: evaluate in the calling thread; unset: chosen for the machine
   std::optional<unsigned> workers;
-  /// bytes of batches and read-ahead; unset: no bound but the depth
+  /// bytes of batches and read-ahead; unset: limited only by the depth
   std::optional<std::uint64_t> memory;
-  std::optional<std::size_t> depth;  ///< batches in flight, those held by the consumer included
-  /// samples whose bytes are asked for before their turn; unset: none, or what a storage with latency needs
+  std::optional<std::size_t> depth;  ///< batches in flight, including those held by the consumer
+  /// samples whose bytes are requested ahead of their turn; unset: none, or what a storage with latency
+  /// needs
   std::optional<std::uint64_t> ahead;
-  std::optional<std::uint64_t> ahead_bytes;  ///< the same in bytes, which are then held at most
+  std::optional<std::uint64_t> ahead_bytes;  ///< read-ahead in bytes, which is also the most that is held
   std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
-  std::uint64_t watchdog_ms = 30'000;        ///< says so after this long without a batch; 0: never
-  bool allow_empty = false;                  ///< opens where an epoch is known to have no batch
+  std::uint64_t watchdog_ms = 30'000;        ///< reports this long without a batch; 0: never
+  bool allow_empty = false;                  ///< opens even if an epoch is known to have no batch
 };
 
-/// Limits of a run that can move while it works, for `run.adjust`: what is not given stays as it is. None of
+/// Limits that you can change while a run works, for `run.adjust`. An unset limit stays as it is. None of
 /// them changes the sequence. A run without threads has neither workers nor a depth.
 struct run_limits {
-  /// threads that work; the others rest
+  /// threads that work; the others are parked
   std::optional<std::int64_t> workers{};
-  /// batches in flight, in whole blocks where a block holds several; behind `filter`, over forward sources
-  /// and in loops without `batch`: chunks of samples in flight
+  /// batches in flight, rounded to whole blocks if a block holds several; after `filter`, over forward
+  /// sources and in loops without `batch`: chunks of samples in flight
   std::optional<std::int64_t> depth{};
-  /// samples whose bytes are asked for before their turn; 0: none
+  /// samples whose bytes are requested ahead of their turn; 0: none
   std::optional<std::int64_t> ahead{};
 };
 

@@ -18,7 +18,7 @@ template <class Numbers, class... Ts>
 struct pack_slots;
 template <std::size_t... Is, class... Ts>
 struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
-  /// Calls `f` with all values at once.
+  /// Calls `f` with all values as its arguments.
   template <class F>
   constexpr decltype(auto) apply(F&& f) const {
     return f(static_cast<const pack_slot<Is, Ts>&>(*this).value...);
@@ -31,7 +31,7 @@ struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
 
 }  // namespace detail
 
-/// Values of different types, side by side. An aggregate: a std::tuple costs a program's compilation a dozen
+/// Values of different types, side by side. An aggregate, because a std::tuple costs compilation a dozen
 /// functions for each type in it, and as many again each time a stage is appended.
 template <class... Ts>
 struct pack : detail::pack_slots<std::index_sequence_for<Ts...>, Ts...> {
@@ -40,7 +40,7 @@ struct pack : detail::pack_slots<std::index_sequence_for<Ts...>, Ts...> {
 
 namespace detail {
 
-/// The value at place I.
+/// The value at index I.
 template <std::size_t I, class T>
 [[nodiscard]] constexpr T& at(pack_slot<I, T>& slot) noexcept {
   return slot.value;

@@ -7,30 +7,30 @@
 #include <string_view>
 #include <type_traits>
 
-/// What a part of a pipeline is. A type becomes a part by naming its kind: `using penstock_part =
-/// pointwise_tag;`. There is no base class, so that empty parts stay empty however deep they are nested.
+/// The kinds of parts of a pipeline. A type becomes a part by naming its kind: `using penstock_part =
+/// pointwise_tag;`. There is no base class, so empty parts stay empty however deeply they are nested.
 namespace penstock::inline v0_1 {
 
 struct source_tag {};      ///< a dataset (see source/concepts.hpp)
-struct pointwise_tag {};   ///< value from value: `apply(value, call) const`
-struct decider_tag {};     ///< chooses from values: `keep(value, call) const -> bool`
-struct expander_tag {};    ///< several values from one: `expand(value, call, sink) const`, `output<In>`
-struct order_tag {};       ///< which positions come next, by arithmetic: `make(order_input) const`
-struct cursor_tag {};      ///< which positions come next, by a cursor with a state (`shuffle_buffer`)
+struct pointwise_tag {};   ///< computes a value from a value: `apply(value, call) const`
+struct decider_tag {};     ///< keeps or drops values: `keep(value, call) const -> bool`
+struct expander_tag {};    ///< makes several values from one: `expand(value, call, sink) const`, `output<In>`
+struct order_tag {};       ///< computes the next positions arithmetically: `make(order_input) const`
+struct cursor_tag {};      ///< draws the next positions from a cursor with state (`shuffle_buffer`)
 struct shard_tag {};       ///< records the world
 struct batch_tag {};       ///< cuts batches and collates
-struct batch_map_tag {};   ///< does something with whole batches: `function`, see `map_batch`
+struct batch_map_tag {};   ///< works on whole batches: `function`, see `map_batch`
 struct device_tag {};      ///< where batches end up
-struct annotation_tag {};  ///< how to run; changes nothing in the sequence
-struct steps_tag {};       ///< fixes the number of batches of an epoch
+struct annotation_tag {};  ///< how to run; does not change the sequence
+struct steps_tag {};       ///< fixes the number of batches per epoch
 struct require_tag {};     ///< asks for a guarantee
 struct segment_tag {};     ///< stages joined without a source
 struct plan_tag {};        ///< a source with stages
-struct poison_tag {};      ///< what a wrong expression yields
+struct poison_tag {};      ///< the result of a wrong expression
 
-struct bad_samples_tag {};  ///< what becomes of samples that cannot be made
+struct bad_samples_tag {};  ///< what happens to samples that cannot be made
 
-/// A source, a stage, or stages joined: what names its kind in `penstock_part`.
+/// A source, a stage, or joined stages: a type that names its kind in `penstock_part`.
 template <class T>
 concept part = requires { typename std::remove_cvref_t<T>::penstock_part; };
 
@@ -45,11 +45,11 @@ struct part_kind<T> {
 };
 }  // namespace detail
 
-/// A part of the kind that a tag names.
+/// A part of the kind that `Tag` names.
 template <class T, class Tag>
 concept part_of_kind = std::same_as<typename detail::part_kind<T>::type, Tag>;
 
-/// What is not a source and can stand to the right of `|`.
+/// A part that can appear to the right of `|`.
 template <class T>
 concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan_tag> &&
                 !part_of_kind<T, poison_tag> && !part_of_kind<T, segment_tag>;
@@ -59,61 +59,62 @@ template <class T>
 concept value_stage =
     part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
 
-// What a part may have besides, and says that it has.
+// Optional members of a part, each with the concept that detects it.
 
-/// A part that knows how it is called: `static constexpr std::string_view stage_name`.
+/// A part with a name: `static constexpr std::string_view stage_name`.
 template <class T>
 concept named_part = part<T> && requires {
   { std::remove_cvref_t<T>::stage_name } -> std::convertible_to<std::string_view>;
 };
 
-/// A part that says more than its name: `describe() const`, with its options.
+/// A part that describes itself with its options: `describe() const`.
 template <class T>
 concept described_part = part<T> && requires(const std::remove_cvref_t<T>& s) {
   { s.describe() } -> std::convertible_to<std::string>;
 };
 
 /// An annotation or order stage that seeds the random stages of its plan: `plan_seed() const`. `seed(n)`
-/// counts before an order; of several orders, the first does.
+/// takes precedence over an order; among several orders, the first one decides.
 template <class T>
 concept seeding_part = part<T> && requires(const std::remove_cvref_t<T>& s) {
   { s.plan_seed() } -> std::same_as<std::uint64_t>;
 };
 
-/// An annotation that gives the seed, as `seed(n)` does: it may also stand within `mix`, `zip` and `concat`.
+/// An annotation that sets the seed, like `seed(n)`. It may also appear inside `mix`, `zip` and `concat`.
 template <class T>
 concept seed_annotation = part_of_kind<T, annotation_tag> && seeding_part<T>;
 
-/// A source that knows how many samples it has: `size() const`. One without is read forward.
+/// A source that knows its number of samples: `size() const`. A source without it is read forward.
 template <class T>
 concept sized_part = part<T> && requires(const T& s) { s.size(); };
 
-/// A source whose samples have other numbers in other epochs: `static constexpr bool renumbers = true`.
+/// A source whose samples are numbered differently in each epoch: `static constexpr bool renumbers = true`.
 template <class T>
 concept renumbering_part = part<T> && requires { requires T::renumbers; };
 
-/// A source or stage that gives other samples, or others first, in other epochs: `static constexpr bool
-/// varies_by_epoch = true`. A loop over a plan that has one is a mistake: see `plan::begin`.
+/// A source or stage that gives different samples, or a different order, in each epoch: `static constexpr
+/// bool varies_by_epoch = true`. Looping over a plan that has one is a mistake: see `plan::begin`.
 template <class T>
 concept varying_part = part<T> && requires { requires std::remove_cvref_t<T>::varies_by_epoch; };
 
-/// A source that is read forward and can go to a place: `static constexpr bool seekable = true`.
+/// A source that is read forward and can seek to a position: `static constexpr bool seekable = true`.
 template <class T>
 concept seekable_part = part<T> && requires { requires T::seekable; };
 
-/// An order stage that can also be done on samples as they come: `static constexpr bool works_forward =
+/// An order stage that can also work on samples as they arrive: `static constexpr bool works_forward =
 /// true`.
 template <class T>
 concept forward_order =
     part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::works_forward; };
 
-/// A stage that cuts batches of no fixed number of samples, so that epochs may have different numbers of
+/// A stage whose batches have no fixed number of samples, so that epochs may differ in their number of
 /// steps: `static constexpr bool uneven_steps = true`.
 template <class T>
 concept uneven_batch =
     part_of_kind<T, batch_tag> && requires { requires std::remove_cvref_t<T>::uneven_steps; };
 
-/// An order stage that needs no size before it, only counts: `static constexpr bool counts_only = true`.
+/// An order stage that only counts and does not need to know the size: `static constexpr bool counts_only =
+/// true`.
 template <class T>
 concept counting_order =
     part_of_kind<T, order_tag> && requires { requires std::remove_cvref_t<T>::counts_only; };
@@ -123,7 +124,8 @@ concept counting_order =
 template <class T, class Element>
 concept drawing_stage = value_stage<T> && requires { requires T::template draws<Element>; };
 
-/// A value stage whose stream may have an address: `stream_address() const`, 0 where it has none.
+/// A value stage whose random stream may have an address: `stream_address() const`, which returns 0 for
+/// none.
 template <class T>
 concept addressed_stage = value_stage<T> && requires(const T& s) {
   { s.stream_address() } -> std::same_as<std::uint64_t>;

@@ -10,14 +10,14 @@
 #include <type_traits>
 #include <utility>
 
-/// `operator|` and its sentences.
+/// `operator|` and its error messages.
 namespace penstock::inline v0_1 {
 
-/// What a wrong expression yields after its one error: it swallows the rest of the statement and of the loops
-/// over it.
+/// The result of a wrong expression, after its one error: it accepts the rest of the statement and any loop
+/// over it without further errors.
 struct ill_formed {
   using penstock_part = poison_tag;
-  /// In the place of a view of a batch.
+  /// Stands in for a view of a batch.
   struct view : std::span<int> {
     [[nodiscard]] std::span<int> flat() const { return *this; }
     template <class... Is>
@@ -25,7 +25,7 @@ struct ill_formed {
       return *data();
     }
   };
-  /// In the place of a batch; and, in a loop without batches, of a number.
+  /// Stands in for a batch and, in a loop without batches, for a number.
   struct batch {
     [[nodiscard]] std::size_t size() const { return 0; }
     [[nodiscard]] std::size_t valid_size() const { return 0; }
@@ -68,13 +68,13 @@ template <std::size_t I>
 
 namespace detail {
 
-/// A stage that looks for its own mistakes: `template <class Context> static consteval auto diagnose()` gives
-/// one, or `mistakes::none`. `Context::element` is the type of what reaches it, `Context::facts` what is
-/// known of the chain before it.
+/// A stage that finds its own mistakes: `template <class Context> static consteval auto diagnose()` returns
+/// one, or `mistakes::none`. `Context::element` is the type of the element that reaches the stage,
+/// `Context::facts` what is known of the chain before it.
 template <class Stage, class Context>
 concept diagnosing_stage = requires { Stage::template diagnose<Context>(); };
 
-/// Finds the mistake of a stage at its place: first from its kind, then by asking the stage itself.
+/// Finds the mistake of a stage in its place: checks its kind first, then asks the stage itself.
 template <class Context, class Stage>
 consteval auto diagnose_stage() {
   constexpr chain_facts f = Context::facts;
@@ -114,8 +114,7 @@ consteval auto diagnose_stage() {
   }
 }
 
-/// The first mistake among stages that follow each other, and the element that reaches the stage that makes
-/// it.
+/// The first mistake in a sequence of stages, and the element type that reaches the misused stage.
 template <class Context, class... Stages>
 struct diagnose_all {
   using type = mistakes::none;
@@ -156,7 +155,7 @@ struct diagnose_tuple;
 template <class L, class... Stages>
 struct diagnose_tuple<L, pack<Stages...>> : diagnose_all<typename plan_context<L>::type, Stages...> {};
 
-/// A source as it was written before sources were connected.
+/// A source written before sources had `connect`.
 template <class T>
 concept source_with_open =
     part_of_kind<T, source_tag> &&
@@ -183,7 +182,7 @@ consteval auto diagnose() {
   else
     return mistakes::none{};
 }
-/// The mistake that a wrong pair makes, or `mistakes::none`.
+/// The mistake in `L | R`, or `mistakes::none`.
 template <class L, class R>
 using mistake_of = decltype(diagnose<L, R>());
 
@@ -200,8 +199,8 @@ struct all_parts<Source, pack<Stages...>> {
   using loser = loser_of<G, Source, Stages...>;
 };
 
-/// What a compiler shall say of a wrong pair: the sentence of a mistake, and beside it the type of the
-/// element, or of the part, of which the sentence speaks.
+/// What the compiler shows for a wrong pair: the sentence of the mistake, and next to it the type of the
+/// element or part that the sentence is about.
 template <class Wrong, class L, class R>
 struct explanation {
   using mistake = Wrong;
@@ -242,12 +241,12 @@ concept poisoned = part_of_kind<T, poison_tag>;
 
 }  // namespace detail
 
-/// Whether `left | right` makes a pipeline; asks quietly.
+/// Whether `left | right` makes a pipeline. Never causes a compile error.
 template <class Left, class Right>
 concept can_connect =
     detail::is_right<detail::mistake_of<std::remove_cvref_t<Left>, std::remove_cvref_t<Right>>>;
 
-/// Joins a source or plan with a stage, or two stages. A wrong pair fails with one sentence.
+/// Joins a source or plan with a stage, or two stages. A wrong pair fails to compile with one sentence.
 template <class Left, class Right>
   requires(part<Left> || part<Right>)
 [[nodiscard]] constexpr auto operator|(Left&& left, Right&& right) {
@@ -276,8 +275,8 @@ template <class Left, class Right>
   }
 }
 
-// A plan is a range, so that `plan | std::views::take(3)` would be ambiguous: these know plans by name and
-// are preferred.
+// A plan is a range, which would make `plan | std::views::take(3)` ambiguous. These overloads know plans by
+// name and are preferred.
 template <class Source, class... Stages, class Right>
   requires(!part<Right>)
 [[nodiscard]] constexpr ill_formed operator|(const plan<Source, Stages...>&, Right&&) {

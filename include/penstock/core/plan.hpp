@@ -13,12 +13,12 @@
 #include <type_traits>
 #include <utility>
 
-/// The plan: what an expression made with `|` is, and what its type knows.
+/// The plan: the result of an expression made with `|`, and what its type knows.
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
 
-/// What `require` answers where a guarantee is lost: `|` looks for the part that lost it, and gives its
+/// The mistake of `require` if the guarantee is lost: `|` finds the part that lost it and reports that part's
 /// mistake.
 template <guarantee G>
 struct not_kept {
@@ -69,7 +69,7 @@ consteval guarantee_set lost_by_itself(place where) {
     return guarantee_set{};
 }
 
-/// What is known at a place in a chain.
+/// What is known at one place in a chain.
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
        steps = false, bad_samples = false, uneven = false, renumbers = false;
@@ -78,7 +78,7 @@ struct chain_facts {
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
 };
 
-/// `Columns`: behind `batch`, its stage, or the views of what a `map_batch` has returned.
+/// `Columns`: after `batch`, the batch stage, or the views that a `map_batch` returned.
 template <class Element, chain_facts Facts, class Columns = void>
 struct context {
   using element = Element;
@@ -86,7 +86,7 @@ struct context {
   static constexpr chain_facts facts = Facts;
 };
 
-/// What stands for the columns of batches behind a stage.
+/// The type that describes the columns of batches after a stage.
 template <class Stage, class Context>
 struct columns_behind {
   using type = typename Context::columns;
@@ -100,7 +100,7 @@ struct columns_behind<Stage, Context> {
   using type = typename Stage::template columns_after<Context>;
 };
 
-/// What a source or stage loses since it is of its kind.
+/// The guarantees that every source or stage of this kind loses.
 template <class Part>
 consteval guarantee_set lost_by_kind(place where) {
   if constexpr (part_of_kind<Part, source_tag>) {
@@ -160,7 +160,7 @@ template <class Source, class... Stages>
 using context_of =
     typename fold_context<context<typename Source::element, source_facts<Source>()>, Stages...>::type;
 
-/// The mistake of a part that lost a guarantee: its own `blame`, or that of its kind.
+/// The mistake to report for a part that lost a guarantee: its own `blame`, or that of its kind.
 template <guarantee G, class Part>
 struct blame_of {
   using type =
@@ -175,7 +175,8 @@ struct blame_of<G, Part> {
   using type = typename Part::blame;
 };
 
-/// The part that lost a guarantee: the last one that was given it and did not keep it. Asked only on failure.
+/// The part that lost a guarantee: the last one that received it and did not keep it. Computed only on
+/// failure.
 template <guarantee G, class Found, class Context, class... Stages>
 struct loser_among {
   using part = Found;
@@ -191,12 +192,12 @@ struct loser_of : loser_among<G, Source, context_of<Source>, Stages...> {
   using mistake = typename blame_of<G, typename loser_of::part>::type;
 };
 
-/// A stage that draws random numbers where it stands, and moves the streams of those behind it.
+/// A stage that draws random numbers in its place, and so shifts the streams of the stages after it.
 template <class Stage, class Context>
 concept random_stage = drawing_stage<Stage, typename Context::element> ||
                        requires { requires Stage::template draws_in<Context>; };
 
-/// Whether the source or a stage makes epochs differ: one that says so, or one that draws random numbers.
+/// Whether the source or a stage makes epochs differ, by declaration or because it draws random numbers.
 template <class Context, class... Parts>
 struct varies : std::false_type {};
 template <class Context, class Part, class... Rest>
@@ -213,10 +214,10 @@ struct varies<Context, Part, Rest...> {
 
 }  // namespace detail
 
-/// A plan: a source and its stages, in the order they were written. A value: cheap to copy, it owns no thread
-/// and no open file.
+/// A plan: a source and its stages, in the order they were written. A value type: cheap to copy, owns no
+/// thread and no open file.
 ///
-/// `open(...)` gives a run (see run/run.hpp); `for (auto&& b : plan.epoch(e))` is one pass over epoch e.
+/// `open(...)` starts a run (see run/run.hpp); `for (auto&& b : plan.epoch(e))` is one pass over epoch e.
 template <class Source, class... Stages>
 class plan {
  public:
@@ -224,7 +225,7 @@ class plan {
   using source_type = Source;
   using stages_type = pack<Stages...>;
   using context = detail::context_of<Source, Stages...>;
-  /// What an element is at the end of the chain, before it is collated.
+  /// The type of an element at the end of the chain, before it is collated.
   using element = typename context::element;
 
   constexpr explicit plan(Source source, pack<Stages...> stages = {})
@@ -239,7 +240,7 @@ class plan {
   template <guarantee G>
   static constexpr bool keeps = context::facts.keeps(G);
 
-  /// Starts to work: opens files, starts threads. See run/run.hpp for what may be given.
+  /// Starts a run: opens files, starts threads. See run/run.hpp for the options.
   template <class... Options>
   [[nodiscard]] auto open(Options&&... options) const {
     return open_run(*this, std::forward<Options>(options)...);
@@ -252,8 +253,8 @@ class plan {
   static constexpr bool same_every_epoch =
       !detail::varies<detail::context_of<Source>, Source, Stages...>::value;
 
-  /// One pass, where every epoch is the same; a mistake where they differ. The return type does not need the
-  /// body, so that a program may ask whether a plan is a range.
+  /// One pass, if every epoch is identical; a mistake if they differ. The return type does not depend on the
+  /// body, so that a program can ask whether a plan is a range.
   template <class Self = plan>
   [[nodiscard]] auto begin() const -> decltype(epoch_of(std::declval<const Self&>(), 0).begin()) {
     static_assert(
@@ -270,17 +271,17 @@ class plan {
   [[no_unique_address]] stages_type stages_;
 };
 
-/// A source that opens as the plan of it alone does: `from(samples).open()`. The base of a source.
+/// The base class of a source: it opens as a plan of that source alone, `from(samples).open()`.
 template <class Source>
 struct opens_as_plan {
-  /// Gives a run, as `plan::open` does.
+  /// Starts a run, like `plan::open`.
   template <class... Options>
   [[nodiscard]] auto open(Options&&... options) const {
     return plan<Source>(static_cast<const Source&>(*this)).open(std::forward<Options>(options)...);
   }
 };
 
-/// Stages joined without a source: a piece to be put into several plans.
+/// Stages joined without a source, for use in several plans.
 template <class... Stages>
 class segment {
  public:
@@ -296,19 +297,19 @@ class segment {
   [[no_unique_address]] pack<Stages...> stages_;
 };
 
-/// A plan that still promises each guarantee: `static_assert(elastic<decltype(loader)>)`.
+/// A plan that still promises the guarantee: `static_assert(indexed<decltype(loader)>)`.
 template <class P>
 concept indexed = std::remove_cvref_t<P>::template keeps<guarantee::indexed>;
-/// Whether a plan gives the same sequence for the same seed.
+/// A plan that gives the same sequence for the same seed.
 template <class P>
 concept deterministic = std::remove_cvref_t<P>::template keeps<guarantee::deterministic>;
-/// Whether a small state restores the exact sequence of a plan.
+/// A plan whose exact sequence a small state restores.
 template <class P>
 concept resumable = std::remove_cvref_t<P>::template keeps<guarantee::resumable>;
-/// Whether a plan's global steps have the same samples on any number of ranks.
+/// A plan whose global steps contain the same samples on any number of ranks.
 template <class P>
 concept elastic = std::remove_cvref_t<P>::template keeps<guarantee::elastic>;
-/// Whether all ranks do the same number of batches of a plan, known before reading.
+/// A plan with the same number of batches on all ranks, known before reading.
 template <class P>
 concept lockstep = std::remove_cvref_t<P>::template keeps<guarantee::lockstep>;
 

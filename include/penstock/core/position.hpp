@@ -6,7 +6,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// A sample's place in the global order: which epoch, and the index in it. The same on every rank.
+/// A sample's place in the global order: the epoch, and the index in it. Identical on every rank.
 struct position {
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
@@ -14,7 +14,8 @@ struct position {
   friend constexpr auto operator<=>(const position&, const position&) = default;
 };
 
-/// A place in a source that can only be read forward: how many samples of which shard were given.
+/// A place in a source that can only be read forward: the shard, and how many of its samples have been
+/// delivered.
 struct source_mark {
   std::uint64_t shard = 0;
   std::uint64_t sample = 0;
@@ -22,7 +23,8 @@ struct source_mark {
   friend constexpr auto operator<=>(const source_mark&, const source_mark&) = default;
 };
 
-/// Where an element came from: its position, and which piece of it where a stage made several of one.
+/// Where an element came from: its position, and the piece if a stage made several pieces of one
+/// sample.
 struct origin {
   position at;
   std::uint32_t piece = 0;

@@ -17,27 +17,27 @@ template <class... Names>
 inline constexpr std::array<std::string_view, sizeof...(Names)> listed_names{Names::value...};
 }  // namespace detail
 
-/// The fields of a sample that are used: all of them, or some by name.
+/// The fields of a sample that are used: all of them, or only those named.
 ///
-/// A source is given one when it is connected (see source/concepts.hpp), and may leave alone the fields that
-/// are not used. Saying that more is used than is used costs time and is never wrong.
-/// A copy is a few words; the names are not copied, and those of types live as long as the program.
+/// A source receives one when it is connected (see source/concepts.hpp) and may skip the fields that are not
+/// used. Claiming more fields than are used costs time but is never wrong. A copy is a few words; it does
+/// not copy the names, and the names of `of<...>()` live as long as the program.
 ///
 ///     constexpr auto used = projection::of<"jpg", "cls">();
 ///     static_assert(used.uses("cls") && !used.uses("json"));
 class projection {
  public:
-  /// Everything is used, or it is not known what.
+  /// Everything is used, or it is unknown what is.
   constexpr projection() noexcept = default;
-  /// These fields alone. The names must live as long as the projection and its copies.
+  /// Only these fields. The names must outlive the projection and its copies.
   constexpr explicit projection(std::span<const std::string_view> names) noexcept
       : names_(names), everything_(false) {}
-  /// These fields alone: `projection::of<"jpg", "cls">()`.
+  /// Only these fields: `projection::of<"jpg", "cls">()`.
   template <fixed_string... Names>
   [[nodiscard]] static constexpr projection of() noexcept {
     return projection(std::span<const std::string_view>(detail::listed_names<name_of<Names>...>));
   }
-  /// No field is used: samples are only counted, or told apart by their keys.
+  /// No field is used: samples are only counted, or distinguished by their keys.
   [[nodiscard]] static constexpr projection none() noexcept { return projection::of<>(); }
 
   [[nodiscard]] constexpr bool everything() const noexcept { return everything_; }
@@ -47,7 +47,7 @@ class projection {
       if (one == name) return true;
     return everything_;
   }
-  /// The fields that are used, where not all are.
+  /// The fields that are used, unless all are.
   [[nodiscard]] constexpr std::span<const std::string_view> names() const noexcept { return names_; }
 
  private:
@@ -55,8 +55,8 @@ class projection {
   bool everything_ = true;
 };
 
-/// A value stage that uses some fields of its element and hands on nothing else of it: `template <class
-/// Element> static constexpr projection uses()`. Any other value stage is taken to use everything.
+/// A value stage that uses some fields of its element and passes nothing else of it on: `template <class
+/// Element> static constexpr projection uses()`. Any other value stage is assumed to use everything.
 template <class T, class Element>
 concept projecting_stage = value_stage<T> && requires {
   { T::template uses<Element>() } -> std::same_as<projection>;

@@ -8,7 +8,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// A cheap 64-bit mixer: a bijection in which every input bit moves every output bit.
+/// A cheap 64-bit mixer: a bijection in which every input bit affects every output bit.
 /// Source: the finaliser of SplitMix64 (Steele, Lea and Flood 2014, constants by David Stafford, variant 13).
 [[nodiscard]] constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15u;
@@ -33,13 +33,12 @@ namespace penstock::inline v0_1 {
   return counter;
 }
 
-/// Addressed random numbers: what is drawn depends on the address (seed, epoch, index, stream) and on how
-/// many were drawn there before, never on threads, ranks or what other samples drew.
+/// Addressed random numbers: a draw depends on the address (seed, epoch, index, stream) and on how many were
+/// drawn at that address before, never on threads, ranks or what other samples drew.
 ///
-/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; making one costs
-/// nothing, four 32-bit words cost one Philox block (about 15 ns). The standard's distributions differ
-/// between standard libraries:
-/// `uniform` and `below` do not.
+/// A `std::uniform_random_bit_generator` of 64-bit words. Copyable, 44 bytes, no allocation; constructing one
+/// costs nothing, and four 32-bit words cost one Philox block (about 15 ns). The standard's distributions
+/// differ between standard libraries; `uniform` and `below` do not.
 class rng {
  public:
   using result_type = std::uint64_t;
@@ -69,7 +68,7 @@ class rng {
     return high << 32 | low;
   }
 
-  /// A whole number in [0, n), without bias; n == 0 gives 0. Source: Lemire, "Fast random integer generation
+  /// A uniform integer in [0, n), without bias; 0 if n == 0. Source: Lemire, "Fast random integer generation
   /// in an interval", 2019.
   constexpr std::uint64_t below(std::uint64_t n) noexcept {
     if (n == 0) return 0;

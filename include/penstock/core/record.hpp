@@ -42,8 +42,7 @@ struct basic_field {
   static constexpr std::string_view name = Name::value;
 };
 
-/// A field's name and what it holds: `field<"cls", int>` in a record, `field<"jpg", jpeg>` in a list of
-/// codecs.
+/// A field's name and its type: `field<"cls", int>` in a record, `field<"jpg", jpeg>` in a list of codecs.
 template <fixed_string Name, class T>
 using field = basic_field<name_of<Name>, T>;
 
@@ -66,7 +65,7 @@ consteval bool names_differ() {
   return differ;
 }
 
-/// One value of a record. Not std::tuple, which is not trivially copyable in every standard library.
+/// One value of a record. Not a std::tuple, because that is not trivially copyable in every standard library.
 template <std::size_t I, class T>
 struct record_value {
   T value;
@@ -105,19 +104,18 @@ constexpr T&& value_at(record_value<I, T>&& v) noexcept {
 
 }  // namespace detail
 
-/// A sample: values with names known at compile time. `get<"jpg">(r)` reads one, structured bindings read all
-/// in order.
+/// A sample: values whose names are known at compile time. `get<"jpg">(r)` reads one; structured bindings
+/// read all of them in order.
 ///
-/// Its values one after another: no allocation, trivially copyable when its values are.
+/// Stores its values one after another: no allocation, and trivially copyable if its values are.
 template <class... Fields>
 class record {
   using storage_type =
       detail::record_values<std::make_index_sequence<sizeof...(Fields)>, typename Fields::type...>;
 
  public:
-  static_assert(
-      detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
-      "a record needs a different name for each field; as it stands the last of equal names counts");
+  static_assert(detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
+                "a record needs a different name for each field; with equal names the last one would win");
 
   using is_record = void;
   static constexpr std::size_t size = sizeof...(Fields);
@@ -132,7 +130,7 @@ class record {
              (std::is_constructible_v<typename Fields::type, Us&&> && ...))
   constexpr explicit record(Us&&... values) : storage_(std::in_place, std::forward<Us>(values)...) {}
 
-  /// The value at place `I`; what `get` calls.
+  /// The value at index `I`; `get` calls it.
   template <std::size_t I>
   [[nodiscard]] constexpr auto& at() & noexcept {
     return detail::value_at<I>(storage_);
@@ -165,11 +163,11 @@ class record {
   [[no_unique_address]] storage_type storage_;
 };
 
-/// Any record, also by reference.
+/// Any record, or a reference to one.
 template <class T>
 concept any_record = requires { typename std::remove_cvref_t<T>::is_record; };
 
-/// Whether record `R` has a field of that name.
+/// Whether record `R` has a field named `Name`.
 template <class R, class Name>
 concept has_field = any_record<R> && (std::remove_cvref_t<R>::template index_of<Name> != detail::not_found);
 
@@ -182,10 +180,10 @@ template <fixed_string Name, any_record R>
   if constexpr (i != detail::not_found)
     return (std::forward<R>(r).template at<i>());
   else
-    return 0;  // so that one error is all
+    return 0;  // so that this is the only error
 }
 
-/// The value of the field at place `I`, in the order of the record's type.
+/// The value of the field at index `I`, in the order of the record's type.
 template <std::size_t I, any_record R>
 [[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
   return (std::forward<R>(r).template at<I>());

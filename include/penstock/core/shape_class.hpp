@@ -14,17 +14,17 @@
 #include <string_view>
 #include <type_traits>
 
-/// What is known of the shape of an element before it is there: the three shape classes of a batch's slots.
+/// What is known about an element's shape before the element exists: the shape classes of a batch's slots.
 namespace penstock::inline v0_1 {
 
 /// `fixed`: known from the type, written in place. `announced`: known at run time before the bytes are
 /// written (blobs, npy, images, containers). `discovered`: known only after decoding (texts); needs a collate
-/// policy. `none`: cannot be in a batch.
+/// policy. `none`: cannot be batched.
 enum class shape_class { fixed, announced, discovered, none };
 
 namespace detail {
 
-/// A vector of numbers, whosever it is; texts are elements of another kind.
+/// A resizable container of numbers, from any library; texts are a different kind of element.
 template <class V>
 concept resizable_values = requires(V& v, std::size_t n) {
   requires std::is_trivially_copyable_v<typename V::value_type>;
@@ -33,7 +33,7 @@ concept resizable_values = requires(V& v, std::size_t n) {
   { v.data() } -> std::same_as<typename V::value_type*>;
 };
 
-/// What a batch stores of an element: the type of the numbers, and the shape class.
+/// What a batch stores for an element: the type of its numbers, and the shape class.
 template <class V>
 struct stored {
   static constexpr shape_class shape =
@@ -90,13 +90,13 @@ struct stored<V> {
 
 }  // namespace detail
 
-/// The shape class of an element that is no record.
+/// The shape class of an element that is not a record.
 template <class V>
 inline constexpr shape_class shape_class_of = detail::stored<std::remove_cvref_t<V>>::shape;
 
 namespace detail {
 
-/// How many lengths the shape of a value has; -1 where its type does not tell.
+/// The rank of a value; -1 if its type does not tell.
 template <class V>
 inline constexpr int value_rank = [] {
   if constexpr (static_array_expression<V>)

@@ -12,8 +12,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// Whether an array with these strides is row-major and has no gaps: its elements are one span then. One
-/// without elements is.
+/// Whether an array with these strides is row-major without gaps, so that its elements form one span. An
+/// array without elements is dense.
 [[nodiscard]] constexpr bool is_dense(const extents& shape, const element_strides& strides) noexcept {
   bool dense = true;
   std::uint64_t step = 1;
@@ -24,12 +24,12 @@ namespace penstock::inline v0_1 {
   return dense;
 }
 
-/// A view of elements of one type with a shape and strides: there may be gaps between them, or they may stand
-/// in another order than row-major. Somebody else owns the elements. What `get<"name">(batch)` gives for a
-/// field that is collated with `pitched`.
+/// A non-owning view of elements of one type with a shape and strides: the elements may have gaps between
+/// them or be stored in an order other than row-major. `get<"name">(batch)` returns one for a field collated
+/// with `pitched`.
 ///
-/// It has no `values()`, `begin()` or `size()`, so that nobody reads gaps by mistake: elements are taken by
-/// index or by row. What is not checked: indexes must be in the shape.
+/// It has no `values()`, `begin()` or `size()`, so that nobody reads gaps by mistake: access elements by
+/// index or by row. Indexes are not checked; they must be within the shape.
 template <class T>
 class strided_view {
  public:
@@ -38,7 +38,7 @@ class strided_view {
   constexpr strided_view() = default;
   constexpr strided_view(T* data, const extents& shape, const element_strides& strides) noexcept
       : data_(data), shape_(shape), strides_(strides) {}
-  /// A dense view is a strided one; a view that may write becomes one that may not.
+  /// A dense view converts to a strided one, and a mutable view to a const one.
   template <class U>
     requires(std::is_same_v<U, T> || std::is_same_v<const U, T>)
   constexpr strided_view(const tensor_view<U>& dense) noexcept
@@ -53,16 +53,16 @@ class strided_view {
   [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
   [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
   [[nodiscard]] constexpr const element_strides& strides() const noexcept { return strides_; }
-  /// Whether it is row-major and has no gaps.
+  /// Whether the view is row-major and has no gaps.
   [[nodiscard]] constexpr bool dense() const noexcept { return is_dense(shape_, strides_); }
 
-  /// Part `i` along the first length; the view must have one.
+  /// Part `i` along the first dimension. The view must have at least one dimension.
   [[nodiscard]] constexpr strided_view operator[](std::size_t i) const noexcept {
     strided_view part(data_ + static_cast<std::int64_t>(i) * strides_[0], shape_.drop_front(), {});
     for (std::size_t k = 1; k < shape_.rank(); ++k) part.strides_[k - 1] = strides_[k];
     return part;
   }
-  /// The element at these indexes, one for each length.
+  /// The element at these indexes, one per dimension.
   template <std::integral... Is>
   [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
     std::size_t k = 0;
@@ -71,13 +71,13 @@ class strided_view {
     return data_[offset];
   }
 
-  /// How many rows there are: all elements that differ in the last index alone are one. A scalar is one.
+  /// The number of rows: a row is all elements that differ only in the last index. A scalar is one row.
   [[nodiscard]] constexpr std::size_t rows() const noexcept {
     std::uint64_t rows = 1;
     for (std::size_t i = 0; i + 1 < shape_.rank(); ++i) rows *= shape_[i];
     return static_cast<std::size_t>(rows);
   }
-  /// Row `i`, counted row-major. The view must have a length, and 1 for its last stride.
+  /// Row `i`, counted row-major. The view must have at least one dimension and a last stride of 1.
   [[nodiscard]] constexpr std::span<T> row(std::size_t i) const noexcept {
     const std::size_t last = shape_.rank() - 1;
     std::int64_t offset = 0;
@@ -85,8 +85,8 @@ class strided_view {
       offset += static_cast<std::int64_t>(i % static_cast<std::size_t>(shape_[k])) * strides_[k];
     return {data_ + offset, static_cast<std::size_t>(shape_[last])};
   }
-  /// Bytes from one row to the next, as image libraries and graphics devices ask for them; 0 where the shape
-  /// has fewer than two lengths.
+  /// Bytes from one row to the next, as image libraries and graphics devices expect them; 0 if the shape has
+  /// fewer than two dimensions.
   [[nodiscard]] constexpr std::int64_t row_pitch() const noexcept {
     return shape_.rank() < 2 ? 0 : strides_[shape_.rank() - 2] * static_cast<std::int64_t>(sizeof(T));
   }
@@ -99,7 +99,7 @@ class strided_view {
 
 namespace detail {
 
-/// A value whose elements may lie apart: one that tells strides, other than the views that are always dense.
+/// A value whose elements may have gaps: a type with strides, other than the views that are always dense.
 template <class V>
 inline constexpr bool tells_strides = requires(const V& v) { v.strides(); };
 template <class T>

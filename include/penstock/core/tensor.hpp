@@ -22,8 +22,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// The shape of an array: up to eight lengths, outermost first, without an allocation. No length means a
-/// scalar.
+/// The shape of an array: up to eight dimensions, outermost first, without an allocation. A scalar has none.
 class extents {
  public:
   static constexpr std::size_t max_rank = 8;
@@ -38,26 +37,26 @@ class extents {
   [[nodiscard]] constexpr std::uint64_t operator[](std::size_t i) const noexcept { return lengths_[i]; }
   [[nodiscard]] constexpr const std::uint64_t* begin() const noexcept { return lengths_.data(); }
   [[nodiscard]] constexpr const std::uint64_t* end() const noexcept { return lengths_.data() + rank_; }
-  /// The number of elements. Whoever fills the extents from foreign bytes checks that it does not overflow.
+  /// The number of elements. If you fill the extents from untrusted bytes, check that it does not overflow.
   [[nodiscard]] constexpr std::uint64_t elements() const noexcept {
     std::uint64_t product = 1;
     for (std::size_t i = 0; i < rank_; ++i) product *= lengths_[i];
     return product;
   }
-  /// Appends a length; false when there is no room.
+  /// Appends a dimension; returns false if there is no room.
   constexpr bool push_back(std::uint64_t length) noexcept {
     if (rank_ == max_rank) return false;
     lengths_[rank_++] = length;
     return true;
   }
-  /// The same shape with one more length in front: that of a batch of such arrays.
+  /// This shape with a new leading dimension: the shape of a batch of such arrays.
   [[nodiscard]] constexpr extents prepend(std::uint64_t length) const noexcept {
     extents result;
     result.push_back(length);
     for (std::size_t i = 0; i < rank_; ++i) result.push_back(lengths_[i]);
     return result;
   }
-  /// The same shape without its first length: that of one row.
+  /// This shape without its first dimension: the shape of one row.
   [[nodiscard]] constexpr extents drop_front() const noexcept {
     extents result;
     for (std::size_t i = 1; i < rank_; ++i) result.push_back(lengths_[i]);
@@ -79,16 +78,16 @@ class extents {
 [[nodiscard]] std::string to_string(const extents& shape);
 
 namespace detail {
-/// The first length of an array. Rows without elements take no bytes, so that a small file can claim any
-/// number of them: more than 2^16 of those are `errc::limit`.
+/// The first dimension of an array. Rows without elements take no bytes, so a small file can claim any number
+/// of them: throws `errc::limit` for more than 2^16.
 [[nodiscard]] std::uint64_t rows_of(const extents& shape);
 }  // namespace detail
 
-/// How far apart neighbours along each length of an array are, outermost first: in elements, not in bytes, as
-/// DLPack has them. Those behind the rank are zero.
+/// The distance between neighbours along each dimension of an array, outermost first: in elements, not in
+/// bytes, as in DLPack. Entries beyond the rank are zero.
 using element_strides = std::array<std::int64_t, extents::max_rank>;
 
-/// The strides of an array that is row-major and has no gaps.
+/// The strides of a row-major array without gaps.
 [[nodiscard]] constexpr element_strides dense_strides(const extents& shape) noexcept {
   element_strides strides{};
   std::uint64_t step = 1;
@@ -100,7 +99,7 @@ namespace detail {
 
 /// Throws `errc::shape`: a row of this shape was used as an element.
 [[noreturn]] void refuse_element(const extents& shape);
-/// Throws `errc::shape`: an array of this shape was asked for as one of another rank or other lengths.
+/// Throws `errc::shape`: the requested mdspan does not match an array of this shape.
 [[noreturn]] void refuse_mdspan(const extents& shape, std::string_view fault);
 
 }  // namespace detail
@@ -108,13 +107,12 @@ namespace detail {
 template <class T>
 class tensor_part;
 
-/// A view of elements of one type with a shape, row-major and dense. Somebody else owns the elements. What
-/// `get<"name">(batch)` gives for a field of arrays, with the batch's slots as the first length.
+/// A non-owning view of elements of one type with a shape, row-major and dense. `get<"name">(batch)` returns
+/// one for a field of arrays; its first dimension is the batch's slots.
 ///
-/// `v(i, j)` is an element. `v[i]` and a loop go along the first length: they give rows, which are views
-/// themselves, and the elements where there is no other length. `flat()` is all elements as one span.
-/// What is not checked, other than by `assert`: there are as many indexes as lengths, and they are in the
-/// shape.
+/// `v(i, j)` is an element. `v[i]` and a loop run along the first dimension: they give rows, which are views
+/// themselves, or elements if there is no other dimension. `flat()` gives all elements as one span. Only
+/// `assert` checks that there are as many indexes as dimensions and that they are within the shape.
 ///
 ///     std::vector<float> memory{0, 1, 2, 3, 4, 5};
 ///     const tensor_view<float> v(memory.data(), extents(2, 3));
@@ -131,7 +129,7 @@ class tensor_view {
 
   constexpr tensor_view() = default;
   constexpr tensor_view(T* data, extents shape) noexcept : data_(data), shape_(shape) {}
-  /// A view that may write becomes one that may not.
+  /// A mutable view converts to a const one.
   template <class U>
     requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
   constexpr tensor_view(const tensor_view<U>& other) noexcept : tensor_view(other.data(), other.shape()) {}
@@ -139,23 +137,23 @@ class tensor_view {
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
   [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape_.rank(); }
-  /// How far apart neighbours along each length are, in elements.
+  /// The distance between neighbours along each dimension, in elements.
   [[nodiscard]] constexpr element_strides strides() const noexcept { return dense_strides(shape_); }
-  /// The number of elements; that of rows is `shape()[0]`.
+  /// The number of elements; the number of rows is `shape()[0]`.
   [[nodiscard]] constexpr std::size_t size() const noexcept {
     return static_cast<std::size_t>(shape_.elements());
   }
-  /// All elements, one after another; also `values()`.
+  /// All elements, one after another; `values()` returns the same span.
   [[nodiscard]] constexpr std::span<T> flat() const noexcept { return {data_, size()}; }
   [[nodiscard]] constexpr std::span<T> values() const noexcept { return flat(); }
-  /// All elements, for a function that takes a span.
+  /// Converts to a span of all elements, for functions that take one.
   template <class U>
     requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
   [[nodiscard]] constexpr operator std::span<U>() const noexcept {
     return flat();
   }
 
-  /// The element at these indexes, one for each length.
+  /// The element at these indexes, one per dimension.
   template <std::integral... Is>
   [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
     assert(sizeof...(Is) == rank() && "penstock: a view is called with one index for each length");
@@ -163,39 +161,40 @@ class tensor_view {
     ((offset = offset * static_cast<std::size_t>(shape_[k++]) + static_cast<std::size_t>(indexes)), ...);
     return data_[offset];
   }
-  /// Row `i` along the first length, or element `i` where that is the only one; the view must have one.
+  /// Row `i` along the first dimension, or element `i` if that is the only one. The view must have at least
+  /// one dimension.
   [[nodiscard]] constexpr tensor_part<T> operator[](std::size_t i) const noexcept {
     const extents row = shape_.drop_front();
     return {data_ + i * static_cast<std::size_t>(row.elements()), row};
   }
-  /// The rows along the first length: what a loop over the view itself gives. A scalar has none.
+  /// Iterates over the rows along the first dimension. A scalar has none.
   [[nodiscard]] constexpr iterator begin() const noexcept { return {*this, 0}; }
   [[nodiscard]] constexpr iterator end() const noexcept {
     return {*this, static_cast<std::size_t>(shape_[0])};
   }
-  /// The rows along the first length, as a range whose `size()` is the number of rows.
+  /// The rows along the first dimension, as a range whose `size()` is the number of rows.
   [[nodiscard]] constexpr detail::index_range<tensor_view> rows() const noexcept {
     return detail::index_range<tensor_view>(*this);
   }
 
 #ifdef __cpp_lib_mdspan
-  /// The view as a `std::mdspan` of so many lengths. Throws `errc::shape` where the view has another number.
+  /// The view as a `std::mdspan` with `Rank` dimensions. Throws `errc::shape` if the view's rank differs.
   template <std::size_t Rank>
   [[nodiscard]] constexpr auto mdspan() const {
     return static_cast<std::mdspan<T, std::dextents<std::size_t, Rank>>>(*this);
   }
-  /// The view as a `std::mdspan`. Throws `errc::shape` where it has another number of lengths, or another one
-  /// where the type of the mdspan says it.
+  /// The view as a `std::mdspan`. Throws `errc::shape` if its rank differs, or if a static extent of the
+  /// mdspan's type does.
   template <class U, class Index, std::size_t... Lengths>
     requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
   [[nodiscard]] constexpr operator std::mdspan<U, std::extents<Index, Lengths...>>() const {
     using lengths = std::extents<Index, Lengths...>;
-    if (lengths::rank() != rank()) detail::refuse_mdspan(shape_, "another number of lengths");
+    if (lengths::rank() != rank()) detail::refuse_mdspan(shape_, "a different rank");
     std::array<Index, lengths::rank()> given{};
     for (std::size_t i = 0; i < lengths::rank(); ++i) {
       given[i] = static_cast<Index>(shape_[i]);
       if (lengths::static_extent(i) != std::dynamic_extent && lengths::static_extent(i) != shape_[i])
-        detail::refuse_mdspan(shape_, "other lengths");
+        detail::refuse_mdspan(shape_, "different extents");
     }
     return std::mdspan<U, lengths>(data_, lengths(given));
   }
@@ -206,19 +205,19 @@ class tensor_view {
   extents shape_;
 };
 
-/// What `v[i]` gives, and a loop over `v`: a row, which is a `tensor_view` with one length less; where the
-/// view has one length alone it is an element, and can be used and assigned as `T&` can. `v(i)` is a `T&`.
+/// The result of `v[i]` and of a loop over `v`: a row, which is a `tensor_view` with one dimension less. If
+/// the view has only one dimension, it is an element and works like a `T&`. `v(i)` is a `T&`.
 template <class T>
 class tensor_part : public tensor_view<T> {
  public:
   using tensor_view<T>::tensor_view;
   constexpr tensor_part() = default;
   constexpr tensor_part(const tensor_part&) = default;
-  /// Of one that has a name: it views another part.
+  /// Assigning to a named one makes it view another part.
   constexpr tensor_part& operator=(const tensor_part&) & = default;
 
-  /// The element. Throws `errc::shape` where this is a row: a loop that takes rows of images for numbers
-  /// shall not go on.
+  /// The element. Throws `errc::shape` if this is a row: a loop that mistakes rows of images for numbers must
+  /// not continue.
   constexpr operator T&() const {  // NOLINT: it stands for an element
     if (this->rank() != 0) [[unlikely]]
       detail::refuse_element(this->shape());
@@ -258,7 +257,7 @@ class tensor_part : public tensor_view<T> {
 
 }  // namespace penstock::inline v0_1
 
-/// A loop goes over rows, of which there are fewer than elements: `size()` is not the length of the range.
+/// A loop visits rows, which are fewer than elements: `size()` is not the length of the range.
 template <class T>
 constexpr bool std::ranges::disable_sized_range<penstock::tensor_view<T>> = true;
 template <class T>

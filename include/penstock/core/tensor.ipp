@@ -28,12 +28,12 @@ PENSTOCK_INLINE std::uint64_t rows_of(const extents& shape) {
 
 PENSTOCK_INLINE void refuse_element(const extents& shape) {
   throw error(errc::shape, {"a row of shape ", to_string(shape),
-                            " was used as an element; name an element v(i, j), or walk over v.flat()"});
+                            " was used as an element; write v(i, j) for an element, or loop over v.flat()"});
 }
 
 PENSTOCK_INLINE void refuse_mdspan(const extents& shape, std::string_view fault) {
   throw error(errc::shape,
-              {"an array of shape ", to_string(shape), " is no such std::mdspan: it has ", fault});
+              {"an array of shape ", to_string(shape), " does not fit this std::mdspan: it has ", fault});
 }
 
 }  // namespace detail

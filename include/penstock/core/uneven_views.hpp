@@ -8,19 +8,19 @@
 #include <span>
 #include <type_traits>
 
-/// Views of a batch's values whose samples differ in length. `const T` where values may only be read: a batch
-/// gives `ragged_view` and `padded_view`; a function of `map_batch` gets views that may write.
+/// Views of a batch's values whose samples differ in length. `const T` makes the values read-only: a batch
+/// gives `ragged_view` and `padded_view`; a function of `map_batch` gets mutable views.
 namespace penstock::inline v0_1 {
 
-/// Values of different lengths, one sample's after another's: a range of spans, one a sample.
+/// Values of different lengths, stored sample after sample: a range of spans, one per sample.
 template <class T>
 class basic_ragged_view {
  public:
-  /// Gives a `std::span<T>`, the values of a sample.
+  /// Dereferences to a `std::span<T>`, the values of one sample.
   using iterator = detail::index_iterator<basic_ragged_view>;
 
   basic_ragged_view() = default;
-  /// A view that may write becomes one that may not.
+  /// A mutable view converts to a const one.
   template <class U>
     requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
   basic_ragged_view(const basic_ragged_view<U>& other) noexcept
@@ -53,16 +53,16 @@ class basic_ragged_view {
   std::size_t size_ = 0;
 };
 
-/// Arrays padded with zeros to the longest along their first length: a range of spans, one a sample, without
+/// Arrays zero-padded to the longest along their first dimension: a range of spans, one per sample, without
 /// the padding.
 template <class T>
 class basic_padded_view {
  public:
-  /// Gives a `std::span<T>`, the values of a sample.
+  /// Dereferences to a `std::span<T>`, the values of one sample.
   using iterator = detail::index_iterator<basic_padded_view>;
 
   basic_padded_view() = default;
-  /// A view that may write becomes one that may not.
+  /// A mutable view converts to a const one.
   template <class U>
     requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
   basic_padded_view(const basic_padded_view<U>& other) noexcept
@@ -74,16 +74,16 @@ class basic_padded_view {
   [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(values_.shape()[0]); }
   [[nodiscard]] iterator begin() const noexcept { return {*this, 0}; }
   [[nodiscard]] iterator end() const noexcept { return {*this, size()}; }
-  /// (samples, longest, ...).
+  /// All values with padding, of shape (samples, longest, ...).
   [[nodiscard]] const tensor_view<T>& values() const noexcept { return values_; }
   [[nodiscard]] const extents& shape() const noexcept { return values_.shape(); }
-  /// How long each sample is along the padded length.
+  /// The length of each sample along the padded dimension.
   [[nodiscard]] std::span<const std::uint64_t> lengths() const noexcept { return {lengths_, size()}; }
-  /// (samples, longest): 1 where there is a value, 0 where there is padding.
+  /// A (samples, longest) mask: 1 for a value, 0 for padding.
   [[nodiscard]] tensor_view<const std::uint8_t> mask() const noexcept {
     return {mask_, extents(values_.shape()[0], values_.shape()[1])};
   }
-  /// The values of sample i without its padding.
+  /// The values of sample i, without its padding.
   [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept {
     const tensor_view<T> row = values_[i];
     const std::uint64_t inner = row.shape().drop_front().elements();

@@ -10,8 +10,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// The host as the place where batches end up: nothing is copied, a batch is used in the slots it was written
-/// to.
+/// The host as the device where batches end up: nothing is copied, and a batch is used in the slots it was
+/// written to.
 struct host {
   class session {
    public:

@@ -14,13 +14,13 @@
 
 namespace penstock::inline v0_1 {
 
-/// An accelerator that computes nothing: it takes a given time per batch and per byte copied, so that stalls
-/// can be measured on any machine.
+/// An accelerator that computes nothing: it takes a given time per batch and per byte copied, so that you
+/// can measure stalls on any machine.
 ///
 /// `pin_and_copy(accelerator)` copies batches to it; `accelerator.step()` in the training loop takes `step`
-/// of time, as a launch that is waited for does. `stall()` is the share of the time since the first step in
-/// which it had nothing to do. Copies of a `simulated`
-/// share one clock and one account; `step()` and the figures belong to the thread of the training loop.
+/// of time, like a launch that you wait for. `stall()` is the fraction of the time since the first step
+/// during which it was idle. Copies of a `simulated` share one clock and one account; `step()` and the
+/// figures belong to the thread of the training loop.
 class simulated {
   using clock = std::chrono::steady_clock;
   struct account {
@@ -32,7 +32,7 @@ class simulated {
  public:
   struct options {
     std::chrono::microseconds step{1000};  ///< time per batch
-    double bytes_per_second = 0;           ///< of a copy to the device; 0: as fast as memory
+    double bytes_per_second = 0;           ///< speed of a copy to the device; 0: as fast as memory
   };
 
   simulated() : simulated(options{}) {}
@@ -50,7 +50,8 @@ class simulated {
 
     [[nodiscard]] void* allocate(std::size_t bytes) { return ::operator new(bytes, std::align_val_t{64}); }
     void deallocate(void* p, std::size_t /*bytes*/) noexcept { ::operator delete(p, std::align_val_t{64}); }
-    /// Copies at once (the simulated engine is this thread) and is done when the given bandwidth would be.
+    /// Copies immediately (this thread is the simulated copy engine); counts as done after the time that the
+    /// given bandwidth takes.
     void start(transfer& t, std::span<const bytes_view> columns);
     void wait(transfer& t);
     [[nodiscard]] const void* data(transfer& t, std::size_t i) { return t.columns[i].data(); }
@@ -66,8 +67,8 @@ class simulated {
   /// Takes the time of one training step.
   void step() const;
   [[nodiscard]] std::size_t steps() const { return account_->steps; }
-  /// The share of the time from the first step to the end of the last in which the device waited; 0 before
-  /// the first.
+  /// The fraction of the time from the first step to the end of the last during which the device waited; 0
+  /// before the first.
   [[nodiscard]] double stall() const;
 
  private:

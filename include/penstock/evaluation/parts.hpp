@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-/// What a run picks out of a plan: which stages are which, and where they stand.
+/// The parts of a plan that a run needs: which stages are which, and where they are.
 namespace penstock::inline v0_1 {
 
 namespace detail {
@@ -33,7 +33,7 @@ template <class... Stages>
 struct parts_in<pack<Stages...>> {
   static constexpr std::size_t count = sizeof...(Stages);
 
-  /// The place of the first stage of a kind, or `count`.
+  /// The index of the first stage of a kind, or `count`.
   template <class Tag>
   static constexpr std::size_t place = [] {
     std::size_t found = count, i = 0;
@@ -50,7 +50,7 @@ struct parts_in<pack<Stages...>> {
   static constexpr bool has = place<Tag> != count;
 };
 
-/// The order stages that stand at places [First, Last), behind those that were found.
+/// Appends the order stages at indexes [First, Last) to those already found.
 template <std::size_t First, std::size_t Last, class... Stages, class... Found>
 auto orders_between(const pack<Stages...>& stages, pack<Found...> found = {}) {
   if constexpr (First == Last || First >= sizeof...(Stages)) {
@@ -67,7 +67,7 @@ auto chain_of_orders(order_input in, const pack<Stages...>& orders) {
   return orders.apply([&](const auto&... each) { return make_order_chain(std::move(in), each...); });
 }
 
-/// What a plan without `bad_samples` does with them.
+/// The behaviour of a plan without `bad_samples`.
 struct bad_samples_are_fatal {
   static constexpr bool tolerates = false, replaces = false;
 };
@@ -85,15 +85,15 @@ inline constexpr bool any_wants_places = false;
 template <class... Stages>
 inline constexpr bool any_wants_places<pack<Stages...>> = (place_wanting<Stages> || ...);
 
-/// A text more in a list; out of line, since a plan has many.
+/// Appends a text to a list; out of line, because a plan has many.
 void add_text(std::vector<std::string>& all, std::string_view one);
-/// A source in words, as a state holds them: a list of files may be long.
+/// The description of a source as a state stores it: shortened, because a list of files may be long.
 [[nodiscard, gnu::cold]] std::string word_of_data(std::string words);
 
-/// A stage that counts in the fingerprint of the sequence, and says with what.
+/// A stage that contributes to the fingerprint of the sequence.
 template <class Stage>
 concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.fingerprint(h); };
-/// A stage that counts there with its name, since it chooses or makes samples.
+/// A stage that contributes its name to the fingerprint, because it chooses or makes samples.
 template <class Stage>
 concept choosing_stage = part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>;
 
@@ -106,7 +106,7 @@ void each_stage(const F& f, const Stage& stage, const Rest&... rest) {
   each_stage<typename fold_context<Context, Stage>::type>(f, rest...);
 }
 
-/// The key of a random stage, or 0.
+/// The key of a random stage, or 0 if it has none.
 template <class Stage>
 std::uint64_t stream_address_of(const Stage& stage) {
   if constexpr (requires { stage.stream_address(); })
@@ -117,7 +117,7 @@ std::uint64_t stream_address_of(const Stage& stage) {
 
 }  // namespace detail
 
-/// How a stage is called in messages and reports.
+/// The name of a stage in messages and reports.
 template <class Stage>
 std::string text_of_stage(const Stage& stage) {
   if constexpr (described_part<Stage>)
@@ -138,23 +138,23 @@ struct plan_parts {
   static constexpr bool forward = facts.forward;
   static constexpr bool batched = facts.batched;
   static constexpr bool decided = facts.decided;
-  /// Whether something is done with whole batches, behind `batch`.
+  /// Whether a stage after `batch` works on whole batches.
   static constexpr bool maps_batches = in::template has<batch_map_tag>;
   static constexpr bool has_cursor = facts.cursor;
   static constexpr bool has_steps = facts.steps;
-  /// Whether a bad sample may leave a hole, or another one in its place.
+  /// Whether a bad sample may leave a hole, or be replaced by another sample.
   static constexpr bool tolerant = detail::bad_samples_of<stages>::type::tolerates;
   static constexpr bool replaces = detail::bad_samples_of<stages>::type::replaces;
-  /// Batches whose slots are known before anything is evaluated are written in place; else samples go through
-  /// chunks.
+  /// Whether batches are written in place, because their slots are known before anything is evaluated;
+  /// otherwise samples go through chunks.
   static constexpr bool direct = batched && !decided && !forward;
   static constexpr bool shard_before_decider = in::shard < in::decider;
   static constexpr bool shard_before_cursor = in::shard < in::cursor;
   static constexpr std::size_t first_orders_end = in::batch < in::decider ? in::batch : in::decider;
 };
 
-/// The order chain from the last order stage before batch and deciders to the source; an empty one over a
-/// forward source.
+/// The order chain from the last order stage before batch and deciders down to the source; over a forward
+/// source, an empty chain.
 template <class Plan>
 auto make_sample_orders(const Plan& p) {
   using parts = plan_parts<Plan>;
@@ -172,7 +172,7 @@ auto make_sample_orders(const Plan& p) {
 template <class Plan>
 using sample_orders_of = decltype(make_sample_orders(std::declval<const Plan&>()));
 
-/// The world that a plan's `shard` recorded.
+/// The world recorded by a plan's `shard`.
 template <class Plan>
 world world_of(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
@@ -182,7 +182,7 @@ world world_of(const Plan& p) {
     return world{};
 }
 
-/// The options that the annotations of a plan give, wherever they stand.
+/// The run options set by a plan's annotations, wherever they are.
 template <class Plan>
 run_options options_of(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
@@ -204,8 +204,8 @@ run_options options_of(const Plan& p) {
   return options;
 }
 
-/// A fingerprint of what determines the sequence of samples: orders, seeds, deciders, global batch; not
-/// workers, depth or device.
+/// A fingerprint of everything that determines the sequence of samples: orders, seeds, deciders and global
+/// batch, but not workers, depth or device.
 template <class Plan>
 std::uint64_t sequence_fingerprint(const Plan& p) {
   using in = typename plan_parts<Plan>::in;
@@ -219,12 +219,12 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });
   if constexpr (ordered_source<typename Plan::source_type>) h.add(p.source().sequence_fingerprint());
   h.add(*options_of(p).seed);
-  // Where shard stands is part of the order only where ranks mix or choose among their own.
+  // The place of shard is part of the order only if ranks mix samples or choose among their own.
   using parts = plan_parts<Plan>;
   if constexpr ((parts::has_cursor && parts::shard_before_cursor) ||
                 (parts::decided && parts::shard_before_decider))
     h.add(parts::has_cursor && parts::shard_before_cursor, parts::decided && parts::shard_before_decider);
-  // A state counts rows of the chunk at hand: what becomes of a bad sample must make the same rows again.
+  // A state counts rows of the current chunk, so a restored run must treat bad samples the same way.
   if constexpr (!parts::direct && parts::tolerant && (parts::replaces || in::template has<expander_tag>))
     h.add("bad_samples", parts::replaces);
   if constexpr (in::template has<batch_tag> && !parts::facts.uneven)
@@ -232,8 +232,8 @@ std::uint64_t sequence_fingerprint(const Plan& p) {
   return h.value();
 }
 
-/// A fingerprint of the stages that draw random numbers, in number and keys; 0 where none does. Which samples
-/// are delivered does not depend on it.
+/// A fingerprint of the stages that draw random numbers: how many there are, and their keys; 0 if there are
+/// none. It does not affect which samples are delivered.
 template <class Plan>
 std::uint64_t random_fingerprint(const Plan& p) {
   class fingerprint h;
@@ -250,8 +250,8 @@ std::uint64_t random_fingerprint(const Plan& p) {
   return h.value() == none ? 0 : h.value();
 }
 
-/// Both fingerprints in words, for the message of a state that does not fit: the data, and each stage that
-/// counts.
+/// Both fingerprints in words, for the error message of a state that does not fit: the data, and each stage
+/// that contributes.
 template <class Plan>
 std::vector<std::string> sequence_words(const Plan& p) {
   using parts = plan_parts<Plan>;
@@ -284,8 +284,8 @@ std::vector<std::string> sequence_words(const Plan& p) {
 
 namespace detail {
 
-/// Where two lists of `sequence_words` part: "it has X where this plan has Y". The same data may be called
-/// otherwise.
+/// The first difference between two lists of `sequence_words`: "it has X where this plan has Y". With
+/// `same_data`, a different description of the data is not a difference.
 [[nodiscard, gnu::cold]] std::string first_difference(std::span<const std::string> theirs,
                                                       std::span<const std::string> ours, bool same_data);
 

@@ -27,18 +27,18 @@ constexpr projection first_uses(const pack<Stage, Rest...>*, const projection& b
 
 }  // namespace detail
 
-/// Which fields of its source's samples a plan uses: its type tells.
+/// The fields of its source's samples that a plan uses, derived from its type.
 ///
 /// The first value stage decides: `fields<"jpg", "cls">` and `decode<field<"jpg", jpeg>>` of an open sample
-/// use what they name, any other stage everything. Where no stage looks at the sample, what is used of the
-/// plan's samples counts, which is everything but for a plan that is joined.
+/// use the fields that they name; any other stage uses everything. If no stage looks at the sample, the
+/// result is `behind`, the use of the plan's samples: everything, unless the plan is joined with others.
 template <class Plan>
 [[nodiscard]] constexpr projection projection_of(const projection& behind = {}) {
   return detail::first_uses<typename Plan::source_type::element>(
       static_cast<const typename Plan::stages_type*>(nullptr), behind);
 }
 
-/// Connects the source of a plan, and tells it what the plan uses.
+/// Connects the source of a plan and tells it which fields the plan uses.
 template <class Plan>
 [[nodiscard]] auto connect_source_of(const Plan& p, const projection& behind = {}) {
   return connect_source(p.source(), projection_of<Plan>(behind));

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-/// The optional calls of a reader, with an index or with a whole position (see source/concepts.hpp).
+/// The optional calls of a reader, by index or by whole position (see source/concepts.hpp).
 namespace penstock::inline v0_1 {
 
 /// Whether a reader has keys for its samples.
@@ -17,7 +17,7 @@ template <class Reader>
 concept has_keys = requires(const Reader& r, position at) { r.key(at); } ||
                    requires(const Reader& r) { r.key(std::uint64_t{}); };
 
-/// The key of the sample at a position of the source; its index where the reader has no keys.
+/// The key of the sample at a position of the source; its index if the reader has no keys.
 template <class Reader>
 [[nodiscard]] std::string key_of(const Reader& reader, position at) {
   if constexpr (requires { reader.key(at); })
@@ -33,7 +33,7 @@ template <class Reader>
 concept has_urls = requires(const Reader& r, position at) { r.url(at); } ||
                    requires(const Reader& r) { r.url(std::uint64_t{}); };
 
-/// The file of the sample at a position of the source; empty where the reader does not know.
+/// The file of the sample at a position of the source; empty if the reader does not know it.
 template <class Reader>
 [[nodiscard]] std::string url_of(const Reader& reader, position at) {
   if constexpr (requires { reader.url(at); })
@@ -56,49 +56,50 @@ struct scout_for<Reader> {
 };
 }  // namespace detail
 
-/// What one thread keeps between hints to a reader; empty where it needs nothing.
+/// What one thread keeps between hints to a reader; empty if the reader needs nothing.
 template <class Reader>
 using scout_of = typename detail::scout_for<Reader>::type;
 
-/// Stands for what takes ranges when a concept asks whether a reader tells them.
+/// A placeholder for the receiver of ranges, used to ask whether a reader reports them.
 struct any_range_sink {
   template <class Session>
   void operator()(Session&, object_id, std::uint64_t /*offset*/, std::uint64_t /*size*/) const {}
 };
 
-/// Whether a reader tells which bytes its samples are in.
+/// Whether a reader reports which byte ranges contain its samples.
 template <class Reader>
 concept tells_ranges = requires(const Reader& r) { r.ranges(std::uint64_t{}, any_range_sink{}); } ||
                        requires(const Reader& r, position at, scout_of<Reader>& scout) {
                          r.ranges(at, scout, any_range_sink{});
                        };
 
-/// Whether a reader wants to know beforehand which samples are read.
+/// Whether a reader wants to know in advance which samples will be read.
 template <class Reader>
 concept takes_hints = tells_ranges<Reader> || requires(const Reader& r) {
   r.will_need(std::uint64_t{});
 } || requires(const Reader& r, position at, scout_of<Reader>& scout) { r.will_need(at, scout); };
 
-/// Whether a reader takes bytes that were fetched ahead: its worker has a pointer to what was. A reader of
-/// several sources says `takes_fetched = false` where none of them does.
+/// Whether a reader takes bytes that were fetched ahead: its worker has a pointer to them. A reader of
+/// several sources declares `takes_fetched = false` if none of them does.
 template <class Reader>
 concept takes_fetched = tells_ranges<Reader> && requires(typename Reader::worker& w, fetched_sample& there) {
   w.fetched = &there;
 } && !requires { requires !bool(Reader::takes_fetched); };
 
-/// Whether a reader opens what the ranges of samples need, several things at once, until it has opened all.
+/// Whether a reader opens everything that the ranges of samples need, several objects at a time, until all
+/// are open.
 template <class Reader>
 concept gets_ready = takes_fetched<Reader> && requires(const Reader& r, std::span<const position> samples) {
   { r.is_ready() } -> std::same_as<bool>;
   r.get_ready(samples);
 };
 
-/// Whether reads take so long that a run fetches ahead without being asked.
+/// Whether reads are so slow that a run fetches ahead by default.
 template <class Reader>
 concept has_latency = takes_fetched<Reader> && requires { requires bool(Reader::has_latency); };
 
 namespace detail {
-/// Tells a session that a range is read soon.
+/// Tells a session that a range will be read soon.
 struct hint_sink {
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) const {
@@ -107,17 +108,17 @@ struct hint_sink {
 };
 }  // namespace detail
 
-/// Whether a reader knows how many bytes a sample has in the mean.
+/// Whether a reader knows the average number of bytes per sample.
 template <class Reader>
 concept knows_bytes_per_sample = requires(const Reader& r) {
   { r.bytes_per_sample() } -> std::same_as<std::uint64_t>;
 };
 
-/// Whether a reader can fetch the memory of a sample ahead of its turn.
+/// Whether a reader can prefetch the memory of a sample ahead of its turn.
 template <class Reader>
 concept touches_memory = requires(const Reader& r, position at) { r.touch(at); };
 
-/// Calls `sink(session, object, offset, size)` for each range of bytes that a sample of such a reader is in.
+/// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>
 void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {
   if constexpr (requires { reader.ranges(at, scout, sink); })
@@ -126,12 +127,12 @@ void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&
     reader.ranges(at.index, sink);
 }
 
-/// Tells a reader that a sample is read soon; nothing where it does not ask.
+/// Tells a reader that a sample will be read soon; does nothing if the reader takes no hints.
 template <class Reader>
 void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
   if constexpr (tells_ranges<Reader>) try {
       ranges_of(reader, at, scout, detail::hint_sink{});
-    } catch (...) {  // the read itself will say what is wrong
+    } catch (...) {  // the read itself will report the error
     }
   else if constexpr (requires { reader.will_need(at, scout); })
     reader.will_need(at, scout);

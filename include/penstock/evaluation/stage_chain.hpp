@@ -13,20 +13,20 @@
 #include <type_traits>
 #include <utility>
 
-/// The one operation: `evaluate(position, worker&, sink)`. The value stages of a plan, nested into one object
-/// whose evaluate inlines into one function, and the worker type that goes with it: a scratch for each stage.
+/// The single operation: `evaluate(position, worker&, sink)`. The value stages of a plan are nested into one
+/// object whose evaluate inlines into one function; the matching worker type holds a scratch for each stage.
 namespace penstock::inline v0_1 {
 
-/// What one stage cost one worker, from the samples that were timed: its own work, and the time that what it
-/// left unfinished takes to be written where it is wanted.
+/// The cost of one stage for one worker, from the samples that were timed: its own work, plus the time to
+/// write whatever it left unfinished to its destination.
 struct stage_cost {
   std::uint64_t nanoseconds = 0;
   std::uint64_t timed = 0;
 };
 
-/// Whether an evaluation is timed: a type, so that the untimed one carries nothing.
+/// Whether an evaluation is timed: a type, so that the untimed one costs nothing.
 using untimed = std::false_type;
-/// Untimed, and the source positions were computed beforehand with `look_up`.
+/// Untimed, with source positions computed in advance by `look_up`.
 struct looked_up : std::false_type {};
 
 namespace detail {
@@ -37,18 +37,18 @@ inline std::uint64_t now_ns() noexcept {
                                         .count());
 }
 
-/// What is at the root of every worker.
+/// The root of every worker.
 struct worker_root {
   std::uint32_t piece = 0;
   stage_cost cost;
   landing_time landing;
 };
-/// A worker of an innermost node: it has the root, and no worker below.
+/// The worker of an innermost node: it has the root, and no worker below it.
 template <class W>
 concept innermost_worker = requires(std::remove_const_t<W>& w) {
   { w.root } -> std::same_as<worker_root&>;
 };
-/// What a worker holds of bytes that were fetched; nothing where its reader takes none.
+/// The fetched bytes of a worker whose reader takes none.
 struct nothing_fetched {};
 template <class Reader>
 using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, nothing_fetched>;
@@ -63,12 +63,12 @@ worker_root& root_of(W& w) noexcept {
 
 }  // namespace detail
 
-/// The timed one, and its clock, in nanoseconds.
+/// A timed evaluation, and its clock in nanoseconds.
 struct timed : std::true_type {
   static std::uint64_t now() noexcept { return detail::now_ns(); }
 };
 
-/// The innermost node over an indexed source: turns the position into one of the source and asks its reader.
+/// The innermost node over an indexed source: maps the position to a source position and asks its reader.
 template <class Reader, class Binding>
 struct source_node {
   static constexpr std::size_t look_ahead = 4;
@@ -76,13 +76,13 @@ struct source_node {
   struct worker {
     detail::worker_root root;
     const Binding* binding = nullptr;
-    // of the next samples, where they were looked up; the last one stands there again for who looks ahead
+    // positions of the next samples, if looked up; the last one is repeated to pad the look-ahead
     std::array<position, 64 + look_ahead> places{};
     std::size_t next = 0;
     [[no_unique_address]] detail::fetched_for<Reader> fetched;
     typename Reader::worker own;
 
-    /// The next sample that is `looked_up` is this one.
+    /// Makes `source` the next `looked_up` sample.
     void stand_at(position source) noexcept {
       places[0] = places[look_ahead] = source;
       next = 0;
@@ -93,8 +93,8 @@ struct source_node {
 
   const Reader* reader = nullptr;
 
-  /// Computes where the next n <= 64 samples are, so that one permutation overlaps with the next and not with
-  /// the reading of samples.
+  /// Computes the source positions of the next n <= 64 samples, so that permutations overlap with each other
+  /// and not with the reading of samples.
   template <class IndexOf>
   void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     const Binding& bound = *w.binding;
@@ -127,7 +127,7 @@ struct source_node {
   }
 
  private:
-  /// The sample of the turn at which `fetched` stands; what was fetched for it is held as long.
+  /// Evaluates the sample at the current turn of `fetched`; the bytes fetched for it stay valid meanwhile.
   template <class Sink>
   void ask(position source, worker& w, Sink&& sink) const {
     if constexpr (takes_fetched<Reader>) {
@@ -138,13 +138,13 @@ struct source_node {
       reader->evaluate(source, w.own, std::forward<Sink>(sink));
     }
   }
-  // A call to a function that only prefetches counts as one without effect, and goes at -O2.
+  // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
   [[gnu::always_inline]] void touch(position p) const noexcept {
     if constexpr (touches_memory<Reader>) reader->touch(p);
   }
 };
 
-/// The innermost node over a source that can only be read forward: the sample is there already.
+/// The innermost node over a source that can only be read forward: the sample has already been read.
 template <class Item>
 struct item_node {
   struct worker {
@@ -161,7 +161,7 @@ struct item_node {
   }
 };
 
-/// A value stage over the node before it.
+/// A value stage on top of the node before it.
 template <class Up, class Stage>
 struct stage_node {
   struct worker {
@@ -221,7 +221,7 @@ struct stage_node {
       sink(stage.apply(std::forward<V>(value), call));
     }
   }
-  /// Puts the number of the piece back, also when a stage behind throws: the worker lives on.
+  /// Restores the piece number, even if a later stage throws: the worker lives on.
   struct piece_scope {
     std::uint32_t& piece;
     std::uint32_t before;
@@ -231,7 +231,7 @@ struct stage_node {
     w.cost.nanoseconds += nanoseconds;
     ++w.cost.timed;
   }
-  /// `Given`: what the stage had.
+  /// `Given`: the stage's input.
   template <class Given, class Timing, class Sink, class W>
   static void hand_on(worker& w, detail::landing_time& landing, Timing timing, Sink& sink, W&& value) {
     landing.hand_on(timing, sink, std::forward<W>(value));
@@ -242,11 +242,11 @@ struct stage_node {
 
 namespace detail {
 
-/// Whether an innermost worker takes what was fetched for the turn of its sample.
+/// Whether an innermost worker takes the bytes fetched for its sample's turn.
 template <class W>
 concept stands_at_turns = requires(W& w) { w.fetched.stand_at(std::uint64_t{}); };
 
-/// The innermost worker: where the engine puts the binding or the item.
+/// The innermost worker, where the engine puts the binding or the item.
 template <class W>
 auto& innermost(W& w) noexcept {
   if constexpr (innermost_worker<W>)
@@ -255,7 +255,7 @@ auto& innermost(W& w) noexcept {
     return innermost(w.up);
 }
 
-/// Calls f(number, cost) for the source and each value stage, innermost first; gives the number of the
+/// Calls f(number, cost) for the source and each value stage, innermost first; returns the number of the
 /// outermost.
 template <class W, class F>
 std::size_t for_each_cost(W& w, F&& f) {
@@ -275,7 +275,7 @@ auto nest(Node node, std::uint64_t, std::uint64_t) {
 }
 
 /// Nests the value stages among `stages` around `node`. A random stage's stream is its number among the
-/// random ones, or its own key.
+/// random stages, or its own key.
 template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
@@ -294,7 +294,7 @@ auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stag
 
 }  // namespace detail
 
-/// The chain of a plan's value stages over an innermost node.
+/// The chain of a plan's value stages on top of an innermost node.
 template <class Plan, class Node>
 auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
   return p.stages().apply([&](const auto&... stages) {

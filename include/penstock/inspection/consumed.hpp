@@ -13,33 +13,32 @@
 
 namespace penstock::inline v0_1 {
 
-/// A run of samples of the source that were delivered: `count` of them from number `first` on.
+/// A run of samples of the source that were delivered: `count` samples from number `first`.
 struct consumed_range {
-  std::uint64_t epoch = 0;  ///< of the source
+  std::uint64_t epoch = 0;  ///< the source's epoch
   std::uint64_t first = 0, count = 0;
 };
 
 namespace detail {
 
-/// Whom `for_each_consumed` tells of a run of samples, whatever the type of it.
+/// The type-erased callback of `for_each_consumed`.
 struct consumed_listener {
   void* who;
   void (*tell)(void* who, const consumed_range& run);
 };
 
-/// The runs of all samples before where a state stands.
+/// Reports the runs of all samples delivered before a state.
 void visit_consumed(plan_view plan, const state& where, const consumed_listener& found);
 
 }  // namespace detail
 
 /// Calls `found(consumed_range)` for exactly the samples that were delivered before a state, to all ranks
-/// together, in ascending order within each source epoch: which data went into this model.
+/// together, in ascending order within each source epoch: the data that went into the model.
 ///
-/// Reads no sample; works for the plans of `prove`. A bad sample that was skipped is among them; what stood
-/// in for one that was replaced is not.
-/// One bit of memory a sample and a source epoch that an epoch of the plan reaches, and 8 bytes a position
-/// behind `shuffle_buffer`. Throws `error(errc::state)` where the state is not of this plan; random
-/// stages may be left out.
+/// Reads no sample; works for the plans that `prove` accepts. Includes bad samples that were skipped, but
+/// not the samples that stood in for replaced ones. Uses one bit of memory per sample for each source epoch
+/// within an epoch of the plan, and 8 bytes per position after `shuffle_buffer`. Throws
+/// `error(errc::state)` if the state does not belong to this plan; the plan may omit random stages.
 template <class Source, class... Stages, class Found>
 void for_each_consumed(const plan<Source, Stages...>& p, const state& where, Found found) {
   using plan_type = plan<Source, Stages...>;

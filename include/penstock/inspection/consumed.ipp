@@ -18,8 +18,8 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// Calls `f(first, ordinals)` with the ordinals of the samples that all ranks had of an epoch, in pieces,
-/// where batches have no fixed number of samples; up to where a state stands if it is of that epoch.
+/// For batches without a fixed number of samples: calls `f(first, ordinals)`, in pieces, with the
+/// ordinals of the samples that all ranks received in an epoch, up to the state if it is in that epoch.
 template <class F>
 void for_each_uneven(const plan_view& plan, std::uint64_t epoch, const state& where, F f) {
   std::vector<std::uint64_t> ordinals;
@@ -50,7 +50,7 @@ PENSTOCK_INLINE void visit_consumed(plan_view plan, const state& where, const co
   const cut& c = plan.mine;
   const std::uint64_t last_epoch = where.epoch;
   if (plan.samples == 0) return;
-  // One bit set for each source epoch that the plan's epoch at hand reaches.
+  // One bit set for each source epoch that the plan's current epoch covers.
   std::vector<std::pair<std::uint64_t, bit_set>> epochs;
   const auto set_of = [&](std::uint64_t epoch) -> bit_set& {
     for (auto& known : epochs)
@@ -67,7 +67,7 @@ PENSTOCK_INLINE void visit_consumed(plan_view plan, const state& where, const co
     }
     epochs.clear();
   };
-  // Behind a shuffle_buffer: which position of an epoch comes when.
+  // After a shuffle_buffer: the order in which an epoch's positions appear.
   std::vector<std::uint64_t> drawn, ordinals;
   std::optional<std::uint64_t> drawn_of;
   std::vector<position> samples;

@@ -25,15 +25,16 @@
 
 namespace penstock::inline v0_1 {
 
-/// Options of `derive`.
+/// The options of `derive`.
 struct derive_options {
-  /// A file that is damaged, or of another state of the dataset, is made again; else it is an error.
+  /// Whether a file that is damaged, or from another state of the dataset, is rebuilt; otherwise it is an
+  /// error.
   bool rebuild = true;
 };
 
 namespace detail {
 
-/// The type in which results of a function are kept.
+/// The type in which a function's results are stored.
 template <class R>
 struct kept_as {};
 template <class R>
@@ -60,7 +61,7 @@ struct kept_as<R> {
 template <class F, class V>
 concept asks_for_key = std::invocable<const F&, finished<V>, std::string_view>;
 
-/// The last stage of the run that derives: what the function makes of a sample.
+/// The last stage of the run that derives: applies the function to each sample.
 template <class F, class Reader>
 struct derive_stage {
   using penstock_part = pointwise_tag;
@@ -74,7 +75,7 @@ struct derive_stage {
         return kept((*function)(penstock::finish(std::forward<V>(value)), std::string_view(key)));
       } else {
         static_assert(has_keys<Reader>,
-                      "penstock: derive's function wants the key, and samples of this source have none");
+                      "penstock: derive's function needs the key, but samples of this source have none");
         const std::string key = key_of(*reader, c.at);
         return kept((*function)(penstock::finish(std::forward<V>(value)), std::string_view(key)));
       }
@@ -101,21 +102,21 @@ struct derive_stage {
   std::shared_ptr<const Reader> reader;
 };
 
-/// The index that `derive` gives, in the kind of its values.
+/// The index that `derive` is to return, and the kind of its values.
 struct wanted_index {
-  std::string path;  ///< of the file
+  std::string path;  ///< path of the file
   std::string_view name;
   value_kind kind = value_kind::none;
   std::uint64_t dataset = 0, samples = 0;
 };
 
-/// What a function gave for the samples: numbers, or texts and which of them each sample has.
+/// The results of a function for all samples: numbers, or texts and the number of each sample's text.
 struct derived_values {
   std::vector<std::uint64_t> values;
   std::vector<std::string> texts;
 };
 
-/// The pass over the samples, whatever the type of its plan.
+/// The type-erased pass over the samples.
 struct deriving {
   const void* plan;
   derived_values (*values)(const void* plan, std::uint64_t samples);
@@ -126,14 +127,14 @@ struct found_index {
   derived_from origin = derived_from::none;
 };
 
-/// Where an index is kept: at `path`, or in that folder under its name.
+/// The file of an index: `path` itself, or the index's name in that folder.
 [[nodiscard]] std::string derived_path(const std::string& path, std::string_view name);
 
-/// The index that is there, or one that is made now.
+/// Loads the existing index, or builds one.
 [[nodiscard]] found_index found_or_made(const wanted_index& wanted, const derive_options& options,
                                         const deriving& pass);
 
-/// Evaluates the function for all samples; `Plan` ends in it.
+/// Evaluates the function for all samples; it is the last stage of `Plan`.
 template <derived_value T, class Plan>
 [[nodiscard]] derived_values values_of(const void* plan, std::uint64_t samples) {
   derived_values all;
@@ -152,35 +153,34 @@ template <derived_value T, class Plan>
   return all;
 }
 
-/// A value and no concept, of which Clang would tell over ten lines why it is not met.
+/// A variable, not a concept: Clang would take more than ten lines to explain why a concept is not satisfied.
 template <class Stage>
 inline constexpr bool derivable_stage =
     part_of_kind<Stage, pointwise_tag> || part_of_kind<Stage, annotation_tag>;
 
 }  // namespace detail
 
-/// Computes a value for every sample of a dataset, once, and keeps it in a file: `derive(source, "label", f,
-/// path)`. The index that it gives is what `subset`, `split_by_key`, `class_balanced` and `weighted` choose
-/// by; with it they know how many samples there are, where `filter` must look at each.
+/// Computes a value for every sample of a dataset once, and stores it in a file: `derive(source, "label", f,
+/// path)`. `subset`, `split_by_key`, `class_balanced` and `weighted` choose by the resulting index; with it
+/// they know the number of samples, whereas `filter` must look at each one.
 ///
 /// In: an indexed source, or a plan of one with stages that work on single samples (`fields`, `decode`,
 /// `map`) and annotations; a name; `f(sample)` or `f(sample, key)` with the key as a `std::string_view`,
-/// callable when const, by all workers at once. It gives a number (a whole one is kept as `std::int64_t` or
-/// `std::uint64_t`, a floating one as a double), an enumerator, or a text. `path` is a file, or a folder that
-/// is there, in which the file is called NAME.penstock-values.
-/// Out: a `derived_index`, mapped. The same bytes on any number of workers.
+/// callable when const and by all workers concurrently. It returns a number (stored as `std::int64_t` or
+/// `std::uint64_t` if it is an integer, as a double if it is floating-point), an enumerator, or a text.
+/// `path` is a file, or an existing folder, in which the file is called NAME.penstock-values.
+/// Out: a memory-mapped `derived_index`. Its bytes are identical for any number of workers.
 ///
-/// Where the file is there, of this name and of this state of the dataset (its fingerprint), nothing is read
-/// but the file. What f does cannot be seen: the name stands for it, and for the stages; give another
-/// function another name. A file of another state of the dataset, or one that is damaged, is made again, and
-/// `origin()`
-/// says so; with `.rebuild = false` it is an error.
-/// It is written under a temporary name, flushed to the disk and renamed: it is whole or not there, and what
-/// a killed process leaves the next one removes. Of several processes that want it one makes it, the others
-/// wait (`flock` on a file beside it, which goes again).
-/// Cost: one pass over the dataset, in parallel; 16 bytes a sample in memory meanwhile. Throws what the chain
-/// and f throw; `errc::io` where the file cannot be written; `errc::format` where there is a file that is no
-/// derived index, or of a newer version or of another type; `errc::argument` where it is of another name.
+/// If the file exists with this name and for this state of the dataset (its fingerprint), only the file is
+/// read. `derive` cannot see what f does: the name stands for it and for the stages, so give a different
+/// function a different name. A file that is damaged or from another state of the dataset is rebuilt, and
+/// `origin()` says so; with `.rebuild = false` it is an error.
+/// The file is written under a temporary name, flushed to disk and renamed: it is either complete or absent,
+/// and the next process removes what a killed process leaves behind. If several processes need it, one builds
+/// it and the others wait (`flock` on a file next to it, which is removed afterwards).
+/// Cost: one parallel pass over the dataset, which takes 16 bytes of memory per sample. Throws what the chain
+/// and f throw; `errc::io` if the file cannot be written; `errc::format` if the existing file is not a
+/// derived index, or is of a newer version or another type; `errc::argument` if it has another name.
 ///
 ///     auto label = derive(source | decode<field<"cls", integer>>, "label",
 ///                         [](const auto& sample) { return get<"cls">(sample); }, "derived");
@@ -190,15 +190,15 @@ template <class Source, class... Stages, class F>
                           const std::string& path, const derive_options& options = {}) {
   static_assert(
       indexed_source<Source>,
-      "penstock: derive numbers the samples of a source with an index, and this one can only be read "
+      "penstock: derive numbers the samples of a source with an index, but this one can only be read "
       "forward");
   static_assert(
       !renumbering_source<Source>,
-      "penstock: derive numbers the samples of a source, and those of mix, or of sources with orders "
-      "that were joined, have other numbers in other epochs; derive from each source");
+      "penstock: derive numbers the samples of a source, but those of mix, or of joined sources with "
+      "orders, are numbered differently in each epoch; derive from each source");
   static_assert((detail::derivable_stage<Stages> && ...),
-                "penstock: derive wants the samples as the source has them; leave out orders, filters, batch "
-                "and what follows it");
+                "penstock: derive needs the samples as the source has them; leave out orders, filters, batch "
+                "and everything after it");
   using reader = typename Source::reader;
   detail::derive_stage<F, reader> last{&f, nullptr};
   if constexpr (has_keys<reader>)
@@ -215,7 +215,7 @@ template <class Source, class... Stages, class F>
                                      {&whole, &detail::values_of<T, std::remove_cvref_t<decltype(whole)>>});
   return derived_index<T>(std::move(found.file), found.origin);
 }
-/// The same for a source alone.
+/// Derives from a source alone.
 template <indexed_source Source, class F>
 [[nodiscard]] auto derive(const Source& source, std::string_view name, const F& f, const std::string& path,
                           const derive_options& options = {}) {

@@ -15,13 +15,13 @@ PENSTOCK_INLINE std::string derived_path(const std::string& path, std::string_vi
   const bool folder = path.ends_with('/') || (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode));
   if (!folder) return path;
   if (name.find('/') != name.npos) {
-    throw error(errc::argument, {"'", name, "' is no name for a file in ", path, "; name the file itself"})
+    throw error(errc::argument, {"'", name, "' is not a file name for ", path, "; name the file itself"})
         .in_stage("derive");
   }
   return text({path, path.ends_with('/') ? "" : "/", name, ".penstock-values"});
 }
 
-/// An index that is there, or why there is none that could be used.
+/// Loads an existing index, or tells why there is none to use.
 [[nodiscard]] PENSTOCK_INLINE found_index find_index(const wanted_index& wanted,
                                                      const derive_options& options) {
   const auto opened = values_file::open(wanted.path);
@@ -41,7 +41,7 @@ PENSTOCK_INLINE std::string derived_path(const std::string& path, std::string_vi
   if (there.header().dataset != wanted.dataset || there.header().samples != wanted.samples) {
     if (!options.rebuild) {
       throw error(errc::state,
-                  "the derived index was made of another dataset, or of another state of it (the "
+                  "the derived index was made from another dataset, or from another state of it (the "
                   "fingerprints differ); delete it, or leave out .rebuild = false")
           .in_file(wanted.path)
           .at_offset(24);
@@ -68,7 +68,7 @@ PENSTOCK_INLINE found_index found_or_made(const wanted_index& wanted, const deri
     }
   }
   if (!found.file)
-    throw error(errc::io, "the derived index was removed while it was made; make it again")
+    throw error(errc::io, "the derived index was removed while it was being made; make it again")
         .in_file(wanted.path);
   return found;
 }

@@ -33,7 +33,7 @@ constexpr std::string_view kind_text() {
   return "annotation";
 }
 
-/// The guarantees that are lost going from one place to the next.
+/// The guarantees lost between one place in the chain and the next.
 inline std::string lost_text(const chain_facts& before, const chain_facts& after) {
   std::string text;
   for (const guarantee g : all_guarantees) {
@@ -44,16 +44,16 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
   return text;
 }
 
-/// One line of a description: a stage with its kind, and a note.
+/// One line of a description: a stage, its kind, and a note.
 [[nodiscard]] std::string description_line(std::string name, std::string_view kind, const std::string& note);
 
-/// The fields that a plan tells its source it uses; nothing where it is all of them.
+/// The fields that a plan tells its source it uses; empty if it uses all of them.
 [[nodiscard]] std::string used_fields_line(const projection& used);
 
-/// How many times the bytes of a value of type V are moved between where the source shows them and the batch.
+/// How many times the bytes of a value of type V are moved between the source and the batch.
 template <class V, class Policy>
 constexpr std::string_view moves_text() {
-  // what writes to a pointer alone is written aside first where the slot is not dense
+  // an expression that can only write to a pointer is first written elsewhere if the slot is not dense
   constexpr bool turned = arranges<Policy> && array_expression<V> && !placed_expression<V>;
 
   if constexpr (shape_class_of<V> == shape_class::none)
@@ -70,7 +70,7 @@ constexpr std::string_view moves_text() {
     return "2 moves: to the side arena, then to its place in the batch";
 }
 
-/// How the rows of a field lie in a batch, where they are not dense and in the order of the value.
+/// The layout of a field's rows in a batch, unless they are dense and in the order of the value.
 template <class Policy>
 [[nodiscard]] std::string layout_text() {
   if constexpr (has_gaps<Policy>)
@@ -100,10 +100,10 @@ struct facts_list<Context, Stage, Rest...> {
 
 }  // namespace detail
 
-/// Says in words what a plan is: its stages with their kinds, where guarantees are lost, which fields its
-/// source is told to be used where not all are, how often each field is moved, and the device.
+/// Describes a plan in words: its stages with their kinds, where guarantees are lost, which fields it tells
+/// its source it uses (unless all), how often each field is moved, and the device.
 ///
-/// Opens nothing. For people: the text may change between versions.
+/// Opens nothing. Meant for people: the text may change between versions.
 template <class Source, class... Stages>
 [[nodiscard]] std::string describe(const plan<Source, Stages...>& p) {
   using plan_type = plan<Source, Stages...>;
@@ -157,7 +157,7 @@ template <class Source, class... Stages>
     text += "host";
   return text + "\n";
 }
-/// The same for a source alone.
+/// Describes a source alone.
 template <source Source>
 [[nodiscard]] std::string describe(const Source& source) {
   return describe(plan<Source>(source));

@@ -20,7 +20,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// What `prove_ledger` found. A sample that was delivered again, after a restart, counts once.
+/// The result of `prove_ledger`. A sample that was delivered again after a restart counts once.
 struct ledger_proof {
   struct counts {
     std::uint64_t skipped = 0, replaced = 0;
@@ -28,28 +28,28 @@ struct ledger_proof {
   };
 
   counts all;
-  std::map<std::uint64_t, counts> by_rank;   ///< of the line that names a sample first
+  std::map<std::uint64_t, counts> by_rank;   ///< of the first line that names a sample
   std::map<std::uint64_t, counts> by_shard;  ///< of the bad sample
-  std::uint64_t again = 0;                   ///< lines that name a sample once more
-  std::uint64_t extra = 0;              ///< samples that stood in and were delivered in their own place too
-  std::vector<std::string> violations;  ///< the first hundred, a sentence each
+  std::uint64_t again = 0;                   ///< lines that repeat a sample
+  std::uint64_t extra = 0;                   ///< stand-in samples that were also delivered in their own place
+  std::vector<std::string> violations;       ///< the first hundred, one sentence each
 
   [[nodiscard]] bool holds() const noexcept { return violations.empty(); }
 };
 
 namespace detail {
 
-/// The keys of a source, whatever the type of its reader; `find` is null where samples have none.
+/// Type-erased access to the keys of a source; `find` is null if samples have none.
 struct key_lookup {
   const void* reader = nullptr;
   std::string (*find)(const void* reader, position at) = nullptr;
 };
 
-/// The work of `prove_ledger`.
+/// The implementation of `prove_ledger`.
 [[nodiscard]] ledger_proof proof_of_ledger(plan_view plan, std::uint64_t seed, const key_lookup& keys,
                                            std::span<const bad_entry> entries);
 
-/// The name of a shard, whatever the type of what gives it.
+/// The type-erased naming of shards.
 struct shard_naming {
   void* who;
   std::string (*name)(void* who, std::uint64_t number);
@@ -59,15 +59,14 @@ struct shard_naming {
 
 }  // namespace detail
 
-/// Counts the samples that ledgers of `bad_samples` name, for each rank and each shard, and checks that they
-/// are this plan's: each stands at its position, in a step; what stands in for one is a sample that `replace`
-/// would draw for it, and is not named as bad itself in that epoch; and no position was delivered with two
-/// outcomes.
+/// Counts the samples that ledgers of `bad_samples` name, per rank and per shard, and checks that they belong
+/// to this plan: each is at its position, in a step; each stand-in is a sample that `replace` would draw, and
+/// is not itself named as bad in that epoch; and no position was delivered with two outcomes.
 ///
-/// In: the lines of the ledgers of all ranks, in any order, of any number of starts. Reads keys, no samples;
-/// works for the plans of `prove`. The plan needs no `bad_samples`; where it has a `seed`, this one needs the
-/// same. Cost: what finding up to 18 positions costs a line, O(lines) memory. Free for all threads.
-/// Throws what the source and the orders throw.
+/// In: the lines of the ledgers of all ranks, in any order, from any number of starts. Reads keys, but no
+/// samples; works for the plans that `prove` accepts. The plan needs no `bad_samples`; if the ledger's plan
+/// had a `seed`, this one needs the same seed. Cost per line: finding up to 18 positions; memory: O(lines).
+/// Thread-safe. Throws what the source and the orders throw.
 ///
 ///     const auto found = prove_ledger(loader, read_bad_ledger("bad.jsonl").all);
 ///     if (!found.holds()) std::cerr << to_string(found);
@@ -89,8 +88,8 @@ template <class Source, class... Stages>
   return detail::proof_of_ledger(viewed.view(), *options_of(p).seed, keys, entries);
 }
 
-/// What was found, as lines for people: counts, then ranks, then shards, which `shard_name` names by their
-/// numbers, then violations.
+/// The result as text for people: counts, then ranks, then shards, named by `shard_name(number)`, then
+/// violations.
 template <class ShardName>
 [[nodiscard]] std::string to_string(const ledger_proof& p, ShardName shard_name) {
   return detail::ledger_text(p, {&shard_name, [](void* who, std::uint64_t number) {

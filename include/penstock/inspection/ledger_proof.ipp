@@ -20,7 +20,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The work of `prove_ledger`.
+/// The implementation of `prove_ledger`.
 class ledger_prover {
   struct epoch_size {
     std::uint64_t positions;
@@ -34,7 +34,7 @@ class ledger_prover {
   ledger_prover& operator=(const ledger_prover&) = delete;
 
   ledger_proof result(std::span<const bad_entry> entries) {
-    std::map<std::pair<std::uint64_t, std::uint64_t>, const bad_entry*> first;  // in the order of positions
+    std::map<std::pair<std::uint64_t, std::uint64_t>, const bad_entry*> first;  // ordered by position
     for (const bad_entry& one : entries) {
       const auto [known, fresh] = first.try_emplace({one.epoch, one.index}, &one);
       if (fresh) continue;
@@ -44,12 +44,13 @@ class ledger_prover {
         violation(one, {"it is named as ", done(*known->second), " and as ", done(one)});
     }
     for (const auto& [at, one] : first) look_at(*one);
-    // Whoever stands in was made from good bytes. A shape is good or bad in its batch only.
+    // A stand-in was made from good bytes, so it is not bad itself. A shape is good or bad only within
+    // its batch.
     for (const auto& [at, one] : first)
       if (one->substitute && one->substitute->source)
         if (bad_.contains({at.first, *one->substitute->source}))
-          violation(*one, {"what stands in for it, at position ", one->substitute->index,
-                           ", is a bad sample itself"});
+          violation(*one,
+                    {"its replacement, at position ", one->substitute->index, ", is a bad sample itself"});
     return std::move(made_);
   }
 
@@ -73,18 +74,18 @@ class ledger_prover {
     add(made_.by_shard[last_not_above(plan_.starts.data(), plan_.starts.size() - 1, sample->index)], one);
     if (one.code != "shape") bad_.insert({one.epoch, sample->index});
     if (!delivered(one.epoch, one.index))
-      violation(one, {"it is in no step of this plan, and cannot have been delivered"});
+      violation(one, {"it is in no step of this plan, so it cannot have been delivered"});
     if (!one.substitute) return;
     const bad_entry::substitute_place& other = *one.substitute;
-    if (!sample_of(one, other.index, other.source, other.key, "what stands in for it")) return;
+    if (!sample_of(one, other.index, other.source, other.key, "its replacement")) return;
     if (delivered(one.epoch, other.index)) ++made_.extra;
     if (!drawn(one))
       violation(one, {"position ", other.index,
-                      " is none of those that could stand in for it; is the plan's "
-                      "seed another?"});
+                      " is none of those that could replace it; does the plan "
+                      "have another seed?"});
   }
 
-  /// The sample at a position; nothing where it is not this plan's, which is a violation.
+  /// The sample at a position; empty, with a violation, if the position does not belong to this plan.
   std::optional<position> sample_of(const bad_entry& one, std::uint64_t index,
                                     const std::optional<std::uint64_t>& source, std::string_view key,
                                     std::string_view who) {
@@ -99,7 +100,8 @@ class ledger_prover {
       return std::nullopt;
     }
     if (keys_.find != nullptr) {
-      const std::string quoted = detail::json_quoted(keys_.find(keys_.reader, found));  // as a ledger has it
+      // as a ledger writes it
+      const std::string quoted = detail::json_quoted(keys_.find(keys_.reader, found));
       if (!key.empty() && quoted != detail::json_quoted(key) && unquoted(quoted) != key) {
         violation(one, {who, " has the key ", detail::json_quoted(key), ", and in this plan ", quoted});
         return std::nullopt;
@@ -112,7 +114,7 @@ class ledger_prover {
         text({"{\"rank\": 0, \"epoch\": 0, \"index\": 0, \"key\": ", quoted, ", \"done\": \"skipped\"}"}));
     return line ? line->key : std::string();
   }
-  /// Behind a shuffle_buffer it is not known which step a position comes to.
+  /// After a shuffle_buffer, the step of a position is unknown.
   [[nodiscard]] bool delivered(std::uint64_t epoch, std::uint64_t index) {
     if (plan_.uneven.any()) {
       if (!ends_ || ends_->epoch != epoch) {
@@ -135,7 +137,7 @@ class ledger_prover {
   epoch_size size_;
   bad_is_replaced<epoch_size> draws_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> bad_;  // epoch, sample
-  std::optional<position> ends_;  // of the steps of an epoch that have no fixed number of samples
+  std::optional<position> ends_;  // end of an epoch's steps that have no fixed number of samples
   ledger_proof made_;
 };
 
@@ -149,8 +151,8 @@ PENSTOCK_INLINE std::string ledger_text(const ledger_proof& p, const shard_namin
     return text({c.skipped, " skipped, ", c.replaced, " replaced"});
   };
   std::string report = text({"substitutions: ", words(p.all), "; ", p.extra,
-                             " samples that stood in were had in their own place too"});
-  if (p.again != 0) append(report, {"; ", p.again, " lines name a sample once more"});
+                             " replacements were also delivered in their own place"});
+  if (p.again != 0) append(report, {"; ", p.again, " lines name a sample again"});
   report += '\n';
   for (const auto& [rank, c] : p.by_rank) append(report, {"rank ", rank, ": ", words(c), '\n'});
   for (const auto& [number, c] : p.by_shard)

@@ -25,7 +25,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The first bytes of something, as text where it is text and in hexadecimal where it is not.
+/// The first bytes of a value, as text if they are text and otherwise in hexadecimal.
 std::string first_bytes(bytes_view bytes);
 
 template <class V>
@@ -82,10 +82,10 @@ std::string sample_text(const V& sample) {
 
 }  // namespace detail
 
-/// Shows one sample as it stands before `batch`: its key, and of each field the shape and the first bytes.
+/// Shows one sample as it is before `batch`: its key, and the shape and the first bytes of each field.
 ///
-/// Evaluates the chain for position (0, index), in the calling thread; of a forward-only source it reads the
-/// first sample. For people: the text may change between versions. Throws what the chain throws.
+/// Evaluates the chain for position (0, index) in the calling thread; for a forward-only source, reads the
+/// first sample. Meant for people: the text may change between versions. Throws what the chain throws.
 ///
 ///     std::cout << peek(webdataset("train-{0000..0127}.tar") | fields<"txt", "cls">);
 template <class Source, class... Stages>
@@ -128,7 +128,7 @@ template <class Source, class... Stages>
                          (text.empty() ? "  dropped by a filter\n" : text)});
   }
 }
-/// The same for a source alone.
+/// Shows a sample of a source alone.
 template <source Source>
 [[nodiscard]] std::string peek(const Source& source, std::uint64_t index = 0) {
   return peek(plan<Source>(source), index);

@@ -9,32 +9,33 @@
 
 #include <span>
 
-/// Proofs about a plan's order, by arithmetic alone: no sample is read.
+/// Proofs about a plan's order, by arithmetic alone, without reading samples.
 namespace penstock::inline v0_1 {
 
-/// Checks by running the arithmetic of a plan, for each topology: every epoch has each sample of the order
-/// once (not asked of `class_balanced` and `weighted`, which repeat samples; what `distributed_sampler` and
-/// `mosaic` give once more to fill an epoch up counts as padding); each global step is the same
-/// set of positions, every one with exactly one rank; all ranks have the same number of steps, and parts that
-/// differ by at most one slot; a state of one topology is the same place on the next. Counts what is dropped,
-/// padded and left out, and the shards that each node touches.
+/// Checks a plan for each topology by running its arithmetic. Every epoch contains each sample of the order
+/// once (except with `class_balanced` and `weighted`, which repeat samples; the samples that
+/// `distributed_sampler` and `mosaic` repeat to fill up an epoch count as padding). Each global step is the
+/// same set of positions, each on exactly one rank. All ranks have the same number of steps, and parts that
+/// differ by at most one slot. A state of one topology is the same place on the next. Counts the samples that
+/// are dropped, padded and left out, and the shards that each node touches.
 ///
 /// The plan must be elastic, and its batches must follow from positions alone: no filter, no unbatch, no
-/// forward source. Its `shard` says how large a global step of `batch(b)` is; the ranks are those of the
-/// topologies.
-/// With `batch_by`, the parts of the ranks differ as batches do, and each topology has global steps of its
-/// own: the same batches in the same order, dealt to other numbers of ranks. `stops` are not checked there: a
-/// state says how many samples it stands after, and a topology resumes it if one of its steps starts at that
-/// sample. Reads no sample. Memory: 5
-/// bytes a position (21 where they are few of many samples), with `sampled` O(shards). Time: about 0.1 us a
-/// position and topology, over `threads`. Throws `error(errc::argument)` for more ranks than a global step
-/// has samples, and where no topology or no epoch is given.
+/// forward source. Its `shard` determines how large a global step of `batch(b)` is; the ranks are those of
+/// the topologies.
+/// With `batch_by`, the ranks' parts differ like batches do, and each topology has its own global steps: the
+/// same batches in the same order, dealt to different numbers of ranks. `stops` are not checked there: a
+/// state records how many samples precede it, and a topology resumes it if one of its steps starts at that
+/// sample.
+/// Reads no sample. Memory: 5 bytes per position (21 if an epoch has few positions of many samples), with
+/// `sampled` O(shards). Time: about 0.1 us per position and topology, divided over `threads`. Throws
+/// `error(errc::argument)` if there are more ranks than a global step has samples, and if no topology or no
+/// epoch is given.
 ///
 ///     const auto found = prove(loader, std::vector<topology>{{1, 8}, {4, 8}, {3, 7}});
 ///     if (!found.holds()) std::cerr << to_string(found);
 ///
-/// `done(proof_part)` is called when a topology of an epoch is proved, by one thread at a time: for work in
-/// parts, which is to go on after it was stopped. What it throws ends the proof.
+/// Calls `done(proof_part)` when a topology of an epoch is proved, from one thread at a time: this lets you
+/// resume a long proof after it was stopped. An exception from `done` ends the proof.
 template <class Source, class... Stages, class Done>
 [[nodiscard]] proof prove(const plan<Source, Stages...>& p, std::span<const topology> shapes,
                           const proof_options& options, Done done) {

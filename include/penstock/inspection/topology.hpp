@@ -7,62 +7,62 @@
 #include <string>
 #include <vector>
 
-/// What `prove` is asked and what it answers.
+/// The inputs and results of `prove`.
 namespace penstock::inline v0_1 {
 
-/// Machines and the ranks on each that get different samples; what `prove` tries.
+/// A number of machines, and the ranks on each that get different samples; `prove` tries each topology.
 struct topology {
   std::uint64_t nodes = 1, ranks_per_node = 1;
   [[nodiscard]] std::uint64_t ranks() const noexcept { return nodes * ranks_per_node; }
 };
 
-/// What `prove` looks at.
+/// The options of `prove`.
 struct proof_options {
   std::uint64_t first_epoch = 0, epochs = 1;
-  /// Steps after which each topology is stopped and the next one in the list goes on.
+  /// Steps after which each topology is stopped and the next one in the list resumes.
   std::vector<std::uint64_t> stops = {};
-  /// Epochs of more positions than this are looked at in `looks` random positions and steps, not in all.
+  /// Epochs of more positions than this are checked at `looks` random positions and steps only.
   std::uint64_t most_positions = std::uint64_t{1} << 28;
   std::uint64_t looks = 1'000'000;
   unsigned threads = 1;
-  /// Numbers of the topologies that are proved; none: all. The others are there for stops to go on with.
+  /// The numbers of the topologies to prove; empty: all. The others serve only to resume after stops.
   std::vector<std::uint64_t> only = {};
 };
 
-/// What was found for one topology.
+/// The result for one topology.
 struct topology_proof {
   topology shape;
   std::uint64_t steps = 0;                     ///< per epoch, on every rank
   std::uint64_t delivered = 0;                 ///< samples of the first epoch, over all ranks
-  std::uint64_t dropped = 0;                   ///< positions of it that are in no step
+  std::uint64_t dropped = 0;                   ///< positions of the first epoch that are in no step
   std::uint64_t padded = 0;                    ///< slots without a sample, or with one of `proof::pads`
-  std::uint64_t least = 0, most = 0, sum = 0;  ///< shards that a node touches; sum over the nodes
+  std::uint64_t least = 0, most = 0, sum = 0;  ///< shards touched per node; sum over all nodes
 };
 
-/// What `prove` found.
+/// The result of `prove`.
 struct proof {
-  std::uint64_t positions = 0;  ///< of an epoch
-  std::uint64_t samples = 0;    ///< of the source
+  std::uint64_t positions = 0;  ///< per epoch
+  std::uint64_t samples = 0;    ///< in the source
   std::uint64_t shards = 0;
-  std::uint64_t left_out = 0;  ///< samples that stand at no position of the first epoch
-  std::uint64_t pads = 0;      ///< positions of it with a sample once more, to fill up; 0 where `sampled`
-  std::uint64_t global = 0;    ///< samples of a global step; 0 where steps have no fixed number
-  bool sampled = false;        ///< random positions and steps, not all
+  std::uint64_t left_out = 0;  ///< samples without a position in the first epoch
+  std::uint64_t pads = 0;      ///< its positions that repeat a sample to fill up; 0 if `sampled`
+  std::uint64_t global = 0;    ///< samples per global step; 0 if steps have no fixed number
+  bool sampled = false;        ///< only random positions and steps were checked
   std::vector<topology_proof> topologies;
-  std::vector<std::string> violations;  ///< the first hundred, a sentence each
+  std::vector<std::string> violations;  ///< the first hundred, one sentence each
 
   [[nodiscard]] bool holds() const noexcept { return violations.empty(); }
 };
 
-/// A topology of an epoch that is proved: what `prove` tells on its way.
+/// A proved topology of an epoch, as `prove` reports it on the way.
 struct proof_part {
-  std::uint64_t epoch = 0, number = 0;         ///< number: of the topology, in the list that was given
+  std::uint64_t epoch = 0, number = 0;         ///< number: the topology's, in the list of shapes
   const topology_proof& found;                 ///< its counts are of the first epoch
   const std::vector<std::string>& violations;  ///< of this topology, and of the epoch's order
-  const proof& whole;                          ///< what is known of all; its topologies may not be proved yet
+  const proof& whole;                          ///< all results so far; some topologies may not be proved yet
 };
 
-/// What was found, as a table for people and the violations, a line each.
+/// The result as text for people: a table, then the violations, one per line.
 [[nodiscard]] std::string to_string(const proof& p);
 
 }  // namespace penstock::inline v0_1

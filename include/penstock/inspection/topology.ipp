@@ -10,12 +10,11 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE std::string to_string(const proof& p) {
   std::string report =
       detail::text({p.positions, " positions of ", p.samples, " samples in ", p.shards, " shards, ",
-                    p.global == 0 ? std::string("batches of no fixed number")
+                    p.global == 0 ? std::string("batches without a fixed number of samples")
                                   : detail::text({p.global, " in a global step"}),
-                    p.sampled ? "; random positions and steps were looked at\n" : "\n"});
-  if (p.left_out != 0) detail::append(report, {p.left_out, " samples stand at no position\n"});
-  if (p.pads != 0)
-    detail::append(report, {p.pads, " positions are padding: a sample once more, to fill up\n"});
+                    p.sampled ? "; only random positions and steps were checked\n" : "\n"});
+  if (p.left_out != 0) detail::append(report, {p.left_out, " samples have no position\n"});
+  if (p.pads != 0) detail::append(report, {p.pads, " positions are padding: repeated samples, to fill up\n"});
   for (const topology_proof& t : p.topologies) {
     detail::append(report, {t.shape.nodes, " x ", t.shape.ranks_per_node, " ranks: ", t.steps, " steps, ",
                             t.delivered, " samples, ", t.dropped, " dropped, ", t.padded, " padded"});

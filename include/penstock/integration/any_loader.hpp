@@ -16,21 +16,21 @@
 
 namespace penstock::inline v0_1 {
 
-/// Any loader that yields `Batch`, a type of yours: a class member, or what a function in another .cpp
-/// returns, so that the templates of a plan are compiled once.
+/// A loader of any plan that yields `Batch`, a type of yours. Use it as a class member, or return it from a
+/// function in another .cpp file, so that the templates of a plan are compiled only once.
 ///
-/// Made of a plan and a function that turns its batch into a `Batch`, usually a struct of views; the batch
-/// itself is held until the next one is asked for. Move-only. Cost: one indirect call per batch, nothing per
-/// sample.
+/// Construct it from a plan and a function that turns the plan's batch into a `Batch`, usually a struct of
+/// views; the loader holds the original batch until you ask for the next one. Move-only. Cost: one indirect
+/// call per batch, nothing per sample.
 ///
-/// It does what the run does: `epoch(e)` and `epochs(n)` for loops, `state()` and `restore(state)`,
+/// It has the interface of a run: `epoch(e)` and `epochs(n)` for loops, `state()` and `restore(state)`,
 /// `counters()`, `steps_per_epoch()` for a progress bar, `adjust(limits)` and `request_stop()`. Ranges and
-/// iterators refer to the loader: moving it ends them.
+/// iterators refer to the loader: moving it invalidates them.
 ///
-/// One that was made without a plan, or moved from, is empty and converts to false. It can be assigned to,
-/// destroyed, and told to stop; whatever else is asked of it throws `errc::argument`.
-/// Threads: one at a time; `adjust`, `limits`, `request_stop` and `stopped` any, but not while `restore`
-/// works.
+/// A loader constructed without a plan, or moved from, is empty and converts to false. You can assign to it,
+/// destroy it, and tell it to stop; any other call throws `errc::argument`.
+/// Threads: one at a time; any thread may call `adjust`, `limits`, `request_stop` and `stopped`, but not
+/// during `restore`.
 ///
 ///     any_loader<my_batch> make_loader(std::uint64_t samples) {      // in loader.cpp
 ///       using sample = record<field<"value", float>, field<"label", std::uint64_t>>;
@@ -41,7 +41,7 @@ namespace penstock::inline v0_1 {
 ///     }
 template <class Batch>
 class any_loader {
-  /// One table of functions per plan: what a vtable would be, without inheritance.
+  /// One table of functions per plan: a vtable without inheritance.
   struct table {
     bool (*next)(void*, Batch*&);
     state (*where)(const void*);
@@ -62,7 +62,7 @@ class any_loader {
  public:
   using value_type = Batch;
 
-  /// Walks over the batches of one epoch.
+  /// Iterates over the batches of one epoch.
   class iterator {
    public:
     using iterator_concept = std::input_iterator_tag;
@@ -99,11 +99,11 @@ class any_loader {
 
    private:
     any_loader* owner_;
-    std::uint64_t number_, last_;  // 0: the epoch stands alone
+    std::uint64_t number_, last_;  // 0: the epoch is not part of a loop over epochs
     bool rest_;
   };
 
-  /// The epochs from where the loader stands up to a number.
+  /// The epochs from the loader's position up to a number.
   class epochs_range {
    public:
     class iterator {
@@ -139,9 +139,9 @@ class any_loader {
     std::uint64_t first_, last_;
   };
 
-  /// An empty one: it converts to false.
+  /// An empty loader: it converts to false.
   any_loader() = default;
-  /// Opens `p`; each batch is handed on as `convert(batch)`, which is valid until the next one is asked for.
+  /// Opens `p`. The loader delivers each batch as `convert(batch)`, valid until the next batch is requested.
   template <class Plan, class Convert>
     requires part_of_kind<Plan, plan_tag>
   any_loader(const Plan& p, Convert convert)
@@ -160,43 +160,45 @@ class any_loader {
     if (self_ != nullptr) functions_->destroy(self_);
   }
 
-  /// Whether it has a plan.
+  /// Whether the loader has a plan.
   [[nodiscard]] explicit operator bool() const noexcept { return self_ != nullptr; }
-  /// One epoch, as `run.epoch(number)`.
+  /// One epoch, like `run.epoch(number)`.
   [[nodiscard]] epoch_range epoch(any_count number) & {
     (void)functions();
     return {this, number.of("epoch")};
   }
-  /// The rest of the epoch at hand, as `run.rest()`.
+  /// The rest of the current epoch, like `run.rest()`.
   [[nodiscard]] epoch_range rest() & { return {this, functions().rest_of(self_), 0, true}; }
-  /// The epochs up to `count`, beginning where the loader stands, as `run.epochs(count)`: all of them in a
-  /// fresh one, the rest in a restored one. Batches are read ahead across the end of an epoch.
+  /// The epochs up to `count`, starting at the loader's position, like `run.epochs(count)`: all of them in a
+  /// fresh loader, the remaining ones in a restored one. Batches are read ahead across the end of an epoch.
   [[nodiscard]] epochs_range epochs(any_count wanted) & {
     const std::uint64_t count = wanted.of("epochs");
     return {this, functions().first_of(self_, count), count};
   }
-  /// Batches per epoch; 0 where nobody knows, since the plan does not keep `lockstep`. What `progress` takes.
+  /// Batches per epoch; 0 if unknown, because the plan does not keep `lockstep`. Pass it to `progress`.
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return functions().steps(self_); }
-  /// Where the consumer stands: after the batches that it has asked for.
+  /// The consumer's position: after the batches that it has requested.
   [[nodiscard]] penstock::state state() const { return functions().where(self_); }
-  /// Goes on where a state says, by opening the plan again; errors like `plan.open(state)`. Loops over the
-  /// loader end with it: begin a new one.
+  /// Resumes from a state by opening the plan again; throws what `plan.open(state)` throws. Loops over the
+  /// loader end: start a new one.
   void restore(const penstock::state& s) {
     const table& f = functions();
     current_ = nullptr;
     f.go(self_, s);
   }
-  /// What the run did so far: since the last `restore`.
+  /// The run's counters since it was opened or last restored.
   [[nodiscard]] run_counters counters() const { return functions().counters(self_); }
   [[nodiscard]] bad_sample_counts bad_samples() const { return functions().bad_samples(self_); }
-  /// As `run::adjust` and `run::limits`; they outlast `restore`, at whose time no other thread may call them.
+  /// Like `run::adjust` and `run::limits`. Limits survive `restore`; no other thread may call these during
+  /// it.
   void adjust(const run_limits& wanted) { functions().adjust(self_, wanted); }
   [[nodiscard]] run_limits limits() const { return functions().limits(self_); }
-  /// Ends the work: what waits returns, loops end. Any thread. Does nothing to an empty one.
+  /// Stops the work: blocked calls return and loops end. Any thread may call it. Does nothing to an empty
+  /// loader.
   void request_stop() noexcept {
     if (self_ != nullptr) functions_->stop(self_);
   }
-  /// Whether it was stopped; an empty one counts as that.
+  /// Whether the loader was stopped; an empty one counts as stopped.
   [[nodiscard]] bool stopped() const noexcept { return self_ == nullptr || functions_->stopped(self_); }
 
  private:
@@ -208,7 +210,7 @@ class any_loader {
     run_type running;
     typename run_type::iterator at{};
     bool begun = false;
-    std::uint64_t number = 0, last = 0;  // of a loop over epochs, else 0
+    std::uint64_t number = 0, last = 0;  // in a loop over epochs, else 0
     bool resting = false;
     std::optional<Batch> current;
 
@@ -223,7 +225,8 @@ class any_loader {
     static holder& of(void* self) { return *static_cast<holder*>(self); }
     static const holder& of(const void* self) { return *static_cast<const holder*>(self); }
 
-    /// The first batch of the epoch. In a loop over epochs the run is told how many: it reads ahead of them.
+    /// The first batch of the epoch. A loop over epochs tells the run how many there are, so that it reads
+    /// ahead.
     typename run_type::iterator first() {
       if (resting) return running.rest().begin();
       if (last != 0)
@@ -289,10 +292,10 @@ class any_loader {
                                      counters, bad_samples, adjust, limits,   stop,    stopped,  destroy};
   };
 
-  /// The functions of what it is made of; an error where it is made of nothing.
+  /// The functions of the plan; throws if the loader is empty.
   [[nodiscard]] const table& functions() const {
     if (self_ == nullptr) [[unlikely]]
-      throw error(errc::argument, "any_loader: it is empty; assign one that was made of a plan");
+      throw error(errc::argument, "any_loader: it is empty; assign one that was made from a plan");
     return *functions_;
   }
   void fetch() {

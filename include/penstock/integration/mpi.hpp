@@ -28,16 +28,15 @@
 #include <utility>
 #include <vector>
 
-/// Many processes under MPI: who they are, that they agree, and that they stop together.
+/// Support for many processes under MPI: their ranks, checks that they agree, and stopping together.
 ///
-/// All functions are collective: every process of the communicator calls them, in the same order. They use
-/// operations that can be waited for with a deadline, so that a process that ended or does something else
-/// makes the others throw `error(errc::stopped)`, with what they waited for, instead of hang. The
-/// communicator cannot be used after that: end the job. MPI is called by the calling thread alone and never
-/// by a worker;
-/// MPI_THREAD_FUNNELED is enough, on the thread that initialised MPI.
-/// Throws `error(errc::argument)` where MPI does not run or the thread may not call it, and `error(errc::io)`
-/// with MPI's own words where a call fails and the communicator returns errors (by default MPI ends the job).
+/// All functions are collective: every process of the communicator calls them, in the same order. Waits have
+/// a deadline: if a process has ended or is doing something else, the others throw `error(errc::stopped)`,
+/// naming what they waited for, instead of hanging. The communicator is unusable after that: end the job.
+/// Only the calling thread calls MPI, never a worker; MPI_THREAD_FUNNELED is enough, on the thread that
+/// initialised MPI.
+/// Throws `error(errc::argument)` if MPI is not running or the thread may not call it, and `error(errc::io)`
+/// with MPI's own message if a call fails and the communicator returns errors (by default MPI ends the job).
 ///
 ///     MPI_Comm all = MPI_COMM_WORLD;
 ///     const world here = mpi::world_of(all);
@@ -49,12 +48,12 @@
 ///     mpi::agree(all, loader);
 namespace penstock::inline v0_1::mpi {
 
-/// How long to wait for the other processes where nothing else is said.
+/// The default time to wait for the other processes.
 inline constexpr std::chrono::milliseconds patience = std::chrono::minutes(10);
 
-/// Waits until every process has come to this place; `what` is for the message: `processes to <what>`.
+/// Waits until every process has reached this call; `what` completes the message `processes to <what>`.
 inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = patience,
-                    std::string_view what = "come to a barrier") {
+                    std::string_view what = "reach a barrier") {
   const detail::peers all(comm);
   auto nothing = std::make_unique<char>();
   MPI_Request request = MPI_REQUEST_NULL;
@@ -62,19 +61,19 @@ inline void barrier(MPI_Comm comm, std::chrono::milliseconds deadline = patience
   all.wait(request, nothing, deadline, what);
 }
 
-/// The world of a communicator: rank and size are the communicator's, local ones those of the processes that
-/// share memory with this one, and nodes are numbered by their lowest ranks.
+/// The world of a communicator: rank and size are the communicator's, local rank and size count the processes
+/// that share memory with this one, and nodes are numbered by their lowest ranks.
 inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = patience) {
   const detail::peers all(comm);
-  // Splitting knows no deadline: nobody begins before all are there.
+  // Splitting has no deadline, so nobody starts before all processes are there.
   barrier(comm, deadline, "find out who shares a machine");
   MPI_Comm near = MPI_COMM_NULL;
   detail::check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near));
   const detail::peers local(near);
   const auto first =
-      local.gather({static_cast<std::uint64_t>(all.rank)}, deadline, "tell their ranks").front();
+      local.gather({static_cast<std::uint64_t>(all.rank)}, deadline, "report their ranks").front();
   MPI_Comm_free(&near);
-  auto firsts = all.gather({first}, deadline, "tell their machines");
+  auto firsts = all.gather({first}, deadline, "report their machines");
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
   world here;
@@ -90,11 +89,12 @@ inline world world_of(MPI_Comm comm, std::chrono::milliseconds deadline = patien
   return here;
 }
 
-/// Throws on every process where one has failed: its own exception there, and elsewhere an error of the same
-/// kind that begins "process 2 failed: ". Of several the lowest process's sentence is told.
+/// Throws on every process if one has failed: that process rethrows its own exception, and the others throw
+/// an error of the same kind whose sentence starts with "process 2 failed: ". If several have failed, the
+/// error quotes the lowest process.
 ///
-/// To be called at places that every process comes to, with what each caught, null for nothing: a process
-/// that threw alone would leave the others waiting in the next collective call. Costs one reduction of 8
+/// Call it at points that every process reaches, with the exception each one caught, or null: a process that
+/// threw on its own would leave the others waiting in the next collective call. Costs one reduction of 8
 /// bytes.
 ///
 ///     auto batch = run.next();
@@ -105,16 +105,17 @@ inline void stop_together(MPI_Comm comm, const std::exception_ptr& failure,
   const detail::peers all(comm);
   const auto none = static_cast<std::uint64_t>(all.size);
   const std::uint64_t failed =
-      all.least(failure ? static_cast<std::uint64_t>(all.rank) : none, deadline, "say whether they go on");
+      all.least(failure ? static_cast<std::uint64_t>(all.rank) : none, deadline, "say whether they continue");
   if (failed == none) return;
   const int who = static_cast<int>(failed);
   const std::string words = all.broadcast(who, who == all.rank ? detail::words_of(failure) : std::string(),
-                                          deadline, "hear why one stops");
+                                          deadline, "learn why one stops");
   if (failure) std::rethrow_exception(failure);
   detail::throw_words(who, words);
 }
 
-/// What f() gives, on every process, or an exception on every process: see `stop_together`.
+/// Calls f() on every process. Returns its result on every process, or throws on every process: see
+/// `stop_together`.
 ///
 ///     mpi::together(all, [&] {
 ///       if (where) save(checkpoint, *where, model);
@@ -142,12 +143,12 @@ auto together(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patienc
   }
 }
 
-/// What f() gives on process 0, on every process. f is called there alone: the one that lists a folder or a
-/// bucket, and looks at the indexes. It gives a `manifest`, a `state`, a text or a list of texts. Where it
-/// throws, all processes do.
+/// Calls f() on process 0 only, and returns its result on every process: process 0 lists a folder or a
+/// bucket, and reads the indexes. The result is a `manifest`, a `state`, a text or a list of texts. If f
+/// throws, all processes throw.
 ///
-/// With a communicator of the processes of one machine, each machine lists its own copy; `agree` then says
-/// whether they are copies.
+/// With a communicator of the processes of one machine, each machine lists its own copy; `agree` then checks
+/// that the copies are equal.
 template <class F>
 auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = patience) {
   using result = std::remove_cvref_t<std::invoke_result_t<F&>>;
@@ -164,7 +165,7 @@ auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = pa
       words = "-" + detail::words_of(failure);
     }
   }
-  words = all.broadcast(0, std::move(words), deadline, "wait for what process 0 finds");
+  words = all.broadcast(0, std::move(words), deadline, "get the result of process 0");
   if (failure) std::rethrow_exception(failure);
   if (words[0] == '-') detail::throw_words(0, words.substr(1));
   return made ? std::move(*made) : detail::unpack<result>(words.substr(1));
@@ -172,7 +173,7 @@ auto on_first_rank(MPI_Comm comm, F&& f, std::chrono::milliseconds deadline = pa
 
 namespace detail {
 
-/// What the processes say of themselves, a row each.
+/// The values that the processes report about themselves, one row each.
 struct claims {
   enum column : std::size_t { rank, size, replica, replicas, dataset, sequence, epoch, step, columns };
   std::vector<std::uint64_t> all;
@@ -180,7 +181,7 @@ struct claims {
   [[nodiscard]] std::size_t count() const { return all.size() / columns; }
   [[nodiscard]] std::uint64_t at(std::size_t process, column c) const { return all[process * columns + c]; }
 
-  /// Those that say otherwise than most do; of equal numbers of processes the one with the lowest is right.
+  /// The processes that differ from the majority; in a tie, the value of the lowest process counts as right.
   struct split {
     std::vector<std::size_t> others;
     std::size_t usual = 0;
@@ -203,7 +204,7 @@ struct claims {
     return made;
   }
 
-  /// What is wrong with the worlds; empty where ranks and replicas number the processes.
+  /// The error in the worlds; empty if ranks and replicas number the processes correctly.
   [[nodiscard]] std::string wrong_world() const {
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> seen;
     for (std::size_t i = 0; i < count(); ++i) {
@@ -214,20 +215,20 @@ struct claims {
       if (at(i, replica) >= copies || copies > count() || ranks > count() || ranks * copies != count()) {
         return text({"process ", i, " says that the world has ", ranks, " ranks",
                      copies == 1 ? std::string() : text({" of ", copies, " replicas"}),
-                     ", and the communicator has ", count(),
+                     ", but the communicator has ", count(),
                      " processes; start them all with one launcher, or use mpi::world_of"});
       }
     }
     if (const split s = differ_in({size, replicas}); !s.others.empty()) {
       return text({list_of(s.others), " have ", at(s.others[0], replicas), " replicas of a rank, process ",
-                   s.usual, " has ", at(s.usual, replicas), "; give all the same sizes of groups"});
+                   s.usual, " has ", at(s.usual, replicas), "; give all of them the same group size"});
     }
     for (std::size_t i = 0; i < count(); ++i) {
       const auto [place, fresh] = seen.emplace(std::pair(at(i, rank), at(i, replica)), i);
       if (!fresh) {
         return text({list_of({place->second, i}), " both say that they are rank ", at(i, rank),
                      at(i, replicas) == 1 ? std::string() : text({", replica ", at(i, replica)}), " of ",
-                     at(i, size), "; each needs a number of its own"});
+                     at(i, size), "; give each its own rank"});
       }
     }
     return {};
@@ -256,14 +257,14 @@ void agree_on(MPI_Comm comm, const Plan& p, std::uint64_t epoch, std::uint64_t s
                  "; look for old copies, or let one process list it (mpi::on_first_rank)"}));
   }
   if (const auto s = said.differ_in({claims::sequence}); !s.others.empty()) {
-    refuse(text({list_of(s.others), " of ", all.size, " go through the data in another order than process ",
-                 s.usual,
-                 ": seeds, order stages, deciders, tail or global batch differ; give all the same plan"}));
+    refuse(text(
+        {list_of(s.others), " of ", all.size, " read the data in another order than process ", s.usual,
+         ": seeds, order stages, deciders, tail or global batch differ; give all of them the same plan"}));
   }
   if (const auto s = said.differ_in({claims::epoch, claims::step}); !s.others.empty()) {
     const std::size_t one = s.others[0];
     refuse(
-        text({list_of(s.others), " of ", all.size, " are elsewhere than process ", s.usual,
+        text({list_of(s.others), " of ", all.size, " are not at the same step as process ", s.usual,
               ", which is at step ", said.at(s.usual, claims::step), " of epoch ",
               said.at(s.usual, claims::epoch), ": process ", one, " is at step ", said.at(one, claims::step),
               " of epoch ", said.at(one, claims::epoch), "; open all of them from one state"}));
@@ -272,12 +273,12 @@ void agree_on(MPI_Comm comm, const Plan& p, std::uint64_t epoch, std::uint64_t s
 
 }  // namespace detail
 
-/// Throws one `error(errc::argument)` on every process, the same sentence with the processes it speaks of,
-/// where they do not go together: where ranks (and replicas) of their plans' worlds do not number the
-/// processes of the communicator, where two say the same number, or where one has other data or another
-/// order.
+/// Checks that the processes fit together, and otherwise throws one `error(errc::argument)` on every process,
+/// with the same sentence naming the processes concerned: if the ranks (and replicas) of their plans' worlds
+/// do not number the processes of the communicator, if two claim the same number, or if one has different
+/// data or a different order.
 ///
-/// Of a run it compares also where it stands. Call it once before the first batch, and with the run wherever
+/// For a run, it also compares the positions. Call it once before the first batch, and with the run wherever
 /// a process may have been replaced.
 template <class Plan>
   requires requires(const Plan& p) { p.source().fingerprint(); }
@@ -291,9 +292,9 @@ void agree(MPI_Comm comm, const Run& r, std::chrono::milliseconds deadline = pat
   detail::agree_on(comm, r.plan(), where.epoch, where.step, deadline);
 }
 
-/// The states of all processes as one (see `merge`) on process `root`, nothing on the others; members of a
-/// group that get the same samples count once. Throws on every process where they are not of one job and one
-/// step.
+/// Merges the states of all processes (see `merge`) on process `root`; returns nothing on the others. Members
+/// of a group that get the same samples count once. Throws on every process if the states are not of one job
+/// and one step.
 inline std::optional<state> gather_states(MPI_Comm comm, const state& mine, int root = 0,
                                           std::chrono::milliseconds deadline = patience) {
   const detail::peers all(comm);

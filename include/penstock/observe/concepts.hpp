@@ -11,22 +11,22 @@
 #include <string_view>
 #include <vector>
 
-/// What watches a run. An *observer* is an annotation of a plan; `connect` makes the session that a run
-/// tells what its threads did. A run without one looks at an empty list once a block.
+/// Observers of a run. An *observer* is an annotation of a plan; `connect` makes the session to which a run
+/// reports what its threads did. A run without an observer checks an empty list once per block.
 namespace penstock::inline v0_1 {
 
-/// What a thread of a run does for a while.
+/// The activities of a run's threads.
 enum class activity : std::uint8_t {
-  evaluate,        ///< a worker, or the consumer without workers: a grain of a block
+  evaluate,        ///< a worker, or the consumer if there are no workers: one grain of a block
   stage,           ///< within `evaluate`: the source or one stage, for the first sample of the grain
   read,            ///< within `evaluate`: the serial front of a forward source, for a chunk
-  wait_for_input,  ///< within `evaluate`: others are at the serial front
+  wait_for_input,  ///< within `evaluate`: other workers occupy the serial front
   wait_for_room,   ///< a worker without a block to work on
   wait_for_batch,  ///< the consumer
-  copy,            ///< the consumer begins a copy to the device
+  copy,            ///< the consumer starts a copy to the device
   wait_for_copy,   ///< the consumer
-  ask_ahead,       ///< bytes of samples to come are asked for
-  hold_batch,      ///< from its hand-over until it is let go; these overlap
+  ask_ahead,       ///< requests the bytes of upcoming samples
+  hold_batch,      ///< from delivery until it is released; these overlap
   hold_chunk,      ///< samples on their way to batches, until their memory is free again
 };
 
@@ -37,22 +37,22 @@ enum class activity : std::uint8_t {
   return names[static_cast<std::size_t>(a)];
 }
 
-/// One thing that a thread did.
+/// One activity of one thread.
 struct run_event {
   static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
 
-  std::uint64_t begin_ns = 0, end_ns = 0;  ///< of the steady clock
+  std::uint64_t begin_ns = 0, end_ns = 0;  ///< times of the steady clock
   activity what = activity::evaluate;
-  std::uint32_t stage = 0;     ///< of `stage`: its number among `observed_run::stages`
-  std::uint64_t block = none;  ///< in the order in which blocks are handed over
-  std::uint64_t batch = none;  ///< the step of its epoch, where it is known
+  std::uint32_t stage = 0;     ///< for `stage`: its index in `observed_run::stages`
+  std::uint64_t block = none;  ///< the block's number, in order of delivery
+  std::uint64_t batch = none;  ///< the step of its epoch, if known
   std::uint64_t epoch = none;
-  std::uint64_t first = none, last = none;  ///< position indices, where there are samples
+  std::uint64_t first = none, last = none;  ///< position indexes, if there are samples
   std::uint64_t samples = 0;
 };
 
-/// What an observer is told about a run when it is opened. Thread 0 is the consumer, 1 to `workers` are the
-/// workers, and the next one, where `asks_ahead`, asks for bytes.
+/// The facts about a run that an observer gets when the run is opened. Thread 0 is the consumer, threads 1
+/// to `workers` are the workers, and, if `asks_ahead`, the next thread requests bytes.
 struct observed_run {
   std::string source;
   std::vector<std::string> stages;  ///< the source and the value stages, by name
@@ -61,8 +61,8 @@ struct observed_run {
   std::uint64_t rank = 0, world = 1;
 };
 
-/// What a run tells an observer. `note` is called by the thread that it names and no other at that time;
-/// `hold` and `let_go` by any: no system call and no allocation there, in `note` no lock either.
+/// The session to which a run reports. Only the named thread calls `note`; any thread may call `hold` and
+/// `let_go`. They must make no system call and no allocation, and `note` must also take no lock.
 template <class S>
 concept observer_session =
     std::movable<S> && requires(S& s, unsigned thread, const run_event& event, const void* key) {
@@ -71,7 +71,7 @@ concept observer_session =
       { s.let_go(key) } noexcept;
     };
 
-/// An annotation that watches the runs of the plans in which it stands.
+/// An annotation that observes the runs of its plans.
 template <class T>
 concept observer = part_of_kind<T, annotation_tag> && requires(const T& t, const observed_run& what) {
   requires observer_session<typename T::session>;

@@ -9,39 +9,39 @@
 
 namespace penstock::inline v0_1 {
 
-/// What one stage did so far. Times are estimates from the samples that were timed (one in every 64 grains).
+/// The counters of one stage. Times are estimates from the samples that were timed (one in every 64 grains).
 struct stage_counters {
   std::string name;
   std::uint64_t samples = 0;
   double busy_seconds = 0;
 };
 
-/// The bad samples of a run, on its rank: what `run.bad_samples()` gives.
+/// The bad samples of a run on its rank, as `run.bad_samples()` returns them.
 struct bad_sample_counts {
-  std::uint64_t skipped = 0, replaced = 0;  ///< since the run was opened, among what was delivered
-  std::uint64_t epoch = 0;                  ///< where the run stands
-  std::uint64_t in_epoch = 0;               ///< in that epoch, those before the state it began with included
-  std::uint64_t budget = 0;                 ///< how many there may be in an epoch
+  std::uint64_t skipped = 0, replaced = 0;  ///< since the run was opened, in what was delivered
+  std::uint64_t epoch = 0;                  ///< the run's current epoch
+  std::uint64_t in_epoch = 0;               ///< in that epoch, including those before the starting state
+  std::uint64_t budget = 0;                 ///< the maximum number per epoch
 };
 
-/// What a run did so far: a copy, taken by `run.counters()` at no cost to the workers.
+/// The counters of a run: a copy, taken by `run.counters()` at no cost to the workers.
 struct run_counters {
   std::vector<stage_counters> stages;  ///< source first
   std::uint64_t samples = 0;           ///< delivered, on this rank
   std::uint64_t bytes = 0;             ///< delivered
-  std::uint64_t batches = 0;           ///< delivered; rows in a loop without batches
+  std::uint64_t batches = 0;           ///< delivered; without batches, rows
   unsigned workers = 0;                ///< threads that work now
   double seconds = 0;                  ///< since the run was opened
-  double worker_seconds = 0;           ///< the same of all workers together, those that rest left out
-  double stall_seconds = 0;            ///< the consumer waited for a batch
-  double worker_busy_seconds = 0;      ///< all workers together, evaluating
-  double waiting_for_room = 0;         ///< all workers together, seconds without a block to work on
-  /// of these, seconds in which the consumer waited for a batch
+  double worker_seconds = 0;           ///< `seconds` of all workers together, excluding parked ones
+  double stall_seconds = 0;            ///< time the consumer waited for a batch
+  double worker_busy_seconds = 0;      ///< all workers together: time spent evaluating
+  double waiting_for_room = 0;         ///< all workers together: seconds without a block to work on
+  /// the part of `waiting_for_room` during which the consumer waited for a batch
   double waiting_for_room_in_stall = 0;
-  /// all workers together, seconds behind the serial front of a forward source
+  /// all workers together: seconds spent waiting at the serial front of a forward source
   double waiting_for_input = 0;
-  std::uint64_t skipped = 0, replaced = 0;  ///< bad samples, of those delivered
-  std::uint64_t bytes_held = 0;             ///< by batches and chunks, free ones included
+  std::uint64_t skipped = 0, replaced = 0;  ///< bad samples among those delivered
+  std::uint64_t bytes_held = 0;             ///< memory of batches and chunks, including free ones
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
   [[nodiscard]] double samples_per_second() const {
@@ -52,9 +52,9 @@ struct run_counters {
   }
 };
 
-/// What a run did between two looks at it, so that it is judged by what it did lately. `before`: of the same
-/// run, earlier. Nothing is less than nothing: where `before` is the later one, or of another run that did
-/// more, there is 0.
+/// The difference between two copies of a run's counters, to judge it by its recent work. `before` is the
+/// earlier copy. No counter goes below 0: if `before` is the later copy, or of another run that did more,
+/// the result is 0.
 [[nodiscard]] run_counters since(run_counters now, const run_counters& before);
 
 }  // namespace penstock::inline v0_1

@@ -11,12 +11,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// One line of progress: a bar over the batches of an epoch, samples/s, MB/s and the share of time the loop
-/// waited for data.
+/// One line of progress: a bar over the batches of an epoch, samples/s, MB/s and the fraction of time that
+/// the loop waited for data.
 ///
-/// On a terminal the line is rewritten in place, at most ten times a second; elsewhere one line is written at
-/// the end of each epoch.
-/// Cost of `tick` between two lines: reading a clock. One thread.
+/// On a terminal, the line is rewritten in place, at most ten times a second; elsewhere, one line is written
+/// at the end of each epoch. A `tick` between two lines costs a clock read. Use it from one thread.
 ///
 ///     progress bar("epoch 3", run.steps_per_epoch());
 ///     bar.begin(run.counters());
@@ -29,22 +28,22 @@ class progress {
   using clock = std::chrono::steady_clock;
 
  public:
-  /// `total`: batches of the epoch, 0 when nobody knows. Writes to `out`.
+  /// `total`: batches per epoch, 0 if unknown. Writes to `out`.
   progress(std::string label, std::uint64_t total, std::FILE* out = stderr);
 
-  /// Rates are counted from here; without it, from the opening of the run.
+  /// Starts the measurement of rates; without it, they count from the opening of the run.
   void begin(const run_counters& counters);
-  /// One batch more. `counters` is a function that gives a `run_counters`; it is called only when a line is
-  /// due.
+  /// Counts one batch. `counters` is a function that returns a `run_counters`; it is called only when a line
+  /// is due.
   template <class Counters>
   void tick(Counters&& counters) {
     ++ticks_;
     if (on_terminal_ && clock::now() - last_ >= std::chrono::milliseconds(100)) write(counters(), false);
   }
-  /// The last line of the epoch.
+  /// Writes the last line of the epoch.
   void finish(const run_counters& counters) { write(counters, true); }
 
-  /// The line itself, without the control characters.
+  /// The current line, without the control characters.
   [[nodiscard]] std::string line(const run_counters& counters) const;
 
  private:

@@ -22,15 +22,16 @@ class recorded_run;
 
 /// Records what each thread of a run did when, for `ui.perfetto.dev` and `chrome://tracing`.
 ///
-/// An annotation: `loader | trace`. Per worker: grains that it evaluated, with their batch and range of
-/// positions, within them the source and each stage for the first sample, and its waits for room and for a
-/// forward source. Of the consumer: its waits, copies to a device, and from when to when a batch was held.
-/// Copies of a `timeline` share what is recorded, and a run without one looks at an empty list once a block.
-/// Cost: some 100 ns for an event, a clock per stage for one sample in a grain; 72 bytes an event, kept in a
-/// ring per thread, so that the latest are there; those dropped are counted. Recorded runs outlive their
-/// runs; the latest `runs` are kept. Threads: any may write while runs work.
+/// An annotation: `loader | trace`. For each worker it records the grains that it evaluated, with their
+/// batch and range of positions; within them, the source and each stage for the first sample; and its waits
+/// for room and for a forward source. For the consumer: its waits, copies to a device, and the time it held
+/// each batch. Copies of a `timeline` share the recording; a run without one checks an empty list once per
+/// block.
+/// Cost: about 100 ns per event, and a clock read per stage for one sample in a grain. Memory: 72 bytes per
+/// event, in a ring per thread that keeps the latest ones; dropped events are counted. Recordings outlive
+/// their runs; the latest `runs` are kept. Threads: any thread may call `write` while runs work.
 /// The format is the JSON of the Trace Event Format (Chromium); times are those of the steady clock, so that
-/// the files of several ranks on one machine fit together.
+/// files from several ranks on one machine fit together.
 ///
 ///     timeline trace;
 ///     auto run = (loader | trace).open();
@@ -49,7 +50,7 @@ class timeline {
   timeline() : timeline(options{}) {}
   explicit timeline(options given);
 
-  /// What a run writes to.
+  /// The session to which a run writes.
   class session {
    public:
     explicit session(std::shared_ptr<detail::recorded_run> into) : into_(std::move(into)) {}
@@ -61,15 +62,16 @@ class timeline {
     std::shared_ptr<detail::recorded_run> into_;
   };
 
-  /// A run begins to write. Called by `open`.
+  /// Starts recording a run. `open` calls it.
   [[nodiscard]] session connect(const observed_run& what) const;
   void apply(run_options& /*unused*/, bool /*after_batch*/) const noexcept {}
 
-  /// How many events there was no room for, in the runs that are kept.
+  /// How many events of the kept runs were dropped for lack of room.
   [[nodiscard]] std::uint64_t dropped() const;
   /// The whole trace as JSON.
   [[nodiscard]] std::string json() const;
-  /// Writes it to a file, which appears whole or not at all. Throws `errc::io` with the file's name.
+  /// Writes the trace to a file, which appears complete or not at all. Throws `errc::io` with the file's
+  /// name.
   void write(const std::string& path) const;
 
  private:

@@ -15,7 +15,7 @@ namespace penstock::inline v0_1 {
 struct timeline::recorder {
   explicit recorder(options o) : given(o) {}
   options given;
-  std::mutex lock;  // of what follows
+  std::mutex lock;  // guards everything below
   std::vector<std::shared_ptr<detail::recorded_run>> runs;
   std::uint64_t opened = 0;
 };

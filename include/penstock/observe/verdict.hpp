@@ -11,13 +11,13 @@
 
 namespace penstock::inline v0_1 {
 
-/// What holds a training loop back.
+/// The limiting factor of a training loop.
 enum class bottleneck : std::uint8_t {
-  unknown,   ///< too little was seen
-  consumer,  ///< the loop itself: data are always there
+  unknown,   ///< not enough data yet
+  consumer,  ///< the loop itself: data are always ready
   io,        ///< reading
   cpu,       ///< a stage that computes
-  jitter,    ///< neither on average: samples take unequal times, and nothing is kept for the slow ones
+  jitter,    ///< neither on average: samples take uneven times, and too few are kept ready for the slow ones
 };
 
 /// The name of a bottleneck, as `report` writes it.
@@ -27,32 +27,32 @@ enum class bottleneck : std::uint8_t {
   return names[static_cast<std::size_t>(b)];
 }
 
-/// Why a loop is as fast as it is, and what follows.
+/// Why a loop is as fast as it is, and what to do about it.
 struct verdict {
   bottleneck limit = bottleneck::unknown;
-  double stall = 0;          ///< share of its time that the consumer waited
-  double busy = 0;           ///< share of their time that workers evaluated
-  std::string busiest;       ///< the stage that takes most of it
-  double busiest_share = 0;  ///< of the time of all stages
+  double stall = 0;          ///< fraction of its time that the consumer waited
+  double busy = 0;           ///< fraction of their time that workers evaluated
+  std::string busiest;       ///< the stage that takes the most time
+  double busiest_share = 0;  ///< its share of the time of all stages
   std::string advice;        ///< one sentence
 };
 
 /// Judges a run by its counters, in the order in which a person would: does the consumer wait at all; if so,
-/// are the workers busy, and with which stage; if they are not while it waits, is it for input or for room.
+/// are the workers busy, and with which stage; if they are idle, do they wait for input or for room.
 ///
-/// `before`: counters taken earlier in the same run; what came since then is judged. Without workers the
-/// consumer evaluates itself, and its waiting is all of the work. Cost: nothing to the run. Throws
-/// `std::bad_alloc` only.
+/// `before`: earlier counters of the same run; only the work since then is judged. Without workers, the
+/// consumer evaluates itself, and all of that work counts as waiting. Cost: nothing to the run. Throws only
+/// `std::bad_alloc`.
 ///
 ///     const auto why = judge(run.counters());
 ///     if (why.limit == bottleneck::io) std::cerr << why.advice;
 [[nodiscard]] verdict judge(const run_counters& counters, const run_counters& before = {});
 
-/// The third step: the same plan over a source that costs nothing (`synthetic`, `generated`) is run as well,
-/// and its counters are given. Where it is hardly faster, reading is not what holds the loop back.
+/// The third step: run the same plan over a source that costs nothing (`synthetic`, `generated`) and pass
+/// its counters too. If that is hardly faster, reading is not the bottleneck.
 [[nodiscard]] verdict judge_against(const run_counters& real, const run_counters& without_reading);
 
-/// The counters of a run in words: rates, what each stage took, and the verdict.
+/// The counters of a run in words: rates, the time of each stage, and the verdict.
 [[nodiscard]] std::string report(const run_counters& counters, const run_counters& before = {});
 
 }  // namespace penstock::inline v0_1

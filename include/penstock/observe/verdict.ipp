@@ -12,7 +12,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-inline constexpr double little_stall = 0.02;  // below it more data would not make the loop faster
+inline constexpr double little_stall = 0.02;  // below this, more data would not make the loop faster
 
 PENSTOCK_INLINE std::string percent(double share) {
   char text[16];
@@ -20,7 +20,8 @@ PENSTOCK_INLINE std::string percent(double share) {
   return text;
 }
 
-/// A rate in relation to a smaller one: "12.5% faster", and from double on "2.4 times as fast".
+/// How much faster one rate is than another: "12.5% faster", and from a factor of two "2.4 times as
+/// fast".
 PENSTOCK_INLINE std::string as_fast(double ratio) {
   if (ratio < 2) return percent(ratio - 1) + " faster";
   char text[32];
@@ -28,12 +29,13 @@ PENSTOCK_INLINE std::string as_fast(double ratio) {
   return text;
 }
 
-/// A number of three digits in the largest of the units, which go down, that leaves one before the point.
+/// A number with three digits, in the largest of the (descending) units that leaves a digit before the
+/// point.
 PENSTOCK_INLINE std::string in_units(double value,
                                      std::initializer_list<std::pair<double, const char*>> units) {
   auto unit = units.begin();
   if (value <= 0) return std::string("0 ") + unit->second;
-  while (unit + 1 != units.end() && value < 0.9995 * unit->first) ++unit;  // 0.9995 is printed as 1.00
+  while (unit + 1 != units.end() && value < 0.9995 * unit->first) ++unit;  // 0.9995 prints as 1.00
   const double shown = value / unit->first;
   char text[48];
   std::snprintf(text, sizeof text, "%.*f %s", shown < 9.995 ? 2 : shown < 99.95 ? 1 : 0, shown, unit->second);
@@ -52,7 +54,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
     v.advice = "nothing was delivered yet; ask again after some batches";
     return v;
   }
-  // in the mean, since their number can move
+  // the average, because the number of workers can change
   const double threads = c.worker_seconds > 0 ? c.worker_seconds / c.seconds : std::max(1u, c.workers);
   v.stall = c.stall_seconds / c.seconds;
   double all = 0;
@@ -66,7 +68,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
     v.busiest_share = c.stages[most].busy_seconds / all;
   }
   v.busy = c.worker_busy_seconds / (c.seconds * threads);
-  // Without workers the time that the consumer evaluates is the time it waits.
+  // Without workers, the time that the consumer spends evaluating is the time it waits.
   const double waited = c.workers == 0 ? c.worker_busy_seconds / c.seconds : v.stall;
   if (waited < detail::little_stall) {
     v.limit = bottleneck::consumer;
@@ -76,7 +78,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
   const double waiting = c.waiting_for_room + c.waiting_for_input + c.worker_busy_seconds;
   const double input = waiting > 0 ? c.waiting_for_input / waiting : 0;
   const double room = waiting > 0 ? c.waiting_for_room / waiting : 0;
-  // Workers without room while the loop computes, or stands between two epochs, are as they should be.
+  // It is normal for workers to lack room while the loop computes or is between two epochs.
   const double idle = c.stall_seconds > 0 ? c.waiting_for_room_in_stall / (c.stall_seconds * threads) : 0;
   if (c.workers != 0 && idle > 0.25 && room > input) {
     v.limit = bottleneck::jitter;

@@ -22,9 +22,9 @@ namespace penstock::inline v0_1 {
 
 /// How many samples of each class `class_balanced` gives in an epoch.
 enum class per_class {
-  /// as many as the largest class has; smaller ones are gone through again, each time in a new order
+  /// as many as the largest class has; smaller classes are repeated, each pass in a new order
   largest,
-  smallest  ///< as many as the smallest class has; larger ones go on in the next epoch
+  smallest  ///< as many as the smallest class has; the next epoch continues the larger classes
 };
 
 /// The order of `class_balanced(values, seed)`.
@@ -51,7 +51,7 @@ class class_balanced_order {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const;
-  /// Where a sample stands first in the epoch; nothing where it does not come in it.
+  /// A sample's first position in the epoch; empty if the epoch does not contain it.
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
@@ -77,7 +77,7 @@ struct class_balanced_stage {
   static constexpr bool varies_by_epoch = true;
   static constexpr bool wants_places = true;
   static_assert(!std::is_floating_point_v<typename Values::value_type>,
-                "penstock: classes are whole numbers or texts; derive an index of such for class_balanced");
+                "penstock: class_balanced needs whole numbers or texts; derive an index of those");
 
   [[nodiscard]] class_balanced_order make(const order_input& in) const {
     detail::check_places(in, values.size(), values.dataset(), values.describe(), stage_name);
@@ -108,20 +108,21 @@ struct class_balanced_fn {
 };
 }  // namespace detail
 
-/// Shuffles so that every class comes equally often: `class_balanced(labels, seed)`, or with
+/// Shuffles so that every class appears equally often: `class_balanced(labels, seed)`, optionally with
 /// `per_class::smallest`.
 ///
-/// An epoch has as many positions of each class as the largest class has samples (the smallest, if that is
-/// asked for), in a new order in every epoch. Within a class no sample comes a second time before all others
-/// of it came, over epochs too: a large class of which an epoch takes a part goes on where it stood.
-/// In: values as for `subset`, whole numbers or texts; equal values are a class. Out: positions; what follows
-/// sees one shard, reads are single and random. It takes the place of `shuffle`, and stands where `subset`
-/// may, so `source | split_by_key(...) | class_balanced(...)` balances what is left.
-/// A sequencer; keeps every guarantee: a position is computed, so that ranks may change in number. Holds 4
-/// bytes a sample (8 from 2^32 on), made when the plan is opened, by sorting. A position costs a look-up and
-/// two permutations: docs/order.md. `position_of` is where a sample stands first, and takes a step for each
-/// time its class is gone through.
-/// Throws `error(errc::argument)` as `subset`. Free for all threads.
+/// An epoch has as many positions of each class as the largest class has samples (with `per_class::smallest`,
+/// the smallest), in a new order every epoch. Within a class, no sample repeats before all others have
+/// appeared, even across epochs: if an epoch takes only part of a large class, the next epoch resumes where
+/// it stopped.
+/// In: values as for `subset`, whole numbers or texts; equal values form a class. Out: positions; the stages
+/// after it see one shard, and reads are single and random. It replaces `shuffle` and may appear wherever
+/// `subset` may, so `source | split_by_key(...) | class_balanced(...)` balances what the split keeps.
+/// A sequencer; keeps every guarantee: positions are computed, so the number of ranks may change. Uses 4
+/// bytes per sample (8 from 2^32 samples), built by sorting when the plan is opened. A position costs a
+/// look-up and two permutations: docs/order.md. `position_of` returns a sample's first position and takes one
+/// step for each pass through its class.
+/// Throws `error(errc::argument)` as `subset` does. Thread-safe.
 ///
 ///     auto loader = source | class_balanced(label, 7) | shard(rank, world_size) | batch(256);
 inline constexpr detail::class_balanced_fn class_balanced{};

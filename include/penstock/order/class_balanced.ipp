@@ -23,7 +23,7 @@ PENSTOCK_INLINE class_balanced_order::class_balanced_order(shared<const detail::
 
 PENSTOCK_INLINE class_balanced_order::bound class_balanced_order::bind(std::uint64_t epoch) const {
   if (each_ != 0 && epoch > ~std::uint64_t{0} / each_ - 1) {
-    throw error(errc::argument, {"epoch ", epoch, " of ", each_, " samples a class is beyond 64 bits"})
+    throw error(errc::argument, {"epoch ", epoch, " of ", each_, " samples per class is beyond 64 bits"})
         .in_stage("class_balanced");
   }
   return {epoch, seed_, each_, mixed(epoch), detail::divider(std::max<std::uint64_t>(1, each_)), groups_};

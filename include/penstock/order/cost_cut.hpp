@@ -26,27 +26,28 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// A sample that no batch has room for.
+/// A sample too costly for any batch.
 struct costly_sample {
   position at;
   std::uint64_t sample = 0, cost = 0;
 };
 
-/// Where the batches of an epoch begin: 8 bytes each, and last where they end. They are those of all ranks.
+/// The start of each batch of an epoch, 8 bytes each, and finally the end of the last. Covers the batches of
+/// all ranks.
 struct batch_starts {
   std::vector<std::uint64_t> starts;
-  std::optional<costly_sample> too_costly;  // of which they end before
-  std::exception_ptr failure;               // of the cost of the sample that they end before
+  std::optional<costly_sample> too_costly;  // the batches end before it
+  std::exception_ptr failure;               // thrown by the cost of the sample that the batches end before
 
   [[nodiscard]] bool fails() const noexcept { return too_costly || failure; }
 };
 
-/// Puts positions into batches, one after another.
+/// Assigns positions to batches, one after another.
 class batch_filler {
  public:
   explicit batch_filler(std::uint64_t limit) : limit_(limit) { made_.starts.push_back(0); }
 
-  /// Whether there is room for the next position, in this batch or in a new one.
+  /// Adds the next position to this batch or starts a new one; returns false if neither has room.
   [[nodiscard]] bool add(std::uint64_t cost) {
     if (cost > limit_ - sum_ || size_ == most) {
       if (cost > limit_) return false;
@@ -79,18 +80,18 @@ class batch_filler {
 
 }  // namespace detail
 
-/// An epoch that is cut into batches at any places, which are dealt to the ranks in turn: an `epoch_cut`.
+/// An `epoch_cut` of an epoch into batches of any lengths, dealt to the ranks in turn.
 ///
-/// Batch k is a run of consecutive positions, the same on any number of ranks; rank r of W takes batch
-/// s W + r in step s. Of a last step with fewer batches than ranks `tail::keep` gives the ranks beyond them
-/// empty ones, `tail::drop` leaves the step out.
+/// Batch k is a run of consecutive positions, identical on any number of ranks; rank r of W takes batch s W +
+/// r in step s. If the last step has fewer batches than ranks, `tail::keep` gives empty batches to the
+/// remaining ranks and `tail::drop` leaves the step out.
 class dealt_batches {
  public:
   dealt_batches(std::shared_ptr<const detail::batch_starts> batches, std::uint64_t limit, std::uint64_t world,
                 std::uint64_t rank, tail policy)
       : batches_(std::move(batches)), limit_(limit), world_(world), rank_(rank), policy_(policy) {}
 
-  /// Batches of the epoch, of all ranks, those that are dropped included.
+  /// The epoch's batches on all ranks, including any that are dropped.
   [[nodiscard]] std::uint64_t batches() const noexcept { return batches_->starts.size() - 1; }
 
   [[nodiscard]] std::uint64_t steps() const noexcept {
@@ -104,8 +105,9 @@ class dealt_batches {
   [[nodiscard]] std::uint64_t count(std::uint64_t step) const noexcept {
     return step >= steps() ? 0 : before(step + 1) - before(step);
   }
-  /// In the step of a sample that costs more than a batch may, on all ranks: throws `error(errc::argument)`;
-  /// in that of a sample whose cost failed, throws what it threw.
+  /// The slots of a step. In the step of a sample that costs more than the limit, throws
+  /// `error(errc::argument)` on all ranks; in the step of a sample whose cost function threw, rethrows that
+  /// exception.
   [[nodiscard]] step_view at(std::uint64_t step) const {
     if (batches_->fails() && step == batches() / world_) refuse();
     const std::uint64_t mine = std::min(step * world_ + rank_, batches());
@@ -128,23 +130,23 @@ class dealt_batches {
 
 namespace detail {
 
-/// Throws where there cannot be such a cut.
+/// Throws if such a cut is impossible.
 void check_cost_cut(std::uint64_t positions, std::uint64_t limit);
-/// In a handler: says of which sample the cost failed, and goes on throwing.
+/// Call in a catch handler: adds the sample whose cost failed to the error and rethrows it.
 [[noreturn, gnu::cold]] void rethrow_cost(error& e, position at, std::uint64_t sample);
-/// Throws where these are not the costs of these samples.
+/// Throws if the values are not the costs of these samples.
 void check_cost_values(const cut_input& in, std::uint64_t values, std::uint64_t dataset,
                        std::string_view what);
 [[nodiscard]] std::string cost_text(std::string_view costs, std::uint64_t limit, tail at_end);
 
 }  // namespace detail
 
-/// The cut of `batch_by(cost, limit)`: batches of consecutive positions, each as long as the costs of its
-/// samples add up to `limit` at most. A `step_cut`.
+/// The cut of `batch_by(cost, limit)`: batches of consecutive positions whose costs add up to at most
+/// `limit`. A `step_cut`.
 ///
-/// `cost(sample)` takes the number of a sample in the source. An epoch is gone through once, by whoever needs
-/// it first, and copies share what was found: 8 bytes a batch. What `cost` throws is found too, and is thrown
-/// in the step of that sample, as often as it is asked for.
+/// `cost(sample)` takes the number of a sample in the source. The first caller that needs an epoch makes one
+/// pass over it, and copies share the result: 8 bytes per batch. An exception from `cost` is recorded too,
+/// and is thrown in the step of that sample every time that step is requested.
 template <class Orders, class Cost>
 class cost_cut {
  public:
@@ -158,7 +160,7 @@ class cost_cut {
     detail::check_cost_cut(orders_.size(), limit);
   }
 
-  /// Throws `pass_stopped` where it goes through the epoch and `stop` becomes true.
+  /// Throws `pass_stopped` if `stop` becomes true while it passes over the epoch.
   [[nodiscard]] dealt_batches bind(std::uint64_t epoch, const std::atomic<bool>* stop = nullptr) const {
     return {tables_.get(epoch, [&] { return filled(epoch, stop); }), limit_, world_, rank_, policy_};
   }
@@ -168,7 +170,7 @@ class cost_cut {
     made.rank_ = rank;
     return made;
   }
-  /// By the costs of some samples; not more than there are.
+  /// Estimated from the costs of some samples; never more than there are.
   [[nodiscard]] std::uint64_t usual() const {
     constexpr std::uint64_t looks = 64;
     const std::uint64_t n = orders_.size(), each = std::max<std::uint64_t>(1, n / looks);
@@ -207,7 +209,7 @@ class cost_cut {
         if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw pass_stopped{};
         try {
           cost = cost_of(sample, {epoch, i});
-        } catch (...) {  // the run says so in its step
+        } catch (...) {  // the run reports it in its step
           return batches.done(std::nullopt, std::current_exception());
         }
         if (!batches.add(cost)) return batches.done(detail::costly_sample{{epoch, i}, sample, cost});
@@ -225,7 +227,7 @@ class cost_cut {
 
 namespace detail {
 
-/// What a function says of a sample, or the values that there are of all.
+/// The costs of samples: from a function, or from values for all of them.
 template <class F>
 struct costs {
   F function;
@@ -255,7 +257,7 @@ struct costs<V> {
 
 }  // namespace detail
 
-/// The rule of `batch_by(cost, limit)`: makes a `cost_cut`.
+/// The rule of `batch_by(cost, limit)`; makes a `cost_cut`.
 template <class Cost>
 struct cost_rule {
   detail::costs<Cost> cost;

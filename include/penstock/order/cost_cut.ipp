@@ -11,7 +11,7 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE void dealt_batches::refuse() const {
   if (batches_->failure) std::rethrow_exception(batches_->failure);
   const detail::costly_sample& found = *batches_->too_costly;
-  throw error(errc::argument, {"sample ", found.sample, " costs ", found.cost, ", and a batch holds ", limit_,
+  throw error(errc::argument, {"sample ", found.sample, " costs ", found.cost, ", but a batch holds ", limit_,
                                " at most; raise the limit, or leave the sample out with subset"})
       .in_stage("batch_by")
       .at_position(found.at);

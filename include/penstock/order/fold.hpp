@@ -18,17 +18,17 @@
 
 namespace penstock::inline v0_1 {
 
-/// The order of `fold(i, folds, seed)` and of its `rest()`: of each `folds` neighbours one, or all others;
-/// the same ones in every epoch, in the order they had.
+/// The order of `fold(i, folds, seed)` and of its `rest()`: one of every `folds` neighbours, or all the
+/// others. The same positions in every epoch, in their original order.
 class fold_order {
  public:
   struct bound {
     std::uint64_t epoch = 0;
-    detail::divider by;  // positions kept of each group
+    detail::divider by;  // the number of positions kept of each group
     std::uint64_t folds = 1, number = 0, key = 0;
     bool chosen = true;
 
-    /// Which of a group's positions is this fold's.
+    /// Which of a group's positions belongs to this fold.
     [[nodiscard]] std::uint64_t own(std::uint64_t group) const noexcept {
       return permutation(folds, mix64(key ^ group))(number);
     }
@@ -61,7 +61,7 @@ class fold_order {
   shared<const source_places> places_;
 };
 
-/// The stage `fold(i, folds, seed)`, and the one of its `rest()`.
+/// The stage `fold(i, folds, seed)`, and that of its `rest()`.
 class fold_stage {
  public:
   using penstock_part = order_tag;
@@ -69,7 +69,7 @@ class fold_stage {
 
   fold_stage(std::uint64_t number, std::uint64_t folds, std::uint64_t seed, bool rest = false);
 
-  /// The positions that this one leaves out: those of all other folds.
+  /// The positions that this stage leaves out: those of all other folds.
   [[nodiscard]] fold_stage rest() const { return {number_, folds_, seed_, !rest_}; }
 
   [[nodiscard]] fold_order make(const order_input& in) const { return {in, number_, folds_, seed_, rest_}; }
@@ -94,15 +94,15 @@ struct fold_fn {
 };
 }  // namespace detail
 
-/// Keeps one of `folds` parts of equal size, for cross-validation: `fold(i, folds, seed)` for i from 0 to
-/// folds - 1 are disjoint and have every position once; `.rest()` is all but part i. The same positions in
-/// every epoch, in the order they had.
+/// Keeps one of `folds` parts of equal size, for cross-validation. `fold(i, folds, seed)` for i from 0 to
+/// folds - 1 are disjoint and together cover every position once; `.rest()` is everything but part i. The
+/// same positions in every epoch, in their original order.
 ///
-/// Of each `folds` neighbours every part has one, and the seed says which; parts differ by one at most.
-/// Shards keep their borders. Samples that belong together fall apart.
-/// A sequencer; keeps every guarantee; holds nothing; some 3 ns for each of up to 120 folds a position, and
-/// 50 ns for more (docs/order.md). Throws `error(errc::argument)` for a fold that is not there, fewer than
-/// two or more than 2^32 of them, and behind `repeat()` without end. Free for all threads.
+/// Every part gets one of every `folds` neighbours, chosen by the seed; the sizes of parts differ by at
+/// most one. Shard boundaries are kept. Samples that belong together may end up in different parts.
+/// A sequencer; keeps every guarantee; stores nothing; a position costs about 3 ns per fold with up to 120
+/// folds, and 50 ns with more (docs/order.md). Throws `error(errc::argument)` for a fold that does not
+/// exist, for fewer than two or more than 2^32 folds, and after an endless `repeat()`. Thread-safe.
 ///
 ///     for (std::uint64_t i = 0; i < 5; ++i) {
 ///       auto train = source | fold(i, 5, 7).rest() | shuffle(1);

@@ -15,7 +15,7 @@ struct mixture::tables {
   detail::mixing_plan plan;
   std::uint64_t seed;
   std::uint64_t end, blocks, epochs;
-  std::vector<std::uint32_t> place_of;  // of each source, in the order in which they are cumulated
+  std::vector<std::uint32_t> place_of;  // each source's place in the order of cumulation
   std::vector<detail::divider> by;      // each source's size
 
   tables(std::vector<std::uint64_t> sizes, const detail::mixing_rule& rule,
@@ -31,7 +31,7 @@ struct mixture::tables {
     for (const std::uint64_t size : plan.sizes) by.emplace_back(size);
   }
 
-  /// The position in the sequence that blocks are cut from.
+  /// The position in the sequence from which blocks are cut.
   [[nodiscard]] position sequence(position p) const noexcept {
     return plan.endless ? position{0, p.epoch * plan.samples + p.index} : p;
   }
@@ -43,7 +43,7 @@ struct mixture::tables {
   }
   [[nodiscard]] std::uint64_t end_of(std::uint64_t number) const noexcept { return begin_of(number + 1); }
 
-  /// How many of the first p samples are of the first k sources in the order of cumulation.
+  /// How many of the first p samples come from the first k sources in the order of cumulation.
   [[nodiscard]] std::uint64_t below(std::size_t k, std::uint64_t p) const noexcept {
     if (k == 0 || k == plan.sizes.size()) return k == 0 ? 0 : p;
     return plan.cumulated.at(k, p).floor;
@@ -64,7 +64,7 @@ struct mixture::tables {
     const std::uint64_t number = block_of(in.index), first = begin_of(number), last = end_of(number);
     const std::uint64_t slot = shuffled(in.epoch, number)(in.index - first);
     std::size_t low = 0, high = plan.sizes.size();
-    std::uint64_t before = 0;  // slots of the block that are of sources before `low`
+    std::uint64_t before = 0;  // slots of the block that belong to sources before `low`
     while (high - low > 1) {
       const std::size_t middle = low + (high - low) / 2;
       const std::uint64_t slots = below(middle, last) - below(middle, first);
@@ -150,7 +150,7 @@ PENSTOCK_INLINE std::vector<std::uint64_t> mixture::numbers() const {
 
 PENSTOCK_INLINE void mixture::check_epoch(std::uint64_t epoch) const {
   if (epoch >= tables_->epochs) {
-    throw error(errc::argument, {"a mixture of ", size(), " samples an epoch has no epoch ", epoch,
+    throw error(errc::argument, {"a mixture of ", size(), " samples per epoch has no epoch ", epoch,
                                  "; it is beyond 2^63 samples",
                                  (size() == detail::mixing_plan::most ? "; write samples_per_epoch(n)" : "")})
         .in_stage("mix");
@@ -182,7 +182,7 @@ PENSTOCK_INLINE mixture::place mixture::elsewhere(position p, cursor& c) const {
     below_last = next_last;
   }
   c.shuffled_ = t.shuffled(in.epoch, number);
-  // a block of an endless mixture may reach into other epochs
+  // a block of an endless mixture may extend into other epochs
   const std::uint64_t base = in.index - p.index;
   c.begin_ = std::max(first, base) - base;
   c.shift_ = base - first;

@@ -27,7 +27,7 @@ concept repeating = requires { requires Order::repeats; };
 template <class Order>
 concept padding = requires(const typename Order::bound& b, std::uint64_t index) { b.pads(index); };
 
-/// The bound orders of one stage, for consecutive epochs.
+/// One stage's bound orders, for consecutive epochs.
 template <class Bound>
 class bound_epochs {
  public:
@@ -56,7 +56,7 @@ class bound_epochs {
     try {
       while (bounds_.size() < count) bounds_.push_back(made.bind(first + bounds_.size()));
     } catch (...) {
-      bounds_.clear();  // half a range must not look like one that is bound
+      bounds_.clear();  // a partly bound range must not look complete
       throw;
     }
   }
@@ -68,7 +68,7 @@ class bound_epochs {
   std::vector<Bound> bounds_;
 };
 
-/// The same for a stage after which no stage changes the epoch: one bound order, in place.
+/// The bound order of a stage after which no stage changes the epoch: only one, in place.
 template <class Bound>
 class bound_epoch {
  public:
@@ -92,12 +92,12 @@ class bound_epoch {
 
 }  // namespace detail
 
-/// The orders of a plan, one after another, as one: position after the last stage to position in the source,
+/// The orders of a plan combined into one: maps a position after the last stage to a position in the source,
 /// and back.
 ///
-/// `Orders` stand in the plan's order; a position is turned back by the last one first. Without orders it is
-/// the identity.
-/// Immutable, cheap to copy, free for all threads. Throws what the stages throw: `error(errc::argument)`.
+/// `Orders` are in the plan's order; mapping a position back starts at the last one. Without orders, the
+/// chain is the identity. Immutable, cheap to copy, thread-safe. Throws what the stages throw:
+/// `error(errc::argument)`.
 ///
 ///     const auto chain = make_order_chain({source.size(), source.starts()}, shuffle(7), take(1000));
 ///     auto binding = chain.bind(epoch, 0, chain.size());
@@ -107,7 +107,7 @@ class order_chain {
   static constexpr std::size_t count = sizeof...(Orders);
   using order_pack = pack<Orders...>;
 
-  /// Whether a stage after number i gives it epochs other than the chain's.
+  /// Whether a stage after number I gives it epochs other than the chain's.
   template <std::size_t I>
   static constexpr bool many_epochs() {
     constexpr std::array<bool, count + 1> changing{detail::epoch_changing<Orders>..., false};
@@ -130,16 +130,16 @@ class order_chain {
   };
 
  public:
-  /// Everything that turning indices of one epoch into source positions needs. Calling it allocates nothing
-  /// and takes no lock; it keeps its tables alive by itself. Copyable; a call on an index outside the bound
-  /// range is the caller's mistake and is not checked.
+  /// Everything needed to map the indexes of one epoch to source positions. A call allocates nothing and
+  /// takes no lock; the binding itself keeps its tables alive. Copyable. The index must be within the bound
+  /// range; this is not checked.
   class binding {
    public:
     binding() = default;
 
     [[nodiscard]] position operator()(std::uint64_t index) const { return through<count>({epoch_, index}); }
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
-    /// Whether a stage gives a sample once more here, to fill up.
+    /// Whether a stage repeats a sample at this index to fill up the epoch.
     [[nodiscard]] bool pads(std::uint64_t index) const { return pads_before<count>({epoch_, index}); }
 
    private:
@@ -169,18 +169,18 @@ class order_chain {
     typename levels_of<std::make_index_sequence<count>>::type levels_;
   };
 
-  /// Whether a sample may stand at several positions of an epoch.
+  /// Whether a sample may be at several positions of an epoch.
   static constexpr bool repeats = (detail::repeating<Orders> || ...);
-  /// Whether a stage gives samples once more to fill an epoch up.
+  /// Whether a stage repeats samples to fill up an epoch.
   static constexpr bool pads = (detail::padding<Orders> || ...);
-  /// Whether positions of one epoch may be of several epochs of the source.
+  /// Whether one epoch may contain positions of several epochs of the source.
   static constexpr bool changes_epoch = (detail::epoch_changing<Orders> || ...);
 
   explicit order_chain(order_input in, order_pack orders) : in_(std::move(in)), orders_(std::move(orders)) {}
 
-  /// Positions per epoch after the last stage.
+  /// The number of positions per epoch after the last stage.
   [[nodiscard]] std::uint64_t size() const { return output_size<count>(); }
-  /// What the first stage sees, and what a stage after the last one would see.
+  /// The input of the first stage; `output()` is that of a stage after the last one.
   [[nodiscard]] const order_input& input() const noexcept { return in_; }
   [[nodiscard]] order_input output() const {
     if constexpr (count == 0) {
@@ -189,7 +189,7 @@ class order_chain {
       return detail::at<count - 1>(orders_).output();
     }
   }
-  /// The lanes of the last stage that sets their number; 1 where none does. The cut sorts by them.
+  /// The number of lanes, from the last stage that sets it; 1 if none does. The cut sorts by lanes.
   [[nodiscard]] std::uint64_t lanes() const {
     std::uint64_t found = 1;
     const auto look = [&found]<class Order>(const Order& stage) {
@@ -199,8 +199,7 @@ class order_chain {
     return found;
   }
 
-  /// The source position that stands at `after`. Binds what it needs for this one call: use a binding in
-  /// loops.
+  /// The source position at `after`. Binds everything for this one call: in loops, use a binding.
   [[nodiscard]] position sample_at(position after) const {
     if (after.index >= size()) {
       throw error(errc::argument, {"index ", after.index, " is not below the epoch's size ", size()})
@@ -209,7 +208,7 @@ class order_chain {
     return back<count>(after);
   }
 
-  /// The position at which a source position stands; nothing where a stage leaves it out.
+  /// The position of a source position; empty if a stage leaves it out.
   [[nodiscard]] std::optional<position> position_of(position source) const {
     if (source.index >= in_.size) return std::nullopt;
     std::optional<position> found = source;
@@ -227,8 +226,8 @@ class order_chain {
     return made;
   }
 
-  /// The same into a binding that is there already: what stays bound is kept, so that in the steady state
-  /// nothing is allocated.
+  /// Binds the indexes [first, last) of an epoch into an existing binding. Whatever is still bound is kept,
+  /// so that the steady state allocates nothing.
   void rebind(binding& reused, std::uint64_t epoch, std::uint64_t first, std::uint64_t last) const {
     reused.epoch_ = epoch;
     last = std::min(last, size());
@@ -294,13 +293,13 @@ template <class... Made, class Stage, class... Rest>
 
 }  // namespace detail
 
-/// The chain of these stages over a source with this input.
+/// Makes the order chain of these stages over a source with this input.
 template <order_stage... Stages>
 [[nodiscard]] auto make_order_chain(order_input in, const Stages&... stages) {
   return detail::extend_chain(in, in, pack<>{}, stages...);
 }
 
-/// The type that `make_order_chain` gives for these stages.
+/// The return type of `make_order_chain` for these stages.
 template <order_stage... Stages>
 using order_chain_of = order_chain<order_of<Stages>...>;
 

@@ -14,26 +14,25 @@
 
 namespace penstock::inline v0_1 {
 
-/// A keyed bijection on [0, n), n <= 2^63: a shuffle that is computed and not stored.
+/// A keyed bijection on [0, n), n <= 2^63: a shuffle that is computed, not stored.
 ///
-/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` turns it
-/// round. Different keys give permutations that look independent. 128 bytes, trivially copyable, no heap;
-/// immutable, so any number of threads may use it.
-/// Cost: about 6 ns a call in a loop and 20 ns where each call waits for the one before, at every n from 900
-/// on (docs/order.md has the table); from 121 on twice that and more, below less.
-/// Throws `error(errc::argument)` when n is above 2^63. An index that is not below n is the caller's mistake
-/// and is not checked.
+/// In: an index below n (0 <= n <= 2^63) and, once, a key. Out: another index below n; `inverse` maps it
+/// back. Different keys give permutations that look independent. 128 bytes, trivially copyable, no heap;
+/// immutable and thread-safe.
+/// Cost: about 6 ns per call in a loop, and 20 ns if each call depends on the one before, for every n from
+/// 900 (docs/order.md has the table); at least twice that from 121 to 899, less below.
+/// Throws `error(errc::argument)` if n is above 2^63. The index must be below n; this is not checked.
 ///
 ///     const permutation shuffled(50'000, 7);
 ///     for (std::uint64_t i = 0; i < shuffled.size(); ++i) read(shuffled(i));   // every sample once
 ///
-/// How: up to 120 indices, a table shuffled by Fisher and Yates, since a cipher is visibly uneven on so few.
-/// Above, five rounds of a Feistel network over two digits of about sqrt(n), the low one a power of two, the
-/// high one of the smallest base that covers n: it adds modulo that base where a Feistel network has its
-/// exclusive or (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). What lands outside
-/// [0, n) is sent through again: at any n, also just above a power of two, that is less than one index in
-/// `base`. Four rounds would be a quarter cheaper; one key in a hundred then leaves neighbours visibly
-/// correlated.
+/// How: for up to 120 indexes, a table shuffled by Fisher and Yates, because a cipher is visibly uneven on so
+/// few. Above that, five rounds of a Feistel network over two digits of about sqrt(n): the low digit's base
+/// is a power of two, the high digit's is the smallest that covers n, and the round adds modulo that base
+/// where a Feistel network would use exclusive or (Black and Rogaway, "Ciphers with arbitrary finite
+/// domains", CT-RSA 2002). A result outside [0, n) is sent through again: for any n, even just above a power
+/// of two, that is less than one index in `base`. Four rounds would be a quarter cheaper, but then one key in
+/// a hundred leaves neighbours visibly correlated.
 class permutation {
  public:
   constexpr permutation() noexcept : table_{} {}
@@ -51,7 +50,7 @@ class permutation {
 
   [[nodiscard]] constexpr std::uint64_t size() const noexcept { return n_; }
 
-  /// Where index i goes.
+  /// The image of index i.
   [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t i) const noexcept {
     if (n_ < few) [[unlikely]]
       return of_few(i);
@@ -61,7 +60,7 @@ class permutation {
     return i;
   }
 
-  /// Which index goes to j.
+  /// The index whose image is j.
   [[nodiscard]] constexpr std::uint64_t inverse(std::uint64_t j) const noexcept {
     if (n_ <= table_size) {
       std::size_t i = 0;
@@ -77,8 +76,8 @@ class permutation {
 
  private:
   static constexpr std::size_t table_size = 120;
-  /// Below this many indices the digits are so small that one pass leaves a measurable unevenness: two are
-  /// made.
+  /// Below this many indexes, the digits are so small that a single pass leaves measurable unevenness, so
+  /// there are two.
   static constexpr std::uint64_t few = 900;
 
   constexpr void fill_table(std::uint64_t key) noexcept {
@@ -90,7 +89,7 @@ class permutation {
     }
   }
 
-  // The two rare ways are kept out of the caller's loop, where they would take the registers.
+  // These two rare paths are kept out of the caller's loop, where they would use up registers.
   [[nodiscard, gnu::noinline]] constexpr std::uint64_t walk(std::uint64_t i) const noexcept {
     while (i >= n_) i = network_.forward<0>(i);
     return i;

@@ -18,11 +18,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// The order of `repeat`: several epochs of the stages before it, one after another, as one epoch.
+/// The order of `repeat`: several epochs of the stages before it, one after another, combined into one
+/// epoch.
 class repeat_order {
  public:
   static constexpr bool changes_epoch = true;
-  /// Positions of an order that does not end.
+  /// The size of an order that does not end.
   static constexpr std::uint64_t endless_size = std::uint64_t{1} << 63;
 
   struct bound {
@@ -34,7 +35,7 @@ class repeat_order {
     }
   };
 
-  /// No `times` means without end; so does a number of times that goes past 2^63 positions.
+  /// Endless if `times` is empty, and also if it would exceed 2^63 positions.
   repeat_order(order_input in, std::optional<std::uint64_t> times)
       : inner_(in.size), times_(times.value_or(0)), by_(in.size == 0 ? 1 : in.size) {
     if (inner_ == 0) return;
@@ -68,14 +69,14 @@ class repeat_order {
   }
 
  private:
-  /// Shard boundaries are repeated too, up to this many; beyond, what follows sees one shard.
+  /// Shard boundaries are repeated too, up to this many; beyond that, the stages after it see one shard.
   static constexpr std::uint64_t shards_kept = std::uint64_t{1} << 20;
 
   [[nodiscard]] std::uint64_t first_epoch(std::uint64_t epoch) const {
     if (epoch == 0 || size_ == 0) return 0;
     if (endless_) {
       throw error(errc::argument, {"repeat() without end has only epoch 0, not ", epoch,
-                                   "; write repeat(k) where epochs are wanted"})
+                                   "; write repeat(k) if you need epochs"})
           .in_stage("repeat");
     }
     if (epoch > (std::numeric_limits<std::uint64_t>::max() - (times_ - 1)) / times_) {
@@ -119,13 +120,13 @@ struct repeat_fn {
 };
 }  // namespace detail
 
-/// Makes one epoch of k epochs: `repeat(k)`, or without end: `repeat()`.
+/// Combines k epochs into one: `repeat(k)`, or endlessly: `repeat()`.
 ///
 /// A sequencer; keeps every guarantee; costs two multiplications per sample. Index i of epoch e is index i
-/// mod n of epoch e * k + i / n before the stage, so a shuffle before it is a new one each time round.
-/// Batches after it straddle the seams. `repeat()` has 2^63 positions and one epoch: asking for another is
-/// `error(errc::argument)`. Shard boundaries are kept for up to 2^20 shards in all.
-/// Free for all threads.
+/// mod n of epoch e * k + i / n before the stage, so a shuffle before it is a new one each time. Batches
+/// after it may span the boundary between two of those epochs. `repeat()` has 2^63 positions and a single
+/// epoch: asking for another throws `error(errc::argument)`. Shard boundaries are kept for up to 2^20
+/// shards in total. Thread-safe.
 ///
 ///     auto loader = source | shuffle(seed) | repeat(90) | batch(256);   // no short batch between epochs
 inline constexpr detail::repeat_fn repeat{};

@@ -17,11 +17,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// Values in memory, one for each sample of a dataset, in the order of the source: labels or weights that the
-/// program has anyway. `T` is a number or `std::string`.
+/// Values in memory, one per sample of a dataset, in the order of the source: labels or weights that the
+/// program already has. `T` is a number or `std::string`.
 ///
-/// Nothing says which dataset they are of: only their number is checked. A `derived_index` knows its dataset.
-/// Copies share the values; free for all threads. Making one hashes them, for the fingerprint.
+/// Only the number of values is checked: the list does not know its dataset, while a `derived_index` does.
+/// Copies share the values; thread-safe. The constructor hashes the values for the fingerprint.
 ///
 ///     auto balanced = source | class_balanced(sample_list(labels), 7);
 template <class T>
@@ -48,7 +48,7 @@ class sample_list {
   [[nodiscard]] value_type operator[](std::uint64_t i) const noexcept {
     return (*values_)[static_cast<std::size_t>(i)];
   }
-  /// Not known.
+  /// Always 0: the dataset is unknown.
   [[nodiscard]] std::uint64_t dataset() const noexcept { return 0; }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   [[nodiscard]] std::string describe() const { return detail::text({"a list of ", size()}); }

@@ -47,9 +47,9 @@ struct sequential_stage {
   }
 };
 
-/// Leaves the order as it is: it says in the plan that reading in stored order is meant.
+/// Leaves the order as it is. It documents in the plan that reading in stored order is intended.
 ///
-/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads.
+/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; thread-safe.
 ///
 ///     auto loader = source | sequential | batch(256);
 inline constexpr sequential_stage sequential{};

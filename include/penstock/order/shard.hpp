@@ -38,15 +38,16 @@ struct shard_after_batch {
 
 /// An option of `shard`: groups of `ranks` consecutive ranks get the same batches.
 ///
-/// For models that are cut over several processes, and for several processes that share one batch. A state
-/// speaks of the groups: with the global batch kept, a run may go on with another number of ranks in a group
-/// as with another number of ranks. `world::model_parallel` has groups of other shapes.
+/// For models that are split over several processes, and for several processes that share a batch. A state
+/// refers to groups, not processes: as long as the global batch stays the same, a resumed run may use a
+/// different number of ranks per group or a different number of groups. `world::model_parallel` has groups
+/// of other shapes.
 struct replicate {
   constexpr explicit replicate(any_count group) : ranks(group.of("replicate")) {}
   std::uint64_t ranks;
 };
 
-/// The stage `shard(rank, world_size)`: only a note of which share of the work is ours.
+/// The stage `shard(rank, world_size)`: only records which share of the work belongs to this process.
 struct shard_stage {
   using penstock_part = shard_tag;
   static constexpr std::string_view stage_name = "shard";
@@ -56,7 +57,7 @@ struct shard_stage {
     return detail::text({"shard(rank ", share.rank, " of ", share.size, ", replica ", share.replica, " of ",
                          share.replicas, ")"});
   }
-  /// Adds nothing: the global sequence does not depend on how many share it.
+  /// Adds nothing: the global sequence does not depend on how many ranks share it.
   template <class Hash>
   void fingerprint(Hash&) const {}
 
@@ -89,18 +90,17 @@ struct shard_fn {
 };
 }  // namespace detail
 
-/// Says which share of the work this process does: rank `rank` of `world_size`, or a `world`.
+/// Sets this process's share of the work: rank `rank` of `world_size`, or a `world`.
 ///
-/// Positions stay global: nothing changes until the chain is cut into batches, each rank taking its slice of
-/// every global step: of 2 ranks with `batch(3)` rank 0 has samples 0, 1, 2 of the step and rank 1 has 3, 4,
-/// 5.
-/// That is why the samples of step s do not depend on the number of ranks, and why a run may go on with
-/// another number.
-/// Behind `filter` or `unbatch`, and over a forward source, a step is not known before its samples are made:
-/// there they are dealt in turn, rank 0 having 0, 2, 4 and rank 1 having 1, 3, 5 of the same step.
-/// With `replicate(r)` groups of r consecutive ranks do the same share.
-/// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` when rank is
-/// not below world_size, or r does not divide it.
+/// Positions stay global. Nothing changes until the chain is cut into batches, where each rank takes its
+/// slice of every global step: with 2 ranks and `batch(3)`, rank 0 gets samples 0, 1, 2 of the step and rank
+/// 1 gets 3, 4, 5. That is why the samples of step s do not depend on the number of ranks, and why a run can
+/// resume with a different number.
+/// After `filter` or `unbatch`, and over a forward source, a step is not known before its samples are made:
+/// its samples are dealt in turn, 0, 2, 4 of a step to rank 0 and 1, 3, 5 to rank 1.
+/// With `replicate(r)`, groups of r consecutive ranks get the same share.
+/// A sequencer; keeps every guarantee; costs nothing per sample. Throws `error(errc::argument)` if rank is
+/// not below world_size, or if r does not divide it.
 ///
 ///     auto loader = source | shuffle(7) | shard(world::from_environment()) | batch(256);
 ///     auto in_pairs = source | shuffle(7) | shard(rank, world_size, replicate(2)) | batch(256);

@@ -22,14 +22,14 @@
 
 namespace penstock::inline v0_1 {
 
-/// Option of `shuffle`: how many shards are mixed with each other.
+/// An option of `shuffle`: how many shards are mixed with each other.
 struct window {
   constexpr explicit window(any_count shards_) : shards(shards_.of("window")) {}
   std::uint64_t shards;
 };
 
-/// Option of `shuffle`: into how many contiguous parts the permuted shards are cut, so that each reader stays
-/// in few of them.
+/// An option of `shuffle`: into how many contiguous lanes the permuted shards are cut, so that each reader
+/// touches only a few shards.
 struct lanes {
   constexpr explicit lanes(any_count count_) : count(count_.of("lanes")) {}
   std::uint64_t count;
@@ -61,11 +61,11 @@ class shuffle_order {
   std::uint64_t seed_;
 };
 
-/// The order of `shuffle(seed, window(w), lanes(C))`: permuted shards, and permuted samples within each
-/// window of shards.
+/// The order of `shuffle(seed, window(w), lanes(C))`: permutes the shards, and the samples within each window
+/// of shards.
 ///
-/// Copies share the tables of the four epochs bound last; a mutex guards them, and building one (about 0.3 ms
-/// for 10,000 shards) holds it. What `bind` returns is immutable and needs no lock.
+/// Copies share the tables of the four epochs bound last; a mutex guards them and is held while a table is
+/// built (about 0.3 ms for 10,000 shards). The result of `bind` is immutable and needs no lock.
 class windowed_shuffle_order {
  public:
   class bound {
@@ -163,24 +163,23 @@ struct shuffle_fn {
 };
 }  // namespace detail
 
-/// Shuffles: every epoch has another order, computed from (seed, epoch), the same on every machine.
+/// Shuffles: every epoch has a different order, computed from (seed, epoch) and identical on every machine.
 ///
 /// A sequencer; keeps every guarantee. Nothing is read and nothing is buffered.
 ///
-/// `shuffle(seed)` permutes all positions of the epoch: 128 bytes per epoch, about 6 ns a position. Every
-/// sample may be followed by any other, so storage sees single random reads.
+/// `shuffle(seed)` permutes all positions of the epoch: 128 bytes per epoch, about 6 ns per position. Any
+/// sample may follow any other, so storage sees single random reads.
 ///
-/// `shuffle(seed, window(w))` permutes the shards, takes w of them at a time, and permutes the samples in
-/// each such window: reads stay in w shards at a time. O(shards) memory per epoch, O(log shards) time per
-/// position (30 to 60 ns).
+/// `shuffle(seed, window(w))` permutes the shards, takes w of them at a time, and permutes the samples within
+/// each such window, so reads stay within w shards at a time. O(shards) memory per epoch, O(log shards) time
+/// per position (30 to 60 ns).
 ///
-/// `shuffle(seed, window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length; position
+/// `shuffle(seed, window(w), lanes(C))` first cuts the permuted shards into C lanes of equal length. Position
 /// p is in lane p mod C, and each rank takes its part of a global step sorted by lane, so a node reads about
-/// shards / nodes of the data. The sequence depends on C and not on the number of ranks: choose C as a
-/// multiple of the nodes there may ever be.
+/// shards / nodes of the data. The sequence depends on C but not on the number of ranks: choose C as a
+/// multiple of the maximum number of nodes.
 ///
-/// Throws `error(errc::argument)` for window(0), lanes(0), and for an order without end. Free for all
-/// threads.
+/// Throws `error(errc::argument)` for window(0), lanes(0), and for an endless order. Thread-safe.
 ///
 ///     auto loader = webdataset("train-{0000..0127}.tar") | decode<field<"cls", integer>> | shuffle(7, window(16), lanes(64)) |
 ///                   shard(rank, world_size) | batch(256);

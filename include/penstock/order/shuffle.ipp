@@ -11,7 +11,7 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE shuffle_order::shuffle_order(const order_input& in, std::uint64_t seed)
     : size_(in.size), seed_(seed) {
   if (size_ >= permutation::max_size) {
-    throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
+    throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
         .in_stage("shuffle");
   }
 }
@@ -25,7 +25,7 @@ PENSTOCK_INLINE windowed_shuffle_order::windowed_shuffle_order(order_input in, s
                                                                std::uint64_t window, std::uint64_t lane_count)
     : seed_(seed), window_(window), lanes_(lane_count), recent_(new recent()) {
   if (in.size >= permutation::max_size) {
-    throw error(errc::argument, "an order without end cannot be shuffled; write shuffle before repeat()")
+    throw error(errc::argument, "an endless order cannot be shuffled; write shuffle before repeat()")
         .in_stage("shuffle");
   }
   if (window_ == 0)

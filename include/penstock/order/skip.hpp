@@ -86,11 +86,12 @@ struct skip_fn {
 };
 }  // namespace detail
 
-/// Drops the first n positions of every epoch, counted over all ranks; all of them where there are no more.
-/// Behind `shard` and a decider each rank counts its own: what the others kept is not known there.
+/// Drops the first n positions of every epoch, counted over all ranks; drops all of them if there are no
+/// more. After `shard` and a decider, each rank counts its own samples, because what the other ranks keep
+/// is unknown there.
 ///
-/// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; free for all threads.
-/// Nothing is read to get past what is dropped.
+/// A sequencer; keeps every guarantee; costs one addition per sample; throws nothing; thread-safe. Dropped
+/// samples are never read.
 ///
 /// the first 5000 stored samples are kept for validation
 ///     auto train = source | skip(5000) | shuffle(seed);

@@ -17,7 +17,7 @@
 namespace penstock::inline v0_1 {
 
 /// The order of `split(fraction, seed)` and of its `rest()`: some of the positions, the same in every epoch,
-/// in the order they had.
+/// in their original order.
 class split_order {
  public:
   struct bound {
@@ -47,7 +47,7 @@ class split_order {
   shared<const source_places> places_;
 };
 
-/// The stage `split(fraction, seed)`, and the one of its `rest()`.
+/// The stage `split(fraction, seed)`, and that of its `rest()`.
 class split_stage {
  public:
   using penstock_part = order_tag;
@@ -55,7 +55,7 @@ class split_stage {
 
   split_stage(double fraction, std::uint64_t seed, bool rest = false);
 
-  /// The positions that this one leaves out.
+  /// The positions that this stage leaves out.
   [[nodiscard]] split_stage rest() const { return {fraction_, seed_, !rest_}; }
 
   [[nodiscard]] split_order make(const order_input& in) const { return {in, fraction_, seed_, rest_}; }
@@ -67,7 +67,7 @@ class split_stage {
 
  private:
   double fraction_;
-  std::uint64_t seed_;  // not of the plan's random numbers: a split changes nothing for what is kept
+  std::uint64_t seed_;  // not the plan's seed: a split does not change the random numbers of what it keeps
   bool rest_;
 };
 
@@ -77,17 +77,17 @@ struct split_fn {
 };
 }  // namespace detail
 
-/// Keeps floor(fraction * n) of the n positions, chosen by the seed: the same ones in every epoch, in the
-/// order they had. `split(fraction, seed).rest()` keeps all others and no more.
+/// Keeps floor(fraction * n) of the n positions, chosen by the seed: the same ones in every epoch, in their
+/// original order. `split(fraction, seed).rest()` keeps exactly the others.
 ///
-/// Choices are spread out: of any 64 neighbours (of 64 longer stretches, where the smaller part has less than
-/// an eighth) either part has its share, give or take one; which ones they are is random. So both parts have
-/// something of each shard. Samples that belong together fall apart: see `split_by_key`.
-/// In: a fraction between 0 and 1, both left out, as it is written (0.7 of 10 is 7), and a seed; n is counted
-/// at this place of the plan, so that a dataset that grows is split anew. Out: positions; shards keep their
-/// borders, a `shuffle` behind it may have a window.
-/// A sequencer; keeps every guarantee; holds nothing; about 100 ns a position (docs/order.md). Throws
-/// `error(errc::argument)` for another fraction, and behind `repeat()` without end. Free for all threads.
+/// Choices are spread evenly: of any 64 neighbours (of any 64 longer stretches if the smaller part is less
+/// than an eighth), each part gets its share, give or take one; which ones is random. So both parts contain
+/// something of each shard. Samples that belong together may end up on different sides: see `split_by_key`.
+/// In: a fraction strictly between 0 and 1, taken as written (0.7 of 10 is 7), and a seed; n is counted at
+/// this point of the plan, so a dataset that grows is split anew. Out: positions; shard boundaries are kept,
+/// so a `shuffle` after it may have a window.
+/// A sequencer; keeps every guarantee; stores nothing; about 100 ns per position (docs/order.md). Throws
+/// `error(errc::argument)` for a fraction outside that range, and after an endless `repeat()`. Thread-safe.
 ///
 ///     auto train = source | split(0.9, 7) | shuffle(1);
 ///     auto valid = source | split(0.9, 7).rest();

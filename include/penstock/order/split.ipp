@@ -11,7 +11,7 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE split_order::split_order(const order_input& in, double fraction, std::uint64_t seed,
                                          bool rest) {
   detail::check_finite(in, "split");
-  // The smaller part is what is chosen, so that no more than every second position is.
+  // The smaller part is the chosen one, so that at most every second position is chosen.
   const std::uint64_t part = detail::floor_of_product(in.size, fraction);
   const bool few = part <= in.size / 2;
   made_ = {0, detail::spread_choice(in.size, few ? part : in.size - part, seed), few != rest};

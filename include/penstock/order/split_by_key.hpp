@@ -17,13 +17,12 @@
 
 namespace penstock::inline v0_1 {
 
-/// The number in [0, 2^64) by which `split_by_key` chooses sides. The same on every machine and in every
-/// version.
+/// The 64-bit hash by which `split_by_key` chooses sides. Identical on every machine and in every version.
 ///
-/// It begins as h = mix64(seed). A number is one 64-bit word (two's complement; a floating one by its bits as
-/// a double, with -0 as 0), a text first its length and then its bytes, eight to a word, the first byte
-/// lowest, the last word filled up with zeros. For each word w: h = mix64(h ^ mix64(w)). `mix64` is in
-/// core/random.hpp.
+/// It starts as h = mix64(seed). A number is one 64-bit word (two's complement; a floating-point number by
+/// its bits as a double, with -0 as 0). A text is first its length and then its bytes, eight to a word, the
+/// first byte lowest, the last word padded with zeros. For each word w: h = mix64(h ^ mix64(w)). `mix64` is
+/// in core/random.hpp.
 template <class Value>
 [[nodiscard]] std::uint64_t key_hash(const Value& value, std::uint64_t seed) {
   std::uint64_t h = mix64(seed);
@@ -45,7 +44,7 @@ template <class Value>
   return h;
 }
 
-/// The stage `split_by_key(values, fraction, seed)`, and the one of its `rest()`.
+/// The stage `split_by_key(values, fraction, seed)`, and that of its `rest()`.
 class split_by_key_stage {
  public:
   using penstock_part = order_tag;
@@ -59,7 +58,7 @@ class split_by_key_stage {
         dataset_(values.dataset()),
         mark_(values.fingerprint()),
         what_(values.describe()) {
-    // 53 digits of the hash, so that comparing is exact
+    // 53 bits of the hash, so that the comparison is exact
     const auto below = [&](std::uint64_t i) {
       return static_cast<double>(key_hash(values[i], seed_) >> 11) * 0x1.0p-53 < fraction_;
     };
@@ -69,11 +68,11 @@ class split_by_key_stage {
         values.size(), [&](std::uint64_t i) { return !kept_->has(i); }, until));
   }
 
-  /// The groups that this one leaves out.
+  /// The groups that this stage leaves out.
   [[nodiscard]] split_by_key_stage rest() const;
 
   [[nodiscard]] detail::kept_order make(const order_input& in) const;
-  /// Samples of the dataset that are kept.
+  /// The number of samples of the dataset that are kept.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] std::string describe() const;
   template <class Hash>
@@ -99,16 +98,16 @@ struct split_by_key_fn {
 };
 }  // namespace detail
 
-/// Splits by groups: samples of equal value land on the same side, whichever dataset they are in and whatever
-/// other values there are. `split_by_key(patients, 0.8, seed)` keeps about 0.8 of the values, and `.rest()`
-/// the others.
+/// Splits by groups: samples with equal values land on the same side, whichever dataset they are in and
+/// whatever other values there are. `split_by_key(patients, 0.8, seed)` keeps about 0.8 of the values, and
+/// `.rest()` keeps the others.
 ///
-/// A value is kept when its hash (`key_hash`) is below fraction * 2^64. So a sample never changes sides when
-/// others are added, and a larger fraction keeps all that a smaller one does. How many samples that is
-/// depends on the groups: of few or very unequal ones it may be far from the fraction. `size()` says how
-/// many.
-/// In: values as for `subset`, often a part of the key; a fraction between 0 and 1, both left out; a seed.
-/// Where it may stand, guarantees, cost, errors and threads: as `subset`; both sides are kept in memory.
+/// A value is kept if its hash (`key_hash`) is below fraction * 2^64. So a sample never changes sides when
+/// others are added, and a larger fraction keeps everything that a smaller one does. The number of samples
+/// kept depends on the groups: with few or very unequal groups, it may be far from the fraction. `size()`
+/// tells how many are kept.
+/// In: values as for `subset`, often a part of the key; a fraction strictly between 0 and 1; a seed.
+/// Placement, guarantees, cost, errors and threads: as `subset`; both sides are kept in memory.
 ///
 ///     auto patient = derive(source, "patient", [](const auto&, std::string_view key) {
 ///       return std::string(key.substr(0, key.find('/')));

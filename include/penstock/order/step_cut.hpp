@@ -14,20 +14,20 @@
 #include <utility>
 #include <vector>
 
-/// The cut as a concept: how epochs become global steps, and steps the batches of ranks, by any rule.
+/// The cut as a concept: the rule by which epochs become global steps, and steps become the batches of ranks.
 namespace penstock::inline v0_1 {
 
-/// One epoch, cut into global steps, as one rank sees it. Free for all threads; no data.
+/// One epoch cut into global steps, as one rank sees it. Thread-safe; reads no data.
 ///
 ///   steps()          global steps of the epoch, the same on all ranks
-///   before(step)     positions in the steps before this one, all ranks together; also of `steps()`
-///   count(step)      positions in a step, all ranks together
-///   at(step)         this rank's slots of it: a `step_view`. Throws where the step cannot be made
-///   check()          optional: throws what `at` would throw of some step
+///   before(step)     positions in the steps before this one, over all ranks; `steps()` is valid too
+///   count(step)      positions in a step, over all ranks
+///   at(step)         this rank's slots in the step: a `step_view`. Throws if the step cannot be made
+///   check()          optional: throws what `at` would throw for some step
 ///   list(step, v)    optional, see `listing_cut`
 ///
-/// Without `list` steps are consecutive: step s has the positions [before(s), before(s) + count(s)), and a
-/// state that stands after `before(s)` positions goes on at step s, whatever the number of ranks.
+/// Without `list`, steps are consecutive: step s has the positions [before(s), before(s) + count(s)), and a
+/// state after `before(s)` positions resumes at step s, whatever the number of ranks.
 template <class C>
 concept epoch_cut = std::copy_constructible<C> && requires(const C& c, std::uint64_t step) {
   { c.steps() } -> std::same_as<std::uint64_t>;
@@ -36,23 +36,23 @@ concept epoch_cut = std::copy_constructible<C> && requires(const C& c, std::uint
   { c.at(step) } -> std::same_as<step_view>;
 };
 
-/// A cut whose steps hold any positions of the epoch: `list(step, v)` appends those in this rank's slots
-/// [0, valid) to a `std::vector<std::uint64_t>`; the view of `at` gives only how many there are.
+/// A cut whose steps may hold any positions of the epoch: `list(step, v)` appends those in this rank's slots
+/// [0, valid) to a `std::vector<std::uint64_t>`; the view from `at` tells only how many there are.
 template <class C>
 concept listing_cut = epoch_cut<C> && requires(const C& c, std::uint64_t step,
                                                std::vector<std::uint64_t>& into) { c.list(step, into); };
 
-/// Thrown by a pass over an epoch that was told to stop: nobody needs its result any more.
+/// Thrown by a pass over an epoch that was stopped because its result is no longer needed.
 struct pass_stopped {};
 
-/// How all epochs are cut, on one rank of a number of ranks: bound for an epoch as an order is.
+/// The cut of all epochs for one rank: bound to an epoch like an order.
 ///
-///   bind(epoch)      an `epoch_cut`. May go through the epoch: what it gives is kept as long as somebody needs
-///                    it. Any thread
-///   bind(epoch, stop)  optional: the same, where `stop` is a `const std::atomic<bool>*`, or null. A long pass
-///                    looks at it now and then, and throws `pass_stopped` once it is true
-///   on(world, rank)  the same for another rank
-///   usual()          about how many slots a batch has; decides how fast a run is, never what it gives
+///   bind(epoch)      an `epoch_cut`. May make a pass over the epoch: the result is kept while it is in use.
+///                    Callable from any thread
+///   bind(epoch, stop)  optional: `stop` is a `const std::atomic<bool>*`, or null. A long pass checks it now
+///                      and then, and throws `pass_stopped` once it is true
+///   on(world, rank)  this cut for another rank
+///   usual()          the approximate number of slots in a batch; affects how fast a run is, never its result
 template <class C>
 concept step_cut = std::copy_constructible<C> && requires(const C& c, std::uint64_t number) {
   { c.bind(number) } -> epoch_cut;
@@ -60,31 +60,31 @@ concept step_cut = std::copy_constructible<C> && requires(const C& c, std::uint6
   { c.usual() } -> std::same_as<std::uint64_t>;
 };
 
-/// What a rule is told of the plan that it cuts.
+/// What a rule knows about the plan that it cuts.
 struct cut_input {
   std::uint64_t world = 1;    ///< ranks
-  std::uint64_t rank = 0;     ///< which one is ours
+  std::uint64_t rank = 0;     ///< this rank
   std::uint64_t dataset = 0;  ///< fingerprint of the data
   std::uint64_t samples = 0;  ///< of the source
 };
 
-/// A rule by which `batch_by` cuts: from the orders of the samples, an `order_chain`, to a `step_cut`.
-///   make(orders, cut_input)  the cut; throws where it cannot be made
-///   describe()               for people, and in states
-///   fingerprint(h)           calls `h.add(...)` with all that determines where it cuts
+/// A rule by which `batch_by` cuts: makes a `step_cut` from the orders of the samples, an `order_chain`.
+///   make(orders, cut_input)  the cut; throws if it cannot be made
+///   describe()               for people and for states
+///   fingerprint(h)           calls `h.add(...)` with everything that determines where it cuts
 template <class R, class Orders>
 concept cut_rule = std::copy_constructible<R> && requires(const R& r, const Orders& orders, cut_input in) {
   { r.make(orders, in) } -> step_cut;
 };
 
-/// An `epoch_cut` of any type. Each call is an indirect one: it is asked once a step, never for a sample.
+/// An `epoch_cut` of any type. Each call is indirect, but there is one per step, not per sample.
 class any_epoch_cut {
  public:
   any_epoch_cut() = default;
   template <class C>
     requires(!std::same_as<C, any_epoch_cut> && epoch_cut<C>)
   explicit any_epoch_cut(C made) : any_epoch_cut(std::shared_ptr<const C>(new const C(std::move(made)))) {}
-  /// One that others have too.
+  /// Wraps a cut that is shared with others.
   template <epoch_cut C>
   explicit any_epoch_cut(std::shared_ptr<const C> made) : called_(&functions_of<C>) {
     owner_ = shared<const void>(std::shared_ptr<const void>(std::move(made)));
@@ -95,7 +95,7 @@ class any_epoch_cut {
   [[nodiscard]] std::uint64_t count(std::uint64_t step) const { return called_->count(owner_.get(), step); }
   [[nodiscard]] step_view at(std::uint64_t step) const { return called_->at(owner_.get(), step); }
   void check() const { called_->check(owner_.get()); }
-  /// Whether steps hold any positions, and `list` has to be asked.
+  /// Whether steps may hold any positions, so that `list` must be called.
   [[nodiscard]] bool lists() const noexcept { return called_->list != nullptr; }
   void list(std::uint64_t step, std::vector<std::uint64_t>& into) const {
     called_->list(owner_.get(), step, into);
@@ -139,8 +139,8 @@ class any_epoch_cut {
   shared<const void> owner_;
 };
 
-/// A `step_cut` of any type, whose copies share what it was bound to: what the feed of a run holds where
-/// batches have no fixed number of samples.
+/// A `step_cut` of any type. Copies share what it was bound to. A run's feed holds one if batches have no
+/// fixed number of samples.
 class any_step_cut {
  public:
   any_step_cut() = default;
@@ -150,9 +150,9 @@ class any_step_cut {
     owner_ = shared<const void>(new const model<C>{std::move(made), {}});
   }
 
-  /// Whether there is one.
+  /// Whether this holds a cut.
   [[nodiscard]] bool any() const noexcept { return called_ != nullptr; }
-  /// Throws `pass_stopped` where `stop` became true and the cut looks at it.
+  /// Throws `pass_stopped` if `stop` becomes true and the cut checks it.
   [[nodiscard]] any_epoch_cut bind(std::uint64_t epoch, const std::atomic<bool>* stop = nullptr) const {
     return called_->bind(owner_.get(), epoch, stop);
   }
@@ -176,7 +176,7 @@ class any_step_cut {
   static const model<C>& of(const void* made) noexcept {
     return *static_cast<const model<C>*>(made);
   }
-  // Functions, not lambdas in the table: there, nvcc takes the class for incomplete.
+  // Functions, because with lambdas in the table nvcc considers the class incomplete.
   template <class C>
   static any_epoch_cut bind_of(const void* c, std::uint64_t epoch,
                                [[maybe_unused]] const std::atomic<bool>* stop) {

@@ -23,7 +23,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// How a number or text of a predicate is kept, and told apart from another type's.
+/// The stored type of a predicate's number or text, which also distinguishes it from other types.
 template <class T>
 using kept_operand =
     std::conditional_t<std::convertible_to<const T&, std::string_view>, std::string, std::remove_cvref_t<T>>;
@@ -31,7 +31,7 @@ using kept_operand =
 template <class T>
 concept operand = std::convertible_to<const T&, std::string_view> || std::is_arithmetic_v<T>;
 
-/// Numbers are the same when what they say is, whatever their types; texts are never numbers.
+/// Numbers compare by value, whatever their types; numbers and texts never compare.
 template <class Value, class Operand>
 concept comparable_operand = (std::is_arithmetic_v<Value> && std::is_arithmetic_v<Operand>) ||
                              (!std::is_arithmetic_v<Value> && !std::is_arithmetic_v<Operand>);
@@ -39,7 +39,7 @@ concept comparable_operand = (std::is_arithmetic_v<Value> && std::is_arithmetic_
 template <class Value, class Operand>
 [[nodiscard]] bool same_operand(const Value& value, const Operand& wanted) {
   if constexpr (std::is_integral_v<Value> && std::is_integral_v<Operand> && !std::same_as<Operand, bool>)
-    return std::cmp_equal(+value, +wanted);  // + makes a char a number
+    return std::cmp_equal(+value, +wanted);  // + turns a char into a number
   else if constexpr (std::is_arithmetic_v<Value>)
     return static_cast<double>(value) == static_cast<double>(wanted);
   else
@@ -69,7 +69,7 @@ template <class Operand>
 
 }  // namespace detail
 
-/// A predicate of `subset`: the value is one of these.
+/// A predicate of `subset`: the value is one of a list.
 template <class Operand>
 class one_of_these {
  public:
@@ -94,7 +94,7 @@ class one_of_these {
   std::vector<Operand> wanted_;
 };
 
-/// A predicate of `subset`: the value is not below the one and not above the other.
+/// A predicate of `subset`: the value is between two bounds, both included.
 template <class Low, class High>
 class between_these {
  public:
@@ -115,9 +115,9 @@ class between_these {
   High high_;
 };
 
-/// Predicates for `subset`: `equals(3)`, `one_of({"cat", "dog"})`, `between(0.5, 1)` with both ends. Integers
-/// are compared as such, and with a floating number both as doubles; texts byte by byte. NaN is nothing's
-/// equal.
+/// Predicates for `subset`: `equals(3)`, `one_of({"cat", "dog"})`, `between(0.5, 1)` with both ends included.
+/// Integers are compared as integers, and with a floating-point number as doubles; texts byte by byte. NaN
+/// equals nothing.
 template <detail::operand T>
 [[nodiscard]] one_of_these<detail::kept_operand<T>> equals(const T& value) {
   return one_of_these<detail::kept_operand<T>>({detail::kept_operand<T>(value)});
@@ -143,12 +143,12 @@ class subset_stage {
   static constexpr std::string_view stage_name = "subset";
   static constexpr bool wants_places = true;
 
-  /// `says` is what describe gives.
+  /// `says` is the description.
   subset_stage(shared<const detail::kept_list> kept, std::uint64_t dataset, std::string what,
                std::string says);
 
   [[nodiscard]] detail::kept_order make(const order_input& in) const;
-  /// Samples of the dataset for which the predicate holds.
+  /// The number of samples of the dataset for which the predicate holds.
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
   [[nodiscard]] std::string describe() const { return says_; }
   template <class Hash>
@@ -164,7 +164,7 @@ class subset_stage {
 
 namespace detail {
 
-/// The samples whose values a predicate keeps.
+/// The samples whose values satisfy the predicate.
 template <sample_values Values, class Keep>
 [[nodiscard]] shared<const kept_list> kept_samples(const Values& values, const Keep& keep) {
   return shared<const kept_list>(new const kept_list(
@@ -176,9 +176,10 @@ struct subset_fn {
   template <sample_values Values, class Predicate>
   [[nodiscard]] subset_stage operator()(const Values& values, const Predicate& keep) const {
     constexpr bool fits = std::predicate<const Predicate&, typename Values::value_type>;
-    static_assert(fits,
-                  "penstock: subset's predicate must be callable with one of the values when const, and say "
-                  "true or false; numbers are compared with numbers and texts with texts");
+    static_assert(
+        fits,
+        "penstock: subset's predicate must be callable with one of the values when const, and return "
+        "true or false; numbers are compared with numbers and texts with texts");
     if constexpr (fits) {
       std::string says = "a function";
       if constexpr (requires { keep.describe(); }) says = keep.describe();
@@ -192,24 +193,24 @@ struct subset_fn {
 };
 }  // namespace detail
 
-/// Keeps the samples whose value a predicate says to keep, in the order they had: `subset(labels,
+/// Keeps the samples whose values satisfy a predicate, in their original order: `subset(labels,
 /// one_of({"cat", "dog"}))`, `subset(lengths, between(16, 512))`, or a function of your own.
 ///
-/// In: values, one for each sample of the dataset: a `derived_index`, `shard_names(source)`, or a
-/// `sample_list`. Out: positions. The predicate is called once for each sample, here, and not in the run (for
-/// values that stand in runs, such as names of shards, once a run). Stands where samples are still the same
-/// ones in every epoch: behind the source, `take`, `skip`, `split`, `fold`, `split_by_key` or another
-/// `subset`. Shards keep their borders.
+/// In: values, one per sample of the dataset: a `derived_index`, `shard_names(source)`, or a `sample_list`.
+/// Out: positions. The predicate is called once per sample when you write `subset(...)`, not during the run
+/// (once per run of equal values if the values can tell, as names of shards can). May appear wherever samples
+/// are the same in every epoch: after the source, `take`, `skip`, `split`, `fold`, `split_by_key` or another
+/// `subset`. Shard boundaries are kept.
 ///
-/// A sequencer; keeps every guarantee: unlike `filter`, which asks each sample when it is there, it knows how
-/// many there are. Holds 4 bytes for each sample that is kept (8 from 2^32 samples on), 16 for each run of
-/// neighbours where that is less; a position costs a look-up, with runs one that is logarithmic in their
+/// A sequencer; keeps every guarantee: unlike `filter`, which tests each sample once it has been made, it
+/// knows how many there are. Uses 4 bytes for each kept sample (8 from 2^32 samples), or 16 for each run of
+/// neighbours if that is less. A position costs a look-up; with runs, one that is logarithmic in their
 /// number.
 ///
-/// The fingerprint of the sequence takes in which samples are kept: a state of another predicate that keeps
-/// the same ones fits.
-/// Throws `error(errc::argument)` when the plan is opened: for values of another dataset or another number of
-/// samples, and where positions change from epoch to epoch. Free for all threads.
+/// The fingerprint of the sequence covers which samples are kept: a state from a different predicate that
+/// keeps the same samples fits.
+/// Throws `error(errc::argument)` when the plan is opened: for values of a different dataset or a different
+/// number of samples, and if positions change from epoch to epoch. Thread-safe.
 ///
 ///     auto label = derive(source, "label", [](const auto& s) { return label_of(s); }, "derived");
 ///     auto loader = source | subset(label, one_of({3, 5})) | shuffle(7) | batch(256);

@@ -6,14 +6,14 @@
 
 namespace penstock::inline v0_1 {
 
-/// What becomes of the last global step of an epoch when it is not full.
+/// What happens to the last global step of an epoch if it is not full.
 enum class tail : std::uint8_t {
-  drop,  ///< it is left out, on all ranks
+  drop,  ///< it is left out on all ranks
   pad,   ///< every rank gets a batch of the usual size; slots without a sample are marked invalid
-  keep,  ///< its positions are divided over the ranks; a rank may get an empty batch
+  keep,  ///< its positions are divided among the ranks; a rank may get an empty batch
 };
 
-/// The name of a policy, as it is written here.
+/// The name of a policy, spelled as in the enum.
 [[nodiscard]] constexpr std::string_view to_string(tail policy) noexcept {
   switch (policy) {
     case tail::drop:

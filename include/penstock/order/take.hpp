@@ -79,11 +79,12 @@ struct take_fn {
 };
 }  // namespace detail
 
-/// Keeps the first n positions of every epoch, counted over all ranks; all of them where there are fewer.
-/// Behind `shard` and a decider each rank counts its own: what the others kept is not known there.
+/// Keeps the first n positions of every epoch, counted over all ranks; keeps all of them if there are fewer.
+/// After `shard` and a decider, each rank counts its own samples, because what the other ranks keep is
+/// unknown there.
 ///
-/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; free for all threads. After
-/// a shuffle the samples differ from epoch to epoch, before it they are the same ones.
+/// A sequencer; keeps every guarantee; costs nothing per sample; throws nothing; thread-safe. After a
+/// shuffle the samples differ from epoch to epoch; before it they are the same in each.
 ///
 ///     auto smoke_test = source | shuffle(seed) | take(1000) | batch(8);
 inline constexpr detail::take_fn take{};

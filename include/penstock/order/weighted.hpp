@@ -21,9 +21,9 @@
 
 namespace penstock::inline v0_1 {
 
-/// Options of `weighted`.
+/// The options of `weighted`.
 struct weighted_options {
-  std::uint64_t draws = 0;  ///< positions in an epoch, up to 2^62; 0: as many as there are before it
+  std::uint64_t draws = 0;  ///< positions per epoch, up to 2^62; 0: as many as before the stage
 };
 
 /// The order of `weighted(values, seed)`: draws with replacement.
@@ -45,12 +45,12 @@ class weighted_order {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const { return {epoch, seed_, weights_}; }
-  /// Where a sample is drawn first in the epoch; nothing where it is not. Goes through the draws.
+  /// The first position at which the epoch draws a sample; empty if it does not. Searches the draws.
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
   static constexpr std::uint64_t most = std::uint64_t{1} << 62;
-  static constexpr std::uint64_t stream = 0x7765696768746564u;  // no stage of a chain has this one
+  static constexpr std::uint64_t stream = 0x7765696768746564u;  // no other stage of a chain uses this one
 
   std::uint64_t seed_, size_;
   shared<const detail::running_weights> weights_;
@@ -99,19 +99,20 @@ struct weighted_fn {
 };
 }  // namespace detail
 
-/// Draws samples with replacement, each as often as its weight says: `weighted(weights, seed)`, or with
-/// `{.draws = k}` for an epoch of k positions instead of one for each sample.
+/// Draws samples with replacement, in proportion to their weights: `weighted(weights, seed)`, or with
+/// `{.draws = k}` for an epoch of k positions instead of one per sample.
 ///
-/// Draw i of epoch e depends on (seed, e, i) alone: nothing is advanced.
-/// In: weights as values of `subset` are given, or a vector of them; finite, not negative, not all 0. Whole
-/// numbers are exact; floating ones are taken as multiples of a 2^-62nd of their sum, and those that are not
-/// 0 as one of these at least. Out: positions; what follows sees one shard, reads are single and random. It
-/// takes the place of `shuffle`, and stands where `subset` may.
-/// A sequencer; keeps every guarantee. Holds 16 bytes a sample at most, made when the plan is opened; a
-/// position costs a random number and a short search (docs/order.md). `position_of` is where a
-/// sample is drawn first, and goes through the draws.
-/// Throws `error(errc::argument)` as `subset`, and for a weight that is negative, NaN or without end, with
-/// its sample; for weights that are all 0, and whole ones whose sum is 2^63 or more. Free for all threads.
+/// Draw i of epoch e depends only on (seed, e, i): no generator state is advanced.
+/// In: weights, given like the values of `subset` or as a vector; finite, not negative, not all 0. Whole
+/// numbers are exact; floating-point weights are rounded to multiples of 2^-62 of their sum, and those that
+/// are not 0 become at least one such multiple. Out: positions; the stages after it see one shard, and reads
+/// are single and random. It replaces `shuffle` and may appear wherever `subset` may.
+/// A sequencer; keeps every guarantee. Uses at most 16 bytes per sample, built when the plan is opened; a
+/// position costs a random number and a short search (docs/order.md). `position_of` returns the first draw of
+/// a sample and searches the draws.
+/// Throws `error(errc::argument)` as `subset` does; for a weight that is negative, NaN or infinite, naming
+/// its sample; for weights that are all 0; and for whole-number weights whose sum is 2^63 or more.
+/// Thread-safe.
 ///
 ///     auto loader = source | weighted(importance, 7, {.draws = 100'000}) | shard(rank, world_size) | batch(256);
 inline constexpr detail::weighted_fn weighted{};

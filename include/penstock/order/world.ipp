@@ -56,7 +56,7 @@ PENSTOCK_INLINE world world::model_parallel(std::uint64_t tensor, std::uint64_t 
 
 namespace detail {
 
-/// Reads numbers of one launcher from the environment.
+/// Reads the numbers of one launcher from the environment.
 struct world_reader {
   const world_lookup& lookup;
 
@@ -79,11 +79,11 @@ struct world_reader {
   [[nodiscard]] std::uint64_t need(const char* name, const char* because) const {
     if (const auto number = find(name)) return *number;
     throw error(errc::argument,
-                {"the environment has ", because, " without ", name, "; set both or say shard(rank, size)"})
+                {"the environment has ", because, " without ", name, "; set both or write shard(rank, size)"})
         .in_stage("world");
   }
 
-  /// A family with a name for each number; null where it has none.
+  /// A launcher family's names for each number; null if it has none.
   struct family {
     const char* launcher;
     const char *rank, *size, *local_rank, *local_size, *node, *nodes;
@@ -92,7 +92,7 @@ struct world_reader {
   [[nodiscard]] std::uint64_t need_size(std::optional<std::uint64_t> wanted, const char* name) const {
     if (wanted) return *wanted;
     throw error(errc::argument, {"the environment has ", name,
-                                 " and no size of the world; set PENSTOCK_WORLD_SIZE or say "
+                                 " but no size of the world; set PENSTOCK_WORLD_SIZE or write "
                                  "from_environment({.size = n}) or shard(rank, size)"})
         .in_stage("world");
   }
@@ -111,18 +111,18 @@ struct world_reader {
     return name == nullptr ? std::nullopt : find(name);
   }
 
-  /// A Slurm step; nothing in its batch, extern and interactive steps, whose numbers are at the top of 32
+  /// The current Slurm step; empty in batch, extern and interactive steps, whose numbers are at the top of 32
   /// bits.
   [[nodiscard]] std::optional<world> read_slurm_step() const;
 
-  /// What the environment says of the world, without the job array.
+  /// The world that the launcher gives, without the job array.
   [[nodiscard]] world read_launcher(std::optional<std::uint64_t> wanted) const;
 
   /// This task's ranks among those of all tasks of its job array.
   [[nodiscard]] world among_array_tasks(world task) const;
 
-  /// Fills what the launcher left out: without a local size there is one process a machine, or as many as the
-  /// local rank needs.
+  /// Fills in what the launcher left out: without a local size, assumes one process per machine, or as many
+  /// as the local rank requires.
   static void complete(world& made, std::optional<std::uint64_t> local_rank,
                        std::optional<std::uint64_t> local_size, std::optional<std::uint64_t> node,
                        std::optional<std::uint64_t> nodes) {
@@ -182,7 +182,7 @@ PENSTOCK_INLINE std::optional<world> world_reader::read_slurm_step() const {
 
 PENSTOCK_INLINE world world_reader::read_launcher(std::optional<std::uint64_t> wanted) const {
   if (has("RANK")) {
-    // An operator that makes pods numbers them so, and leaves the processes in them to torchrun.
+    // Operators that create pods number the pods this way and leave the processes in them to torchrun.
     const char* each = lookup("PET_NPROC_PER_NODE");
     if (each != nullptr && !has("LOCAL_RANK") && std::string_view(each) != "1") {
       throw error(errc::argument,
@@ -214,8 +214,8 @@ PENSTOCK_INLINE world world_reader::read_launcher(std::optional<std::uint64_t> w
     return made;
   };
   if (has("PMIX_RANK")) {
-    // `srun --mpi=pmix` sets both. Under another launcher that was started in a step, say by hand in
-    // `srun --pty bash`, all processes have the step's one SLURM_PROCID.
+    // `srun --mpi=pmix` sets both. Under another launcher started inside a step, say by hand in `srun --pty
+    // bash`, all processes see the step's single SLURM_PROCID.
     const auto step = read_slurm_step();
     if (step && step->rank == *find("PMIX_RANK") && (!wanted || *wanted == step->size)) return *step;
     return without_size("PMIx", "PMIX_RANK", std::nullopt, std::nullopt, std::nullopt);
@@ -230,8 +230,8 @@ PENSTOCK_INLINE world world_reader::read_launcher(std::optional<std::uint64_t> w
   if (const auto size = find("WORLD_SIZE"); size && *size > 1) static_cast<void>(need("RANK", "WORLD_SIZE"));
   if (wanted && *wanted != 1) {
     throw error(errc::argument, {"a world of ", *wanted,
-                                 " was asked for, and nothing in the environment says which rank of it "
-                                 "this is; start it with a launcher or say shard(rank, size)"})
+                                 " was asked for, but nothing in the environment says which rank of it "
+                                 "this is; start it with a launcher or write shard(rank, size)"})
         .in_stage("world");
   }
   return {};
@@ -247,7 +247,7 @@ PENSTOCK_INLINE world world_reader::among_array_tasks(world task) const {
   if (by == 0 || id < first || id > last || (id - first) % by != 0 || (last - first) / by + 1 != count) {
     throw error(errc::argument,
                 {"the ", count, " tasks of this job array, from ", first, " to ", last, " by ", by,
-                 ", are no range, so that task ", id, " has no rank; submit it with --array=0-N"})
+                 ", are not a contiguous range, so task ", id, " has no rank; submit it with --array=0-N"})
         .in_stage("world");
   }
   task.rank += (id - first) / by * task.size;
@@ -262,7 +262,7 @@ PENSTOCK_INLINE world world_of(const world_lookup& lookup, const world_options& 
   world made = environment.read_launcher(options.slurm_array ? std::nullopt : wanted);
   if (options.slurm_array) made = environment.among_array_tasks(made);
   if (wanted && made.size != *wanted) {
-    throw error(errc::argument, {made.launcher, " says that the world has ", made.size, " ranks, and ",
+    throw error(errc::argument, {made.launcher, " says that the world has ", made.size, " ranks, but ",
                                  options.size ? "the program" : "PENSTOCK_WORLD_SIZE", " says ", *wanted})
         .in_stage("world");
   }

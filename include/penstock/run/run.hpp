@@ -25,7 +25,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// What `run.next()` gives: a value, the end, or a failure that was not thrown.
+/// The result of `run.next()`: a value, the end, or a failure that was not thrown.
 template <class T>
 struct next_result {
   std::optional<T> value;
@@ -34,7 +34,7 @@ struct next_result {
   [[nodiscard]] explicit operator bool() const noexcept { return value.has_value(); }
   [[nodiscard]] T& operator*() noexcept { return *value; }
   [[nodiscard]] T* operator->() noexcept { return &*value; }
-  /// Nothing more comes and nothing went wrong.
+  /// Whether the run has ended without a failure.
   [[nodiscard]] bool ended() const noexcept { return !value && failure == nullptr; }
 };
 
@@ -51,25 +51,25 @@ struct row_of_plan<Plan, false> {
 
 }  // namespace detail
 
-/// A run: what `plan.open()` gives. It owns threads and buffers, is move-only, and stops cleanly whenever it
-/// is destroyed or told to.
+/// A run: what `plan.open()` returns. It owns threads and buffers, is move-only, and stops cleanly when you
+/// destroy it or ask it to.
 ///
 ///     auto run = loader.open();
 ///     for (auto epoch : run.epochs(90))
 ///       for (auto&& b : epoch) train(b);
 ///
-/// An element is a `batch_handle`, or in a loop without batches a reference to a whole sample, valid until
-/// the next one is asked for.
+/// An element is a `batch_handle`; in a loop without batches, it is a reference to a whole sample, valid
+/// until you request the next one.
 ///
-/// Workers live across epochs and read-ahead crosses the end of an epoch. `state()` is where the consumer
-/// stands; `plan.open(state)` goes on there. An exception of the chain is thrown when the consumer asks for
+/// Workers persist across epochs, and read-ahead continues past the end of an epoch. `state()` is where the
+/// consumer stands; `plan.open(state)` resumes there. An exception from a stage is thrown when you request
 /// the batch that holds its position, after all earlier batches, the lowest position first; the run is then
-/// stopped and its state is the one before that batch. One thread at a time uses a run;
-/// `request_stop` and `adjust` may be called from any. After `fork()` a run belongs to the parent: in the
-/// child, asking it for an element is an error, and destroying it neither waits nor frees; the child opens
-/// the plan itself.
+/// stopped, and its state is the one before that batch. Use a run from one thread at a time; you may call
+/// `request_stop` and `adjust` from any thread. After `fork()` a run belongs to the parent: in the child,
+/// requesting an element is an error, and destroying the run neither waits nor frees; open the plan again in
+/// the child.
 ///
-/// Ranges and iterators refer to the run: moving it ends them.
+/// Ranges and iterators refer to the run: moving it invalidates them.
 template <class Plan>
 class run {
   using parts = plan_parts<Plan>;
@@ -80,7 +80,7 @@ class run {
 
  public:
   using plan_type = Plan;
-  /// What an iterator gives: a batch, or a whole sample.
+  /// What an iterator refers to: a batch, or a whole sample.
   using value_type = std::conditional_t<parts::batched, typename core_type::batch_type, row_type>;
 
   using iterator = detail::run_iterator<run>;
@@ -125,15 +125,15 @@ class run {
   }
   ~run() { close(); }
 
-  /// One epoch: each loop over it begins at its beginning, also where a loop before it was left. The first
-  /// loop of a run that a state put into the middle of this epoch resumes there. Where the run does not stand
-  /// at the place where the loop begins, what was read ahead is dropped.
+  /// One epoch: each loop over it starts at its beginning, even if you left an earlier loop midway. If a
+  /// state put the run into the middle of this epoch, the first loop resumes there. If the run stands
+  /// elsewhere when a loop starts, it drops what was read ahead.
   [[nodiscard]] epoch_range epoch(any_count which) & {
     const std::uint64_t number = which.of("epoch");
     allow(number + 1);
     return {this, number};
   }
-  /// The rest of the epoch at hand, for a loop that was left; empty once the epoch has ended. Before any
+  /// The rest of the current epoch, for a loop that you left; empty once the epoch has ended. Before any
   /// loop, the epoch where the run stands.
   [[nodiscard]] epoch_range rest() & {
     const std::uint64_t number = begun_ ? epoch_ : core().epoch();
@@ -142,21 +142,19 @@ class run {
   }
   template <class T = void>
   [[nodiscard]] epoch_range rest() && {
-    static_assert(
-        !std::is_void_v<T>,
-        "penstock: rest() of a run that is about to go; give the run a name: auto run = plan.open();");
+    static_assert(!std::is_void_v<T>,
+                  "penstock: rest() of a temporary run; give the run a name: auto run = plan.open();");
     return {this, 0};
   }
   template <class T = void>
   [[nodiscard]] epoch_range epoch(any_count) && {
-    static_assert(
-        !std::is_void_v<T>,
-        "penstock: epoch() of a run that is about to go; give the run a name: auto run = plan.open();");
+    static_assert(!std::is_void_v<T>,
+                  "penstock: epoch() of a temporary run; give the run a name: auto run = plan.open();");
     return {this, 0};
   }
 
-  /// The epochs up to `count`, from the one where the run stands: all of them in a fresh run; a restored one
-  /// resumes in the middle of the first.
+  /// The epochs from where the run stands up to `count`: all of them in a fresh run; a restored run resumes
+  /// in the middle of the first.
   [[nodiscard]] epochs_range epochs(any_count wanted) & {
     const std::uint64_t count = wanted.of("epochs");
     allow(count);
@@ -164,13 +162,12 @@ class run {
   }
   template <class T = void>
   [[nodiscard]] epochs_range epochs(any_count) && {
-    static_assert(
-        !std::is_void_v<T>,
-        "penstock: epochs() of a run that is about to go; give the run a name: auto run = plan.open();");
+    static_assert(!std::is_void_v<T>,
+                  "penstock: epochs() of a temporary run; give the run a name: auto run = plan.open();");
     return {this, 0, 0};
   }
 
-  /// A run is an input range of what is left of the epochs it was given (one, unless `epochs(n)` said more).
+  /// A run is an input range of what is left of its epochs (one, unless you called `epochs(n)`).
   [[nodiscard]] iterator begin() {
     if (allowed_ != 0 && first_epoch_ >= allowed_) return at_end_ = true, iterator(this);
     begin_epoch(core().epoch(), std::max(allowed_, core().epoch() + 1));
@@ -178,7 +175,7 @@ class run {
   }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
 
-  /// The next element of the epochs the run was given, without exceptions.
+  /// The next element of the run's epochs, without exceptions.
   [[nodiscard]] next_result<value_type> next()
     requires(parts::batched)
   {
@@ -199,8 +196,8 @@ class run {
     return result;
   }
 
-  /// Batches per epoch, equal on all ranks; for plans that keep `lockstep`. Behind `batch_by` those of the
-  /// epoch of the latest batch, or where a run stands that had none.
+  /// Batches per epoch, equal on all ranks; for plans that keep `lockstep`. After `batch_by`, those of the
+  /// epoch of the latest batch, or of the current epoch if there was none.
   [[nodiscard]] std::uint64_t steps_per_epoch() const
     requires(parts::batched && lockstep<Plan>)
   {
@@ -210,7 +207,7 @@ class run {
       return *core().engine.leading().fixed_steps();
   }
 
-  /// Where the consumer stands: after the elements that it has asked for. Does not disturb the workers.
+  /// Where the consumer stands: after the elements it has requested. Does not disturb the workers.
   [[nodiscard]] penstock::state state() const {
     penstock::state s = known_;
     core().write_state(s);
@@ -223,21 +220,21 @@ class run {
     all.replaced = bad_samples().replaced;
     return all;
   }
-  /// How many bad samples `bad_samples` has let through on this rank.
+  /// How many bad samples `bad_samples` has tolerated on this rank.
   [[nodiscard]] bad_sample_counts bad_samples() const { return core().tally.counts(core().epoch()); }
   [[nodiscard]] const run_options& options() const { return core().engine.options(); }
   [[nodiscard]] const Plan& plan() const { return core().engine.plan(); }
 
-  /// Moves limits while the run works, up to what it was opened with: threads that work, batches in flight,
-  /// samples that are asked for ahead; see `run_limits`. A worker beyond the limit rests after its grain. A
+  /// Changes limits while the run works, up to the values it was opened with: active threads, batches in
+  /// flight, samples requested ahead; see `run_limits`. A worker beyond the limit rests after its grain. A
   /// lower depth takes effect as batches are delivered; the host memory of blocks that it leaves idle is
-  /// given back when the next batch is asked for. The sequence does not change. Throws errc::argument, and
-  /// changes nothing, where a limit is out of its range. Any thread, in the process that opened the run.
+  /// released when you request the next batch. The sequence does not change. If a limit is out of range,
+  /// throws errc::argument and changes nothing. Any thread, in the process that opened the run.
   void adjust(const run_limits& wanted) { core().engine.adjust(wanted); }
-  /// The limits as they are now; those of a fresh run are the highest.
+  /// The current limits; a fresh run has the highest.
   [[nodiscard]] run_limits limits() const { return core().engine.limits(); }
 
-  /// Ends the work: what waits returns, loops end. Any thread.
+  /// Ends the work: waiting calls return, loops end. Any thread.
   void request_stop() noexcept { core().engine.request_stop(); }
   [[nodiscard]] bool stopped() const noexcept { return core().engine.stopped(); }
 
@@ -272,7 +269,7 @@ class run {
     return false;
   }
 
-  /// Where one loop over an epoch begins.
+  /// Starts one loop over an epoch.
   void loop_over(std::uint64_t number) {
     core().engine.home().check();
     release();
@@ -364,14 +361,14 @@ class run {
     resumes_ = true;
   }
 
-  penstock::state known_;  // what all states of this run have in common
+  penstock::state known_;  // common to all states of this run
   shared<hand_out_shell> core_;
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
   bool at_end_ = false, pending_ = false;
-  bool begun_ = false;    // whether a loop began, in epoch_
-  bool resumes_ = false;  // a state put the run where it stands, and no loop has begun
+  bool begun_ = false;    // whether a loop has begun, in epoch_
+  bool resumes_ = false;  // a state put the run where it stands, and no loop has begun since
 };
 
 namespace detail {
@@ -386,8 +383,8 @@ struct open_arguments {
 
 }  // namespace detail
 
-/// Opens a plan: `plan.open()`, `plan.open(state)`, `plan.open(stop_token)`, or both. Files are opened and
-/// threads started here; a plan whose ranks would do different numbers of batches is refused here.
+/// Opens a plan: `plan.open()`, `plan.open(state)`, `plan.open(stop_token)`, or both. Opens files and starts
+/// threads; refuses a plan whose ranks would run different numbers of batches.
 template <class Source, class... Stages, class... Options>
 [[nodiscard]] auto open_run(const plan<Source, Stages...>& p, Options&&... options) {
   detail::open_arguments given;
@@ -395,7 +392,7 @@ template <class Source, class... Stages, class... Options>
   return run<plan<Source, Stages...>>(p, options_of(p), given.where, given.token);
 }
 
-/// Walks over one epoch of a plan, in a run of its own.
+/// Iterates over one epoch of a plan, in its own run.
 template <class Plan>
 class pass_iterator {
  public:
@@ -421,7 +418,7 @@ class pass_iterator {
   typename run<Plan>::iterator at_;
 };
 
-/// One pass over an epoch of a plan: what `plan.epoch(e)` gives. Each loop over it opens the plan.
+/// One pass over an epoch of a plan: what `plan.epoch(e)` returns. Each loop over it opens the plan.
 template <class Plan>
 class plan_epoch {
  public:

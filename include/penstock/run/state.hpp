@@ -11,15 +11,16 @@
 
 namespace penstock::inline v0_1 {
 
-/// Where a run stands: what `run.state()` gives and `plan.open(state)` takes. Small, readable, the same on
-/// every machine.
+/// Where a run stands: `run.state()` returns it and `plan.open(state)` takes it. Small, readable, and the
+/// same on every machine.
 ///
-/// Written as one JSON object whose numbers are strings, so that no reader rounds them; docs/state.md is its
-/// schema. `dataset`, `sequence` and `random` are fingerprints of the data, of what determines the order, and
-/// of the stages that draw random numbers; workers, prefetch, depth, memory and device are no part of it.
+/// Written as one JSON object whose numbers are strings, so that no reader rounds them; docs/state.md
+/// documents its schema. `dataset`, `sequence` and `random` are fingerprints of the data, of what determines
+/// the order, and of the stages that draw random numbers; workers, prefetch, depth, memory and device are not
+/// part of it.
 ///
-/// Where the plan is elastic, the state of any rank serves every rank of any world; else `merge` puts those
-/// of all ranks into one.
+/// If the plan is elastic, the state of any rank serves every rank of any world; otherwise `merge` combines
+/// the states of all ranks into one.
 struct state {
   static constexpr std::uint64_t current_version = 3;
 
@@ -34,22 +35,22 @@ struct state {
   std::uint64_t dataset = 0;
   std::uint64_t sequence = 0;
   std::uint64_t random = 0;           ///< 0: no stage draws random numbers
-  std::uint64_t world = 1, rank = 0;  ///< at the time; they matter where the plan is not elastic
+  std::uint64_t world = 1, rank = 0;  ///< at the time; they matter if the plan is not elastic
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;  ///< batches delivered in this epoch
   std::uint64_t pass = 0;  ///< with `steps`: passes over the data in this epoch
-  /// Chunks: samples of this rank that are done. Behind `batch_by`: those in the steps done, of all ranks.
+  /// Chunks: samples of this rank that are done. After `batch_by`: samples of all ranks in the steps done.
   std::uint64_t ordinal = 0;
-  std::uint64_t rows = 0;              ///< chunks: rows made of the samples after them that are done too
+  std::uint64_t rows = 0;              ///< chunks: rows of the samples after those that are done too
   std::uint64_t survivors = 0;         ///< chunks: rows that came out of the deciders in this pass
   std::uint64_t taken = 0, given = 0;  ///< `shuffle_buffer`: ordinals that went in and came out
-  std::uint64_t dealt = 0;             ///< rows of this epoch that were dealt, to all ranks together
-  std::uint64_t elastic = 0;           ///< 1: any rank of any world may go on from here
-  std::uint64_t bad = 0;               ///< `bad_samples`: those of this rank in this epoch
+  std::uint64_t dealt = 0;             ///< rows of this epoch dealt so far, to all ranks together
+  std::uint64_t elastic = 0;           ///< 1: any rank of any world may resume from here
+  std::uint64_t bad = 0;               ///< `bad_samples`: count of this rank in this epoch
   std::vector<std::uint64_t> held;     ///< `shuffle_buffer`: ordinals in it
-  std::vector<std::uint64_t> front;    ///< forward sources: where the source and the orders on it stand
+  std::vector<std::uint64_t> front;    ///< forward sources: the places of the source and of its orders
   std::vector<std::string> plan;       ///< the data and the stages that determine the sequence, for messages
-  std::vector<state> ranks;            ///< of a merged state: those of ranks 0, 1, ...
+  std::vector<state> ranks;            ///< of a merged state: the states of ranks 0, 1, ...
 
   friend bool operator==(const state&, const state&) = default;
 };
@@ -79,18 +80,18 @@ void for_each_state_number(S& s, F f) {
 
 }  // namespace detail
 
-/// The state as JSON, on one line where it is not a merged one.
+/// The state as JSON; on one line unless it is merged.
 [[nodiscard]] std::string to_string(const state& s);
 
-/// Reads what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of another
-/// version.
+/// Parses what `to_string` wrote; anything else is `errc::state` with the offset, and so is a state of
+/// another version.
 [[nodiscard]] state state_from_string(std::string_view text);
 
-/// The states of all ranks of a job, each after the same step, as one that every rank may open: of an elastic
-/// plan that of rank 0, with the mean of all their bad samples; else all of them.
+/// Merges the states of all ranks of a job, each after the same step, into one that every rank may open: for
+/// an elastic plan, the state of rank 0 with the mean of all bad samples; otherwise all of them.
 ///
-/// Throws `error(errc::state)` where they are not of one job and one step, where two are of the same rank, or
-/// where one is missing.
+/// Throws `error(errc::state)` if the states are not from one job and one step, if two are from the same
+/// rank, or if one is missing.
 [[nodiscard]] state merge(std::span<const state> all);
 
 }  // namespace penstock::inline v0_1

@@ -22,7 +22,7 @@ PENSTOCK_INLINE state::~state() = default;
 
 namespace detail {
 
-// A sum over a state's text, whatever blanks stand between its tokens.
+// A checksum of a state's text that ignores the blanks between its tokens.
 PENSTOCK_INLINE std::uint64_t state_check(std::string_view text) {
   std::string tokens;
   bool inside = false;
@@ -37,7 +37,7 @@ PENSTOCK_INLINE std::uint64_t state_check(std::string_view text) {
   return fingerprint().add(tokens).value();
 }
 
-// What stands before "check": all of a state.
+// Everything in a state before "check".
 PENSTOCK_INLINE std::string state_body(const state& s) {
   std::string text = "{";
   const auto number = [&text](std::string_view key, std::uint64_t value) {
@@ -65,7 +65,7 @@ PENSTOCK_INLINE std::string state_body(const state& s) {
   return text;
 }
 
-// Reads exactly what `to_string` writes, blanks between tokens aside.
+// Accepts exactly what `to_string` writes, apart from blanks between tokens.
 class state_reader {
  public:
   explicit state_reader(std::string_view text)
@@ -117,7 +117,7 @@ class state_reader {
     const std::uint64_t check = json_.quoted_number();
     json_.expect('}');
     if (depth == 0 && check != state_check(text_.substr(begin, end - begin)))
-      json_.fail("the number that goes with what stands before it", check_at);
+      json_.fail("the checksum of the text before it", check_at);
     return s;
   }
 
@@ -142,7 +142,7 @@ PENSTOCK_INLINE state merge(std::span<const state> all) {
   const state& first = all.front();
   std::vector<const state*> by_rank(all.size(), nullptr);
   for (const state& s : all) {
-    if (!s.ranks.empty()) refuse({"one is merged already"});
+    if (!s.ranks.empty()) refuse({"one is already merged"});
     if (s.dataset != first.dataset || s.sequence != first.sequence || s.random != first.random)
       refuse({"rank ", s.rank, " reads other data, or in another order, than rank ", first.rank});
     if (s.world != first.world || s.elastic != first.elastic)
@@ -151,15 +151,15 @@ PENSTOCK_INLINE state merge(std::span<const state> all) {
       refuse({"rank ", s.rank, " is at step ", s.step, " of epoch ", s.epoch, ", rank ", first.rank,
               " at step ", first.step, " of epoch ", first.epoch});
     if (s.rank >= s.world || s.world != all.size())
-      refuse({"there are ", all.size(), ", and one is of rank ", s.rank, " of ", s.world});
+      refuse({"there are ", all.size(), ", and one is from rank ", s.rank, " of ", s.world});
     const state*& place = by_rank[static_cast<std::size_t>(s.rank)];
-    if (place != nullptr) refuse({"two are of rank ", s.rank});
+    if (place != nullptr) refuse({"two are from rank ", s.rank});
     place = &s;
   }
   state merged = *by_rank.front();
   if (all.size() == 1) return merged;
   if (merged.elastic != 0) {
-    std::uint64_t bad = 0;  // each rank begins with the mean, rounded up
+    std::uint64_t bad = 0;  // each rank starts with the mean, rounded up
     for (const state& s : all) bad += s.bad;
     merged.bad = bad / merged.world + (bad % merged.world != 0 ? 1 : 0);
     return merged;

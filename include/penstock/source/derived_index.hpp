@@ -61,7 +61,7 @@ enum class derived_from {
 /// live as long as any copy of the index. Copies share the mapping, which takes 8 bytes per sample, plus each
 /// distinct text once. A look-up is one load. Threads: any number at once. While the index is open no other
 /// program may write to the file in place; replacing the file is safe.
-/// Source of the format: docs/index.md.
+/// Source of the format: docs/shard_indexes.md.
 template <derived_value T>
 class derived_index {
  public:

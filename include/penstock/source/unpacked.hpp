@@ -59,7 +59,7 @@ using unpack_one = std::string (*)(const std::string& packed, const unpacked_opt
 /// longer need them.
 /// Cost: disk space for everything unpacked; once, the time to read, unpack and write it, one file per
 /// thread; after that two stat calls and a read of 64 bytes per file. Memory: 2.5 MiB per thread, and what
-/// the unpackers need. docs/index.md has measurements.
+/// the unpackers need. docs/shard_indexes.md has measurements.
 /// Throws, with the packed file, errc::io if a file cannot be read or written; errc::argument for a
 /// compression without an unpacker, with what to write; errc::limit for a file that unpacks to more than
 /// `limit`; errc::format and errc::checksum for damage, with the offset in the unpacked bytes.

@@ -35,15 +35,15 @@ struct replace_on_forward {
 
 }  // namespace penstock::inline v0_1::mistakes
 
-/// What becomes of a sample whose bytes are bad: `bad_samples::fatal()`, `skip(budget)`, `replace(budget)`.
+/// What to do with a sample whose bytes are bad: `bad_samples::fatal()`, `skip(budget)`, `replace(budget)`.
 namespace penstock::inline v0_1::bad_samples {
 
-/// A budget that is a part of a rank's samples of an epoch: `fraction(0.001)`. From 0 to 1. Behind
-/// `batch_by` that of an equal share of the epoch.
+/// A budget as a fraction of a rank's samples per epoch, from 0 to 1: `fraction(0.001)`. After `batch_by`, of
+/// an equal share of the epoch.
 struct fraction {
   double value;
   explicit fraction(double part);
-  /// As it is written, with the shortest decimal that reads back as it.
+  /// The shortest decimal that reads back as the same value.
   [[nodiscard]] std::string describe() const;
 };
 
@@ -54,9 +54,8 @@ class budget {
   budget(T count) : budget(static_cast<std::uint64_t>(count), count < T{0}) {}
   budget(fraction part) : part_(part.value) {}
 
-  /// The count, for so many samples in an epoch: of a fraction the nearest one, and at least 1 unless the
-  /// fraction is 0. Where nobody knows how many there are, or there is no end of them, a fraction is an
-  /// error.
+  /// The count for so many samples per epoch: a fraction is rounded to the nearest count, and to at least 1
+  /// unless it is 0. If the number of samples is unknown or infinite, a fraction is an error.
   [[nodiscard]] std::uint64_t limit(std::optional<std::uint64_t> samples) const;
   [[nodiscard]] std::string describe() const;
 
@@ -67,64 +66,62 @@ class budget {
   std::optional<double> part_;
 };
 
-/// A file to which a line is added for each bad sample. `{rank}` in the name becomes the rank's number; of
-/// several ranks, each writes its own: a name without it gets ".rank3" before its extension. Of replicas,
-/// which get the same batches, the first writes.
+/// A file that gets a line for each bad sample. `{rank}` in the name is replaced by the rank's number; each
+/// of several ranks writes its own file, so a name without `{rank}` gets ".rank3" before its extension. Of
+/// replicas, which get the same batches, only the first writes.
 struct ledger {
   std::string path;
   ledger() = default;
   explicit ledger(std::string name) : path(std::move(name)) {}
 };
 
-/// What a plan does with bad samples: an annotation of which a plan has at most one, wherever it stands. Made
-/// by `bad_samples::fatal()`, `bad_samples::skip(budget, ledger)` and `bad_samples::replace(budget, ledger)`.
+/// What a plan does with bad samples: an annotation, at most one per plan, anywhere in it. Made by
+/// `bad_samples::fatal()`, `bad_samples::skip(budget, ledger)` and `bad_samples::replace(budget, ledger)`.
 ///
 ///     auto labels = samples | decode<field<"cls", integer>>;
 ///     auto fewer = labels | bad_samples::skip(100) | batch(256);
 ///     auto as_many = labels | bad_samples::replace(bad_samples::fraction(0.001),
 ///                                                  bad_samples::ledger("bad.jsonl")) | batch(256);
 ///
-/// A sample is bad when making it fails with an error that depends on the bytes alone: `errc::format`,
-/// `checksum`, `missing`, `limit` or `shape`. Others (`io`, exceptions that are not ours) stay fatal, and so
-/// does what a source that is read forward says of itself.
+/// A sample is bad if making it fails with an error that depends only on its bytes: `errc::format`,
+/// `checksum`, `missing`, `limit` or `shape`. Other errors (`io`, exceptions of other types) stay fatal, and
+/// so do errors that a forward-only source reports about itself.
 ///
-/// `fatal`, which a plan without the stage has too: the error is thrown when the batch is asked for that
-/// holds the sample.
+/// `fatal`, the default: the error is thrown when you request the batch that holds the sample.
 ///
-/// `skip`: its slot in the batch stays and holds nothing: zeros, or an empty row, and `valid()` is 0 there.
-/// No later sample takes its place, so all ranks do the same steps and nobody's other slots change. Behind
-/// filter and unbatch, over forward sources and in loops without batches it is dropped as a filter drops one,
-/// with all that unbatch made of it: batches there are filled with what survives.
+/// `skip`: the sample's slot stays in the batch and is empty: zeros, or an empty row, with `valid()` 0 there.
+/// No later sample takes its place, so all ranks do the same steps and no other slot changes. After filter
+/// and unbatch, over forward sources and in loops without batches the sample is dropped as a filter would
+/// drop it, with everything that unbatch made of it; there, batches are filled with what survives.
 ///
-/// `replace`: another sample of the epoch stands in its slot. Substitute j of position p is drawn evenly from
-/// the other positions of the epoch, with the address (seed, epoch, p, j): the same on every rank and any
-/// number of them.
-/// Random stages see position p, and `positions()` and `keys()` say p. After 16 bad substitutes the sample is
-/// fatal. A compile-time mistake over a source that can only be read forward.
+/// `replace`: another sample of the epoch takes the slot. Substitute j of position p is drawn uniformly from
+/// the other positions of the epoch, with the address (seed, epoch, p, j): the same on every rank, whatever
+/// the number of ranks. Random stages see position p, and `positions()` and `keys()` report p. After 16 bad
+/// substitutes the sample is fatal. A compile-time mistake over a source that can only be read forward.
 ///
-/// Where `batch` cannot put shapes together, those that most slots of the batch have count (of several, the
-/// first), and a sample of another one is bad; behind filter, unbatch and forward sources it leaves a hole
-/// under `replace` too.
+/// Where `batch` cannot collate the shapes of a batch, the most frequent shape counts (among equals, the
+/// first), and samples of any other shape are bad; after filter, unbatch and forward sources such a sample
+/// leaves a hole even under `replace`.
 ///
-/// The budget is of one rank and epoch. Bad samples count when they are delivered, in order, so the count is
-/// the same for any number of workers; it is part of the state. The one that exceeds the budget is thrown as
-/// `fatal` would, with a sentence that says so; other ranks are not told, and nothing waits for them here. On
-/// another number of ranks each begins with its share of (ranks before x count), rounded up. Where `shard`
-/// stands behind filter or unbatch every rank makes all samples, and counts all bad ones.
+/// The budget is per rank and epoch. Bad samples count when they are delivered, in order, so the count is the
+/// same for any number of workers; it is part of the state. The one that exceeds the budget is thrown as
+/// under `fatal`, with a message that says so; other ranks are not told, and nothing here waits for them. If
+/// you resume on another number of ranks, each starts with its share of (ranks before x count), rounded up.
+/// If `shard` comes after filter or unbatch, every rank makes all samples, and counts all bad ones.
 ///
-/// The ledger gets a line of JSON for each bad sample that was delivered, added and flushed before the batch
-/// is handed out: rank, epoch and index of the position, source index, key, file, offset, stage, code,
-/// reason, what was done, substitute. A run that goes on from a state adds to it; what it delivers again it
-/// writes again. A line that cannot be written is `errc::io` and ends the run.
+/// The ledger gets a line of JSON for each bad sample delivered, written and flushed before the batch is
+/// delivered: rank, epoch and index of the position, source index, key, file, offset, stage, code, reason,
+/// what was done, substitute. A run that resumes from a state appends to it, and writes again what it
+/// delivers again. A line that cannot be written is `errc::io` and ends the run.
 ///
-/// Keeps all five guarantees. Cost: none for good samples; a bad one costs two exceptions, and a draw of
-/// `replace` what finding one position costs, with a few allocations.
+/// Keeps all five guarantees. Cost: none for good samples; two exceptions for a bad one; a draw of `replace`
+/// costs as much as looking up one position, with a few allocations.
 template <bool Tolerates, bool Replaces>
 struct policy_stage {
   using penstock_part = bad_samples_tag;
   static constexpr std::string_view stage_name = "bad_samples";
   static constexpr bool tolerates = Tolerates, replaces = Replaces;
-  static constexpr bool varies_by_epoch = Replaces;  // what stands in is drawn in each epoch
+  static constexpr bool varies_by_epoch = Replaces;  // each epoch draws its own substitutes
 
   budget most = 0;
   std::string path;
@@ -145,13 +142,13 @@ struct policy_stage {
   }
 };
 
-/// Bad samples end the run: what a plan without `bad_samples` does.
+/// Bad samples end the run, as in a plan without `bad_samples`.
 [[nodiscard]] inline policy_stage<false, false> fatal() { return {}; }
-/// Bad samples leave a hole, at most `most` of them on each rank in an epoch.
+/// Each bad sample leaves a hole, up to `most` on each rank per epoch.
 [[nodiscard]] inline policy_stage<true, false> skip(budget most, ledger log = {}) {
   return {most, std::move(log.path)};
 }
-/// Another sample stands in for each bad one, at most `most` of them on each rank in an epoch.
+/// Another sample takes the place of each bad one, up to `most` on each rank per epoch.
 [[nodiscard]] inline policy_stage<true, true> replace(budget most, ledger log = {}) {
   return {most, std::move(log.path)};
 }

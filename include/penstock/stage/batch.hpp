@@ -58,9 +58,10 @@ struct not_batchable {
   using penstock_mistake = about_element_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: batch stacks numbers, arrays, texts, bytes and records of such, and gets what "
-                  "reached_by<...> beside this line names; write map(f) before it");
+    static_assert(
+        never<Reached>,
+        "penstock: batch stacks numbers, arrays, texts, bytes and records of these, and gets the type in "
+        "reached_by<...> beside this line; write map(f) before it");
   }
 };
 
@@ -69,8 +70,8 @@ struct eight_lengths {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: batch puts one more length in front of an array, and this one has eight, which "
-                  "is the most there can be; give it fewer in a map(f) before batch");
+                  "penstock: batch adds a dimension in front of an array, and this one already has eight, "
+                  "the maximum; give it fewer in a map(f) before batch");
   }
 };
 struct channels_first_of_other {
@@ -79,8 +80,8 @@ struct channels_first_of_other {
   static consteval void explain() {
     static_assert(
         never<Reached>,
-        "penstock: channels_first is for arrays of (height, width, channels), and a field that it is "
-        "given for has another number of lengths; write collate<\"image\">(channels_first) for the "
+        "penstock: channels_first is for arrays of (height, width, channels), and a field that it applies "
+        "to has another number of dimensions; write collate<\"image\">(channels_first) for the "
         "field that has them");
   }
 };
@@ -88,10 +89,9 @@ struct pitched_scalar {
   using penstock_mistake = about_element_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: pitched lays out the rows of arrays, and a field that it is given for is a single "
-        "value; write collate<\"image\">(pitched<64>) for the field that has rows");
+    static_assert(never<Reached>,
+                  "penstock: pitched lays out the rows of arrays, and a field that it applies to is a single "
+                  "value; write collate<\"image\">(pitched<64>) for the field that has rows");
   }
 };
 
@@ -99,35 +99,35 @@ struct pitched_scalar {
 
 namespace detail {
 
-/// Whether there is the field that an option of `batch` is for.
+/// Whether the field that an option of `batch` names exists.
 template <class Policy, class Element>
 inline constexpr bool finds_its_field = true;
 template <class Name, class Policy, class Element>
 inline constexpr bool finds_its_field<field_policy<Name, Policy>, Element> = has_field<Element, Name>;
 
-/// What may stand behind the size of `batch`.
+/// What may follow the size in `batch(size, ...)`.
 template <class T>
 inline constexpr bool is_batch_option = std::is_same_v<T, tail> || is_policy<T>;
 template <class Name, class Policy>
 inline constexpr bool is_batch_option<field_policy<Name, Policy>> = is_policy<Policy>;
 
-/// Whether they are options of `batch`, but several of one kind.
+/// Whether `Options` are options of `batch` of which two are of one kind.
 template <class... Options>
 inline constexpr bool repeats_an_option =
     (is_batch_option<Options> && ...) &&
     ((int{std::is_same_v<Options, tail>} + ... + 0) > 1 || (int{is_policy<Options>} + ... + 0) > 1);
 
-/// The size of a whole step, of all ranks together.
+/// The size of a whole step, over all ranks.
 [[nodiscard]] std::uint64_t batch_size_of_all(std::uint64_t size, bool global, std::uint64_t ranks);
 [[nodiscard]] std::string batch_text(std::uint64_t size, tail at_end, bool global);
-/// The size that was given, where a batch can have it.
+/// Returns the size, or throws if a batch cannot have it.
 [[nodiscard]] std::uint64_t checked_batch_size(std::uint64_t size, std::string_view stage);
 
 template <class... Options>
 constexpr void check_batch_options() {
   static_assert(
       (is_batch_option<Options> && ...),
-      "penstock: this is no option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
+      "penstock: this is not an option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
       "ragged, pad_to_longest, channels_first or pitched<bytes>, or collate<\"name\">(...) for one field");
   static_assert(
       !repeats_an_option<Options...>,
@@ -135,7 +135,7 @@ constexpr void check_batch_options() {
       "and pitched; write collate<\"name\">(...) for fields that differ");
 }
 
-/// What the stages that cut batches have in common: how fields are collated, and the mistakes of that.
+/// What the stages that cut batches share: how fields are collated, and the mistakes in that.
 template <class... Policies>
 struct collating {
   /// The collate policy of a field.
@@ -195,28 +195,29 @@ struct collating {
 }  // namespace detail
 
 /// Cuts the sequence into batches of `size` samples for this rank and collates each field. Made by
-/// `batch(size, options...)`; `global_batch(size, options...)` says how many there are over all ranks.
+/// `batch(size, options...)`; `global_batch(size, options...)` gives the size over all ranks.
 ///
 /// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
 /// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`, `channels_first`,
 /// `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
 ///
-/// `channels_first` turns pictures of (height, width, channels) on their way to the slot: the column is
-/// dense, of shape (slots, channels, height, width). Under `pitched<bytes>` each row begins at a multiple of
-/// so many bytes, and the field is a `strided_view`; gaps are zero, and go to a device with the rest.
+/// `channels_first` transposes images of (height, width, channels) on their way to the slot: the column is
+/// dense, of shape (slots, channels, height, width). Under `pitched<bytes>` each row starts at a multiple of
+/// that many bytes, and the field is a `strided_view`; gaps are zero, and are copied to a device with the
+/// rest.
 ///
 /// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
-/// size * world), and a sample that is bad never pulls a later one forward. Samples are written where they
-/// will be used: no copy after decoding for stacked fields. Keeps all five guarantees. Unequal shapes under
-/// `stack` are `errc::shape` at the position; under `bad_samples` those that most slots do not share are bad.
+/// size * world), and a bad sample never pulls a later one forward. Samples are written where they will be
+/// used: stacked fields are not copied after decoding. Keeps all five guarantees. Unequal shapes under
+/// `stack` are `errc::shape` at the position; under `bad_samples`, samples without the most frequent shape
+/// are bad.
 ///
 /// `global_batch(G)`: global step s holds positions [s * G, (s + 1) * G) on any number of ranks from 1 to G,
-/// whether it divides G or not; the ranks' parts differ by at most one sample. That is the batch for runs
-/// that go on with another number of ranks. `batch(b)` has the same global steps wherever b * world is the
-/// same.
+/// whether or not it divides G; the ranks' parts differ by at most one sample. Use it for runs that may
+/// resume on another number of ranks. `batch(b)` has the same global steps wherever b * world is the same.
 ///
-/// More than G ranks are `errc::argument` when the plan is opened, and so is, over a source that can only be
-/// read forward, a number of ranks that does not divide G.
+/// More than G ranks are `errc::argument` when you open the plan; so is, over a source that can only be read
+/// forward, a number of ranks that does not divide G.
 ///
 ///     auto labels = samples | decode<field<"cls", integer>>;
 ///     auto full = labels | batch(256, tail::drop);
@@ -233,7 +234,7 @@ struct batch_stage : detail::collating<Policies...> {
   tail at_end = tail::keep;
   bool global = false;  ///< `size` counts the samples of all ranks together
 
-  /// Samples of a whole global step, over all ranks. Throws where there would be none for some rank.
+  /// Samples of a whole global step, over all ranks. Throws if some rank would have none.
   [[nodiscard]] std::uint64_t global_size(std::uint64_t ranks) const {
     return detail::batch_size_of_all(size, global, ranks);
   }

@@ -28,11 +28,11 @@ struct batch_by_without_positions {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: batch_by cuts an epoch before samples are read, and behind filter, unbatch, "
-        "shuffle_buffer or a source that is read forward nobody knows which come; choose samples with "
-        "subset and mix them with shuffle, or write batch(n)");
+    static_assert(never<Reached>,
+                  "penstock: batch_by cuts an epoch before samples are read, and after filter, unbatch, "
+                  "shuffle_buffer or a source that is read forward it is unknown which samples come; choose "
+                  "samples with "
+                  "subset and mix them with shuffle, or write batch(n)");
   }
 };
 
@@ -42,44 +42,44 @@ struct batch_by_without_numbers {
   static consteval void explain() {
     static_assert(
         never<Reached>,
-        "penstock: batch_by asks what samples cost by their numbers, and those of mix, or of sources with "
-        "orders that were joined, have other numbers in other epochs; write batch(n)");
+        "penstock: batch_by looks up costs by sample number, and the numbers of mix, or of joined sources "
+        "with orders, change from epoch to epoch; write batch(n)");
   }
 };
 
 }  // namespace mistakes
 
-/// Cuts the sequence into batches of as many samples as a rule says, and collates each field as `batch` does.
-/// Made by `batch_by(cost, limit, options...)`, or by `batch_by(rule, options...)` for a `cut_rule` of yours.
+/// Cuts the sequence into batches by a rule instead of a fixed size, and collates each field as `batch` does.
+/// Made by `batch_by(cost, limit, options...)`, or by `batch_by(rule, options...)` with your own `cut_rule`.
 ///
-/// `batch_by(cost, limit)`: going through an epoch in its order, a batch is as long as the costs of its
-/// samples add up to `limit` at most: batches of at most so many tokens or pixels. `cost` is a function of
-/// the number of a sample in the source, callable when const by any thread, or values as `subset` takes them:
-/// a `derived_index`, a `sample_list`. A cost is an unsigned number.
+/// `batch_by(cost, limit)`: fills each batch, in the order of the epoch, while the costs of its samples sum
+/// to at most `limit`: batches of at most so many tokens or pixels. `cost` is a function of a sample's number
+/// in the source, callable when const from any thread, or values as `subset` takes them: a `derived_index`, a
+/// `sample_list`. A cost is an unsigned number.
 ///
 /// Ranks: an epoch is cut into the same batches on any number of ranks. Rank r of W takes batches r, r + W,
-/// r + 2 W, ..., so a global step is the next W batches. No batch is above the limit, and all ranks have the
+/// r + 2 W, ..., so a global step is the next W batches. No batch exceeds the limit, and all ranks have the
 /// same number of steps. If the last step has fewer batches than ranks, `tail::keep` gives the other ranks an
 /// empty batch, and `tail::drop` leaves the step out. You can resume on another number of ranks if one of
-/// their steps starts at the sample where the state stands; otherwise the state is refused. So `elastic`
-/// means here that the batches stay the same: fewer ranks take them in more steps. The lanes of a shuffle do
-/// not decide which rank gets which batch.
+/// their steps starts at the sample where the state stands; otherwise the state is refused. So here `elastic`
+/// means that the batches stay the same: fewer ranks take them in more steps. The lanes of a shuffle do not
+/// decide which rank gets which batch.
 ///
-/// Where batches begin is found by one pass over the positions of an epoch, which calls `cost` once for each
-/// and reads no sample: when the run first needs a batch of that epoch, in the thread that asks; a stop of
-/// the run ends it. Opening a run also asks what 64 samples cost, for the size of its pieces. 8 bytes a
-/// batch; the sample path is that of `batch`. Epochs may have different numbers of steps, so `take`, `skip`,
-/// `repeat` and `steps(n)` cannot stand behind it.
-/// Kind: batch. Keeps all five guarantees. What `cost` does cannot be seen; a state also says how many
-/// samples it stands after, and is refused if no step starts there.
-/// Bad samples: one that `bad_samples::replace` puts in may cost more than the one that it stands for, so
-/// that a batch may then be above the limit. A `bad_samples::fraction` is one of an equal share of the epoch,
+/// To find where batches begin, a run makes one pass over the positions of an epoch, which calls `cost` once
+/// for each and reads no sample: when it first needs a batch of that epoch, in the requesting thread;
+/// stopping the run ends the pass. Opening a run also asks for the cost of 64 samples, to choose the sizes of
+/// its pieces. 8 bytes per batch; the sample path is that of `batch`. Epochs may have different numbers of
+/// steps, so `take`, `skip`, `repeat` and `steps(n)` cannot follow it.
+/// Kind: batch. Keeps all five guarantees. The library cannot see what `cost` computes; a state therefore
+/// also records how many samples it stands after, and is refused if no step starts there.
+/// Bad samples: a substitute of `bad_samples::replace` may cost more than the sample it replaces, so the
+/// batch may then exceed the limit. A `bad_samples::fraction` applies to an equal share of the epoch,
 /// positions divided by ranks, however many samples a rank gets.
-/// Options: those of `batch`, but `tail::pad`. Throws `error(errc::argument)` for a limit of 0, or of 2^63
-/// and more, which a negative number becomes, for an epoch of 2^40 positions and more, and for a sample that
-/// costs more than the limit: when the plan is opened, or, where it is in a later epoch alone, in place of
-/// the step that it belongs to. What `cost` throws is thrown there too, with the sample's position and number
-/// where it is an `error`; it is not called again for that epoch.
+/// Options: those of `batch`, except `tail::pad`. Throws `error(errc::argument)` for a limit of 0, or of 2^63
+/// or more (which is what a negative number becomes), for an epoch of 2^40 or more positions, and for a
+/// sample that costs more than the limit: when you open the plan, or, if the sample is only in a later epoch,
+/// in place of its step. What `cost` throws is thrown there too; an `error` gets the sample's position and
+/// number. `cost` is not called again for that epoch.
 ///
 ///     auto texts = samples | decode<field<"txt", text>>;
 ///     auto length = derive(
@@ -93,7 +93,7 @@ struct batch_by_stage : detail::collating<Policies...> {
 
   Rule rule;
 
-  /// The cut of a plan with these orders.
+  /// The cut of a plan that has these orders.
   template <class Orders>
     requires cut_rule<Rule, Orders>
   [[nodiscard]] auto cut_of(const Orders& orders, const cut_input& in) const {
@@ -118,7 +118,7 @@ struct batch_by_stage : detail::collating<Policies...> {
 
 namespace detail {
 
-/// The type of what a cost is given as says what it costs.
+/// Whether a type can be given as `cost`.
 template <class Cost>
 consteval bool gives_costs() {
   if constexpr (sample_values<Cost>)
@@ -129,26 +129,26 @@ consteval bool gives_costs() {
     return false;
 }
 
-/// The first of these can be a limit.
+/// Whether the first of these can be a limit.
 template <class...>
 inline constexpr bool begins_with_limit = false;
 template <class First, class... Rest>
 inline constexpr bool begins_with_limit<First, Rest...> = std::convertible_to<First, std::uint64_t>;
 
-/// A tail policy can be given to a rule.
+/// A rule that can be given a tail policy.
 template <class Rule>
 concept rule_with_tail = requires(Rule& r) { r.at_end = tail::keep; };
 
 void check_batch_by_tail(tail at_end);
 
-/// The options behind a rule: the tail policy goes to it.
+/// The options after a rule; a tail policy is passed on to it.
 template <class Rule, class... Policies>
 struct batch_by_builder {
   Rule rule;
 
   [[nodiscard]] auto with([[maybe_unused]] tail t) const {
     batch_by_builder made = *this;
-    if constexpr (rule_with_tail<Rule>) {  // else `batch_by` has said what is wrong
+    if constexpr (rule_with_tail<Rule>) {  // otherwise `batch_by` has reported the mistake
       check_batch_by_tail(t);
       made.rule.at_end = t;
     }
@@ -170,29 +170,28 @@ template <class Cost, class... Options>
   static_assert(
       detail::gives_costs<Cost>(),
       "penstock: batch_by's cost is a function that can be called when const with the number of a sample, "
-      "a std::uint64_t, or values for every sample, and gives an unsigned number");
+      "a std::uint64_t, or values for every sample, and returns an unsigned number");
   detail::check_batch_options<Options...>();
   return detail::build_batch(
       detail::batch_by_builder<cost_rule<Cost>>{{{std::move(cost)}, limit.of("batch_by")}}, options...);
 }
-/// Cuts batches by a rule of yours; see `cut_rule`. Its tail is its own matter.
+/// Cuts batches by your own rule; see `cut_rule`. The rule handles its tail itself.
 template <cut_rule<order_chain<>> Rule, class... Policies>
 [[nodiscard]] auto batch_by(Rule rule, Policies... policies) {
-  static_assert(
-      detail::rule_with_tail<Rule> || !(std::same_as<Policies, tail> || ...),
-      "penstock: this rule has no tail; it says itself what becomes of the last step, or has a member "
-      "at_end of type tail that batch_by sets");
+  static_assert(detail::rule_with_tail<Rule> || !(std::same_as<Policies, tail> || ...),
+                "penstock: this rule has no tail; let it handle the last step itself, or give it a member "
+                "at_end of type tail for batch_by to set");
   detail::check_batch_options<Policies...>();
   return detail::build_batch(detail::batch_by_builder<Rule>{std::move(rule)}, policies...);
 }
-/// A mistake, which gets a sentence.
+/// Any other arguments are a mistake, which gets a sentence.
 template <class First, class... Rest>
   requires(!cut_rule<First, order_chain<>> && !detail::begins_with_limit<Rest...>)
 [[nodiscard]] auto batch_by(First, Rest...) {
   static_assert(never<First>,
                 "penstock: write batch_by(cost, limit), with a limit for the sum of the costs of a batch, or "
                 "batch_by(rule) with a cut_rule; for batches of n samples write batch(n)");
-  return batch(1);  // so that nothing else is said
+  return batch(1);  // so that this is the only error
 }
 
 }  // namespace penstock::inline v0_1

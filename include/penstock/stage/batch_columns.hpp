@@ -19,32 +19,31 @@
 #include <utility>
 #include <vector>
 
-/// The columns of a batch as a function of `map_batch` gets them, and as it may return new ones.
+/// The columns of a batch, as a function of `map_batch` receives them, and those that it may return.
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The facts of a batch that its columns do not hold.
+/// What is known about a batch beyond its columns.
 struct batch_facts {
   std::size_t size = 0;    ///< slots
-  std::size_t valid = 0;   ///< of them with a sample; holes count
-  std::size_t holes = 0;   ///< of those
+  std::size_t valid = 0;   ///< slots with a sample; includes holes
+  std::size_t holes = 0;   ///< how many of `valid` are holes
   std::size_t global = 0;  ///< samples of the global step
   position place;
-  /// 1 for each slot that holds a sample; empty until it is asked for
+  /// 1 for each slot that holds a sample; empty until requested
   mutable std::vector<std::uint8_t> mask{};
 };
 
 }  // namespace detail
 
-/// The columns of one batch, to be changed in place: what a function of `map_batch` is called with.
-/// `get<"name">(columns)` gives the view that `get<"name">(batch)` would give, but one that may write: a
-/// span of numbers, a `tensor_view` with the slots in front, a `strided_view` of pitched rows, or the views
-/// of ragged and padded values.
-/// Lengths and shapes stay as they are.
+/// The columns of one batch, to be changed in place; a function of `map_batch` is called with them.
+/// `get<"name">(columns)` returns the view that `get<"name">(batch)` would return, but writable: a span of
+/// numbers, a `tensor_view` with the slots in front, a `strided_view` of pitched rows, or the views of ragged
+/// and padded values. Lengths and shapes are fixed.
 ///
-/// Slots that hold no sample are there: padding behind the others, and the holes that `bad_samples::skip`
-/// leaves. They are zeros; `valid()` tells them. Valid during the call.
+/// Slots without a sample are included: padding at the end, and the holes that `bad_samples::skip` leaves.
+/// They are zeros; `valid()` tells them apart. Valid during the call.
 template <class Views>
 class batch_columns {
  public:
@@ -59,9 +58,9 @@ class batch_columns {
   [[nodiscard]] std::size_t size() const noexcept { return facts_->size; }
   /// Slots that hold a sample.
   [[nodiscard]] std::size_t valid_size() const noexcept { return facts_->valid - facts_->holes; }
-  /// Samples of the whole global step, as the batch says it.
+  /// Samples of the whole global step, as `batch.global_size()`.
   [[nodiscard]] std::size_t global_size() const noexcept { return facts_->global; }
-  /// 1 for each slot that holds a sample, 0 for padding and for holes. Allocates when first asked.
+  /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
     if (facts_->mask.empty()) {
       facts_->mask.assign(facts_->size, 0);
@@ -73,7 +72,7 @@ class batch_columns {
   /// The number of this batch in its epoch.
   [[nodiscard]] std::uint64_t step() const noexcept { return facts_->place.index; }
 
-  /// The view of field `I`, in the order of the element's type; 0 for values without names.
+  /// The view of field `I`, in the order of the element's type; use 0 for values without names.
   template <std::size_t I>
   [[nodiscard]] auto field() const noexcept {
     if constexpr (any_record<Views>)
@@ -81,7 +80,7 @@ class batch_columns {
     else
       return views_;
   }
-  /// The one field of a batch whose elements are no records.
+  /// The only field of a batch whose elements are not records.
   [[nodiscard]] Views values() const noexcept
     requires(!any_record<Views>)
   {
@@ -116,7 +115,7 @@ template <fixed_string Name, any_batch_columns C>
   if constexpr (found)
     return columns.template field<views::template index_of<name_of<Name>>>();
   else
-    return std::span<int>();  // so that one error is all
+    return std::span<int>();  // one error is enough
 }
 template <std::size_t I, any_batch_columns C>
 [[nodiscard]] auto get(C&& columns) noexcept {
@@ -125,7 +124,7 @@ template <std::size_t I, any_batch_columns C>
 
 namespace detail {
 
-/// The view with which one column of a batch can be changed.
+/// A writable view of one column of a batch.
 template <class V, class Policy>
 consteval auto editing_view() {
   using kept = stored<V>;
@@ -149,8 +148,8 @@ consteval auto editing_view() {
 template <class V, class Policy>
 using editing = typename decltype(editing_view<std::remove_cvref_t<V>, Policy>())::type;
 
-/// The views of what a chain has as columns at some place behind `batch`: `Columns` is the `batch` stage, or
-/// what a `map_batch` there has returned.
+/// The views of a chain's columns at some place after `batch`: `Columns` is the `batch` stage, or what a
+/// `map_batch` there has returned.
 template <class Columns, class Element>
 struct views_of_columns {
   using type = Columns;
@@ -166,12 +165,12 @@ struct views_of_columns<Batch, record<Fields...>> {
       editing<typename Fields::type, typename Batch::template policy<typename Fields::name_type>>>...>;
 };
 
-/// The views of the columns at a place behind `batch`: what is called there with them.
+/// The views of the columns at a place after `batch`, with which functions there are called.
 template <class Context>
 using views_in = typename views_of_columns<typename Context::columns,
                                            std::remove_cvref_t<typename Context::element>>::type;
 
-/// Whether a value can be a column of a batch: numbers with a shape that it tells.
+/// Whether a value can be a column of a batch: numbers with a shape that the value knows.
 template <class V>
 inline constexpr bool is_column = [] {
   if constexpr (shape_class_of<V> == shape_class::fixed)
@@ -180,14 +179,14 @@ inline constexpr bool is_column = [] {
     return shape_class_of<V> == shape_class::announced;
 }();
 
-/// The view of a column that was returned: of a list of numbers a span, of what has a shape a `tensor_view`.
+/// The view of a returned column: a span of a list of numbers, a `tensor_view` of anything with a shape.
 template <class V>
 using returned_view = std::conditional_t<requires(const V& v) {
   v.shape();
 }, tensor_view<typename stored<V>::type>, std::span<typename stored<V>::type>>;
 
-/// The views of new columns that a function of `map_batch` returns; void where it returns none, and where it
-/// returns what cannot be columns.
+/// The views of the new columns that a function of `map_batch` returns; void if it returns nothing, or
+/// something that cannot be columns.
 template <class R>
 struct returned_columns {
   static constexpr bool are_columns = false;

@@ -37,7 +37,7 @@ struct codec_wants_bytes {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: a codec wants bytes and gets a value that is decoded already; remove one "
+                  "penstock: a codec needs bytes and gets a value that is already decoded; remove one "
                   "decode, or use map(f)");
   }
 };
@@ -55,7 +55,7 @@ struct not_a_codec {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: decode<...> was given a type that is no codec; a codec has decode(bytes, "
+                  "penstock: decode<...> was given a type that is not a codec; a codec has decode(bytes, "
                   "scratch) const and codec_name");
   }
 };
@@ -75,7 +75,7 @@ struct field_codec<basic_field<Name, C>> {
   using codec_type = C;
 };
 
-/// `name: codec`, or the codec alone.
+/// `name: codec`, or just the codec.
 template <class C, class Name = typename field_codec<C>::name_type>
 struct codec_words {
   static constexpr std::string_view codec = field_codec<C>::codec_type::codec_name;
@@ -93,7 +93,7 @@ struct codec_words<C, void> {
   static constexpr std::string_view value = C::codec_name;
 };
 
-/// Runs a codec and says in an error which one it was.
+/// Runs a codec and adds its name to errors.
 template <class C, class In, class Scratch>
 decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
   try {
@@ -112,7 +112,7 @@ bool codec_claims(std::string_view extension) {
     return false;
 }
 
-/// The one member that codec `C` is meant for: the only one, or the only one whose name it declares.
+/// The member that codec `C` is meant for: the only one, or the only one whose name the codec declares.
 template <class C, open_sample S>
 std::size_t member_for(const S& sample) {
   if (sample.size() == 1) return 0;
@@ -128,7 +128,7 @@ std::size_t member_for(const S& sample) {
     found = i;
   }
   if (found == sample.size())
-    throw error(errc::missing, {"no member is the one for decode<", C::codec_name,
+    throw error(errc::missing, {"no single member suits decode<", C::codec_name,
                                 ">; choose with fields<...> or decode<field<\"name\", Codec>>"})
         .for_key(sample.key());
   return found;
@@ -154,16 +154,16 @@ inline constexpr std::size_t codec_for = [] {
 
 }  // namespace detail
 
-/// Makes values of bytes: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>, field<"cls",
-/// integer>>`.
+/// Turns bytes into values: `decode<zstd>`, or for fields of a record `decode<field<"jpg", jpeg>,
+/// field<"cls", integer>>`.
 ///
-/// In: bytes (blobs, spans, texts); a record, of which `decode<field<...>...>` takes the named fields,
-/// `decode<Codec>` the only one that is bytes, and the others pass; or an open sample, of which
+/// In: bytes (blobs, spans, texts); a record, from which `decode<field<...>...>` takes the named fields and
+/// `decode<Codec>` the only one that is bytes, while the others pass; or an open sample, from which
 /// `decode<field<...>...>` takes the named members and `decode<Codec>` the only member, or the only one whose
-/// extension the codec declares. `decode<identity>` also takes values that are decoded already, and passes
-/// them on. Out: what the codec makes of it, unfinished where the codec can write to its destination.
-/// Pointwise; keeps all five guarantees. Options by call: `decode<zstd>(zstd{.limit = 1_GiB})`. Each worker
-/// has a scratch per codec.
+/// extension the codec declares. `decode<identity>` also takes values that are already decoded, and passes
+/// them on. Out: the codec's result, unfinished if the codec can write straight to its destination.
+/// Pointwise; keeps all five guarantees. Pass options by calling it: `decode<zstd>(zstd{.limit = 1_GiB})`.
+/// Each worker has a scratch per codec.
 /// Throws what the codec throws, with the codec's name, at the sample's place in the sequence.
 template <class... Codecs>
 struct decode_stage {
@@ -175,7 +175,7 @@ struct decode_stage {
 
   codecs codec_values{};
 
-  /// The same with options for each codec, in the order written.
+  /// Sets options for each codec, in the order written.
   template <class... Options>
     requires(sizeof...(Options) == sizeof...(Codecs))
   [[nodiscard]] constexpr decode_stage operator()(Options... options) const {
@@ -205,7 +205,7 @@ struct decode_stage {
     return detail::list_text("decode<", {detail::codec_words<Codecs>::value...}, ", ", ">");
   }
 
-  /// Of an open sample the members named; where they are chosen by extension, or others pass, everything.
+  /// Of an open sample, the named members; if they are chosen by extension, or others pass, everything.
   template <class Element>
   static constexpr projection uses() {
     if constexpr (open_sample<Element> && by_name)

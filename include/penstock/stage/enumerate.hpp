@@ -27,8 +27,8 @@ struct enumerate_after_decider {
 /// Adds each sample's index in the global order of its epoch: field "index" of a record; other elements
 /// become a record of "index" and "value".
 ///
-/// Pointwise; keeps all five guarantees. The index is the same on every rank; it counts positions, so it
-/// stands before filter and unbatch. Cost: nothing.
+/// Pointwise; keeps all five guarantees. The index is the same on every rank. It counts positions, so write
+/// `enumerate` before filter and unbatch. Cost: none.
 ///
 ///     auto places = from(names) | enumerate | map([](auto r) { return get<"index">(r); });
 struct enumerate_stage {

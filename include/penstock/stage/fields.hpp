@@ -33,13 +33,14 @@ struct fields_need_names {
 
 }  // namespace mistakes
 
-/// A member's name as a template argument of `fields`: alternatives with `;`, the first one names the field.
+/// A member's name as a template argument of `fields`: separate alternatives with `;`; the first names the
+/// field.
 template <std::size_t N>
 struct member_name {
   char text[N]{};
   bool is_optional = false;
 
-  consteval member_name(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
+  consteval member_name(const char (&source)[N]) {  // NOLINT: implicit, so that you can pass a literal
     for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
   }
   [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
@@ -50,7 +51,7 @@ struct member_name {
   }
 };
 
-/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing one has no
+/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing member has no
 /// bytes.
 template <member_name Name>
 inline constexpr auto optional = [] {
@@ -59,7 +60,7 @@ inline constexpr auto optional = [] {
   return marked;
 }();
 
-/// A blob that may not be there; then it has no bytes and `has_value()` is false.
+/// A blob that may be absent; then it has no bytes and `has_value()` is false.
 template <class Blob>
 class optional_blob {
  public:
@@ -94,7 +95,7 @@ inline constexpr auto alternatives = [] {
   std::array<std::string_view, (std::size_t{0} + ... + (1 + std::ranges::count(Names.view(), ';')))> each;
   std::size_t n = 0;
   for (const std::string_view all : {Names.view()...}) {
-    std::size_t begin = 0;  // GCC's sanitizer lets no find() be constant here
+    std::size_t begin = 0;  // GCC's sanitizer does not allow a constant find() here
     for (std::size_t i = 0; i <= all.size(); ++i) {
       if (i != all.size() && all[i] != ';') continue;
       each[n++] = all.substr(begin, i - begin);
@@ -104,7 +105,7 @@ inline constexpr auto alternatives = [] {
   return each;
 }();
 
-/// The place of the first alternative that the sample has, or its size.
+/// The place of the first alternative that the sample has, or the sample's size.
 template <open_sample S>
 std::size_t find_member(const S& sample, std::string_view alternatives) {
   while (true) {
@@ -128,12 +129,12 @@ template <open_sample S>
 
 }  // namespace detail
 
-/// Closes a sample: chooses members by name and makes a record of them. `fields<"jpg;jpeg", "cls">`.
+/// Closes a sample: chooses members by name and makes a record: `fields<"jpg;jpeg", "cls">`.
 ///
-/// In: an open sample (key and a table of members), or a record, of which it keeps the fields named. Out: a
-/// record of blobs, in the order written. A member that is missing is `errc::missing` with the key, unless it
-/// is `optional<"name">`. Members that are not named are never read. Pointwise; keeps all five guarantees.
-/// Cost: a few comparisons of short names.
+/// In: an open sample (a key and a table of members), or a record, whose named fields it keeps. Out: a record
+/// of blobs, in the order written. A missing member is `errc::missing` with the key, unless it is
+/// `optional<"name">`. Other members are never read. Pointwise; keeps all five guarantees. Cost: a few
+/// comparisons of short names.
 ///
 ///     auto images = webdataset("train-{0000..0127}.tar") | fields<"jpg;jpeg", "cls">;
 template <member_name... Names>
@@ -159,7 +160,7 @@ struct fields_stage {
   [[nodiscard]] std::string describe() const {
     return detail::list_text("fields<\"", {Names.view()...}, "\", \"", "\">");
   }
-  /// The members named, with all their alternatives; of a record the fields.
+  /// The named members, with all their alternatives; of a record, the fields.
   template <class Element>
   static constexpr projection uses() {
     if constexpr (any_record<Element>)

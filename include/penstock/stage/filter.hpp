@@ -24,12 +24,11 @@ struct predicate_not_bool {
 
 /// Keeps the samples for which a predicate holds. Made by `filter(f)`.
 ///
-/// In: any element; out: the same. A decider: evaluated in parallel by the workers, survivors keep their
-/// order. Loses `indexed`
-/// and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
-/// `f(sample) -> bool` or `f(sample, rng&) -> bool` must be callable when const. Where the predicate looks at
-/// an unfinished field the field is read for it and again where it lands. Cost: the call; behind the last
-/// decider a survivor is copied once more, in runs.
+/// In: any element; out: the same. A decider: workers evaluate it in parallel, and survivors keep their
+/// order. Loses `indexed` and `lockstep` (`steps(n)` restores it), after `shard` also `elastic`.
+/// `f(sample) -> bool` or `f(sample, rng&) -> bool` must be callable when const. If the predicate looks at an
+/// unfinished field, the field is read once for it and again for the batch. Cost: the call; after the last
+/// decider, survivors are copied once more, in runs.
 ///
 ///     auto long_ones = from(words) | filter([](std::string_view w) { return w.size() > 3; });
 template <class F>

@@ -24,7 +24,7 @@ struct mutable_function {
                   "remove `mutable` and take random numbers from an rng& second parameter");
   }
 };
-/// Shows in a compiler's message what the function gets, and what it wants.
+/// Shows in a compiler's message what the function receives, and what it expects.
 template <class Gets, class Wants>
 struct wrong_type {
   using penstock_mistake = about_element_tag;
@@ -39,15 +39,14 @@ struct returns_nothing {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: map's function returns nothing; return the value that shall go on");
+    static_assert(never<Reached>, "penstock: map's function returns nothing; return the value to pass on");
   }
 };
 
 }  // namespace mistakes
 
-/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever the stage
-/// stands.
+/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever you put the
+/// stage.
 struct key {
   std::uint64_t hash = 0;
   constexpr key() = default;
@@ -60,7 +59,7 @@ struct key {
 
 namespace detail {
 
-/// A function that takes unfinished values says so with a member alias; others are handed finished ones.
+/// A function that takes unfinished values says so with a member alias; others receive finished ones.
 template <class F>
 concept takes_unfinished = requires { typename F::accepts_unfinished; };
 
@@ -71,7 +70,7 @@ template <class F, class V>
 concept random_function =
     !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
 
-/// The first parameter of a function that is no template, and has no other overloads.
+/// The first parameter of a function that is neither a template nor overloaded.
 template <class F>
 struct parameter_of {};
 template <class R, class First, class... Rest>
@@ -100,7 +99,7 @@ struct wrong_call<F, V> {
   using type = mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>;
 };
 
-/// What a function gives for an element, or why it cannot be called with it.
+/// What a function returns for an element, or why it cannot be called with it.
 template <class F, class V>
 struct function_check {
   using argument = argument_of<F, V>;
@@ -121,7 +120,7 @@ struct function_check<F, V> {
   using wrong = mistakes::none;
 };
 
-/// The mistake of a function that shall make a value of an element.
+/// The mistake of a function that should turn an element into a value.
 template <class F, class V>
 consteval auto diagnose_function() {
   using check = function_check<F, V>;
@@ -131,8 +130,8 @@ consteval auto diagnose_function() {
     return typename check::wrong{};
 }
 
-/// Calls a user's function with the value, finished unless it asked otherwise, and with random numbers if it
-/// wants them.
+/// Calls a user's function with the value, finished unless the function asks otherwise, and with random
+/// numbers if it takes them.
 template <class F, class V, class Call>
 constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
   if constexpr (takes_unfinished<F>) {
@@ -152,7 +151,7 @@ constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
 
 }  // namespace detail
 
-/// Replaces each sample by what a function makes of it. Made by `map(f)`.
+/// Replaces each sample with the result of a function. Made by `map(f)`.
 ///
 /// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`.
 /// Out: f's result; a view it returns must outlive the call (no pointers into locals). Pointwise; keeps all
@@ -184,7 +183,7 @@ struct map_stage {
   }
 };
 
-/// Replaces one field of each record by what a function makes of it. Made by `map<"name">(f)`.
+/// Replaces one field of each record with the result of a function. Made by `map<"name">(f)`.
 ///
 /// In: a record with that field. Out: the same record with the field's new type. Other fields pass untouched
 /// and unread. Otherwise like `map`.

@@ -41,17 +41,18 @@ struct wrong_argument_of_map_batch {
     static_assert(never<Reached>,
                   "penstock: map_batch's function cannot be called with the columns of a batch; write it "
                   "[](auto& columns) or [](auto& columns, rng& random), and take get<\"name\">(columns), or "
-                  "columns.values() where samples are no records");
+                  "columns.values() if samples are not records");
   }
 };
 struct returns_no_columns {
   using penstock_mistake = about_element_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: map_batch's function returns what cannot be columns of a batch; return nothing "
-                  "where it changes values in place, else an array of numbers or a record of such: a "
-                  "vector, a std::array, a span, a tensor_view or an array expression");
+    static_assert(
+        never<Reached>,
+        "penstock: map_batch's function returns something that cannot be columns of a batch; return "
+        "nothing if it changes values in place, otherwise an array of numbers or a record of arrays: a "
+        "vector, a std::array, a span, a tensor_view or an array expression");
   }
 };
 
@@ -63,7 +64,7 @@ template <class F, class Views>
 concept random_batch_function =
     !std::invocable<const F&, batch_columns<Views>&> && std::invocable<const F&, batch_columns<Views>&, rng&>;
 
-/// What a function gives for the columns of a batch, or why it cannot be called with them.
+/// What a function returns for the columns of a batch, or why it cannot be called with them.
 template <class F, class Views>
 struct batch_function_check {
   using result = void;
@@ -86,33 +87,31 @@ struct batch_function_check<F, Views> {
 
 }  // namespace detail
 
-/// Changes the values of each batch in place, or makes new columns of them. Made by `map_batch(f)`.
+/// Changes the values of each batch in place, or replaces its columns with new ones. Made by `map_batch(f)`.
 ///
-/// Stands behind `batch` and before `pin_and_copy`. Several stand one after another, and each gets what the
-/// one before it left. Keeps all five guarantees and changes no position. As with `map`, a state does not
-/// remember which function it was.
+/// Write it after `batch` and before `pin_and_copy`. Several in a row each receive what the one before left.
+/// Keeps all five guarantees and changes no position. As with `map`, a state does not remember the function.
 ///
-/// `f(columns)` or `f(columns, rng&)` must be callable when const: one object serves all workers at once.
-/// `batch_columns` says what it gets.
-/// A function that returns nothing has changed values in place. Nothing is allocated or copied.
-/// What another function returns takes the place of all columns: a list of numbers (vector, std::array,
-/// span), an array with a `shape()` (`tensor_view`, `whole_tensor`, array expression), or a record of such.
-/// The first length need not be the size of the batch.
-/// It is copied once, to the memory that the device reads; an array expression writes itself there.
-/// `get<"name">(batch)`, or `batch.values()`, is then a span of the list or a `tensor_view` of the array.
-/// A view that is returned must outlive the call; one of the given columns does.
+/// `f(columns)` or `f(columns, rng&)` must be callable when const: one object serves all workers at once. See
+/// `batch_columns` for what it receives.
+/// A function that returns nothing changes values in place; nothing is allocated or copied.
+/// Anything else that a function returns replaces all columns: a list of numbers (vector, std::array, span),
+/// an array with a `shape()` (`tensor_view`, `whole_tensor`, array expression), or a record of such. The
+/// first dimension need not be the size of the batch.
+/// The result is copied once, to the memory that the device reads; an array expression writes itself there.
+/// `get<"name">(batch)`, or `batch.values()`, is then a span of the list or a `tensor_view` of the array. A
+/// returned view must outlive the call; views of the given columns do.
 ///
 /// The generator is keyed by seed, epoch, step (`columns.step()`) and rank, and by the number of this stage
-/// among the random ones behind `batch`, or by `key("...")`. It draws the same with any number of workers and
-/// after a restore.
+/// among the random ones after `batch`, or by `key("...")`. It draws the same numbers with any number of
+/// workers and after a restore.
 ///
-/// Runs in the worker that has completed the batch. Behind `filter` and `unbatch` and over a forward source
-/// the consumer completes batches, and calls it. A block is one batch then, however small.
-/// It is called neither for a batch that holds a failed sample, nor for one without slots: new columns of
-/// that are empty.
+/// Runs in the worker that completed the batch. After `filter` and `unbatch` and over a forward source the
+/// consumer completes batches, and calls it. Each block is then a single batch, however small. It is not
+/// called for a batch that holds a failed sample, nor for a batch without slots, whose new columns are empty.
 ///
-/// Throws what f throws, when its batch is asked for, after all batches before it. An `error` gets the
-/// batch's first position, and the name of this stage.
+/// Throws what f throws, when you request its batch, after all batches before it. An `error` gets the batch's
+/// first position and the name of this stage.
 ///
 ///     const auto pixels = [](std::uint64_t i) { return std::array<float, 3>{static_cast<float>(i), 1, 2}; };
 ///     auto normalised = generated(1000, pixels) | batch(32) | map_batch([](auto& columns) {
@@ -134,28 +133,28 @@ struct map_batch_stage {
   [[no_unique_address]] F function;
   key address;
 
-  /// Whether it draws random numbers for such columns.
+  /// Whether it draws random numbers for columns of this type.
   template <class Views>
   static constexpr bool draws = detail::random_batch_function<F, Views>;
-  /// The same for what it is told of the chain before it.
+  /// Whether it draws random numbers at this place in the chain.
   template <class Context>
   static constexpr bool draws_in = draws<detail::views_in<Context>>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
-  /// What it returns for such columns, without reference.
+  /// What it returns for columns of this type, without reference.
   template <class Views>
   using result = std::remove_cvref_t<typename detail::batch_function_check<F, Views>::result>;
 
   /// Whether it returns new columns.
   template <class Views>
   static constexpr bool returns = !std::is_void_v<result<Views>>;
-  /// What batches have behind this stage, of what they have before it.
+  /// The columns of batches after this stage, given those before it.
   template <class Context>
   using columns_after =
       std::conditional_t<returns<detail::views_in<Context>>,
                          typename detail::returned_columns<result<detail::views_in<Context>>>::type,
                          typename Context::columns>;
 
-  /// The stream of the one that is number `number` among the random ones, on a rank.
+  /// The random stream of this stage, number `number` among the random ones, on a rank.
   [[nodiscard]] std::uint64_t stream(std::uint64_t number, std::uint64_t rank) const noexcept {
     constexpr std::uint64_t of_batches = 0x6d61705f62617463u;
     return mix64(of_batches ^ mix64(address.hash != 0 ? address.hash : number)) ^ mix64(rank);

@@ -13,8 +13,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// Bounds the bytes of batches in flight, their scratch included. An annotation: fewer batches are worked on
-/// at once when they are large; at least one always is.
+/// Bounds the bytes of batches in flight, including their scratch. An annotation: when batches are large,
+/// fewer are worked on at once, but always at least one.
 struct memory_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "memory";
@@ -25,7 +25,7 @@ struct memory_stage {
 };
 
 [[nodiscard]] constexpr memory_stage memory(any_count value) { return {value.of("memory")}; }
-/// The same with a unit: `memory(512_MiB)`.
+/// With a unit: `memory(512_MiB)`.
 [[nodiscard]] constexpr memory_stage memory(byte_count bytes) { return {bytes}; }
 
 }  // namespace penstock::inline v0_1

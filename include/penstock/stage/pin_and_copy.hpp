@@ -23,12 +23,11 @@ struct copy_without_batch {
 
 }  // namespace mistakes
 
-/// Hands batches to where they will be used. `pin_and_copy` is the host's: slots come from its memory and
-/// nothing is copied;
-/// `pin_and_copy(device)` takes slot memory from the device's session (pinned for CUDA) and copies each batch
-/// ahead of the consumer.
+/// Delivers batches where they will be used. Plain `pin_and_copy` is for the host: slots come from its memory
+/// and nothing is copied; `pin_and_copy(device)` takes slot memory from the device's session (pinned for
+/// CUDA) and copies each batch ahead of the consumer.
 ///
-/// Keeps all five guarantees. Stands after `batch`. `describe` says which device it is.
+/// Keeps all five guarantees. Write it after `batch`. `describe` names the device.
 template <device Device>
 struct pin_and_copy_stage {
   using penstock_part = device_tag;

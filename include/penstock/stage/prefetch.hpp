@@ -14,20 +14,20 @@
 
 namespace penstock::inline v0_1 {
 
-/// Works ahead by `value` elements of the place where it stands: before `batch`, the bytes of that many
-/// samples are asked for before their turn (files: `posix_fadvise`); after it, that many batches are
-/// prepared. An annotation: the sequence does not change. More than 2^20 batches, 2^32 samples or 2^48 bytes
-/// are `errc::argument` when the plan is opened; bytes that the machine does not give are `errc::io`.
+/// Works `value` elements ahead at its place in the chain: before `batch`, requests the bytes of that many
+/// samples before their turn (files: `posix_fadvise`); after it, prepares that many batches. An annotation:
+/// the sequence does not change. More than 2^20 batches, 2^32 samples or 2^48 bytes are `errc::argument` when
+/// you open the plan; running out of memory for them is `errc::io`.
 ///
 ///     auto ahead = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256) | batch(32, ragged);
 ///     auto in_bytes = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(64_MiB) | batch(32, ragged);
 ///
-/// Where the storage's bytes have to be waited for, those samples are fetched: read by a thread of their own,
-/// in the order of their use, into memory that workers take them from. Samples that lie together are one
-/// read. Keeps 1.25 times what so many samples take in the mean, 8 to 256 MiB. `prefetch(64_MiB)`, before
-/// `batch`, keeps that many bytes, of as many samples as they are in the mean. A sample of more than a
-/// quarter of the bytes that are kept is read by its worker, in its turn. A storage with latency
-/// (`latent_session`) fetches 256 samples ahead without being asked; `prefetch(0)` says no.
+/// If the storage has latency, those samples are fetched: a separate thread reads them, in the order of their
+/// use, into memory that workers take them from. Samples that lie together become one read. Keeps 1.25 times
+/// what so many samples take on average, 8 to 256 MiB. `prefetch(64_MiB)`, before `batch`, keeps that many
+/// bytes, for as many samples as fit on average. A sample larger than a quarter of the bytes kept is read by
+/// its worker, in its turn. A storage with latency (`latent_session`) fetches 256 samples ahead by default;
+/// `prefetch(0)` turns that off.
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";

@@ -12,7 +12,8 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE void prefetch_stage::apply(run_options& options, bool after_batch) const {
   if (!after_batch) {
     if (in_bytes && value == 0)
-      throw error(errc::argument, "prefetch of 0 bytes has no room for any; write prefetch(0) for none")
+      throw error(errc::argument,
+                  "prefetch of 0 bytes has no room for a sample; write prefetch(0) to fetch nothing")
           .in_stage("prefetch");
     if (value > (in_bytes ? most_bytes : most_samples))
       throw error(errc::argument,

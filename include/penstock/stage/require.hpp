@@ -22,8 +22,8 @@ struct require_nothing {
 
 }  // namespace mistakes
 
-/// Asks the compiler to check that the chain up to here keeps guarantees: `| require<guarantee::elastic>`.
-/// Does nothing at run time; where one is lost, the one error names the stage that lost it.
+/// Makes the compiler check that the chain up to here keeps guarantees: `| require<guarantee::elastic>`. Does
+/// nothing at run time; if a guarantee is lost, a single error names the stage that loses it.
 template <guarantee... Gs>
 struct require_stage {
   using penstock_part = require_tag;

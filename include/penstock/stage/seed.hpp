@@ -11,8 +11,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// The seed of random stages (`map` with a generator). An annotation; without it the seed of the first
-/// shuffle counts, else 0.
+/// The seed of random stages (`map` with a generator). An annotation; without it the first shuffle's seed is
+/// used, otherwise 0.
 struct seed_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "seed";

@@ -45,15 +45,14 @@ struct lost_by_shuffle_buffer {
 
 }  // namespace mistakes
 
-/// Mixes samples within a buffer of `capacity`: each that comes out is drawn at random from those held, and
-/// the next one of the sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
+/// Shuffles samples within a buffer of `capacity`: each sample that comes out is drawn at random from those
+/// held, and the next one of the sequence takes its place. Made by `shuffle_buffer(capacity, seed)`.
 ///
-/// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it is still
-/// evaluated in parallel; over a source that can only be read forward it holds samples, still encoded. An
-/// epoch drains the buffer. Loses `indexed`;
-/// after `shard` it mixes this rank's samples and loses `elastic`; over a source that can only be read
-/// forward it loses `resumable`, since the samples it holds may be from anywhere before. What is drawn is
-/// keyed by (seed, epoch, ordinal).
+/// A sequencer: over an indexed source it holds positions, eight bytes each, and everything after it still
+/// runs in parallel; over a source that can only be read forward it holds samples, still encoded. An epoch
+/// drains the buffer. Loses `indexed`; after `shard` it shuffles only this rank's samples and loses
+/// `elastic`; over a source that can only be read forward it loses `resumable`, since the samples it holds
+/// may come from anywhere earlier. Draws are keyed by (seed, epoch, ordinal).
 /// Cost: one random number and one exchange per sample in the consumer's thread.
 ///
 ///     auto loader = samples | shuffle_buffer(10'000) | decode<field<"cls", integer>> | batch(256);

@@ -24,12 +24,12 @@ struct steps_without_batch {
 
 }  // namespace mistakes
 
-/// Fixes an epoch to `count` batches on every rank: brings `lockstep` back after filter and unbatch.
+/// Fixes an epoch at `count` batches on every rank: restores `lockstep` after filter and unbatch.
 ///
-/// Where the data end sooner, they begin again within the epoch, in a new order (upstream epoch e + pass *
-/// 2^32); what is left after `count` batches is not delivered in this epoch. A pass over the data that gives
-/// this rank nothing at all is an error. Where it stands behind `batch` does not matter: `take`, `skip` and
-/// `repeat` of batches count within one pass over the data, also where they are written after it.
+/// If the data end sooner, they restart within the epoch, in a new order (upstream epoch e + pass * 2^32);
+/// what is left after `count` batches is not delivered in this epoch. A pass over the data that gives this
+/// rank nothing at all is an error. Write it anywhere after `batch`: `take`, `skip` and `repeat` of batches
+/// count within one pass over the data, even if you write them after it.
 struct steps_stage {
   using penstock_part = steps_tag;
   static constexpr std::string_view stage_name = "steps";

@@ -20,8 +20,8 @@ struct not_expandable {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: unbatch needs a range, an array, or a record of such, and gets what "
-                  "reached_by<...> beside this line names");
+                  "penstock: unbatch needs a range, an array, or a record of these, and gets the type in "
+                  "reached_by<...> beside this line");
   }
 };
 
@@ -42,7 +42,7 @@ template <class V>
 std::size_t row_count(const V& v) {
   if constexpr (requires { v.shape(); }) {
     if (v.shape().rank() == 0)
-      throw error(errc::shape, "unbatch needs an array with at least one length, and got a scalar");
+      throw error(errc::shape, "unbatch needs an array with at least one dimension, and got a scalar");
     return static_cast<std::size_t>(rows_of(v.shape()));
   } else {
     return v.size();
@@ -66,12 +66,12 @@ struct row_of<record<Fields...>> {
 
 }  // namespace detail
 
-/// Takes containers and arrays apart: a range yields its elements, an array its rows along the first length,
-/// a record of equally long ones a record per row. Made by `unbatch`.
+/// Splits containers and arrays: a range yields its elements, an array its rows along the first dimension, a
+/// record of equally long containers a record per row. Made by `unbatch`.
 ///
-/// An expander: loses `indexed` and `lockstep` (`steps(n)` brings it back), after `shard` also `elastic`.
-/// Rows of a record that differ in number are `errc::shape`; an array of more than 2^16 rows that are empty,
-/// which takes no bytes, is `errc::limit`. Cost: a copy of each row where it lands.
+/// An expander: loses `indexed` and `lockstep` (`steps(n)` restores it), after `shard` also `elastic`. A
+/// record whose fields have different numbers of rows is `errc::shape`; an array of more than 2^16 empty
+/// rows, which take no bytes, is `errc::limit`. Cost: a copy of each row into its slot.
 ///
 ///     auto numbers = from(std::vector<std::vector<int>>{{1, 2}, {3}}) | unbatch;      // 1, 2, 3
 struct unbatch_stage {

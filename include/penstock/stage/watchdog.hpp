@@ -12,8 +12,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// How long the consumer may wait for a batch before a line says what it waits for; 0 turns it off. 30 s by
-/// default. An annotation.
+/// How long the consumer may wait for a batch before a line reports what it is waiting for; 0 turns it off.
+/// Default: 30 s. An annotation.
 struct watchdog_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "watchdog";

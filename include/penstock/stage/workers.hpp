@@ -17,10 +17,10 @@ namespace detail {
 [[noreturn, gnu::cold]] void refuse_workers(std::uint64_t threads);
 }  // namespace detail
 
-/// Says how many threads evaluate samples; 0 evaluates in the thread that asks for batches, with the same
-/// bytes. An annotation: where it stands does not matter, the sequence does not change. Without it: the
-/// processors this process may use, shared by the ranks of the node, less one, at least one. More than 2^16
-/// are `errc::argument`.
+/// The number of threads that evaluate samples; with 0, the thread that requests batches evaluates them, with
+/// the same bytes. An annotation: its place does not matter, the sequence does not change. Default: the
+/// processors that this process may use, shared among the ranks of the node, less one, but at least one. More
+/// than 2^16 are `errc::argument`.
 struct workers_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "workers";

@@ -16,14 +16,14 @@ namespace detail::braces {
 inline constexpr std::uint64_t most_names = 10'000'000;
 inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
 inline constexpr int deepest = 64;
-inline constexpr std::size_t shown = 200;  // of a text, in an error
+inline constexpr std::size_t shown = 200;  // characters of a text shown in an error
 
 [[noreturn]] PENSTOCK_INLINE void fail(const std::string& what, std::string_view pattern) {
   throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
                                pattern.size() > shown ? "..." : "", "'"});
 }
 
-/// Where the text at `from` stops being inside braces: the matching '}', or npos.
+/// Where the text at `from` leaves its braces: the matching '}', or npos.
 PENSTOCK_INLINE std::size_t closing(std::string_view text, std::size_t from) {
   int depth = 0;
   for (std::size_t i = from; i < text.size(); ++i) {
@@ -38,7 +38,7 @@ PENSTOCK_INLINE std::size_t closing(std::string_view text, std::size_t from) {
   return std::string_view::npos;
 }
 
-/// The parts between the commas of this level; nested braces stay whole.
+/// The parts between the commas of this level; nested braces stay intact.
 PENSTOCK_INLINE std::vector<std::string_view> split_list(std::string_view body) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -86,7 +86,7 @@ PENSTOCK_INLINE bool is_letter(std::string_view text) {
   return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
 }
 
-/// The names `a..b` and `a..b..step` with numbers or letters.
+/// The range `a..b` or `a..b..step` of numbers or letters.
 struct range {
   std::int64_t from = 0;
   std::uint64_t count = 0;
@@ -102,7 +102,7 @@ struct range {
   }
 };
 
-/// Nothing when the body is no range.
+/// Empty if the body is not a range.
 PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string_view pattern) {
   const std::size_t first_dots = body.find("..");
   if (first_dots == std::string_view::npos) return std::nullopt;
@@ -130,11 +130,11 @@ PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string
   return found;
 }
 
-/// What a part of a pattern stands for: how many names, at most how many characters, and the names themselves
-/// where they are wanted. What is too much is refused by a pass that only counts.
+/// What a part of a pattern expands to: the number of names, a bound on their characters, and the names
+/// themselves if wanted. A pass that only counts refuses what is too large.
 class expansion {
  public:
-  /// The empty name alone, or nothing.
+  /// Just the empty name, or no name at all.
   expansion(std::string_view pattern, bool makes_names, bool empty = false)
       : pattern_(pattern), makes_names_(makes_names), size_{empty ? 0u : 1u, 0} {
     if (makes_names && !empty) names_.emplace_back();
@@ -157,7 +157,7 @@ class expansion {
     check();
     for (std::uint64_t i = 0; makes_names_ && i < more.count; ++i) names_.push_back(more.name(i));
   }
-  void multiply(const expansion& by) {  // what is below the bounds cannot overflow
+  void multiply(const expansion& by) {  // within the bounds, nothing can overflow
     size_.text = size_.text * by.size_.names + by.size_.text * size_.names;
     size_.names *= by.size_.names;
     check();
@@ -183,7 +183,7 @@ class expansion {
   std::vector<std::string> names_;
 };
 
-/// What one level of the pattern stands for: the product of its pieces, the leftmost varying slowest.
+/// Expands one level of the pattern: the product of its pieces, the leftmost varying slowest.
 PENSTOCK_INLINE expansion expand(std::string_view text, std::string_view pattern, bool makes_names,
                                  int depth = 0) {
   if (depth > deepest) fail("braces nested more than 64 deep", pattern);
@@ -211,7 +211,7 @@ PENSTOCK_INLINE expansion expand(std::string_view text, std::string_view pattern
     } else {  // "{x}" stands for itself in Bash
       if (body.find("..") != std::string_view::npos && body.find_first_of("{/") == std::string_view::npos) {
         fail("'{" + std::string(body.substr(0, shown)) +
-                 "}' is no range: write {first..last} or {first..last..step} with whole numbers or two "
+                 "}' is not a range: write {first..last} or {first..last..step} with whole numbers or two "
                  "letters, "
                  "or \\{ and \\} for literal braces;",
              pattern);

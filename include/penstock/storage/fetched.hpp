@@ -13,28 +13,28 @@ namespace penstock::inline v0_1 {
 
 class range_store;
 
-/// What a worker holds of a `range_store`: the ranges that were fetched for the sample that it evaluates.
+/// A worker's part of a `range_store`: the ranges that were fetched for the sample it is evaluating.
 ///
-/// The engine names the turn, `fetched_sample::scope` holds it while the sample is evaluated, and readers ask
+/// The engine sets the turn, `fetched_sample::scope` holds it while the sample is evaluated, and readers look
 /// for their bytes with `find` before they ask their session.
 /// Threads: one worker's.
 class fetched_sample {
  public:
-  /// The store that workers take from; null: nothing is fetched.
+  /// Sets the store that workers take from; null if nothing is fetched.
   void use(range_store* store) noexcept { store_ = store; }
-  /// The turn of the sample that is evaluated next.
+  /// Sets the turn of the sample evaluated next.
   void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
 
-  /// Bytes of an object of that session, if they were fetched for this sample; waits until they are there.
-  /// Empty where they were not, or could not be read: who reads them now gets the error at its place.
-  /// Throws errc::stopped when the run is stopped meanwhile.
-  /// In: the session itself, and a range in one of its objects. They live until the sample is evaluated.
+  /// Bytes of an object of that session, if they were fetched for this sample; waits until they arrive. Empty
+  /// if they were not fetched or could not be read: the caller then reads them and gets the error there.
+  /// Throws errc::stopped if the run is stopped meanwhile. In: the session itself, and a range in one of its
+  /// objects. The bytes live until the sample is evaluated.
   [[nodiscard]] bytes_view find(const void* session, object_id object, std::uint64_t offset,
                                 std::uint64_t size) const {
     return parts_.empty() ? bytes_view{} : look(session, object, offset, size);
   }
 
-  /// Holds what was fetched for a sample as long as it lives.
+  /// Holds what was fetched for a sample while it lives.
   class scope {
    public:
     explicit scope(fetched_sample& of) noexcept : of_(of) {
@@ -61,8 +61,8 @@ class fetched_sample {
   std::span<const fetched_part> parts_;
 };
 
-/// Where a worker finds what was fetched, if its session's bytes are fetched at all: those that are shown in
-/// place are not.
+/// How a worker finds fetched bytes, if its session's bytes are fetched at all: those that are shown in place
+/// are not.
 template <class Session>
 struct fetch_link {
   const fetched_sample* fetched = nullptr;

@@ -30,14 +30,15 @@ class uring_reads;
 
 /// How `file` reads.
 enum class file_access : std::uint8_t {
-  automatic,  ///< through a mapping the files that are in memory, with pread the others
+  automatic,  ///< files in memory through a mapping, others with pread
   read,       ///< with pread
   map,        ///< through mappings
 };
 
-/// Choices of `file`. None of them changes the bytes.
+/// Options of `file`. None of them changes the bytes.
 struct file_options {
-  /// How many descriptors a session keeps open; 0 is the smaller of 512 and half of what `ulimit -n` allows.
+  /// The number of descriptors a session keeps open; 0: the smaller of 512 and half of what `ulimit -n`
+  /// allows.
   std::size_t descriptors = 0;
   file_access access = file_access::automatic;
 };
@@ -48,33 +49,34 @@ struct file_options {
 ///     const file two({"a.tar", "b.tar"});
 ///     const file on_a_slow_disk("train-{0000..0127}.tar", {.access = file_access::read});
 ///
-/// A pattern is expanded as by `file_names`; the names of a list are taken as they are. Nothing is opened
+/// A pattern is expanded by `file_names`; the names of a list are taken literally. Nothing is opened
 /// before `connect`.
-/// A session opens a file at its first use and keeps a bounded number of descriptors, so that 10,000 shards
-/// work under `ulimit -n 1024`. A read is one system call and costs about 0.4 us and the copy out of the page
+/// A session opens a file at its first use and keeps a bounded number of descriptors, so 10,000 shards work
+/// under `ulimit -n 1024`. A read is one system call and costs about 0.4 us plus the copy out of the page
 /// cache.
-/// A file whose pages are in memory is read faster through a mapping, one that must come from the disk with
-/// pread, which brings in less that nobody asked for. So after 8, 16, 32 ... reads of a file, a session looks
-/// at 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a read is the
-/// copy alone, but at the file's end, where its size is asked for. The choice is not taken back: a file that
-/// leaves memory later comes back page by page. `file_options::access` makes the choice by hand;
-/// `session::shows` tells which it was. Files below 1 MiB, those on file systems that cannot tell without
-/// waiting (network file systems, mostly), and all beyond the first 16,384 in a session are read with pread.
-/// The first mapping puts a handler for SIGBUS into the process, which passes on what is not its own: see
-/// `sigbus_guard`. With `file_access::read` signals are left alone.
-/// Errors: errc::io, with the file, the system's reason and what to do, for what cannot be opened or read and
-/// for a file that was changed or cut off while it was in use; errc::format for a range beyond the end.
-/// Threads: a session may be used by any number of threads; a read of an open file takes no lock.
+/// A file that is in memory is read faster through a mapping; one that must come from the disk is better read
+/// with pread, which loads less data that was not requested. So after 8, 16, 32 ... reads of a file, a
+/// session checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a
+/// read is only the copy, except at the file's end, where its size is checked. The choice is final: a file
+/// that leaves memory later comes back page by page. Set `file_options::access` to choose by hand;
+/// `session::shows` tells which choice was made. Files below 1 MiB, files on file systems that cannot tell
+/// without waiting (mostly network file systems), and all files beyond the first 16,384 in a session are read
+/// with pread.
+/// The first mapping installs a handler for SIGBUS in the process, which passes on every fault that is not
+/// its own: see `sigbus_guard`. With `file_access::read`, signals are left alone.
+/// Errors: errc::io, with the file, the system's reason and what to do, for a file that cannot be opened or
+/// read, or was changed or truncated while in use; errc::format for a range beyond the end.
+/// Threads: any number of threads may use a session; a read of an open file takes no lock.
 class file {
   using mapping = detail::files::mapping;
   struct shared_names {
     std::vector<std::string> names;
     std::string pattern;
   };
-  /// How one file is read at the moment, and when to think about it again.
+  /// How one file is read now, and when to reconsider.
   struct choice {
     std::atomic<const mapping*> mapped{nullptr};
-    std::atomic<std::uint32_t> reads{0};  // with pread; those of threads that meet may count as one
+    std::atomic<std::uint32_t> reads{0};  // with pread; simultaneous reads may count as one
     std::atomic<std::uint32_t> next_look{8};
   };
   struct state {
@@ -103,7 +105,7 @@ class file {
       const mapping* const there = mapped(id);
       return there != nullptr ? there->size() : signature(id).size;
     }
-    /// As the file is now, also where it is mapped.
+    /// The file's current signature, even if it is mapped.
     [[nodiscard]] object_signature signature(object_id id) const;
 
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
@@ -116,9 +118,9 @@ class file {
         read_from_file(id, offset, into);
       }
     }
-    /// Whether an object is mapped at the moment; it stays so.
+    /// Whether an object is mapped by now; once true, it stays true.
     [[nodiscard]] bool shows(object_id id) const noexcept { return mapped(id) != nullptr; }
-    /// A range in place, of an object that is mapped.
+    /// A range in place; the object must be mapped.
     [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
       const mapping* const there = mapped(id);
       if (there == nullptr) [[unlikely]]
@@ -127,8 +129,8 @@ class file {
       check_whole(*there, id, offset + size);
       return {there->data() + offset, static_cast<std::size_t>(size)};
     }
-    /// Throws errc::io where bytes that were seen through views of this object may not have been the file's:
-    /// where the file was cut since. A cut within its last page alone is not seen here, but by the next read.
+    /// Throws errc::io if bytes seen through views of this object may not have been the file's, because the
+    /// file was truncated since. A truncation within its last page is not noticed here, but by the next read.
     void confirm(object_id id) const {
       if (const mapping* const there = mapped(id)) {
         order_reads();
@@ -139,16 +141,16 @@ class file {
     }
 
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
-    /// Whether a file is in memory, and mapped; looks now and then, as `read` does.
+    /// Whether a file is in memory and mapped; checks now and then, as `read` does.
     [[nodiscard]] bool warm(object_id id) const;
 
-    /// How many descriptors are open at the moment, and how many may be.
+    /// The number of descriptors open now, and its limit.
     [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
     [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
 
    private:
     friend file;
-    friend class detail::uring_reads;  // which reads the same files without waiting
+    friend class detail::uring_reads;  // reads the same files without waiting
     static constexpr std::size_t most_at_once = std::size_t{1} << 30;
     static constexpr std::size_t most_mappings = 16'384;  // Linux allows 65,530 in a process by default
     static constexpr std::uint64_t smallest = 1_MiB;
@@ -162,8 +164,8 @@ class file {
                                               : nullptr;
     }
 
-    /// To be called when bytes up to `end` have been copied: throws where they may not have been the file's.
-    /// Bytes that are lost within a page read as zeros and raise no signal; the page behind them does.
+    /// Call after copying bytes up to `end`: throws if they may not have been the file's. Bytes lost within a
+    /// page read as zeros and raise no signal; touching the page after them does.
     void check_whole(const mapping& there, object_id id, std::uint64_t end) const {
       const std::uint64_t behind = (end + state_->page - 1) & ~(state_->page - 1);
       if (behind >= there.size()) [[unlikely]]
@@ -173,9 +175,8 @@ class file {
       there.check_lost(path(id));
     }
     void check_end(const mapping& there, object_id id) const;
-    /// What is read after this is read later. On x86 the processor sees to that, and the compiler alone is
-    /// told:
-    /// a fence there would be one that the thread sanitizer warns of.
+    /// Orders the reads before this one ahead of those after it. On x86 the processor does that, and only the
+    /// compiler needs to be told; a fence would make the thread sanitizer warn.
     static void order_reads() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
       std::atomic_signal_fence(std::memory_order_acquire);
@@ -185,11 +186,11 @@ class file {
     }
 
     void read_from_file(object_id id, std::uint64_t offset, mutable_bytes into) const;
-    /// Counts a read with pread, and looks from time to time whether a mapping would do better.
+    /// Counts a read with pread, and checks from time to time whether a mapping would be better.
     void think_again(object_id id, int opened) const;
     void map(object_id id, int opened) const;
     void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const;
-    /// What one system call brought; throws at the end of the file and for failures other than EINTR.
+    /// Bytes read by one system call; throws at the end of the file and for failures other than EINTR.
     std::size_t advance(object_id id, std::ptrdiff_t got, std::uint64_t offset, std::size_t wanted) const;
 
     shared<state> state_;

@@ -73,7 +73,7 @@ PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const 
     return;
   try {
     map(id, opened);
-  } catch (const error&) {  // a file that cannot be mapped can be read
+  } catch (const error&) {  // a file that cannot be mapped can still be read
     one.next_look.store(~0u, std::memory_order_relaxed);
   }
 }
@@ -83,7 +83,7 @@ PENSTOCK_INLINE void file::session::map(object_id id, int opened) const {
   if (now.size == 0) return;
   auto fresh = std::make_unique<mapping>(opened, now, path(id), true);
   const mapping* expected = nullptr;
-  // Two threads may map one file at once; the slower one takes its mapping back.
+  // Two threads may map one file at once; the slower one discards its mapping.
   if (!state_->choices[id].mapped.compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
     return;
   (void)fresh.release();
@@ -103,7 +103,7 @@ PENSTOCK_INLINE void file::session::will_need(object_id id, std::uint64_t offset
     if (const mapping* const there = mapped(id)) return there->will_need(offset, size);
     const auto opened = state_->open_files.use(id);
     ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
-  } catch (...) {  // the read itself will say what is wrong
+  } catch (...) {  // the read itself reports the error
   }
 }
 

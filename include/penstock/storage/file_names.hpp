@@ -10,21 +10,21 @@
 
 namespace penstock::inline v0_1 {
 
-/// The files that a pattern stands for: braces are expanded first (see `expand_braces`), then `*`, `?` and
-/// `[...]`, which match the files that are there, in the order of their names' bytes.
+/// Expands a pattern to file names: first the braces (see `expand_braces`), then `*`, `?` and `[...]`, which
+/// match existing files, sorted by the bytes of their names.
 ///
-/// A `*` matches no slash and no dot at the beginning of a name, and files that Penstock keeps beside shards
-/// (`.penstock-index`) match nothing. A file whose name is the text itself, brackets included, is that file;
-/// `\*`, `\?` and `\[` are literal. Names without such characters are taken as they are, whether there is
-/// such a file or not.
-/// Throws errc::missing where nothing matches, errc::io for a folder that cannot be read, and errc::argument
-/// for an address (`s3://...`) or a command (`pipe:...`), with what to use for it.
+/// A `*` matches neither a slash nor a dot at the beginning of a name, and files that Penstock keeps beside
+/// shards (`.penstock-index`) never match. If a file's name is the pattern itself, brackets included, that
+/// file is used; `\*`, `\?` and `\[` are literal. Names without these characters are used literally, whether
+/// or not the file exists.
+/// Throws errc::missing if nothing matches, errc::io for a folder that cannot be read, and errc::argument for
+/// a URL (`s3://...`) or a command (`pipe:...`), with what to use instead.
 /// Source: POSIX.1-2017, glob and 2.13 "Pattern Matching Notation".
 [[nodiscard]] std::vector<std::string> file_names(std::string_view pattern);
 
 namespace detail::files {
 
-/// The names of a list, which are taken as they are. Throws errc::argument for addresses and commands.
+/// Returns the names of a list unchanged. Throws errc::argument for URLs and commands.
 [[nodiscard]] std::vector<std::string> listed_names(std::vector<std::string> names);
 
 }  // namespace detail::files

@@ -20,7 +20,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail::files {
 
-// Throws for what is no name of a local file but would be understood as one.
+// Throws for a URL or a command, which would otherwise be taken for the name of a local file.
 PENSTOCK_INLINE void check_is_name(std::string_view name) {
   if (name.starts_with("pipe:")) {
     throw error(errc::argument,
@@ -49,7 +49,7 @@ PENSTOCK_INLINE std::vector<std::string> listed_names(std::vector<std::string> n
 
 inline thread_local int glob_failure = 0;
 
-// glob calls this for a folder that it cannot read. One that vanished, or is a file, holds no match.
+// glob calls this for a folder that it cannot read. A folder that vanished, or is a file, has no match.
 PENSTOCK_INLINE int glob_failed(const char* /*path*/, int why) {
   if (why == ENOENT || why == ENOTDIR) return 0;
   glob_failure = why;

@@ -24,34 +24,34 @@
 
 namespace penstock::inline v0_1 {
 
-/// What the kernel is told about the order in which a mapping will be read.
+/// The order in which a mapping will be read, as a hint to the kernel.
 enum class access_pattern { normal, in_order, random };
 
-/// Choices of `mapped_file`.
+/// Options of `mapped_file`.
 struct mapped_file_options {
   access_pattern access = access_pattern::normal;
-  /// Each view is brought into memory and its file looked at before it is given: two system calls, of about a
-  /// microsecond, that make a file which has shrunk or changed errc::io. Needs Linux 5.14.
+  /// Loads each view into memory and checks its file before returning it: two system calls, of about a
+  /// microsecond, that turn a file which has shrunk or changed into errc::io. Needs Linux 5.14.
   bool checked = false;
-  /// SIGBUS from a file that has shrunk becomes errc::io: see `sigbus_guard`, whose handler is put into the
-  /// process at the first mapping. One load for each view and each `confirm`; with `checked` a third system
-  /// call in `confirm`, and nothing is left that is not noticed. Without it a file that shrinks ends the
-  /// process.
+  /// Turns SIGBUS from a file that has shrunk into errc::io: see `sigbus_guard`, whose handler the first
+  /// mapping installs in the process. Costs one load per view and per `confirm`; with `checked`, a third
+  /// system call in `confirm`, and then every change is noticed. Without `guarded`, a file that shrinks ends
+  /// the process.
   bool guarded = true;
 };
 
-/// Storage of local files, mapped read-only at their first use: one path, a pattern with braces, or a list of
+/// Storage of local files, mapped read-only at first use: one path, a pattern with braces, or a list of
 /// paths.
 ///
-/// Samples are views into the mappings and cost no copy; the views live as long as the session. The mappings
-/// are not bounded in number: Linux allows 65,530 in a process by default. A file must not shrink while it is
-/// mapped: the system sends SIGBUS when the lost part is touched, and ends the process where nobody takes it.
-/// So the first mapping puts a handler into the process, and the file is errc::io; `{.guarded = false}`
-/// leaves the process's signals alone. The guard sees whole pages; with `checked` as well nothing is left
-/// that is not noticed. `file` with `file_access::read` leaves nothing either, and takes no handler.
+/// Samples are views into the mappings and cost no copy; the views live as long as the session. The number of
+/// mappings is not bounded: Linux allows 65,530 per process by default. A file must not shrink while it is
+/// mapped: touching the lost part raises SIGBUS, which ends the process unless a handler takes it. So the
+/// first mapping installs a handler in the process, and the file is errc::io; `{.guarded = false}` leaves the
+/// process's signals alone. The guard sees whole pages; with `checked` as well, every change is noticed.
+/// `file` with `file_access::read` notices every change too, and needs no handler.
 ///
-/// Views of a guarded file are good when `confirm` says so after their use; sources do that for each sample.
-/// Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
+/// Views of a guarded file are valid if `confirm` does not throw after their use; sources check that for each
+/// sample. Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
 class mapped_file {
   using mapping = detail::files::mapping;
   struct shared_names {
@@ -91,7 +91,7 @@ class mapped_file {
       if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
       confirm(id);
     }
-    /// Throws errc::io where bytes that were seen through views of this object may not have been the file's.
+    /// Throws errc::io if bytes seen through views of this object may not have been the file's.
     void confirm(object_id id) const {
       if (!state_->options.guarded || id >= state_->names->names.size()) return;
       const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
@@ -112,9 +112,9 @@ class mapped_file {
       }
       return map(id);
     }
-    /// Two threads may map one file at once; the slower one takes its mapping back.
+    /// Two threads may map one file at once; the slower one discards its mapping.
     [[nodiscard]] const mapping& map(object_id id) const;
-    /// The size alone would do where a page is lost; bytes lost within the last page read as zeros.
+    /// The size alone would catch a lost page, but bytes lost within the last page read as zeros.
     static void check(const mapping& found, std::uint64_t offset, std::uint64_t size,
                       const std::string& path);
     static void check_signature(const mapping& found, const std::string& path, std::uint64_t offset);

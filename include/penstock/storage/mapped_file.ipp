@@ -23,7 +23,7 @@ PENSTOCK_INLINE void mapped_file::session::will_need(object_id id, std::uint64_t
                                                      std::uint64_t size) const noexcept {
   try {
     get(id).will_need(offset, size);
-  } catch (...) {  // the read itself will say what is wrong
+  } catch (...) {  // the read itself reports the error
   }
 }
 

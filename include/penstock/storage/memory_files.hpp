@@ -17,13 +17,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// Storage of named buffers in memory: for tests, for data that is generated, for what arrived by other
-/// means.
+/// Storage of named buffers in memory: for tests, and for data that was generated or arrived by other means.
 ///
-/// `memory_files().add("a.tar", bytes)` keeps a copy of the bytes; `add_view` keeps only the view, whose
-/// bytes must then outlive every run. A copy of the value shares the buffers. Sessions give views; reading is
-/// a memcpy. An object that is asked for beyond its end is errc::format, a name added twice is
-/// errc::argument.
+/// `memory_files().add("a.tar", bytes)` copies the bytes; `add_view` keeps only the view, whose bytes must
+/// then outlive every run. Copies of the value share the buffers. Sessions return views; reading is a memcpy.
+/// A range beyond an object's end is errc::format, a name added twice is errc::argument.
 /// Threads: `add` by one thread at a time; sessions by any number.
 class memory_files {
   struct table {

@@ -12,7 +12,8 @@ PENSTOCK_INLINE void memory_files::session::refuse(object_id id) {
 }
 PENSTOCK_INLINE void memory_files::session::refuse(object_id id, std::uint64_t offset,
                                                    std::uint64_t size) const {
-  throw error(errc::format, {"the object ends at ", content(id).size(), ", but ", size, " bytes were wanted"})
+  throw error(errc::format,
+              {"the object ends at ", content(id).size(), ", but ", size, " bytes were requested"})
       .in_file(table_->names[id])
       .at_offset(offset);
 }
@@ -36,9 +37,9 @@ PENSTOCK_INLINE std::string memory_files::describe() const {
 PENSTOCK_INLINE void memory_files::insert(std::string_view name, bytes_view bytes,
                                           std::shared_ptr<const buffer> owner) {
   for (const std::string& known : table_->names) {
-    if (known == name) throw error(errc::argument, "there is an object of this name already").in_file(name);
+    if (known == name) throw error(errc::argument, "an object with this name already exists").in_file(name);
   }
-  // Sessions and copies of this value may look at the table: whoever shares it gets a new one.
+  // Sessions and copies of this value may be using the table, so a shared one is replaced, not changed.
   std::shared_ptr<table> grown(new table(*table_));
   grown->names.emplace_back(name);
   grown->contents.push_back(bytes);

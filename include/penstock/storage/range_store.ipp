@@ -20,7 +20,7 @@ PENSTOCK_INLINE range_store::range_store(std::uint64_t bytes, std::uint64_t turn
 
 PENSTOCK_INLINE range_store::~range_store() = default;
 
-// Gives the memory of the oldest reads that nobody uses back to the ring.
+// Returns the memory of the oldest unused reads to the ring.
 PENSTOCK_INLINE void range_store::reclaim() noexcept {
   for (; oldest_ != next_; ++oldest_) {
     const read& one = read_at(oldest_);
@@ -33,7 +33,7 @@ PENSTOCK_INLINE void range_store::reclaim() noexcept {
 PENSTOCK_INLINE range_store::read* range_store::reserve(std::uint64_t bytes, std::uint32_t users) {
   reclaim();
   const std::uint64_t place = reserved_to_ % capacity_, room = (bytes + 63) / 64 * 64;
-  // A read lies in one piece: where it does not fit before the end of the memory, it begins at its beginning.
+  // A read is contiguous: if it does not fit before the end of the memory, it starts at the beginning.
   const std::uint64_t begin = place + room > capacity_ ? reserved_to_ + (capacity_ - place) : reserved_to_;
   if (begin + room - free_from_ > capacity_ || next_ - oldest_ == 2 * turns_) return nullptr;
   read& one = read_at(next_++);
@@ -88,7 +88,7 @@ PENSTOCK_INLINE bool range_store::add(std::uint64_t turn, const fetched_part& pa
 PENSTOCK_INLINE void range_store::publish(std::uint64_t turn) {
   slot& here = at(turn);
   std::uint64_t expected = word(turn, claimed);
-  const condition now = turn < swept_ ? taken : there;  // nobody would sweep it once more
+  const condition now = turn < swept_ ? taken : there;  // no later sweep would see it
   if (!here.word.compare_exchange_strong(expected, word(turn, now), std::memory_order_acq_rel,
                                          std::memory_order_acquire) ||
       now == taken)
@@ -109,7 +109,8 @@ PENSTOCK_INLINE void range_store::begin(std::uint64_t reads) {
 PENSTOCK_INLINE void range_store::end(read& one, bool good) noexcept {
   one.state.store(good ? read::ready : read::failed, std::memory_order_release);
   release(one);
-  const std::lock_guard guard(lock_);  // whoever waits for the last one may end the store behind this
+  // the thread that waits for the last read may destroy the store afterwards
+  const std::lock_guard guard(lock_);
   --loading_;
   ended_.notify_all();
 }
@@ -160,7 +161,7 @@ PENSTOCK_INLINE std::span<const fetched_part> range_store::take(std::uint64_t tu
                                             std::memory_order_acquire));
   if (condition_of(seen) != there) return {};
   if (turn_of(seen) == turn) return {here.parts.data(), here.count};
-  let_go(here);  // an older turn's, that nobody took
+  let_go(here);  // belongs to an older turn that no worker took
   return {};
 }
 
@@ -174,7 +175,7 @@ PENSTOCK_INLINE bool range_store::wait(const fetched_part& part) {
       return now != read::loading || stopped_ || halted_;
     });
     if (now == read::loading)
-      throw error(errc::stopped, "the run was stopped, or began again, while bytes were on their way");
+      throw error(errc::stopped, "the run was stopped or restarted while bytes were on their way");
   }
   return now == read::ready;
 }

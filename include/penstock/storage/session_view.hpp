@@ -12,18 +12,17 @@
 
 namespace penstock::inline v0_1 {
 
-/// A session of any storage behind one type, for work that is done once per object: listing, scanning,
-/// checking and building indexes need no template over the storage.
+/// A type-erased session of any storage, for work done once per object: listing, scanning, checking and
+/// building indexes need not be templates over the storage.
 ///
 ///     std::ofstream("one.bin") << "four";
 ///     auto session = file("one.bin").connect();
 ///     const session_view same = session;  // what takes a session_view is compiled once
 ///     const std::uint64_t four = same.size(0);
 ///
-/// In: any `storage_session`, which it refers to and which must outlive it. Copies refer to the same one.
-/// Cost: two pointers; each call goes through a pointer to a function. What is done for each sample takes the
-/// session itself.
-/// Threads and errors: those of the session.
+/// In: any `storage_session`, which must outlive the view. Copies refer to the same session.
+/// Cost: two pointers; each call goes through a function pointer. Work done per sample takes the session
+/// itself. Threads and errors: those of the session.
 class session_view {
  public:
   template <class S>
@@ -37,13 +36,13 @@ class session_view {
   }
   /// Whether the session shows its bytes in place.
   [[nodiscard]] bool views() const noexcept { return calls_->view != nullptr; }
-  /// Bytes in place, of a session that has `views()`.
+  /// Bytes in place; requires `views()`.
   [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
     return calls_->view(session_, id, offset, size);
   }
-  /// As `penstock::confirm`.
+  /// Like `penstock::confirm`.
   void confirm(object_id id) const { calls_->confirm(session_, id); }
-  /// A range: in place where the session has views, else read into `room`. Lives as long as both.
+  /// A range: in place if the session has views, otherwise read into `room`. Lives as long as both.
   [[nodiscard]] bytes_view range(object_id id, std::uint64_t offset, std::uint64_t size, buffer& room) const {
     if (views()) return view(id, offset, size);
     room.resize_for_overwrite(static_cast<std::size_t>(size));
@@ -86,7 +85,7 @@ class session_view {
   const calls* calls_;
 };
 
-/// What a storage says of itself, for code that is no template over it. The names are the storage's own.
+/// What a storage says about itself, for code that is not a template over it. The storage owns the names.
 struct storage_facts {
   std::span<const std::string> names;
   bool local = false;  ///< whether the names are paths; see `local_storage`

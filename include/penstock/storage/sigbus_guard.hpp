@@ -20,31 +20,31 @@ struct guarded_range {
 
   std::atomic<std::uintptr_t> begin{0};  // 0: free
   std::atomic<std::uintptr_t> end{0};
-  std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest address that was lost
+  std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest lost address
 };
 
-/// Takes a free range, and puts the handler into the process when it is the first one.
+/// Takes a free range; the first one installs the handler.
 [[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end);
 
 }  // namespace detail
 
-/// Makes a mapped file that shrinks an error instead of the end of the process: guards one mapping.
+/// Turns a mapped file that shrinks into an error instead of the end of the process: guards one mapping.
 ///
-/// Touching a page of a mapped file that is no longer in the file is SIGBUS. The first guard of a process
-/// takes that signal: for a fault within a guarded range, zeros are mapped there, up to the end of the range,
-/// and `lost` says from then on where; the reading goes on. What was read must be thrown away when `lost`
-/// says so afterwards. Any other SIGBUS goes to the handler that was there before, or ends the process as
-/// ever. The handler stays when the last guard goes. A program that sets a handler of its own for SIGBUS
-/// later must pass on what it does not know, as this one does.
+/// Touching a page that is no longer in the mapped file raises SIGBUS. The first guard of a process installs
+/// a handler: for a fault within a guarded range it maps zeros there, up to the end of the range, and from
+/// then on `lost` returns where; the read resumes. If `lost` then returns a place, discard what was read. Any
+/// other SIGBUS goes to the previous handler, or ends the process as before. The handler stays when the last
+/// guard goes. A program that later installs its own handler for SIGBUS must pass on what it does not
+/// recognise, as this one does.
 ///
-/// Not seen: bytes lost within the last page that stays, which the system reads as zeros. The file's size
-/// tells of those; `mapped_file` with `checked` and `guarded` asks for it before and after.
+/// Not noticed: bytes lost within the last remaining page, which the system reads as zeros. The file's size
+/// reveals those; `mapped_file` with `checked` and `guarded` checks it before and after.
 ///
-/// In: a range that is mapped, from the beginning of a page, and stays so while the guard lives. Cost: two
-/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault is a signal
-/// and a call of mmap.
-/// Threads: any number may read, also when the signal comes. Throws std::bad_alloc.
-/// `mapped_file_options::guarded` is the way to use it; by itself it serves mappings of your own.
+/// In: a range that is mapped from the beginning of a page, and stays mapped while the guard lives. Cost: two
+/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault costs a
+/// signal and a call of mmap.
+/// Threads: any number may read, even while the signal arrives. Throws std::bad_alloc.
+/// Normally you use it through `mapped_file_options::guarded`; use it directly for your own mappings.
 class sigbus_guard {
  public:
   sigbus_guard() = default;
@@ -64,7 +64,7 @@ class sigbus_guard {
     if (range_ != nullptr) range_->begin.store(0, std::memory_order_release);
   }
 
-  /// Where the first lost page begins, in bytes from the beginning of the range; nothing while all is there.
+  /// Where the first lost page begins, in bytes from the beginning of the range; empty if none is lost.
   [[nodiscard]] std::optional<std::uint64_t> lost() const noexcept {
     if (range_ == nullptr) return std::nullopt;
     const std::uintptr_t at = range_->lost.load(std::memory_order_acquire);

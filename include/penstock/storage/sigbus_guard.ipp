@@ -16,14 +16,14 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The guarded ranges of the process, and the handler that looks for a fault in them. One for the process;
-/// trivially destroyed, since a signal may come while it ends. The handler takes no lock and allocates
+/// The guarded ranges of the process, and the handler that looks up a fault in them. One per process;
+/// trivially destroyed, since a signal may arrive during exit. The handler takes no lock and allocates
 /// nothing.
 class guarded_ranges {
  public:
   static guarded_ranges& of_process() noexcept { return process_; }
 
-  /// Takes a free range, and puts the handler in when it is the first one.
+  /// Takes a free range; the first one installs the handler.
   [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end) {
     const std::scoped_lock lock(mutex_);
     install();
@@ -40,8 +40,7 @@ class guarded_ranges {
     std::atomic<block*> next{nullptr};
   };
 
-  /// Goes on from the block of the range that was found last, so that many guards are not all looked over for
-  /// each new one.
+  /// Starts at the block of the range found last, so that a new guard does not have to search all the others.
   guarded_range& free_range() {
     for (block* const begin = last_;;) {
       for (guarded_range& one : last_->ranges) {
@@ -51,7 +50,7 @@ class guarded_ranges {
       last_ = next != nullptr ? next : &first_;
       if (last_ == begin) break;
     }
-    // Blocks stay: the handler may be in them.
+    // Blocks are never freed: the handler may be in them.
     auto* const fresh = new block;
     fresh->next.store(first_.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
     first_.next.store(fresh, std::memory_order_release);
@@ -72,22 +71,22 @@ class guarded_ranges {
 
   static void on_signal(int number, siginfo_t* info, void* context) {
     const int kept = errno;
-    const bool fault = info->si_code > 0;  // else another process sent it
+    const bool fault = info->si_code > 0;  // otherwise another process sent it
     if (!fault || !process_.replace(reinterpret_cast<std::uintptr_t>(info->si_addr)))
       process_.pass_on(number, info, context, fault);
     errno = kept;
   }
 
-  /// Puts zeros where the address is, to the end of its range: those pages are lost with it.
+  /// Maps zeros from the page of the address to the end of its range: those pages are lost too.
   bool replace(std::uintptr_t address) noexcept {
     for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
       for (guarded_range& one : at->ranges) {
         const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
         const std::uintptr_t end = one.end.load(std::memory_order_acquire);
         if (begin == 0 || address < begin || address >= end) continue;
-        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was taken anew
+        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was reused
         const std::uintptr_t page = address / page_ * page_;
-        // Said before it is done: who reads zeros finds it said.
+        // Recorded before it is done, so that a thread that reads zeros finds the record.
         std::uintptr_t lowest = one.lost.load();
         while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
         }
@@ -98,12 +97,12 @@ class guarded_ranges {
     return false;
   }
 
-  /// What would have happened without us.
+  /// Does what would have happened without this handler.
   void pass_on(int number, siginfo_t* info, void* context, bool fault) noexcept {
     if ((previous_.sa_flags & SA_SIGINFO) != 0) {
       previous_.sa_sigaction(number, info, context);
     } else if (previous_.sa_handler == SIG_DFL || (fault && previous_.sa_handler == SIG_IGN)) {
-      ::sigaction(number, &previous_, nullptr);  // a fault is met again on return
+      ::sigaction(number, &previous_, nullptr);  // on return, the fault recurs
       if (!fault) (void)::raise(number);
     } else if (previous_.sa_handler != SIG_IGN) {
       previous_.sa_handler(number);
@@ -116,10 +115,10 @@ class guarded_ranges {
   std::uintptr_t page_ = 0;
   struct sigaction previous_ {};
   block first_;
-  block* last_ = &first_;  // with the range that was found last
+  block* last_ = &first_;  // with the range found last
 };
 
-// Inline in both forms: a program that has both must have one of it.
+// Inline in both forms: a program that uses both must have a single instance.
 inline constinit guarded_ranges guarded_ranges::process_{};
 
 PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end) {

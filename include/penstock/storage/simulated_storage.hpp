@@ -16,9 +16,9 @@
 
 namespace penstock::inline v0_1 {
 
-/// A storage that is far away: another storage, whose reads take a given time, come through a link of a given
-/// width and fail where they are told to. So reading ahead, retries and errors can be measured and tested on
-/// any machine.
+/// Simulates a distant storage: another storage whose reads take a given time, share a link of a given
+/// bandwidth, and fail where you tell them to. So you can measure and test reading ahead, retries and errors
+/// on any machine.
 ///
 ///     const auto shards = memory_files().add("a.tar", std::string(10'240, '\0'));
 ///     const simulated_storage far(shards, {.latency = std::chrono::milliseconds(1), .at_once = 64});
@@ -26,15 +26,15 @@ namespace penstock::inline v0_1 {
 ///     const std::uint64_t size = session.size(0);
 ///     const bool asked_nothing_yet = far.reads() == 0;
 ///
-/// In: any storage. The bytes are its bytes. A read of `read_many` is told when its time has come, by one
-/// thread of the session that starts with the first of them; `read` takes its time in the thread that calls
-/// it. The time of a read does not depend on the clock: `latency`, and `jitter` drawn by `seed`, object and
-/// offset; then its wait for others, where `at_once` or `bytes_per_second` bound them.
-/// Errors: those of the storage behind, and errc::io for a read that touches one of `faults`; after its
-/// latency. errc::argument for options that make no sense.
+/// In: any storage. The bytes are its bytes. One thread of the session, started by the first `read_many`,
+/// reports each of its reads when its time has come; `read` takes its time in the calling thread. The time of
+/// a read does not depend on the clock: it is `latency`, plus `jitter` drawn from `seed`, object and offset,
+/// plus the wait for other reads if `at_once` or `bytes_per_second` bound them.
+/// Errors: those of the underlying storage, and errc::io, after its latency, for a read that touches one of
+/// `faults`. errc::argument for options that make no sense.
 /// Copies share one account, which counts the reads of all their sessions.
-/// Threads: a session may be used by any number of threads. `cancel` ends what `read_many` began; a thread in
-/// `read` goes on, but does not wait any longer for the reads that were ended. A child after `fork` has no
+/// Threads: any number of threads may use a session. `cancel` ends the reads that `read_many` began; a thread
+/// in `read` continues, but no longer waits for the reads that were ended. A child after `fork` has no
 /// session.
 template <storage Storage>
 class simulated_storage {
@@ -95,10 +95,10 @@ class simulated_storage {
     return detail::text({"simulated_storage(", behind, options_.latency.count(), " us a read)"});
   }
 
-  /// How many reads were done, also in vain, and how many bytes came. Reads that were cancelled do not count.
+  /// Reads performed, including failed ones, and bytes received. Cancelled reads do not count.
   [[nodiscard]] std::uint64_t reads() const noexcept { return account_->reads.load(); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return account_->bytes.load(); }
-  /// How many reads have begun and not ended, and how many had at most.
+  /// Reads begun and not ended, and the maximum there has been.
   [[nodiscard]] std::uint64_t in_flight() const noexcept { return account_->in_flight.load(); }
   [[nodiscard]] std::uint64_t most_in_flight() const noexcept { return account_->most_in_flight.load(); }
 

@@ -15,16 +15,17 @@ struct simulated_fault {
   object_id object = 0;
   std::uint64_t begin = 0;                ///< reads that touch a byte from here
   std::uint64_t end = ~std::uint64_t{0};  ///< up to here fail
-  std::uint32_t times = ~0u;              ///< so many of them, and later ones do not; ~0u: all
+  std::uint32_t times = ~0u;              ///< after so many failures, reads succeed; ~0u: all fail
 };
 
 /// How long `simulated_storage` takes, and what fails.
 struct simulated_storage_options {
   std::chrono::microseconds latency{20'000};  ///< of a read
-  std::chrono::microseconds jitter{0};        ///< a read takes up to so much longer, by its object and offset
+  /// a read takes up to this much longer, by its object and offset
+  std::chrono::microseconds jitter{0};
   std::uint64_t seed = 0;                     ///< draws the jitter
-  std::size_t at_once = 0;                    ///< reads that make progress; others wait. 0: any number
-  double bytes_per_second = 0;                ///< of all reads together; 0: as fast as the storage behind
+  std::size_t at_once = 0;                    ///< reads that make progress; others wait. 0: no limit
+  double bytes_per_second = 0;                ///< of all reads together; 0: as fast as the underlying storage
   std::chrono::microseconds size_latency{0};  ///< of `size` and `signature`
   std::vector<simulated_fault> faults{};
 };

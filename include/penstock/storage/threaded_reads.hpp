@@ -16,14 +16,14 @@
 
 namespace penstock::inline v0_1 {
 
-/// The calls of `background_session` for a session that has `read` alone: threads that read, started as reads
-/// come.
+/// Implements `background_session` for a session that has only `read`: threads that read, started as reads
+/// arrive.
 ///
-/// Threads: any number may call. The reads that are at work when `cancel` is called go on to their end; those
-/// that have not begun are told as errc::stopped, by the threads. Its end cancels, and waits for them.
+/// Threads: any number may call. Reads in progress when `cancel` is called run to their end; reads that have
+/// not begun are reported as errc::stopped, by the threads. Destruction cancels, and waits for the threads.
 class threaded_reads {
  public:
-  /// Refers to the session, and to the names of its objects, which errors have; there may be none.
+  /// Refers to the session and to the names of its objects, for errors; names may be empty.
   threaded_reads(session_view session, std::span<const std::string> names, std::size_t most_threads) noexcept
       : session_(session), names_(names), most_(most_threads) {}
   threaded_reads(const threaded_reads&) = delete;

@@ -37,7 +37,7 @@ PENSTOCK_INLINE void threaded_reads::begin(std::span<const read_request> request
   waiting_.push(requests, listener);
   try {
     for (std::size_t idle = idle_; idle < waiting_.size() && threads_.size() < most_; ++idle) start_thread();
-  } catch (...) {  // those that run do the work
+  } catch (...) {  // the threads already running do the work
   }
 }
 

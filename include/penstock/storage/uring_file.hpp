@@ -23,31 +23,30 @@
 
 namespace penstock::inline v0_1 {
 
-/// Choices of `uring_file`. None of them changes the bytes.
+/// Options of `uring_file`. None of them changes the bytes.
 struct uring_file_options {
-  /// How many reads the kernel has at once; more of them wait. 0: without io_uring.
+  /// The maximum number of reads in the kernel at once; others wait. 0: without io_uring.
   std::size_t queue = 256;
   std::size_t descriptors = 0;                  ///< as in `file_options`
-  file_access access = file_access::automatic;  ///< as in `file_options`, of reads that are waited for
+  file_access access = file_access::automatic;  ///< as in `file_options`, for blocking reads
 };
 
-/// `file`, whose sessions also read in the background, through io_uring: hundreds of reads are in the kernel
+/// A `file` whose sessions also read in the background, through io_uring: hundreds of reads are in the kernel
 /// at once, and the disk sees them all.
 ///
 ///     const uring_file shards("train-{0000..0127}.tar");
 ///     const uring_file deeper({"a.tar", "b.tar"}, {.queue = 1024});
 ///
-/// In: what `file` takes. `read` and all else are `file`'s; `read_many` gives its reads to one thread of the
-/// session, which starts with the first of them and keeps up to `queue` reads in the kernel, or as many as
-/// the session may keep descriptors where that is less. A read that ends early is asked for again, from where
-/// it ended.
-/// `cancel`: what waits ends at once, and what the kernel has when the kernel gives it up; a read that a disk
-/// works on comes to its end.
-/// Where the kernel has no io_uring, or does not let this process have it, `describe` says so, and eight
-/// threads do what `read_many` is given. `session::uses_io_uring` tells after the first reads.
-/// Errors: those of `file`, also in the background. errc::argument for a queue beyond 16,384.
-/// Threads: a session may be used by any number of threads. A child after `fork` must neither use nor end
-/// one.
+/// In: what `file` takes. `read` and everything else work as in `file`; `read_many` passes its reads to one
+/// thread of the session, started by the first of them, which keeps up to `queue` reads in the kernel, or as
+/// many as the session may keep descriptors if that is less. A read that returns too little is resumed from
+/// where it ended.
+/// `cancel`: waiting reads end at once, and reads in the kernel when the kernel drops them; a read that a
+/// disk is working on runs to its end.
+/// If the kernel has no io_uring, or does not let this process use it, `describe` says so, and eight threads
+/// do the work of `read_many`. After the first reads, `session::uses_io_uring` tells which it is.
+/// Errors: those of `file`, also in the background. errc::argument for a queue above 16,384.
+/// Threads: any number of threads may use a session. A child after `fork` must neither use nor destroy one.
 class uring_file {
  public:
   static constexpr bool names_are_paths = true;

@@ -44,7 +44,7 @@ TEST_CASE("run/bad_tally: bad samples count when they are committed, and the bud
   CHECK_THROWS_WITH(
       tally.see(5, slot(4)),
       penstock_test::contains("bad_samples::skip(3): rank 1 has spent its budget of 3 bad samples in "
-                              "epoch 5, and this is number 4; mend the data or raise the budget: "
+                              "epoch 5, and this is number 4; fix the data or raise the budget: "
                               "number 4"));
   tally.drop();
   for (std::uint64_t i = 0; i < 3; ++i) tally.see(6, slot(i));

@@ -59,7 +59,7 @@ TEST_CASE("run/slot_layout: shapes that a policy cannot place are refused with a
   CHECK_THAT(error_of([] { channels::check(ps::extents(28, 28), 1); }),
              contains("channels_first takes (height, width, channels)") && contains("(28, 28)"));
   CHECK_NOTHROW(pitched<64>::check(ps::extents(0), 4));
-  CHECK_THAT(error_of([] { pitched<64>::check(ps::extents(), 4); }), contains("at least one length"));
+  CHECK_THAT(error_of([] { pitched<64>::check(ps::extents(), 4); }), contains("at least one dimension"));
   CHECK_THAT(error_of([] { pitched<4096>::check(ps::extents(std::uint64_t{1} << 52, 1), 1); }),
              contains("rows of 4096 bytes"));
   CHECK_THAT(error_of([] { pitched<64>::check(ps::extents(~std::uint64_t{0} / 8), 8); }), contains("memory"));
@@ -72,5 +72,5 @@ TEST_CASE("run/slot_layout: shapes that a policy cannot place are refused with a
   CHECK_NOTHROW(pitched<64>::check(ps::extents(1, 0, 3), 4));
   CHECK_NOTHROW(ps::detail::check_rank(ps::extents(1, 1, 1, 1, 1, 2, 3)));
   CHECK_THAT(error_of([] { ps::detail::check_rank(ps::extents(1, 1, 1, 1, 1, 1, 2, 3)); }),
-             contains("batch cannot put one more length in front") && contains("(1, 1, 1, 1, 1, 1, 2, 3)"));
+             contains("batch cannot add a dimension in front") && contains("(1, 1, 1, 1, 1, 1, 2, 3)"));
 }

@@ -12,15 +12,15 @@ namespace detail {
 
 /// One frame of an lz4 payload, before any of it is decompressed.
 struct lz4_frame {
-  bytes_view bytes;           // all of it
-  bool skippable = false;     // without content
-  bool known = false;         // whether it names the size of its content
+  bytes_view bytes;           // the whole frame
+  bool skippable = false;     // has no content
+  bool known = false;         // whether the frame gives the size of its content
   std::uint64_t content = 0;  // that size
-  std::uint64_t bound = 0;    // what its blocks can hold at most
+  std::uint64_t bound = 0;    // the most that its blocks can hold
 };
 
-/// Walks the frames of a payload, block by block, without decompressing. It costs some nanoseconds for a
-/// block, and gives what no header can fake: an upper bound, so that a lie about the size allocates nothing.
+/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per
+/// block and yields an upper bound that no header can fake, so a false size allocates nothing.
 /// Source: LZ4 Frame Format Description, versions 1.5.1 to 1.6.4.
 class lz4_frame_walk {
  public:
@@ -33,7 +33,7 @@ class lz4_frame_walk {
  private:
   static constexpr std::uint32_t magic = 0x184d2204u;
   static constexpr std::uint32_t legacy = 0x184c2102u;
-  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are free
+  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are arbitrary
 
   [[nodiscard]] std::uint64_t little(std::size_t bytes);
   void skip(std::uint64_t bytes);

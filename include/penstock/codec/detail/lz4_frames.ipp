@@ -69,10 +69,11 @@ PENSTOCK_INLINE void lz4_frame_walk::read(lz4_frame& frame, std::size_t start) {
   if (frame.known) frame.content = little(8);
   if ((flags & 1) != 0) {
     if (const std::uint64_t dictionary = little(4); dictionary != 0)
-      throw error(errc::format, {"the lz4 frame needs dictionary ", dictionary, ", and none is supported"})
+      throw error(errc::format,
+                  {"the lz4 frame needs dictionary ", dictionary, ", but dictionaries are not supported"})
           .at_offset(start);
   }
-  skip(1);  // the checksum of the header, which the library compares
+  skip(1);  // the header checksum, which the library verifies
   for (;;) {
     const std::size_t at = at_;
     const std::uint64_t header = little(4);
@@ -81,7 +82,7 @@ PENSTOCK_INLINE void lz4_frame_walk::read(lz4_frame& frame, std::size_t start) {
     if (size > most)
       throw error(errc::format, "the lz4 frame has a block that is larger than it says").at_offset(at);
     skip(size);
-    // no byte of a packed block stands for more than 255
+    // no byte of a packed block expands to more than 255
     frame.bound += (header >> 31) != 0 ? size : std::min(most, 255 * size);
     if ((flags & 16) != 0) skip(4);
   }

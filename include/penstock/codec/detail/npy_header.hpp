@@ -13,7 +13,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What the header of an npy file says. `descr` is a view into the file.
+/// The header of an npy file. `descr` is a view into the file.
 struct npy_header {
   std::string_view descr;
   char order = '|';  // '<', '>', '=' or '|'
@@ -24,19 +24,20 @@ struct npy_header {
   std::size_t data_offset = 0;
 };
 
-/// Reads the preamble of an npy file, versions 1.0, 2.0 and 3.0. Whether the payload has the size that it
-/// says is not checked.
+/// Reads the preamble of an npy file, versions 1.0, 2.0 and 3.0. Does not check that the payload has the
+/// size that the header gives.
 /// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
 [[nodiscard]] npy_header read_npy_header(bytes_view file);
 
-/// The bytes that the shape needs, checked: numpy's own rule, under which lengths of zero do not hide an
-/// overflow.
+/// The number of bytes that the shape needs, checked for overflow by numpy's own rule: a length of zero
+/// does not hide an overflow.
 [[nodiscard]] std::uint64_t npy_payload(const npy_header& header);
 
-/// The header of a whole npy file of `kind` and item size; that many bytes follow it as its shape says.
+/// The header of a complete npy file with this `kind` and item size, checked against the size of the
+/// payload.
 [[nodiscard]] npy_header whole_npy(bytes_view file, char kind, std::size_t item_size);
 
-/// An npy file, version 1.0, as numpy itself writes it: `count` items of these bytes.
+/// An npy file, version 1.0, as numpy itself writes it: `count` items with these bytes.
 [[nodiscard]] std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,
                                               std::size_t count, bytes_view values);
 

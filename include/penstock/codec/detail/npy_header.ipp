@@ -15,7 +15,8 @@
 namespace penstock::inline v0_1::detail {
 
 /// Reads the Python dict literal of an npy header: exactly the keys descr, fortran_order and shape, in any
-/// order, with any spacing and an optional comma at the end. No recursion, no allocation but for messages.
+/// order, with any spacing and an optional trailing comma. No recursion, and no allocation except for
+/// messages.
 class npy_header_parser {
  public:
   npy_header_parser(std::string_view literal, std::uint64_t base) noexcept : text_(literal), base_(base) {}
@@ -122,7 +123,7 @@ class npy_header_parser {
         fail("has more than " + std::to_string(extents::max_rank) +
              " dimensions, the most that is supported");
       at_ = static_cast<std::size_t>(stop - text_.data());
-      if (peek() == 'L') ++at_;  // Python 2 wrote its long integers so
+      if (peek() == 'L') ++at_;  // as Python 2 wrote its long integers
       skip_space();
       if (peek() != ',') break;
       ++at_;
@@ -146,7 +147,7 @@ PENSTOCK_INLINE npy_header read_npy_header(bytes_view file) {
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);
   if (major < 1 || major > 3 || byte_at(7) != 0)
-    throw error(errc::format, {"npy version ", major, ".", byte_at(7), " is not known"}).at_offset(6);
+    throw error(errc::format, {"npy version ", major, ".", byte_at(7), " is not supported"}).at_offset(6);
   const std::size_t preamble = major == 1 ? 10 : 12;
   std::size_t length = byte_at(8) | byte_at(9) << 8;
   if (major > 1) {
@@ -205,7 +206,7 @@ PENSTOCK_INLINE std::vector<std::byte> npy_file(char kind, std::size_t item_size
   const char native = item_size == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
   std::string head = text({"{'descr': '", native, kind, item_size,
                            "', 'fortran_order': False, 'shape': ", to_string(shape), ", }"});
-  head.append(63 - (10 + head.size()) % 64, ' ');  // numpy lets the values begin at a multiple of 64
+  head.append(63 - (10 + head.size()) % 64, ' ');  // numpy aligns the values to 64
   head += '\n';
   std::string preamble("\x93NUMPY\1\0", 8);
   preamble += static_cast<char>(head.size() & 0xff);

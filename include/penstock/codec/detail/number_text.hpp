@@ -11,21 +11,21 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A written number without the white space around it and without one leading '+', which `std::from_chars`
-/// does not take.
+/// A number's text without surrounding white space and without one leading '+', which `std::from_chars`
+/// does not accept.
 [[nodiscard]] constexpr std::string_view trimmed_number(std::string_view text) noexcept {
   constexpr std::string_view space = " \t\n\v\f\r";
   const auto first = text.find_first_not_of(space);
   if (first == std::string_view::npos) return {};
   text = text.substr(first, text.find_last_not_of(space) - first + 1);
-  // "+-5" must not pass for -5
+  // "+-5" must not be read as -5
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   return text;
 }
 
-/// Throws `errc::format`: the bytes are no number; `expected` says what should be there.
+/// Throws `errc::format`: the bytes are not a number; `expected` names what should be there.
 [[noreturn, gnu::cold]] void no_number(bytes_view bytes, std::string_view expected);
-/// Throws `errc::format`: the bytes are a number that its type cannot hold; `range` says which it can.
+/// Throws `errc::format`: the number does not fit its type; `range` names the range that does.
 [[noreturn, gnu::cold]] void number_out_of_range(bytes_view bytes, std::initializer_list<piece> range);
 
 }  // namespace detail

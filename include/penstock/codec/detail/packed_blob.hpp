@@ -10,9 +10,9 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// The content of a payload of frames: a blob. Where the frames name their sizes nothing is decompressed
-/// until it is known where to. `Scratch` is what a worker keeps: `format`, `content`, `expand(packed, into,
-/// bounded)`.
+/// The content of a payload of frames, as a blob. If the frames give their sizes, nothing is decompressed
+/// until the destination is known. `Scratch` is the worker's: it has `format`, `content` and
+/// `expand(packed, into, bounded)`.
 template <class Scratch>
 class packed_blob {
  public:
@@ -21,13 +21,13 @@ class packed_blob {
   /// Content of `size` bytes, still packed.
   packed_blob(Scratch& scratch, bytes_view packed, std::uint64_t size) noexcept
       : scratch_(&scratch), packed_(packed), size_(size) {}
-  /// Content that lies in the scratch already.
+  /// Content that is already in the scratch.
   explicit packed_blob(Scratch& scratch) noexcept
       : scratch_(&scratch), size_(scratch.content.size()), expanded_(true) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
-  /// Decompresses to the destination of `size()` bytes.
+  /// Decompresses to a destination of `size()` bytes.
   void read_into(mutable_bytes into) const {
     if (into.size() != size_)
       throw error(errc::argument, {Scratch::format, "_bytes: the destination has ", into.size(),
@@ -40,7 +40,7 @@ class packed_blob {
     }
   }
 
-  /// The content, in the worker's scratch until its next use.
+  /// The content, in the worker's scratch, valid until its next use.
   [[nodiscard]] bytes_view finish() const {
     if (!expanded_) {
       scratch_->content.resize_for_overwrite(static_cast<std::size_t>(size_));

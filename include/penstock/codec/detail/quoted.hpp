@@ -10,7 +10,8 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The first bytes of a field as one readable word for a message: `"12x\n"`; longer ones end in "...".
+/// The first bytes of a field as one readable, quoted word for a message: `"12x
+/// "`; longer ones end in "...".
 [[nodiscard, gnu::cold]] std::string quoted(bytes_view bytes, std::size_t most = 20);
 
 }  // namespace detail

@@ -10,16 +10,15 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// What the frames of a zstd payload say about its content, before any of it is decompressed.
+/// The frame information of a zstd payload, before any of it is decompressed.
 struct zstd_extent {
-  std::uint64_t content = 0;  // the sum of the sizes that the frames name; meaningful where `known`
-  std::uint64_t bound = 0;    // what their blocks can hold at most
-  bool known = true;          // whether each frame names its size
+  std::uint64_t content = 0;  // the sum of the frames' content sizes; valid if `known`
+  std::uint64_t bound = 0;    // the most that the blocks can hold
+  bool known = true;          // whether every frame gives its size
 };
 
-/// Walks the frames of a payload, block by block, without decompressing. It costs some nanoseconds for 128
-/// KiB of content, and gives what no header can fake: an upper bound, so that a lie about the size allocates
-/// nothing.
+/// Walks the frames of a payload, block by block, without decompressing. It costs a few nanoseconds per 128
+/// KiB of content and yields an upper bound that no header can fake, so a false size allocates nothing.
 /// Source: RFC 8878, sections 3.1.1 and 3.1.2.
 class zstd_frame_walk {
  public:
@@ -29,7 +28,7 @@ class zstd_frame_walk {
 
  private:
   static constexpr std::uint32_t magic = 0xfd2fb528u;
-  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are free
+  static constexpr std::uint32_t skippable = 0x184d2a50u;  // the last four bits are arbitrary
 
   [[nodiscard]] std::uint64_t little(std::size_t bytes);
   void skip(std::uint64_t bytes);

@@ -48,7 +48,8 @@ PENSTOCK_INLINE void zstd_frame_walk::frame() {
   const std::size_t size_field = size_bytes[descriptor >> 6];
   if (!single_segment) skip(1);
   if (const std::uint64_t dictionary = little(dictionary_bytes[descriptor & 3]); dictionary != 0)
-    throw error(errc::format, {"the zstd frame needs dictionary ", dictionary, ", and none is supported"})
+    throw error(errc::format,
+                {"the zstd frame needs dictionary ", dictionary, ", but dictionaries are not supported"})
         .at_offset(start);
   std::uint64_t content = little(size_field);
   if (size_field == 2) content += 256;

@@ -2,8 +2,8 @@
 #pragma once
 
 #if !defined(__cpp_exceptions)
-#error "penstock tells errors by exceptions, which -fno-exceptions takes away: compile without it"
+#error "penstock reports errors with exceptions, which -fno-exceptions disables: compile without it"
 #endif
 
-/// Included before anything that throws, so that this is the first that a reader sees. It declares nothing.
+/// Include this before anything that throws, so that its #error comes first. It declares nothing.
 namespace penstock::inline v0_1 {}

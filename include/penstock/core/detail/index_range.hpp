@@ -8,15 +8,15 @@
 #include <type_traits>
 #include <utility>
 
-/// Loops over what `view[i]` gives.
+/// Iteration over anything with `view[i]`.
 namespace penstock::inline v0_1::detail {
 
-/// Walks over what `view[i]` gives. Holds the view itself, so it outlives a temporary one.
+/// An iterator over `view[i]`. Holds the view itself, so it may outlive a temporary view.
 template <class View>
 class index_iterator {
  public:
   using iterator_concept = std::random_access_iterator_tag;
-  using iterator_category = std::input_iterator_tag;  // `*it` is no reference
+  using iterator_category = std::input_iterator_tag;  // `*it` is not a reference
   using reference = decltype(std::declval<const View&>()[std::size_t{0}]);
   using value_type = std::remove_cvref_t<reference>;
   using difference_type = std::ptrdiff_t;
@@ -72,7 +72,7 @@ class index_iterator {
   difference_type at_ = 0;
 };
 
-/// What `view[i]` gives, as a range that has a size.
+/// The elements `view[i]` as a sized range.
 template <class View>
 class index_range {
  public:

@@ -12,7 +12,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A blob that may be missing is the blob it holds; everything else is itself.
+/// The blob type inside an optional blob; any other type is itself.
 template <class V>
 struct held_blob {
   using type = V;
@@ -23,8 +23,8 @@ struct held_blob<V> {
   using type = typename V::blob_type;
 };
 
-/// Whether a value of type `Part` may have been taken out of a `Whole` as it was: it is the whole, a field of
-/// it or a member.
+/// Whether a value of type `Part` may have been taken unchanged out of a `Whole`: as the whole, a field or a
+/// member.
 template <class Part, class Whole>
 inline constexpr bool is_part_of = std::is_same_v<Part, Whole>;
 template <class Part, class... Fields>
@@ -34,22 +34,22 @@ template <class Part, open_sample Whole>
 inline constexpr bool is_part_of<Part, Whole> =
     std::is_same_v<Part, Whole> || std::is_same_v<typename held_blob<Part>::type, typename Whole::blob_type>;
 
-/// Whether a stage that turns a `Given` into a `Result` has made something unfinished, and has not just
-/// handed it on.
+/// Whether a stage that turns a `Given` into a `Result` creates something unfinished, rather than just
+/// passing it on.
 template <class Given, class Result>
 inline constexpr bool makes_unfinished = unfinished<Result> && !is_part_of<Result, Given>;
 template <class Given, class... Fields>
 inline constexpr bool makes_unfinished<Given, record<Fields...>> =
     (makes_unfinished<Given, std::remove_cvref_t<typename Fields::type>> || ...);
 
-/// How long a value takes to write itself to its destination, in the calls that are timed. The outermost node
-/// measures it; on the way back inwards, the first stage that made something unfinished of the value takes
-/// the time as its own. What the source handed out unfinished is left to the source, and the copy of a
-/// finished value to nobody.
+/// The time that a value takes to write itself to its destination, in timed calls. The outermost node
+/// measures it; on the way back inwards, the first stage that created something unfinished in the value
+/// claims the time. The source claims the time of values that it handed out unfinished; nobody claims the
+/// copy of a finished value.
 class landing_time {
  public:
-  /// Gives a value to what follows. A stage that follows says so with `passed`; where none does, the call is
-  /// the landing.
+  /// Passes a value to whatever comes next. A following stage announces itself with `passed`; if none does,
+  /// this call is the landing.
   template <class Timing, class Sink, class V>
   void hand_on(Timing, Sink& sink, V&& value) {
     another_stage_ = false;
@@ -57,7 +57,7 @@ class landing_time {
     sink(std::forward<V>(value));
     if (!another_stage_) open_ += Timing::now() - begin;
   }
-  /// What a stage that made a `Result` of a `Given` has to take.
+  /// The time that a stage claims if it made a `Result` from a `Given`.
   template <class Given, class Result>
   [[nodiscard]] std::uint64_t share_of_stage() noexcept {
     if constexpr (makes_unfinished<Given, Result> || !has_unfinished<Result>::value) {
@@ -71,11 +71,11 @@ class landing_time {
     const std::uint64_t share = std::exchange(open_, 0);
     return has_unfinished<Element>::value || open_sample<Element> ? share : 0;
   }
-  /// At the end of a stage's turn, whether or not it handed anything on.
+  /// Call at the end of a stage's turn, whether or not it passed anything on.
   void passed() noexcept { another_stage_ = true; }
 
  private:
-  std::uint64_t open_ = 0;  // nanoseconds that nobody has taken yet
+  std::uint64_t open_ = 0;  // nanoseconds not yet claimed
   bool another_stage_ = false;
 };
 

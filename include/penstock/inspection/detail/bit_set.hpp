@@ -10,19 +10,19 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// A set of numbers below a limit, a bit each. `set` may be called from many threads, the rest from one.
+/// A set of numbers below a limit, one bit each. Any thread may call `set`; only one may call the rest.
 class bit_set {
  public:
   bit_set() = default;
   explicit bit_set(std::uint64_t limit) : words_(static_cast<std::size_t>((limit + 63) / 64), 0) {}
 
-  /// Puts a number in; whether it was there before.
+  /// Inserts a number; returns whether it was already in the set.
   bool set(std::uint64_t number) noexcept {
     const std::atomic_ref<std::uint64_t> word(words_[static_cast<std::size_t>(number / 64)]);
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
     return (word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0;
   }
-  /// The same where no other thread does.
+  /// Like `set`, while no other thread inserts.
   bool set_alone(std::uint64_t number) noexcept {
     std::uint64_t& word = words_[static_cast<std::size_t>(number / 64)];
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);

@@ -22,17 +22,17 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// Where a run stopped on some ranks would go on.
+/// Where a run that stopped on some ranks would resume.
 struct resumed_place {
-  bool same = true;     ///< whether that is where it stopped
-  std::string refused;  ///< why the plan refuses the state, or nothing
+  bool same = true;     ///< whether it resumes where it stopped
+  std::string refused;  ///< why the plan rejects the state; empty if it does not
 };
 
-/// A plan whose batches are known without reading samples, as inspections see it: the numbers of its order,
-/// and functions that do not show its type. Any number of threads may call all of them but `bind` at once.
+/// A plan whose batches are known without reading samples, in the form that inspections use: the numbers of
+/// its order, and type-erased functions. Threads may call all of them concurrently, except `bind`.
 class plan_view {
  public:
-  /// What a plan's type has to know; `self` is a `viewed_plan`.
+  /// The functions that depend on the plan's type; `self` is a `viewed_plan`.
   struct functions {
     void (*bind)(void* self, std::uint64_t epoch, std::uint64_t first, std::uint64_t last);
     void (*positions)(const void* self, std::span<const std::uint64_t> ordinals, position* found, char* pads);
@@ -48,11 +48,11 @@ class plan_view {
   void bind(std::uint64_t epoch, std::uint64_t first, std::uint64_t last) {
     called_->bind(self_, epoch, first, last);
   }
-  /// The samples that stand at bound ordinals; and in `pads`, if it is not null, whether they are padding.
+  /// The samples at bound ordinals and, if `padding` is not null, whether they are padding.
   void positions_at(std::span<const std::uint64_t> ordinals, position* found, char* padding = nullptr) const {
     called_->positions(self_, ordinals, found, padding);
   }
-  /// The samples that stand at some ordinals of an epoch, bound one by one.
+  /// The samples at some ordinals of an epoch, each bound separately.
   void look(std::uint64_t epoch, std::span<const std::uint64_t> ordinals, position* found) const {
     called_->look(self_, epoch, ordinals, found);
   }
@@ -60,22 +60,22 @@ class plan_view {
     return called_->position_of(self_, sample);
   }
   [[nodiscard]] position sample_at(position at) const { return called_->sample_at(self_, at); }
-  /// The epoch and global step before the orders behind `batch`, for steps of an epoch.
+  /// For steps of an epoch, the epoch and global step before the orders that come after `batch`.
   void upstream(std::uint64_t epoch, std::span<const std::uint64_t> of_steps, position* found) const;
-  /// Stops before a step on so many ranks, and resumes from that state.
+  /// Stops before a step on `ranks` ranks, and resumes from that state.
   [[nodiscard]] resumed_place resume(std::uint64_t epoch, std::uint64_t step, std::uint64_t ranks) const;
-  /// The ordinals of an epoch in the order in which the shuffle_buffer gives them.
+  /// The ordinals of an epoch in the order in which the shuffle_buffer delivers them.
   [[nodiscard]] std::vector<std::uint64_t> drawn(std::uint64_t epoch) const;
 
-  std::uint64_t positions = 0;  ///< of an epoch
-  std::uint64_t samples = 0;    ///< of the source
-  std::uint64_t steps = 0;      ///< of an epoch, where all have as many
+  std::uint64_t positions = 0;  ///< per epoch
+  std::uint64_t samples = 0;    ///< in the source
+  std::uint64_t steps = 0;      ///< per epoch, if all have equally many
   cut mine;
-  any_step_cut uneven;                ///< where batches have no fixed number of samples; see `feed_facts`
-  std::vector<std::uint64_t> starts;  ///< where shards begin, and last the number of samples
-  bool repeats = false;               ///< whether samples may stand at several positions of an epoch
-  bool pads = false;                  ///< whether samples stand at some positions once more, to fill up
-  bool changes_epoch = false;         ///< whether an epoch may have samples of several epochs of the source
+  any_step_cut uneven;                ///< set if batches have no fixed number of samples; see `feed_facts`
+  std::vector<std::uint64_t> starts;  ///< the shard boundaries, then the number of samples
+  bool repeats = false;               ///< whether a sample may be at several positions of an epoch
+  bool pads = false;                  ///< whether some positions repeat samples to fill up
+  bool changes_epoch = false;         ///< whether an epoch may span several epochs of the source
   std::optional<position_buffer> buffer;  ///< the shuffle_buffer
 
  private:
@@ -84,7 +84,7 @@ class plan_view {
   feed feed_;
 };
 
-/// The plan behind a `plan_view`; lives as long as its views do.
+/// The plan underneath a `plan_view`; it must outlive its views.
 template <class Plan>
 class viewed_plan {
   using parts = plan_parts<Plan>;

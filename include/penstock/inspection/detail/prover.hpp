@@ -22,13 +22,13 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// Whom `prove` tells of a topology that is proved, whatever the type of it.
+/// The type-erased callback of `prove` for a proved topology.
 struct proof_listener {
   void* who;
   void (*tell)(void* who, const proof_part& part);
 };
 
-/// The work of `prove`.
+/// The implementation of `prove`.
 class prover {
  public:
   prover(plan_view plan, std::span<const topology> shapes, const proof_options& options);
@@ -36,12 +36,12 @@ class prover {
   [[nodiscard]] proof result(const proof_listener& done);
 
  private:
-  /// A position at which the order gives a sample once more.
+  /// A position at which the order repeats a sample.
   struct pad {
     std::uint64_t index = 0, sample = 0;
     friend auto operator<=>(const pad&, const pad&) = default;
   };
-  /// What the steps of a topology add up to.
+  /// The totals of a topology's steps.
   struct step_sums {
     std::uint64_t delivered = 0, padded = 0;
   };
@@ -54,14 +54,14 @@ class prover {
 
   void run_threads(void (prover::*work)());
 
-  /// Whether the order takes each sample once; and which shard stands at each position.
+  /// Checks that the order takes each sample once, and notes the shard of each position.
   void prepare_epoch(bool first);
-  /// Of which epochs of the source the positions of this one are.
+  /// Finds the source epochs that contain this epoch's positions.
   void find_source_epochs();
-  /// What was left of a sample by stages behind the one that fills up may be its padding alone.
+  /// Accounts for samples of which later stages kept only the padding.
   void settle_pads();
   [[nodiscard]] std::uint64_t pads_in(std::uint64_t begin, std::uint64_t end) const;
-  /// Which ordinal of the orders is taken at a position: another one behind a shuffle_buffer.
+  /// The ordinal that is delivered at a position; they differ after a shuffle_buffer.
   [[nodiscard]] std::uint64_t ordinal(std::uint64_t index) const {
     return plan_.buffer ? drawn_[static_cast<std::size_t>(index)] : index;
   }
@@ -75,24 +75,24 @@ class prover {
   topology_proof prove_one(std::size_t which, sentences& wrong);
   /// Proves a topology whose batches have no fixed number of samples.
   topology_proof prove_uneven(std::size_t which, sentences& wrong);
-  /// The counts of an epoch of which only some steps were looked at.
+  /// Computes the counts of an epoch of which only some steps were checked.
   void count_by_size(topology_proof& found) const;
-  /// Whether the ranks' parts of a step are its positions, each once.
+  /// Checks that the ranks' parts of a step cover each of its positions once.
   void prove_step(sentences& wrong, const std::vector<cut>& ranks, std::uint64_t step,
                   std::vector<bit_set>& touched, bit_set& offsets, step_sums& sums, const topology& shape);
-  /// A state of this topology on the next one.
+  /// Checks a state of this topology on the next one.
   void prove_stop(sentences& wrong, std::size_t which, std::uint64_t stop);
 
   plan_view plan_;
   std::span<const topology> shapes_;
   proof_options options_;
-  std::vector<std::uint64_t> numbers_;  // of the topologies that are proved
+  std::vector<std::uint64_t> numbers_;  // of the topologies to prove
   proof made_;
-  sentences order_violations_;  // of the epoch
+  sentences order_violations_;  // of the current epoch
   std::uint64_t epoch_ = 0, source_epoch_ = 0, source_epochs_ = 1;
   std::vector<std::uint64_t> drawn_;
   bit_set seen_;
-  std::vector<position> listed_;  // in place of `seen_` where it is smaller
+  std::vector<position> listed_;  // replaces `seen_` if that would be larger
   std::vector<std::uint32_t> shard_of_;
   std::vector<pad> pads_;
   std::atomic<std::uint64_t> next_{0};

@@ -20,7 +20,7 @@ PENSTOCK_INLINE prover::prover(plan_view plan, std::span<const topology> shapes,
     : plan_(std::move(plan)), shapes_(shapes), options_(options) {
   if (shapes.empty() || options.epochs == 0)
     throw error(errc::argument, shapes.empty() ? "there is no topology to prove; give one or more"
-                                               : "no epoch is to be proved; give epochs = 1 or more");
+                                               : "there is no epoch to prove; give epochs = 1 or more");
   const cut& c = plan_.mine;
   made_.positions = plan_.positions;
   made_.samples = plan_.samples;
@@ -108,7 +108,7 @@ PENSTOCK_INLINE void prover::prepare_epoch(bool first) {
   if (!made_.sampled) {
     plan_.bind(epoch_, 0, n);
     find_source_epochs();
-    // Few positions of many samples are put in order instead.
+    // A few positions of many samples are sorted instead.
     if (plan_.pads || made_.samples <= 256 * (n / source_epochs_ + 1))
       seen_ = bit_set(made_.samples * source_epochs_);
     else
@@ -128,7 +128,7 @@ PENSTOCK_INLINE void prover::prepare_epoch(bool first) {
   for (std::size_t i = 1; i < listed_.size(); ++i) {
     if (listed_[i] != listed_[i - 1]) continue;
     --found;
-    if (!plan_.repeats) order_violation({"sample ", listed_[i].index, " stands at two positions"});
+    if (!plan_.repeats) order_violation({"sample ", listed_[i].index, " is at two positions"});
   }
   if (first && !made_.sampled) made_.left_out = made_.samples * source_epochs_ - found;
 }
@@ -203,7 +203,7 @@ PENSTOCK_INLINE void prover::prove_sample(std::uint64_t index, position at, bool
     if (!listed_.empty())
       listed_[static_cast<std::size_t>(index)] = at;
     else if (seen_.set(sample) && !plan_.repeats)
-      order_violation({"sample ", at.index, " stands at position ", index, " and at an earlier one"});
+      order_violation({"sample ", at.index, " is at position ", index, " and at an earlier one"});
   }
   if (!plan_.repeats && (made_.sampled || index % 4096 == 0)) prove_inverse(index, at);
 }
@@ -211,8 +211,7 @@ PENSTOCK_INLINE void prover::prove_sample(std::uint64_t index, position at, bool
 PENSTOCK_INLINE void prover::prove_inverse(std::uint64_t index, position at) {
   const auto back = plan_.position_of(at);
   if (plan_.pads ? !back || plan_.sample_at(*back) != at : !back || *back != position{epoch_, ordinal(index)})
-    order_violation(
-        {"position ", index, " gives sample ", at.index, ", which says that it stands elsewhere"});
+    order_violation({"position ", index, " gives sample ", at.index, ", whose inverse is another position"});
 }
 
 PENSTOCK_INLINE void prover::prove_topologies() {
@@ -247,7 +246,7 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
   step_sums sums;
   const std::uint64_t looks = made_.sampled ? std::min<std::uint64_t>(steps, 1024) : steps;
   constexpr std::size_t piece_size = 1024;
-  std::vector<std::uint64_t> piece;  // of the steps that are looked at
+  std::vector<std::uint64_t> piece;  // some of the steps that are checked
   std::vector<position> places(piece_size);
   for (std::uint64_t i = 0; i < looks; ++i) {
     if (i % piece_size == 0) {
@@ -262,7 +261,7 @@ PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& w
       if (!step_seen.set(at.index))
         reached += c.count(at.index);
       else if (at.epoch == epoch_)
-        violation(wrong, {"step ", step, " has the samples of a step before it"});
+        violation(wrong, {"step ", step, " repeats samples of an earlier step"});
     }
     prove_step(wrong, ranks, at.index, touched, offsets, sums, found.shape);
     const std::uint64_t begin = at.index * c.global;
@@ -313,7 +312,7 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
     std::uint64_t in_step = 0;
     if (any.before(step + 1) != begin + count)
       violation(wrong,
-                {"step ", step, " has ", count, " samples, and the next one does not begin behind them"});
+                {"step ", step, " has ", count, " samples, but the next one does not start after them"});
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       const step_view view = ranks[r].at(step);
       listed.clear();
@@ -327,7 +326,7 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
         const bool here = ranks[r].lists() || index - begin < count;
         if (index >= made_.positions || !here || (all_of_it && reached.set_alone(index))) {
           violation(wrong, {"step ", step, " on ", ranks.size(), " ranks: position ", index, " of rank ", r,
-                            " is another step's or another rank's"});
+                            " belongs to another step or another rank"});
           continue;
         }
         if (plan_.pads && all_of_it) pad_positions += pads_in(index, index + 1);
@@ -359,7 +358,7 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
 PENSTOCK_INLINE void prover::count_by_size(topology_proof& found) const {
   const cut& c = plan_.mine;
   const std::uint64_t steps = plan_.steps;
-  // Of steps that come again, each time; the last one of a pass may be a short one.
+  // Repeated steps count each time; the last one of a pass may be short.
   const std::uint64_t in_pass = std::max<std::uint64_t>(1, c.steps()), left = steps % in_pass;
   const auto samples_of = [&](std::uint64_t n) { return std::min(n * c.global, made_.positions); };
   const std::uint64_t pass = samples_of(c.steps());
@@ -398,7 +397,7 @@ PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>
       const std::uint64_t index = view[i];
       if (index - begin >= count || offsets.set_alone(index - begin))
         violation(wrong, {"step ", step, " on ", mine.world, " ranks: position ", index, " of rank ",
-                          mine.rank, " is another step's or another rank's"});
+                          mine.rank, " belongs to another step or another rank"});
       if (node != nullptr) node->set_alone(shard_of_[static_cast<std::size_t>(index)]);
     }
   }
@@ -423,7 +422,7 @@ PENSTOCK_INLINE void prover::prove_stop(sentences& wrong, std::size_t which, std
   const resumed_place there = plan_.resume(epoch_, stop, ranks);
   if (!there.refused.empty() || !there.same)
     violation(wrong, {"stopped after step ", stop, " on ", ranks, " ranks, ", next.ranks(),
-                      " ranks go on elsewhere", there.refused.empty() ? "" : ": ", there.refused});
+                      " ranks resume elsewhere", there.refused.empty() ? "" : ": ", there.refused});
 }
 
 }  // namespace penstock::inline v0_1::detail

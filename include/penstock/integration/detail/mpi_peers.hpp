@@ -39,7 +39,7 @@ inline void check(int code) {
   throw error(errc::io, {"MPI says: ", std::string_view(words, static_cast<std::size_t>(length))});
 }
 
-/// The processes of a communicator, where they may be talked to from this thread.
+/// The processes of a communicator, checked to be reachable from this thread.
 struct peers {
   MPI_Comm comm;
   int rank = 0, size = 0;
@@ -50,23 +50,24 @@ struct peers {
     MPI_Finalized(&ended);
     if (begun == 0 || ended != 0) {
       throw error(errc::argument,
-                  "MPI is not running here: MPI_Init_thread comes before what asks it, MPI_Finalize after");
+                  "MPI is not running here: call this after MPI_Init_thread and before MPI_Finalize");
     }
     if (of == MPI_COMM_NULL) throw error(errc::argument, "this process is not in the communicator");
     int level = 0, first_thread = 0;
     MPI_Query_thread(&level);
     MPI_Is_thread_main(&first_thread);
     if (level < MPI_THREAD_SERIALIZED && first_thread == 0) {
-      throw error(errc::argument,
-                  "MPI was initialised for calls of one thread, and this is another; call it from the thread "
-                  "that called MPI_Init_thread");
+      throw error(
+          errc::argument,
+          "MPI was initialised for calls from one thread, and this is another; call it from the thread "
+          "that called MPI_Init_thread");
     }
     check(MPI_Comm_rank(comm, &rank));
     check(MPI_Comm_size(comm, &size));
   }
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(size); }
 
-  /// Waits until an operation is done. What it reads and writes is `kept`.
+  /// Waits until an operation is done. `kept` is the memory that it reads and writes.
   template <class Kept>
   void wait(MPI_Request request, std::unique_ptr<Kept>& kept, std::chrono::milliseconds deadline,
             std::string_view what) const {
@@ -77,12 +78,12 @@ struct peers {
       if (done != 0) return;
       const auto waited = std::chrono::steady_clock::now() - begin;
       if (waited >= deadline) {
-        (void)kept.release();  // the operation cannot be called back, and may still write there
+        (void)kept.release();  // the operation cannot be cancelled, and may still write there
         throw error(errc::stopped,
                     {"process ", rank, " waited ", deadline.count(), " ms for all ", size, " processes to ",
-                     what, "; one of them has ended or does something else: end the job"});
+                     what, "; one of them has ended or is doing something else: end the job"});
       }
-      // Where processes outnumber processors, who waits must not keep the others from coming.
+      // If there are more processes than processors, a waiting process must let the others run.
       if (waited < std::chrono::microseconds(200))
         std::this_thread::yield();
       else
@@ -90,7 +91,7 @@ struct peers {
     }
   }
 
-  /// The numbers of every process, one process after another.
+  /// The numbers of all processes, one process after another.
   [[nodiscard]] std::vector<std::uint64_t> gather(std::vector<std::uint64_t> mine,
                                                   std::chrono::milliseconds deadline,
                                                   std::string_view what) const {
@@ -108,7 +109,7 @@ struct peers {
     return std::move(kept->all);
   }
 
-  /// The smallest number of all processes.
+  /// The minimum of a number over all processes.
   [[nodiscard]] std::uint64_t least(std::uint64_t mine, std::chrono::milliseconds deadline,
                                     std::string_view what) const {
     struct numbers {
@@ -121,7 +122,7 @@ struct peers {
     return kept->all;
   }
 
-  /// A text of process `root`, on all of them.
+  /// Sends a text from process `root` to all of them.
   [[nodiscard]] std::string broadcast(int root, std::string words, std::chrono::milliseconds deadline,
                                       std::string_view what) const {
     auto length = std::make_unique<std::uint64_t>(words.size());
@@ -139,7 +140,7 @@ struct peers {
     return std::move(*kept);
   }
 
-  /// The text of every process, on process `root`; nothing on the others.
+  /// Collects the text of every process on process `root`; empty on the others.
   [[nodiscard]] std::vector<std::string> collect(int root, std::string words,
                                                  std::chrono::milliseconds deadline,
                                                  std::string_view what) const {
@@ -174,12 +175,12 @@ struct peers {
   }
 };
 
-/// What a process tells the others of its failure: the kind, and the sentence.
+/// The form in which a process sends its failure to the others: the error code, and the sentence.
 inline std::string words_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const error& e) {
-    const std::string_view line = e.what();  // with its facts, without the name in front
+    const std::string_view line = e.what();  // with its facts, without the leading name
     return std::to_string(static_cast<int>(e.code())) + " " + std::string(line.substr(line.find(' ') + 1));
   } catch (const std::exception& e) {
     return std::to_string(static_cast<int>(errc::stopped)) + " " + e.what();
@@ -188,12 +189,12 @@ inline std::string words_of(const std::exception_ptr& failure) {
   }
 }
 [[noreturn]] inline void throw_words(int process, const std::string& words) {
-  const auto code = static_cast<errc>(words.empty() ? 0 : words[0] - '0');  // kinds are below 10
+  const auto code = static_cast<errc>(words.empty() ? 0 : words[0] - '0');  // codes are below 10
   throw error(code, {"process ", process, " failed: ", std::string_view(words).substr(2)});
 }
 static_assert(static_cast<int>(errc::stopped) < 10, "a kind is sent as one digit");
 
-// What a process can give the others as text.
+// The values that one process can send to the others, as text.
 inline std::string pack(const std::string& value) { return value; }
 inline std::string pack(const manifest& value) { return to_string(value); }
 inline std::string pack(const state& value) { return to_string(value); }
@@ -222,7 +223,7 @@ T unpack(const std::string& words) {
   }
 }
 
-/// `1`, `1 and 3`, `1, 2 and 3`; of many the first few.
+/// `1`, `1 and 3`, `1, 2 and 3`; if there are many, only the first few.
 inline std::string list_of(const std::vector<std::size_t>& processes) {
   std::string words = processes.size() == 1 ? "process " : "processes ";
   const std::size_t shown = std::min<std::size_t>(processes.size(), 8);

@@ -13,18 +13,18 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// The latest events of one thread: it adds, anyone copies meanwhile. No lock, and no allocation after the
-/// first.
+/// The latest events of one thread. That thread adds events; any thread may copy them meanwhile. No lock,
+/// and no allocation after construction.
 ///
-/// An event that is overwritten while it is copied is left out: each word is stored after `begun_` says so,
-/// and released, so that who sees the word sees `begun_`.
+/// An event that is overwritten during the copy is left out: each word is stored after the update of
+/// `begun_`, with release, so a reader that sees the word also sees `begun_`.
 class event_ring {
  public:
   explicit event_ring(std::size_t capacity);
 
   void add(const run_event& e) noexcept;
 
-  /// Appends what is there, oldest first; gives how many before it were dropped.
+  /// Appends the events, oldest first; returns how many earlier ones were dropped.
   std::uint64_t copy(std::vector<run_event>& all) const;
 
  private:

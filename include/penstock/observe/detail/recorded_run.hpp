@@ -15,7 +15,7 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// What is known of one run: a ring of events for each of its threads, and what is held of it.
+/// The record of one run: a ring of events for each of its threads, and what it holds.
 class recorded_run {
  public:
   recorded_run(const observed_run& what, std::uint64_t number, std::size_t events);
@@ -25,7 +25,8 @@ class recorded_run {
   void let_go(const void* key) noexcept;
 
   [[nodiscard]] std::uint64_t dropped() const;
-  /// Writes its threads and what they did; thread numbers begin at `tid`. Gives the next free one.
+  /// Writes the run's threads and their events; thread numbers start at `tid`. Returns the next free
+  /// number.
   std::uint64_t write(trace_text& out, std::uint64_t tid) const;
   [[nodiscard]] const observed_run& what() const noexcept { return what_; }
 
@@ -41,7 +42,7 @@ class recorded_run {
   observed_run what_;
   std::uint64_t number_;
   std::vector<std::unique_ptr<event_ring>> threads_;
-  mutable std::mutex lock_;  // of what follows
+  mutable std::mutex lock_;  // guards everything below
   event_ring holds_;
   std::vector<held> held_;
   std::uint64_t holds_dropped_ = 0;

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-/// The JSON of the Trace Event Format, as far as a timeline needs it.
+/// The subset of the Trace Event Format's JSON that a timeline needs.
 namespace penstock::inline v0_1::detail {
 
 [[nodiscard]] inline std::uint64_t trace_now() noexcept {
@@ -18,7 +18,7 @@ namespace penstock::inline v0_1::detail {
                                         .count());
 }
 
-/// Collects events. `ph` is X for what has a length, M for names, b and e for what overlaps, i for a moment;
+/// Collects events. `ph` is X for intervals, M for names, b and e for overlapping intervals, i for instants;
 /// times are microseconds with three decimals.
 class trace_text {
  public:
@@ -41,7 +41,7 @@ class trace_text {
   std::string text_;
 };
 
-/// Under a temporary name beside it, flushed, renamed; nothing is left behind where that fails.
+/// Writes under a temporary name in the same folder, flushes and renames; leaves nothing behind on failure.
 void write_whole_file(const std::string& path, std::string_view bytes);
 
 }  // namespace penstock::inline v0_1::detail

@@ -17,22 +17,22 @@
 
 namespace penstock::inline v0_1 {
 
-/// Options of `distributed_sampler`, with the names and defaults that PyTorch gives them.
+/// The options of `distributed_sampler`, with PyTorch's names and defaults.
 struct distributed_sampler_options {
-  std::uint64_t num_replicas = 0;  ///< ranks of the run in PyTorch; must be given, 1 to 2^24
-  bool shuffle = true;             ///< else the samples come in the source's order
-  std::uint64_t seed = 0;          ///< only the low 32 bits of seed + epoch count
-  bool drop_last = false;          ///< leave out what does not divide by num_replicas, else repeat the first
-  std::uint64_t epoch = 0;         ///< what `set_epoch` would get for epoch 0 of the run here
+  std::uint64_t num_replicas = 0;  ///< the number of ranks in PyTorch; required, 1 to 2^24
+  bool shuffle = true;             ///< if false, samples come in the source's order
+  std::uint64_t seed = 0;          ///< only the low 32 bits of seed + epoch are used
+  bool drop_last = false;          ///< drop what num_replicas does not divide, else repeat the first samples
+  std::uint64_t epoch = 0;         ///< the `set_epoch` argument that corresponds to epoch 0 of this run
 };
 
-/// The order of `distributed_sampler`: the samples of all ranks, rank r's at the positions r, r +
-/// num_replicas and so on, which are its lane.
+/// The order of `distributed_sampler`: the samples of all ranks. Rank r's samples are at positions r, r +
+/// num_replicas and so on, which form its lane.
 ///
-/// Copies share the tables that are in use and the one made last; a mutex guards them, and building one holds
-/// it. What `bind` returns is immutable and needs no lock.
+/// Copies share the tables in use and the one built last; a mutex guards them and is held while a table is
+/// built. The result of `bind` is immutable and needs no lock.
 class distributed_sampler_order {
-  /// A permutation of one epoch; one of the two is filled.
+  /// A permutation of one epoch; only one of the two members is filled.
   struct table {
     std::vector<std::uint32_t> narrow;
     std::vector<std::uint64_t> wide;
@@ -45,7 +45,7 @@ class distributed_sampler_order {
   using shared_table = shared<const table>;
 
  public:
-  /// Samples from which an entry of a table takes 8 bytes instead of 4.
+  /// From this many samples, a table entry takes 8 bytes instead of 4.
   static constexpr std::uint64_t most_narrow = std::uint64_t{1} << 32;
 
   class bound {
@@ -53,7 +53,7 @@ class distributed_sampler_order {
     bound() = default;
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept {
       if (index >= samples_) [[unlikely]]
-        index %= samples_;  // padding begins again at the first
+        index %= samples_;  // padding restarts at the first sample
       return {epoch_, table_ == nullptr ? index : (*table_)[index]};
     }
     [[nodiscard]] bool pads(std::uint64_t index) const noexcept { return index >= samples_; }
@@ -76,7 +76,7 @@ class distributed_sampler_order {
   [[nodiscard]] order_input output() const { return {size_, nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const;
 
-  /// Where a sample stands first. With `shuffle` it looks through the table of the epoch.
+  /// A sample's first position. With `shuffle`, searches the epoch's table.
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
@@ -115,27 +115,27 @@ struct distributed_sampler_fn {
 };
 }  // namespace detail
 
-/// The order of PyTorch's `DistributedSampler`, sample for sample, so that a run that began there goes on
-/// here: `distributed_sampler({.num_replicas = W, .seed = s})`, then `shard(rank, W)` for the rank.
+/// The order of PyTorch's `DistributedSampler`, sample for sample, so that you can resume a run that started
+/// in PyTorch: `distributed_sampler({.num_replicas = W, .seed = s})`, then `shard(rank, W)` for the rank.
 ///
-/// `batch(b)` behind it gives rank r the batches of a `DataLoader` with that sampler and `batch_size=b`;
-/// `tail::drop` is the loader's `drop_last`, and the default, `tail::keep`, its default. `tail::pad` shares
-/// the last step out in another way. Epoch e is the one after `set_epoch(epoch + e)`. Where ranks are left
-/// over, the first samples come once more, as many as are missing, or with `.drop_last` the last ones stay
-/// out. Where the run stands in PyTorch is a state: `auto at = plan.open().state(); at.epoch = e;
-/// at.step = batches;` and `plan.open(at)`.
+/// Followed by `batch(b)`, it gives rank r the batches of a `DataLoader` with that sampler and
+/// `batch_size=b`; `tail::drop` is the loader's `drop_last`, and the default, `tail::keep`, is the loader's
+/// default. `tail::pad` divides the last step differently. Epoch e is the epoch after `set_epoch(epoch + e)`.
+/// If the samples do not divide evenly, the first ones are repeated to fill up, or with `.drop_last` the last
+/// ones are left out. To resume at PyTorch's position, set it in a state: `auto at = plan.open().state();
+/// at.epoch = e; at.step = batches;` and `plan.open(at)`.
 ///
-/// A sequencer; keeps every guarantee: the samples of a global step stay the same on another number of ranks,
-/// if num_replicas and the global batch do. One process alone gets rank 0's samples of each step first, then
-/// rank 1's.
-/// Cost: unlike `shuffle` it has a table, 4 bytes a sample (8 above 2^32 samples) for each epoch in use: one,
-/// two while one epoch goes over into the next. The thread of the loop makes it when an epoch begins: 14 ms
-/// for 1.3 million samples, 2.7 s for 100 million (GCC 12, -O2). A sample costs one look-up. `position_of`
-/// with `.shuffle` looks through the table.
-/// Throws `error(errc::argument)` where num_replicas is missing or above 2^24, and behind `repeat()` without
-/// end. Free for all threads.
+/// A sequencer; keeps every guarantee: the samples of a global step stay the same on a different number of
+/// ranks, as long as num_replicas and the global batch do not change. A single process gets rank 0's samples
+/// of each step first, then rank 1's.
+/// Cost: unlike `shuffle` it has a table of 4 bytes per sample (8 above 2^32 samples) for each epoch in use:
+/// one, or two during the change of epoch. The loop's thread builds it when an epoch begins: 14 ms for 1.3
+/// million samples, 2.7 s for 100 million (GCC 12, -O2). A sample costs one look-up. `position_of` with
+/// `.shuffle` searches the table.
+/// Throws `error(errc::argument)` if num_replicas is missing or above 2^24, and after an endless `repeat()`.
+/// Thread-safe.
 /// Source of the order: `torch/utils/data/distributed.py`, and `randperm` on the CPU; from 214,748,364
-/// samples on that of versions that draw 64 bits there.
+/// samples, the `randperm` of those PyTorch versions that draw 64 bits there.
 ///
 ///     auto loader = source | distributed_sampler({.num_replicas = 8, .seed = 7}) | shard(rank, 8) | batch(32);
 inline constexpr detail::distributed_sampler_fn distributed_sampler{};

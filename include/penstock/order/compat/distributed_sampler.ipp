@@ -24,7 +24,7 @@ PENSTOCK_INLINE distributed_sampler_order::distributed_sampler_order(
   }
   if (ranks > most_replicas) refuse({"num_replicas ", ranks, " is not in [1, 2^24]"});
   if (samples_ >= std::uint64_t{1} << 63)
-    refuse({"an order without end cannot be sampled; write distributed_sampler before repeat()"});
+    refuse({"an endless order cannot be sampled; write distributed_sampler before repeat()"});
   size_ = samples_ / ranks * ranks;
   if (size_ != samples_ && !options_.drop_last) size_ += ranks;
 }

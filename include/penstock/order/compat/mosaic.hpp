@@ -22,23 +22,23 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Samples by their places in the order.
+/// Sample ids by their places in the order.
 using mosaic_ids = std::vector<std::uint32_t>;
 
-/// Streaming's partition of samples over ranks (`streaming/base/partition/orig.py`), as arithmetic: which one
-/// stands at a position, where the positions of all ranks are interleaved.
+/// Streaming's partition of samples over ranks (`streaming/base/partition/orig.py`), computed arithmetically:
+/// the sample at a position, where the positions of all ranks are interleaved.
 class mosaic_partition {
  public:
   mosaic_partition() = default;
   mosaic_partition(std::uint64_t samples, const mosaic_options& options);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return (on_node_ + missing_) * physical_; }
-  /// Whether there are so few samples that Streaming cannot pad a canonical node with its own.
+  /// Whether there are too few samples for Streaming to pad a canonical node from its own.
   [[nodiscard]] bool too_few() const noexcept {
     return !tiled_ && padding_ != 0 && each_ + 1 < ratio_ + padding_;
   }
 
-  /// Whether a sample that stands elsewhere stands here too, so that all ranks have as many.
+  /// Whether the sample at this position is a duplicate that gives all ranks equally many.
   [[nodiscard]] bool pads(std::uint64_t position) const noexcept;
 
   [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const noexcept {
@@ -65,7 +65,8 @@ class mosaic_partition {
   bool tiled_ = false;
 };
 
-/// An epoch of Streaming's: which sample stands at a position. Without a table they stand as they are.
+/// An epoch of Streaming: the sample at each position. Without a table, samples stay in the partition's
+/// order.
 class mosaic_bound {
   using table = mosaic_ids;
 
@@ -90,16 +91,16 @@ class mosaic_bound {
 [[noreturn]] void refuse_mosaic(std::initializer_list<piece> why);
 
 void check_enough(std::uint64_t samples, const mosaic_partition& partition, const mosaic_options& o);
-/// Where shards begin; without shards all samples are one.
+/// The shard boundaries; a source without shards counts as one shard.
 [[nodiscard]] shared<const std::vector<std::uint64_t>> mosaic_shards(order_input in);
 
-/// The options with what was left to us, for an epoch of so many samples.
+/// The options with all defaults filled in, for an epoch of `samples` samples.
 [[nodiscard]] mosaic_options checked_mosaic(std::uint64_t samples, mosaic_options o);
 
 }  // namespace detail
 
-/// The order of `mosaic`: the samples of all ranks, rank r's at the positions r, r + ranks and so on, which
-/// are its lane. Copies share the tables of the epochs in use; what `bind` returns needs no lock.
+/// The order of `mosaic`: the samples of all ranks. Rank r's samples are at positions r, r + ranks and so on,
+/// which form its lane. Copies share the tables of the epochs in use; the result of `bind` needs no lock.
 class mosaic_order {
   using table = detail::mosaic_ids;
 
@@ -114,7 +115,7 @@ class mosaic_order {
   }
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const;
-  /// Where a sample stands first; looks through the epoch.
+  /// A sample's first position; searches the epoch.
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
@@ -153,32 +154,33 @@ struct mosaic_fn {
 };
 }  // namespace detail
 
-/// The order of MosaicML Streaming over the shards of the source, sample for sample, so that a run that began
-/// there goes on here: its shuffles `py1e`, `py1br`, `py1s`, `py2s` and `naive`, and its partition over
-/// ranks.
+/// The order of MosaicML Streaming over the shards of the source, sample for sample, so that you can resume a
+/// run that started in Streaming: its shuffles `py1e`, `py1br`, `py1s`, `py2s` and `naive`, and its partition
+/// over ranks.
 ///
 /// `mosaic({...}) | shard(rank, world) | batch(b)` gives rank r the batches of Streaming's `StreamingDataset`
-/// in a `DataLoader`, with any number of workers there; rank is physical node * ranks_per_node + rank on the
-/// node. An epoch has every sample once (`mosaic_resampled` has `epoch_size`, streams and their
-/// weights); the batching method is `random`. Where a rank would have less than another,
-/// samples come twice, as there. Where the run stands in Streaming is a state: `auto at =
-/// plan.open().state(); at.epoch = e; at.step = sample_in_epoch / (b * world);` and `plan.open(at)`; with
-/// less than two samples a rank left, Streaming may repeat other ones at the end.
+/// in a `DataLoader`, with any number of DataLoader workers; rank is physical node * ranks_per_node + rank on
+/// the node. An epoch contains every sample once (`mosaic_resampled` has `epoch_size`, streams and their
+/// weights); the batching method is `random`. As in Streaming, samples repeat if a rank would otherwise have
+/// fewer than another. To resume at Streaming's position, set it in a state: `auto at = plan.open().state();
+/// at.epoch = e; at.step = sample_in_epoch / (b * world);` and `plan.open(at)`. With fewer than two samples
+/// per rank left, Streaming may repeat different samples at the end.
 ///
-/// On another number of nodes, as Streaming has it: where it and num_canonical_nodes divide one another, give
-/// it as `physical_nodes` (the partition `orig`). Where they do not (the partition `relaxed`), give the nodes
-/// of the beginning, `shard` the ranks of now, and keep the global batch: each rank has its samples of every
-/// full step. A last step that is not full is divided evenly here, and there as it comes.
+/// The number of nodes may change as in Streaming. If the new number and num_canonical_nodes divide one
+/// another, pass the new number as `physical_nodes` (the partition `orig`). If they do not (the partition
+/// `relaxed`), pass the original nodes, `shard` by the current ranks, and keep the global batch: each rank
+/// then gets its samples of every full step. A last step that is not full is divided evenly here, but not in
+/// Streaming.
 ///
-/// A sequencer; keeps every guarantee. Shards are those of the source, so it stands right behind it; without
-/// shards all samples are one.
-/// Cost: with `.shuffle` a table of 4 bytes a sample for each epoch in use (one, two while one epoch goes
-/// over into the next), made by the thread of the loop when an epoch begins: of 10 million samples in 1.1 s
-/// with py1e, 0.13 to 0.27 s with the others (GCC 12, -O2). Meanwhile py1e takes 16 bytes more for each
-/// sample of a canonical node, py2s twice the table. A sample costs some divisions and one look-up.
-/// `position_of` looks through the epoch.
-/// Throws `error(errc::argument)` where a number is missing or does not go with the others,
-/// `error(errc::limit)` above 2^32 samples. Free for all threads.
+/// A sequencer; keeps every guarantee. It uses the source's shards, so it must come directly after the
+/// source; a source without shards counts as one shard.
+/// Cost: with `.shuffle`, a table of 4 bytes per sample for each epoch in use (one, or two during the change
+/// of epoch), built by the loop's thread when an epoch begins: for 10 million samples, 1.1 s with py1e and
+/// 0.13 to 0.27 s with the others (GCC 12, -O2). While building, py1e takes another 16 bytes for each sample
+/// of a canonical node, and py2s twice the table. A sample costs a few divisions and one look-up.
+/// `position_of` searches the epoch.
+/// Throws `error(errc::argument)` if a number is missing or inconsistent with the others,
+/// `error(errc::limit)` above 2^32 samples. Thread-safe.
 /// Source of the order: `streaming/base/shuffle` and `streaming/base/partition` of version 0.13, and numpy's
 /// `default_rng`.
 ///

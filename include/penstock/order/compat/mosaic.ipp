@@ -74,7 +74,7 @@ PENSTOCK_INLINE mosaic_options checked_mosaic(std::uint64_t samples, mosaic_opti
   if (o.shuffle_block_size > most_samples)
     refuse_mosaic({"shuffle_block_size ", o.shuffle_block_size, " is not in [1, 2^32]"});
   if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1br && o.shuffle_block_size == 1)
-    refuse_mosaic({"py1br has no blocks of shuffle_block_size 1, in Streaming neither; give 2 or more"});
+    refuse_mosaic({"py1br cannot use a shuffle_block_size of 1, nor can Streaming; give 2 or more"});
   if (o.shuffle && o.shuffle_algo == mosaic_algorithm::py1e && samples != 0 &&
       samples < o.num_canonical_nodes) {
     refuse_mosaic({"py1e needs a sample for each canonical node, and ", samples, " are fewer than ",

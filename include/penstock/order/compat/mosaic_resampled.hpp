@@ -17,7 +17,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// The order of `mosaic_resampled`. Copies share the tables of the epochs in use; what `bind` returns needs
+/// The order of `mosaic_resampled`. Copies share the tables of the epochs in use; the result of `bind` needs
 /// no lock.
 class mosaic_resampled_order {
   using table = detail::mosaic_ids;
@@ -34,7 +34,7 @@ class mosaic_resampled_order {
   }
   [[nodiscard]] order_input output() const { return {size(), nullptr}; }
   [[nodiscard]] bound bind(std::uint64_t epoch) const;
-  /// Where a sample stands first; nothing where the epoch does not have it. Looks through the epoch.
+  /// A sample's first position; empty if the epoch does not contain it. Searches the epoch.
   [[nodiscard]] std::optional<position> position_of(position upstream) const;
 
  private:
@@ -80,17 +80,18 @@ struct mosaic_resampled_fn {
 };
 }  // namespace detail
 
-/// `mosaic` with the sampling of MosaicML Streaming: epochs of another size (`epoch_size`), and streams that
-/// give a `proportion` of an epoch, are taken `repeat` times, or give `choose` samples.
+/// `mosaic` with the sampling of MosaicML Streaming: epochs of a different size (`epoch_size`), and streams
+/// that give a `proportion` of an epoch, are taken `repeat` times, or give `choose` samples.
 ///
-/// The shards of the source are those of all streams, one stream after another; each says how many are its.
-/// Samples come several times or not at all; which ones, and in which order, as there, epoch for epoch.
-/// A sequencer; keeps every guarantee. Stands right behind its source, as `mosaic` does.
-/// Cost: a table of 4 bytes for each sample of an epoch in use, made by the thread of the loop when an epoch
-/// begins, and while it is made as much once more and a pass over all samples of shards that are drawn in
-/// part. A sample costs some divisions and one look-up. `position_of` looks through the epoch.
-/// Throws what `mosaic` does, and `error(errc::argument)` where weights are not of one kind, no numbers, or
-/// of other shards. Free for all threads.
+/// The source's shards are those of all streams, one stream after another; each stream says how many are its
+/// own. Samples may appear several times or not at all; which ones, and in which order, matches Streaming
+/// epoch by epoch.
+/// A sequencer; keeps every guarantee. It must come directly after its source, like `mosaic`.
+/// Cost: a table of 4 bytes per sample for each epoch in use, built by the loop's thread when an epoch
+/// begins; building takes as much again, and a pass over all samples of partly drawn shards. A sample costs a
+/// few divisions and one look-up. `position_of` searches the epoch.
+/// Throws what `mosaic` does, and `error(errc::argument)` if the weights are of mixed kinds, are not numbers,
+/// or belong to different shards. Thread-safe.
 /// Source of the rules: `streaming/base/stream.py`, `sampling.py` and `dataset.py` of version 0.13, and
 /// numpy's `Generator.choice`.
 ///

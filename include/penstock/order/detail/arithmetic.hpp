@@ -21,10 +21,9 @@ namespace penstock::inline v0_1::detail {
 }
 #endif
 
-/// Division by a number that stays the same, without the division instruction: multiply by the reciprocal,
-/// correct by one.
-/// Exact for every dividend: the reciprocal is floor((2^64 - 1) / d), so the first guess is the quotient or
-/// one less.
+/// Division by a constant divisor without the division instruction: multiplies by the reciprocal and corrects
+/// by one. Exact for every dividend: the reciprocal is floor((2^64 - 1) / d), so the first guess is the
+/// quotient or one less.
 struct divider {
   struct result {
     std::uint64_t quotient, remainder;
@@ -50,8 +49,8 @@ struct divider {
   return amount / parts * part + amount % parts * part / parts;
 }
 
-/// The last of `count` ascending numbers that is not above x; the first must not be. No branch depends on the
-/// data.
+/// The index of the last of `count` ascending numbers that is not above x; the first must not be above it. No
+/// branch depends on the data.
 [[nodiscard]] inline std::uint64_t last_not_above(const std::uint64_t* numbers, std::uint64_t count,
                                                   std::uint64_t x) noexcept {
   std::uint64_t base = 0;

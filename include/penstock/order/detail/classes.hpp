@@ -15,7 +15,8 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// Positions by class: classes in the order of their values, positions of a class ascending.
+/// Positions grouped by class: the classes in the order of their values, the positions of each class
+/// ascending.
 class classes {
  public:
   struct place {
@@ -28,7 +29,8 @@ class classes {
     classes made(size);
     std::unordered_map<Value, std::uint32_t> numbers;
     std::vector<Value> values;
-    std::vector<std::uint32_t> met(static_cast<std::size_t>(size));  // by position: its class, as met
+    // by position: its class, by first appearance
+    std::vector<std::uint32_t> met(static_cast<std::size_t>(size));
     for (std::uint64_t i = 0; i < size; ++i) {
       const Value value = of(i);
       const auto [found, fresh] = numbers.try_emplace(value, static_cast<std::uint32_t>(values.size()));
@@ -54,13 +56,14 @@ class classes {
   }
   [[nodiscard]] std::uint64_t largest() const noexcept;
   [[nodiscard]] std::uint64_t smallest() const noexcept;
-  /// The class of a position; logarithmic in each class.
+  /// The class of a position; takes logarithmic time per class.
   [[nodiscard]] std::optional<place> find(std::uint64_t at) const noexcept;
 
  private:
   explicit classes(std::uint64_t size) : members_(size) {}
 
-  /// `met` is the class of each position, by number; `rank` says which place among the classes a number has.
+  /// `met` is the class number of each position; `rank` gives the place of each class number in the sorted
+  /// classes.
   void fill(const std::vector<std::uint32_t>& met, const std::vector<std::uint32_t>& rank);
 
   std::vector<std::uint64_t> starts_;

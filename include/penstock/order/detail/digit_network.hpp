@@ -10,9 +10,9 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// A keyed bijection on somewhat more than [0, n), n > 3: a Feistel network over a low digit of a power of
-/// two and a high digit in `base`. `forward<0>` is made of five rounds; where digits are small, `forward<1>`
-/// after it makes five more with keys of their own.
+/// A keyed bijection on slightly more than [0, n), n > 3: a Feistel network over a low digit whose base is a
+/// power of two and a high digit in `base`. `forward<0>` has five rounds; where digits are small,
+/// `forward<1>` after it adds five more with keys of their own.
 struct digit_network {
   static constexpr std::size_t rounds = 5;
 
@@ -34,32 +34,32 @@ struct digit_network {
     return made;
   }
 
-  /// What a round multiplies a digit by.
+  /// The number by which a round multiplies a digit.
   template <std::size_t Pass, std::size_t Round>
   [[nodiscard]] constexpr std::uint64_t factor() const noexcept {
     return keys[Pass * rounds + Round];
   }
-  /// What a round adds to the product. One constant is enough to keep two digits of 0 from passing all rounds
-  /// unchanged; the second pass, made where digits are so small that 0 is frequent, adds the keys of the
-  /// first one.
+  /// The number that a round adds to the product. One constant is enough to keep two digits of 0 from passing
+  /// all rounds unchanged. The second pass, used where digits are so small that 0 is frequent, adds the keys
+  /// of the first one.
   template <std::size_t Pass, std::size_t Round>
   [[nodiscard]] constexpr std::uint64_t constant() const noexcept {
     if constexpr (Pass == 1) return keys[Round];
     return Round == 1 ? offset : 0;
   }
-  /// What is added to the high digit. The halves of the product are folded: each alone goes up in equal steps
-  /// as the digit does, and without the fold such steps can be seen in the result.
+  /// The number added to the high digit. The halves of the product are folded: each half alone grows in equal
+  /// steps as the digit does, and without the fold such steps are visible in the result.
   template <std::size_t Pass, std::size_t Round>
   [[nodiscard]] constexpr std::uint64_t high_step(std::uint64_t low) const noexcept {
     const std::uint64_t product = low * factor<Pass, Round>() + constant<Pass, Round>();
     return static_cast<std::uint32_t>(product ^ product >> 32) * base >> 32;
   }
-  /// What changes the low digit's bits. Equal steps do no harm here.
+  /// The bits flipped in the low digit. Equal steps do no harm here.
   template <std::size_t Pass, std::size_t Round>
   [[nodiscard]] constexpr std::uint64_t low_step(std::uint64_t high) const noexcept {
     return (high * factor<Pass, Round>() + constant<Pass, Round>()) >> 32 & mask;
   }
-  /// Keeps indices whose low digits are equal from passing the first round in step.
+  /// Keeps indexes with equal low digits from passing the first round in step.
   [[nodiscard]] constexpr std::uint64_t slant(std::uint64_t high) const noexcept { return high * slope; }
 
   [[nodiscard]] constexpr std::uint64_t plus(std::uint64_t high, std::uint64_t step) const noexcept {
@@ -79,7 +79,7 @@ struct digit_network {
     high = plus(high, high_step<Pass, 2>(low));
     low ^= low_step<Pass, 3>(high);
     high = plus(high, high_step<Pass, 4>(low));
-    return high * (mask + 1) + low;  // cheaper than a shift by a variable
+    return high * (mask + 1) + low;  // cheaper than a variable shift
   }
   template <std::size_t Pass>
   [[nodiscard]] constexpr std::uint64_t backward(std::uint64_t x) const noexcept {

@@ -9,13 +9,13 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// The tables of an order that has one for each epoch: those that some binding still has, and the one made
-/// last in any case. Copies share them. Whoever needs a table that another thread makes waits for it; for
-/// other epochs nobody waits.
+/// The tables of an order that needs one per epoch: keeps those that a binding still uses, and always the
+/// one built last. Copies share them. If another thread is building the table you ask for, the call
+/// blocks; requests for other epochs do not block.
 template <class Table>
 class epoch_tables {
  public:
-  /// The table of an epoch, by `make()` where it is not there.
+  /// The table of an epoch; calls `make()` if there is none.
   template <class Make>
   [[nodiscard]] std::shared_ptr<const Table> get(std::uint64_t epoch, const Make& make) const {
     std::unique_lock lock(known_->guard);
@@ -25,7 +25,7 @@ class epoch_tables {
     const std::lock_guard making(mine->making);
     lock.lock();
     if (std::shared_ptr<const Table> there = mine->made.lock()) return there;
-    known_->last.reset();  // before the next one is made: there need not be memory for both
+    known_->last.reset();  // first, because memory may not hold both tables
     lock.unlock();
     std::shared_ptr<const Table> made(new const Table(make()));
     lock.lock();
@@ -38,7 +38,7 @@ class epoch_tables {
   struct entry {
     explicit entry(std::uint64_t number) : epoch(number) {}
     std::uint64_t epoch;
-    std::weak_ptr<const Table> made;  // under `guard`
+    std::weak_ptr<const Table> made;  // guarded by `guard`
     std::mutex making;
   };
   struct known {
@@ -47,7 +47,8 @@ class epoch_tables {
     std::shared_ptr<const Table> last;
   };
 
-  // Under `guard`. Entries are forgotten whose table is gone, unless somebody makes it or waits for it.
+  // Call with `guard` held. Drops entries whose table is gone, unless a thread is building or waiting for
+  // it.
   [[nodiscard]] std::shared_ptr<entry> entry_of(std::uint64_t epoch) const {
     auto& all = known_->entries;
     std::erase_if(all, [](const auto& one) { return one.use_count() == 1 && one->made.expired(); });

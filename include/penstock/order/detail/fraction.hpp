@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-/// Fractions that a user gives: between 0 and 1, both left out.
+/// Fractions given by the user: strictly between 0 and 1.
 namespace penstock::inline v0_1::detail {
 
-/// A number for people, with as many digits as tell it apart from its neighbours that are likely to be meant.
+/// A number for people, with as many digits as are needed to tell it from plausible neighbours.
 [[nodiscard]] std::string fraction_text(double value);
 
 [[nodiscard]] double checked_fraction(double fraction, std::string_view stage);
@@ -20,8 +20,8 @@ namespace penstock::inline v0_1::detail {
   return std::bit_cast<std::uint64_t>(value);
 }
 
-/// floor(n * fraction) for a fraction between 0 and 1, as it was written: 0.7 of 10 is 7, although the double
-/// next to 0.7 is below it. Half a unit of its last place is added, and the rest is exact.
+/// floor(n * fraction) for a fraction strictly between 0 and 1, taken as written: 0.7 of 10 is 7, although
+/// the double nearest to 0.7 is below it. Half a unit in the last place is added; the rest is exact.
 [[nodiscard]] std::uint64_t floor_of_product(std::uint64_t n, double fraction) noexcept;
 
 /// floor(2^64 * a / b) for a < b <= 2^63.

@@ -14,7 +14,7 @@ PENSTOCK_INLINE std::string fraction_text(double value) {
   std::snprintf(digits, sizeof(digits), "%.12g", value);
   std::string line(digits);
   for (char& c : line)
-    if (c == ',') c = '.';  // whatever the process's locale says
+    if (c == ',') c = '.';  // independent of the process's locale
   return line;
 }
 
@@ -32,10 +32,10 @@ PENSTOCK_INLINE std::uint64_t floor_of_product(std::uint64_t n, double fraction)
   const std::uint64_t exponent = bits >> 52 & 2047;
   std::uint64_t digits = (bits & ((std::uint64_t{1} << 52) - 1)) << 1 | 1;
   if (exponent != 0) digits |= std::uint64_t{1} << 53;
-  // fraction = digits / 2^down with down from 54 on; the product has 118 bits
+  // fraction = digits / 2^down, where down is at least 54; the product has 118 bits
   const std::uint64_t down = 1076 - (exponent == 0 ? 1 : exponent);
   if (down >= 118) return 0;
-  std::uint64_t high = 0, low = 0;  // the product, added up bit by bit
+  std::uint64_t high = 0, low = 0;  // the product, accumulated bit by bit
   for (int bit = 53; bit >= 0; --bit) {
     high = high << 1 | low >> 63;
     low <<= 1;

@@ -15,13 +15,13 @@
 #include <string_view>
 #include <vector>
 
-/// Ascending lists of positions, and the order that such a list makes.
+/// Ascending lists of positions, and the order defined by such a list.
 namespace penstock::inline v0_1::detail {
 
-/// Numbers in 4 bytes each as long as all are below 2^32, then in 8.
+/// Stores numbers in 4 bytes each while all are below 2^32, otherwise in 8.
 class packed_numbers {
  public:
-  /// Numbers up to `largest` will be added.
+  /// `largest` is the largest number that will be added.
   explicit packed_numbers(std::uint64_t largest)
       : wide_(largest > std::numeric_limits<std::uint32_t>::max()) {}
 
@@ -42,7 +42,7 @@ class packed_numbers {
   [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
     return wide_ ? eight_[static_cast<std::size_t>(i)] : four_[static_cast<std::size_t>(i)];
   }
-  /// How many of the numbers [first, last), which ascend, are below x.
+  /// How many of the ascending numbers in [first, last) are below x.
   [[nodiscard]] std::uint64_t below(std::uint64_t first, std::uint64_t last, std::uint64_t x) const noexcept;
 
  private:
@@ -51,11 +51,11 @@ class packed_numbers {
   std::vector<std::uint64_t> eight_;
 };
 
-/// An ascending list of positions, as runs where they are long and else one by one.
+/// An ascending list of positions, stored as runs if they are long, otherwise one by one.
 class kept_list {
  public:
-  /// The positions below `size` for which `keep` says so; `until(i)` is up to where it would say the same as
-  /// for i.
+  /// The positions below `size` that `keep` accepts; `until(i)` is the end of the range in which `keep`
+  /// answers as it does for i.
   template <class Keep, class Until>
   kept_list(std::uint64_t size, const Keep& keep, const Until& until) : upstream_(size), singles_(size) {
     for (std::uint64_t i = 0; i < size;) {
@@ -82,7 +82,7 @@ class kept_list {
   }
   [[nodiscard]] bool has(std::uint64_t p) const noexcept { return kept_before(p + 1) != kept_before(p); }
 
-  /// Changes when the list does.
+  /// Changes whenever the list does.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
 
  private:
@@ -90,19 +90,19 @@ class kept_list {
     return (r + 1 < before_.size() ? before_[r + 1] : kept_) - before_[r];
   }
   void add(std::uint64_t begin, std::uint64_t end);
-  /// Writes the positions one by one where that takes less memory than runs.
+  /// Stores the positions one by one if that takes less memory than runs.
   void choose_form();
 
   std::uint64_t upstream_, kept_ = 0;
-  std::vector<std::uint64_t> runs_, before_;  // where each begins, and how many positions are kept before it
+  std::vector<std::uint64_t> runs_, before_;  // start of each run, and the number of kept positions before it
   packed_numbers singles_;
 };
 
-/// Checks that the values which a stage was given are those of the samples that reach it.
+/// Checks that the values given to a stage belong to the samples that reach it.
 void check_places(const order_input& in, std::uint64_t values, std::uint64_t dataset, std::string_view what,
                   std::string_view stage);
 
-/// The order of `subset` and `split_by_key`: the positions of a list.
+/// The order of `subset` and `split_by_key`, defined by a list of positions.
 class kept_order {
  public:
   struct bound {
@@ -111,7 +111,7 @@ class kept_order {
     [[nodiscard]] position operator()(std::uint64_t index) const noexcept { return {epoch, (*list)[index]}; }
   };
 
-  /// `samples` are the kept ones of the source.
+  /// `samples` are the samples of the source that are kept.
   kept_order(const order_input& in, shared<const kept_list> samples);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_->size(); }
@@ -126,7 +126,7 @@ class kept_order {
   shared<const source_places> places_;
 };
 
-/// Up to where values are the same as at i, where they can say so.
+/// The end of the range in which values equal the one at i, if the values can tell.
 template <sample_values Values>
 [[nodiscard]] std::uint64_t same_until(const Values& values, std::uint64_t i) {
   if constexpr (requires { values.same_until(i); })

@@ -72,18 +72,18 @@ PENSTOCK_INLINE void check_places(const order_input& in, std::uint64_t values, s
     throw error(
         errc::argument,
         {stage,
-         " needs to know which sample stands where, and behind shuffle, repeat, weighted, batch or mix "
-         "that changes from epoch to epoch; write ",
+         " needs to know which sample is at each position, but after shuffle, repeat, weighted, batch "
+         "or mix that changes from epoch to epoch; write ",
          stage, " before it"})
         .in_stage(stage);
   }
   if (dataset != 0 && in.places->dataset() != 0 && in.places->dataset() != dataset) {
-    throw error(errc::argument, {"the dataset is not the one that ", what,
-                                 " was made of (the fingerprints differ); make it again"})
+    throw error(errc::argument, {"this is not the dataset from which ", what,
+                                 " was made (the fingerprints differ); make it again"})
         .in_stage(stage);
   }
   if (values != in.places->samples()) {
-    throw error(errc::argument, {what, " has ", values, " values, and the dataset has ", in.places->samples(),
+    throw error(errc::argument, {what, " has ", values, " values, but the dataset has ", in.places->samples(),
                                  " samples; there must be one for each"})
         .in_stage(stage);
   }

@@ -12,13 +12,14 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// A mixture's numbers, worked out once: how much of each source, how long an epoch is, in which order the
+/// The numbers of a mixture, computed once: how much of each source, how long an epoch is, in which order the
 /// sources are cumulated, how long a block is.
 ///
-/// Sources are cumulated in an order of our own. A source between two others needs a whole sample's share in
-/// every block from its first one on, or its rounded count could go back; the first and the last never do. So
-/// the two ends are for those that need it most: sources whose weight goes back to 0, the one that ends the
-/// epoch (at an end its count is exactly its size), and the lightest.
+/// Sources are cumulated in an order that we choose. A source between two others needs at least a whole
+/// sample's share in every block from its first one on, or its rounded count could decrease; the counts of
+/// the first and the last source never do. So the two ends go to the sources that need them most: those whose
+/// weight returns to 0, the one that ends the epoch (at an end its count is exactly its size), and the
+/// lightest.
 class mixing_plan {
  public:
   static constexpr std::uint64_t most = std::uint64_t{1} << 63;
@@ -27,17 +28,17 @@ class mixing_plan {
               const mixing_options& options);
 
   std::vector<std::uint64_t> sizes;
-  /// Of each source alone, in the order they were given.
+  /// The weights of each source alone, in the order given.
   weight_integrals own;
   /// Cumulated: function k is the sum of the first k sources of `order`.
   weight_integrals cumulated;
-  /// Samples per epoch; and whether epochs are cut from one endless sequence.
+  /// The number of samples per epoch, and whether epochs are cut from one endless sequence.
   std::uint64_t samples = most;
   bool endless = false;
-  /// How far the samples of each source go on from epoch to epoch.
+  /// How far each source's samples advance from one epoch to the next.
   std::vector<std::uint64_t> advance;
   std::vector<std::uint32_t> order;
-  /// A block has 2^block_bits samples; the last one of an epoch up to twice that.
+  /// A block has 2^block_bits samples; the last one of an epoch may have up to twice as many.
   unsigned block_bits = least_bits;
 
   static constexpr unsigned least_bits = 10, most_bits = 31;
@@ -60,7 +61,7 @@ class mixing_plan {
   // ---- counts
 
   void counted(const mixing_rule& rule, const mixing_options& options);
-  /// How many samples `factor` times a source are; whole numbers exactly.
+  /// How many samples `factor` times a source are; exact for whole factors.
   [[nodiscard]] std::uint64_t times(double factor, std::size_t k) const;
   static void add(std::uint64_t& sum, std::uint64_t more);
 
@@ -72,8 +73,8 @@ class mixing_plan {
 
   [[nodiscard]] std::size_t first_knot_with(std::size_t k) const;
 
-  /// The bits of the smallest block in which source k, between two others, has a whole sample's share from
-  /// its first block on; `needs_end` where its weight comes back to 0.
+  /// The bits of the smallest block in which source k, placed between two others, has a whole sample's share
+  /// from its first block on; `needs_end` if its weight returns to 0.
   [[nodiscard]] unsigned bits_needed(std::size_t k) const;
 
   void order_sources(std::size_t limiting, bool at_the_end = true);

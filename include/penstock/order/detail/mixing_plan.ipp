@@ -30,17 +30,17 @@ PENSTOCK_INLINE mixing_plan::mixing_plan(std::vector<std::uint64_t> sizes_of_sou
 PENSTOCK_INLINE void mixing_plan::check_sizes(const mixing_rule& rule) const {
   const auto check = [this, &rule](std::size_t given, const char* what) {
     if (given != sizes.size())
-      throw mix_error({rule.name(), what, given, " numbers, and there are ", sizes.size(), " sources"});
+      throw mix_error({rule.name(), what, given, " numbers, but there are ", sizes.size(), " sources"});
   };
-  if (sizes.empty()) throw mix_error({"a mixture of no sources; give at least one"});
+  if (sizes.empty()) throw mix_error({"the mixture has no sources; give at least one"});
   for (std::size_t k = 0; k < sizes.size(); ++k) {
     if (sizes[k] == 0) throw mix_error({"source ", k, " has no samples; leave it out"});
     if (sizes[k] >= most / 2)
       throw mix_error(
-          {"source ", k, " has no end; mix repeats sources by itself, write no repeat() in them"});
+          {"source ", k, " is endless; mix repeats sources by itself, write no repeat() in them"});
   }
   if (rule.what == mixing_rule::kind::schedule) {
-    if (rule.knots.empty()) throw mix_error({"a weight_schedule without knots; give at least one"});
+    if (rule.knots.empty()) throw mix_error({"the weight_schedule has no knots; give at least one"});
     for (const weight_knot& knot : rule.knots) check(knot.weights.size(), ": a knot has ");
   } else {
     check(rule.what == mixing_rule::kind::choose ? rule.counts.size() : rule.values.size(), " has ");
@@ -50,14 +50,13 @@ PENSTOCK_INLINE void mixing_plan::check_sizes(const mixing_rule& rule) const {
 PENSTOCK_INLINE void mixing_plan::check_options(const mixing_rule& rule, const mixing_options& options) {
   const bool lasting = rule.what == mixing_rule::kind::weights || rule.what == mixing_rule::kind::schedule;
   if (!lasting && options.stop)
-    throw mix_error({rule.name(), " says itself where an epoch ends; a stopping policy goes with weights"});
+    throw mix_error({rule.name(), " already says where an epoch ends; use a stopping policy with weights"});
   if (options.samples && (rule.what == mixing_rule::kind::repeats || rule.what == mixing_rule::kind::choose))
     throw mix_error({rule.name(),
-                     " says itself how long an epoch is; samples_per_epoch goes with weights or "
+                     " already says how long an epoch is; use samples_per_epoch with weights or "
                      "proportions"});
   if (options.samples && options.stop && *options.stop != stopping::cycle)
-    throw mix_error(
-        {"samples_per_epoch says where an epoch ends, and so does the stopping policy; write one"});
+    throw mix_error({"samples_per_epoch and the stopping policy both say where an epoch ends; write one"});
   if (options.samples && (*options.samples == 0 || *options.samples > most / 2))
     throw mix_error({"samples_per_epoch(", *options.samples, ") is not in [1, 2^62]"});
 }
@@ -72,8 +71,9 @@ PENSTOCK_INLINE void mixing_plan::scheduled(const std::vector<weight_knot>& knot
   std::vector<std::uint64_t> samples_at, values;
   for (std::size_t i = 0; i < knots.size(); ++i) {
     if (i != 0 && knots[i].sample <= knots[i - 1].sample)
-      throw mix_error({"knot ", i, " of the weight_schedule, at sample ", knots[i].sample,
-                       ", does not come after the one before it; a step takes two knots a sample apart"});
+      throw mix_error(
+          {"knot ", i, " of the weight_schedule, at sample ", knots[i].sample,
+           ", does not come after the one before it; for a step, write two knots one sample apart"});
     if (knots[i].sample >= most)
       throw mix_error({"knot ", i, " of the weight_schedule is beyond 2^63 samples"});
     const std::vector<std::uint64_t> whole = whole_weights(knots[i].weights, true, text({" at knot ", i}));
@@ -87,7 +87,8 @@ PENSTOCK_INLINE void mixing_plan::scheduled(const std::vector<weight_knot>& knot
         const std::uint64_t up_to =
             below == sum ? schedule_unit : divide(product(below, schedule_unit), sum).quotient;
         if (up_to == done && whole[k] != 0)
-          throw mix_error({"the weight of source ", k, " at knot ", i, " is too small beside the others"});
+          throw mix_error(
+              {"the weight of source ", k, " at knot ", i, " is too small compared with the others"});
         values.push_back(up_to - done);
         done = up_to;
       }
@@ -115,7 +116,7 @@ PENSTOCK_INLINE void mixing_plan::counted(const mixing_rule& rule, const mixing_
       done = up_to;
     }
   } else if (rule.what == mixing_rule::kind::repeats) {
-    static_cast<void>(whole_weights(rule.values, false));  // for its sentences
+    static_cast<void>(whole_weights(rule.values, false));  // only to check them
     for (std::size_t k = 0; k < sizes.size(); ++k) counts.push_back(times(rule.values[k], k));
   }
   samples = 0;
@@ -152,7 +153,8 @@ PENSTOCK_INLINE void mixing_plan::ending(const mixing_rule& rule, const mixing_o
     return order_sources(none);
   }
   const bool first = stop == stopping::first_exhausted;
-  // the largest n at which no share is above its size; or the smallest at which none is below
+  // ends_by(n) for first_exhausted: some share is above its size; for all_exhausted: no share is below
+  // its size
   const auto ends_by = [this, first](std::uint64_t n) {
     for (std::size_t k = 0; k < sizes.size(); ++k) {
       const auto share = own.at(k, n);
@@ -161,10 +163,10 @@ PENSTOCK_INLINE void mixing_plan::ending(const mixing_rule& rule, const mixing_o
     }
     return !first;
   };
-  std::uint64_t low = 0, high = most / 2;  // low is within the epoch; by high it has ended
+  std::uint64_t low = 0, high = most / 2;  // the epoch reaches low and has ended by high
   if (!ends_by(high))
     throw mix_error({"with these ", rule.name(), " an epoch would have more than 2^62 samples",
-                     (first ? "" : ", for all_exhausted needs the last sample of each source"),
+                     (first ? "" : ", because all_exhausted needs the last sample of each source"),
                      "; write samples_per_epoch(n)"});
   while (high - low > 1) {
     const std::uint64_t middle = low + (high - low) / 2;
@@ -178,7 +180,7 @@ PENSTOCK_INLINE void mixing_plan::ending(const mixing_rule& rule, const mixing_o
   }
   order_sources(limiting, first);
   for (std::size_t k = 0; k < sizes.size(); ++k) {
-    // never beyond: where it is not at an end, a count may be one less than the share and one more
+    // never goes past the end: a source in the middle may get one more or one less than its share
     const std::uint64_t rounds = first ? 1 : (own.at(k, samples).ceil() - 1) / sizes[k] + 1;
     advance.push_back(rounds * sizes[k]);
   }
@@ -196,7 +198,7 @@ PENSTOCK_INLINE unsigned mixing_plan::bits_needed(std::size_t k) const {
   for (std::size_t i = begin; i < own.knots().size(); ++i)
     least = std::min(least, own.values()[i * functions + k]);
   if (least == 0) return needs_end;
-  // The weight is at least that of a ramp to `least` over `ramp` samples, and `least` behind it.
+  // The weight is at least that of a ramp to `least` over `ramp` samples, and `least` after the ramp.
   const std::uint64_t ramp = begin == 0 ? 0 : own.knots()[begin] - own.knots()[begin - 1];
   for (unsigned bits = least_bits; bits <= most_bits; ++bits) {
     const std::uint64_t block = std::uint64_t{1} << bits;
@@ -219,7 +221,7 @@ PENSTOCK_INLINE void mixing_plan::order_sources(std::size_t limiting, bool at_th
   std::stable_sort(by_need.begin(), by_need.end(), [&](auto a, auto b) { return rank(a) > rank(b); });
   order = by_need;
   if (count > 1) {
-    // by_need[0] and [1] are the ends; the limiting one at its own
+    // by_need[0] and [1] go to the ends; the limiting source to the end that it needs
     const bool swapped = (limiting == by_need[0]) == at_the_end;
     std::swap(order[1], order[count - 1]);
     if (swapped) std::swap(order.front(), order.back());
@@ -237,12 +239,12 @@ PENSTOCK_INLINE void mixing_plan::order_sources(std::size_t limiting, bool at_th
 PENSTOCK_INLINE void mixing_plan::check_middle(std::uint32_t k, unsigned needed) {
   if (needed == needs_end) {
     throw mix_error({"the weight of source ", k,
-                     " goes back to 0, and that of two others too; let at most two "
-                     "do so, and give the others a small weight there, as 0.000001"});
+                     " returns to 0, and so do those of two others; let at most "
+                     "two do so, and give the others a small weight there, such as 0.000001"});
   }
   if (needed > most_bits && (endless || samples >> most_bits > 1)) {
     throw mix_error({"the weight of source ", k,
-                     " is so small that it gives less than one of 2^31 samples, and "
+                     " is so small that it gives less than one in 2^31 samples, and "
                      "two others are as small; give it a larger one"});
   }
   block_bits = std::max(block_bits, std::min(needed, most_bits + 1));

@@ -13,7 +13,7 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// What was asked for: one of weights, weight_schedule, proportions, repeats and choose.
+/// The requested rule: one of weights, weight_schedule, proportions, repeats and choose.
 struct mixing_rule {
   enum class kind { weights, schedule, proportions, repeats, choose };
 
@@ -28,7 +28,7 @@ struct mixing_rule {
     return names[static_cast<std::size_t>(what)];
   }
 
-  /// As it would be written: "weights{0.7, 0.3}".
+  /// The rule as a user would write it: "weights{0.7, 0.3}".
   [[nodiscard]] std::string describe() const;
 
   kind what;

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-/// What orders have in common that are the same in every epoch.
+/// Shared parts of the orders that are the same in every epoch.
 namespace penstock::inline v0_1::detail {
 
-/// The places behind an order that is the same in every epoch; `bound` is that order bound to any of them.
+/// The places after an order that is the same in every epoch; `bound` is that order bound to any epoch.
 template <class Bound>
 [[nodiscard]] shared<const source_places> places_behind(const shared<const source_places>& before,
                                                         Bound bound) {
@@ -31,8 +31,8 @@ template <class Bound>
   return shared<const source_places>(new const source_places(first, find, std::move(owner)));
 }
 
-/// Where shards begin behind an order that leaves out positions and keeps the order of the others:
-/// `kept_before(p)` is how many positions below p it keeps.
+/// The shard boundaries after an order that drops positions but does not reorder them: `kept_before(p)` is
+/// the number of kept positions below p.
 template <class KeptBefore>
 [[nodiscard]] shared<const std::vector<std::uint64_t>> starts_behind(
     const shared<const std::vector<std::uint64_t>>& starts, const KeptBefore& kept_before) {
@@ -46,7 +46,7 @@ template <class KeptBefore>
   return made;
 }
 
-/// Refuses positions that nobody can count.
+/// Throws if the positions are endless.
 void check_finite(const order_input& in, std::string_view stage);
 
 }  // namespace penstock::inline v0_1::detail

@@ -9,7 +9,7 @@ namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void check_finite(const order_input& in, std::string_view stage) {
   if (in.size >= std::uint64_t{1} << 63) {
-    throw error(errc::argument, {"an order without end has no parts; write ", stage, " before repeat()"})
+    throw error(errc::argument, {"an endless order has no parts; write ", stage, " before repeat()"})
         .in_stage(stage);
   }
 }

@@ -17,15 +17,16 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// Weights as whole numbers, summed up, and a position to begin with for the draws of each of about as many
-/// stretches as there are positions: a search is short then, and stays in one place of memory.
+/// The running sums of whole-number weights. The range of draws is cut into about as many stretches as
+/// there are positions, and the first position of each is stored, so that a search is short and local in
+/// memory.
 class running_weights {
  public:
   explicit running_weights(std::vector<std::uint64_t> before, std::uint64_t total);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return before_.size(); }
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
-  /// The position whose weight has the number `drawn`, which is below the total, in it.
+  /// The position whose share of the total contains `drawn`, which must be below the total.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t drawn) const noexcept {
     const std::uint64_t stretch = drawn >> shift_, first = firsts_[stretch];
     return first + last_not_above(before_.data() + first, firsts_[stretch + 1] - first + 1, drawn);
@@ -38,13 +39,14 @@ class running_weights {
   std::uint32_t shift_ = 0;
 };
 
-/// Adds weights up for `running_weights`; a floating one is scaled first, so that their sum is below 2^62.
+/// Adds up weights for `running_weights`; scales floating-point weights first so that their sum is below
+/// 2^62.
 class weight_summing {
  public:
-  /// `what` are the weights, for messages.
+  /// `what` names the weights in messages.
   weight_summing(std::uint64_t count, std::string what);
 
-  /// Chooses the scale of floating weights by their sum.
+  /// Chooses the scale of floating-point weights by their sum.
   void scale_by(double sum);
   void add(double weight);
   void add(std::uint64_t weight);
@@ -56,10 +58,10 @@ class weight_summing {
   std::string what_;
   std::vector<std::uint64_t> before_;
   std::uint64_t count_, total_ = 0;
-  double first_ = 1, second_ = 1;  // the scale, in two steps that a double has
+  double first_ = 1, second_ = 1;  // the scale, in two factors that a double can hold
 };
 
-/// The weights of the positions before a stage; checked, and with a sum below 2^63.
+/// The running weights of the positions before a stage, checked, with a sum below 2^63.
 template <sample_values Values>
 [[nodiscard]] shared<const running_weights> run_up(const Values& values, const order_input& in) {
   using value_type = typename Values::value_type;

@@ -27,8 +27,8 @@ PENSTOCK_INLINE weight_summing::weight_summing(std::uint64_t count, std::string 
 
 PENSTOCK_INLINE void weight_summing::scale_by(double sum) {
   if (!(sum - sum == 0)) {
-    throw error(errc::argument,
-                {"the weights of ", what_, " add up to more than a double holds; divide them by a number"})
+    throw error(errc::argument, {"the weights of ", what_,
+                                 " add up to more than a double holds; divide them all by a constant"})
         .in_stage("weighted");
   }
   const auto power_of_two = [](int e) {
@@ -37,7 +37,7 @@ PENSTOCK_INLINE void weight_summing::scale_by(double sum) {
     for (; e < 0; ++e) value /= 2;
     return value;
   };
-  // Multiplying by a power of two loses no digit but those below 1.
+  // Multiplying by a power of two loses no digits except those below 1.
   const int exponent = static_cast<int>(bits_of(sum) >> 52 & 2047) - 1022;  // sum < 2^exponent
   first_ = power_of_two((62 - exponent) / 2);
   second_ = power_of_two(62 - exponent - (62 - exponent) / 2);
@@ -51,7 +51,7 @@ PENSTOCK_INLINE void weight_summing::add(double weight) {
 PENSTOCK_INLINE void weight_summing::add(std::uint64_t weight) {
   if (weight >= (std::uint64_t{1} << 63) - total_) {
     throw error(errc::argument,
-                {"the weights of ", what_, " add up to 2^63 or more; divide them by a number"})
+                {"the weights of ", what_, " add up to 2^63 or more; divide them all by a constant"})
         .in_stage("weighted");
   }
   before_.push_back(total_);
@@ -60,8 +60,8 @@ PENSTOCK_INLINE void weight_summing::add(std::uint64_t weight) {
 
 PENSTOCK_INLINE shared<const running_weights> weight_summing::made() && {
   if (total_ == 0 && count_ != 0) {
-    throw error(errc::argument,
-                {"the weights of ", what_, " are all 0; there is nothing that could be drawn"})
+    throw error(errc::argument, {"the weights of ", what_,
+                                 " are all 0, so there is nothing to draw; give at least one that is not"})
         .in_stage("weighted");
   }
   return shared<const running_weights>(

@@ -18,12 +18,12 @@ namespace penstock::inline v0_1::detail {
   return rng(seed, epoch, 0, stream)();
 }
 
-/// One epoch of a windowed shuffle: the permuted shards laid end to end ("the row"), cut into lanes, the
-/// lanes into windows.
+/// One epoch of a windowed shuffle: the permuted shards are laid end to end ("the row"), the row is cut
+/// into lanes and the lanes into windows.
 ///
-/// Places in the row are numbered from 0 to size. A piece is what one lane has of one shard; a window is up
-/// to `window` pieces of one lane. Windows therefore never cross a lane's border, and a shuffle inside each
-/// window is a bijection on the whole.
+/// Places in the row are numbered from 0 up to size. A piece is one lane's part of one shard; a window is
+/// up to `window` pieces of one lane. Windows therefore never cross a lane's border, and shuffling inside
+/// each window is a bijection on the whole.
 class shuffle_table {
  public:
   shuffle_table(const std::vector<std::uint64_t>& starts, std::uint64_t window, std::uint64_t lanes,
@@ -46,7 +46,7 @@ class shuffle_table {
                                                         window_pieces_[w + 1] - piece, place)];
   }
 
-  /// The index of the epoch at which source index i stands, which lies in shard `number`.
+  /// The epoch index of source index i, which lies in shard `number`.
   [[nodiscard]] std::uint64_t index_of(std::uint64_t shard_start, std::uint64_t number,
                                        std::uint64_t i) const noexcept;
 
@@ -58,13 +58,13 @@ class shuffle_table {
 
   std::uint64_t size_, lanes_, lane_length_, longer_lanes_;
   divider by_lanes_, by_length_, by_longer_;
-  std::vector<std::uint64_t> lane_windows_;   // of each lane the first window; one more at the end
-  std::vector<std::uint64_t> window_places_;  // of each window the first place; one more at the end
-  std::vector<std::uint64_t> window_pieces_;  // of each window the first piece; one more at the end
-  std::vector<permutation> mixes_;            // of each window its shuffle
-  std::vector<std::uint64_t> piece_places_;   // of each piece the first place
-  std::vector<std::uint64_t> piece_shifts_;   // of each piece source index - place
-  std::vector<std::uint64_t> shard_places_;   // of each shard the first place
+  std::vector<std::uint64_t> lane_windows_;   // each lane's first window; one more at the end
+  std::vector<std::uint64_t> window_places_;  // each window's first place; one more at the end
+  std::vector<std::uint64_t> window_pieces_;  // each window's first piece; one more at the end
+  std::vector<permutation> mixes_;            // each window's shuffle
+  std::vector<std::uint64_t> piece_places_;   // each piece's first place
+  std::vector<std::uint64_t> piece_shifts_;   // each piece's source index - place
+  std::vector<std::uint64_t> shard_places_;   // each shard's first place
 };
 
 }  // namespace penstock::inline v0_1::detail

@@ -11,14 +11,14 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// A choice of m of n positions, m <= n / 2 and n < 2^63: which ones, in ascending order, and which are left,
-/// without a table.
+/// A choice of m of n positions, m <= n / 2 and n < 2^63: computes the chosen positions and the remaining
+/// ones, both in ascending order, without a table.
 ///
-/// Positions are cut into blocks of 64 cells. A cell is one position, or where m is less than an eighth of n
-/// the smallest power of two with which a block has eight choices in the mean. Blocks have floor or ceil of
-/// their share, by a running sum with a start drawn from the key. Which cells of a block have a choice is
-/// drawn by Floyd's method, and then where in the cell it is. Each position is as likely as any other (but
-/// for the last cell, which may be shorter).
+/// Positions are cut into blocks of 64 cells. A cell is one position or, if m is less than an eighth of n,
+/// the smallest power of two at which a block has eight choices on average. Each block gets the floor or ceil
+/// of its share, by a running sum whose start is drawn from the key. Floyd's method draws which cells of a
+/// block contain a choice; then the position inside the cell is drawn. All positions are equally likely
+/// (except in the last cell, which may be shorter).
 class spread_choice {
  public:
   constexpr spread_choice() noexcept = default;
@@ -26,7 +26,7 @@ class spread_choice {
       : n_(n), m_(m), key_(mix64(key ^ 0x73706c6974u)) {
     if (m == 0) return;
     const std::uint64_t density = binary_fraction(m, n);  // m / n, with 64 binary places
-    // Until a block has eight choices in the mean, or there is only one block.
+    // Until a block has eight choices on average, or there is only one block.
     while (density >> (58 - cell_bits_) < 8 && ((n - 1) >> cell_bits_) >= 64) ++cell_bits_;
     const std::uint32_t block_bits = 6 + cell_bits_;
     whole_ = density >> (64 - block_bits);
@@ -34,7 +34,7 @@ class spread_choice {
     start_ = mix64(key_ ^ 0x7374617274u);
     blocks_ = ((n - 1) >> block_bits) + 1;
     if (blocks_ == 1) return;
-    const std::uint64_t share = density << cell_bits_;  // of a block, with 58 binary places; at most 32
+    const std::uint64_t share = density << cell_bits_;  // a block's share, with 58 binary places; at most 32
     to_block_ = binary_fraction(std::uint64_t{1} << 58, std::max(share, (std::uint64_t{1} << 58) + 1));
     over_ = density >= std::uint64_t{1} << 63 ? ~std::uint64_t{0}
                                               : binary_fraction(density >> 1, (~density >> 1) + 1);
@@ -52,7 +52,7 @@ class spread_choice {
     return place_in(b, static_cast<std::uint32_t>(std::countr_zero(cells)));
   }
 
-  /// The position of what is left, number i.
+  /// The position of remaining number i.
   [[nodiscard]] constexpr std::uint64_t left(std::uint64_t i) const noexcept {
     if (m_ == 0) return i;
     std::uint64_t b = blocks_ == 1 ? 0 : std::min((i + multiply_high(i, over_)) >> block_bits(), blocks_ - 1);
@@ -73,7 +73,7 @@ class spread_choice {
     return (cells_of(b) >> cell & 1) != 0 && place_in(b, cell) == at;
   }
 
-  /// How many choices are below a position; it may be n.
+  /// How many choices are below a position, which may be n.
   [[nodiscard]] constexpr std::uint64_t chosen_before(std::uint64_t at) const noexcept {
     if (m_ == 0) return 0;
     if (at >= n_) return m_;
@@ -99,7 +99,7 @@ class spread_choice {
     return (b >= blocks_ ? n_ : begin_of(b)) - before_block(b);
   }
 
-  /// The cells of a block that have a choice.
+  /// The cells of a block that contain a choice.
   [[nodiscard]] constexpr std::uint64_t cells_of(std::uint64_t b) const noexcept {
     const std::uint64_t count = before_block(b + 1) - before_block(b);
     const std::uint64_t length = std::min(n_ - begin_of(b), std::uint64_t{64} << cell_bits_);

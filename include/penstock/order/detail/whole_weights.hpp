@@ -19,15 +19,15 @@ namespace penstock::inline v0_1::detail {
 
 [[nodiscard]] error mix_error(std::initializer_list<piece> message);
 
-/// Weights as whole numbers whose sum is at most 2^60. Exact where all are decimal fractions of up to 15
-/// digits and the sum of the whole numbers fits; else rounded to 2^-50 or finer of the largest. Only
-/// operations that every machine rounds alike. `place` says in messages which weights they are: " at knot 2".
+/// Converts weights to whole numbers whose sum is at most 2^60. Exact if all are decimal fractions of up to
+/// 15 digits and the sum of the whole numbers fits; otherwise rounded to 2^-50 of the largest, or finer. Uses
+/// only operations that every machine rounds identically. `place` tells messages which weights they are: " at
+/// knot 2".
 [[nodiscard]] std::vector<std::uint64_t> whole_weights(const std::vector<double>& values, bool zero_too,
                                                        std::string_view place = {});
 
-/// The integrals over samples of functions that are linear between knots and constant behind the last,
-/// exactly.
-/// Values are whole numbers of which `unit` are 1, unit <= 2^60; samples and results go up to 2^63.
+/// The exact integrals, over samples, of functions that are linear between knots and constant after the last
+/// one. Values are integers in units of 1 / `unit`, unit <= 2^60; samples and results go up to 2^63.
 class weight_integrals {
  public:
   struct result {
@@ -37,7 +37,8 @@ class weight_integrals {
   };
 
   weight_integrals() = default;
-  /// The first knot is 0; `values` has those of all functions at the first knot, then at the second, ...
+  /// The first knot is 0; `values` holds the values of all functions at the first knot, then at the second,
+  /// ...
   weight_integrals(std::uint64_t unit, std::vector<std::uint64_t> knots, std::vector<std::uint64_t> values);
 
   [[nodiscard]] std::uint64_t unit() const noexcept { return unit_; }
@@ -45,21 +46,21 @@ class weight_integrals {
   [[nodiscard]] const std::vector<std::uint64_t>& knots() const noexcept { return knots_; }
   [[nodiscard]] const std::vector<std::uint64_t>& values() const noexcept { return values_; }
 
-  /// The last knot that is not behind sample p.
+  /// The last knot at or before sample p.
   [[nodiscard]] std::size_t knot_before(std::uint64_t p) const noexcept {
     return static_cast<std::size_t>(last_not_above(knots_.data(), knots_.size(), p));
   }
   [[nodiscard]] result at(std::size_t function, std::uint64_t p) const noexcept {
     return at(function, p, knot_before(p));
   }
-  /// The integral over [0, p), where `knot` is the last that is not behind p. All is in halves of a unit.
+  /// The integral over [0, p), in halves of a unit; `knot` is the last knot at or before p.
   [[nodiscard]] result at(std::size_t function, std::uint64_t p, std::size_t knot) const noexcept;
 
  private:
   std::uint64_t unit_ = 1;
   std::size_t functions_ = 0;
   std::vector<std::uint64_t> knots_, values_;
-  std::vector<wide> before_;  // in halves of a unit: the trapezoids up to the knot
+  std::vector<wide> before_;  // in halves of a unit: the trapezoids up to each knot
 };
 
 }  // namespace penstock::inline v0_1::detail

@@ -36,7 +36,8 @@ PENSTOCK_INLINE std::vector<std::uint64_t> whole_weights(const std::vector<doubl
     }
     largest = std::max(largest, w);
   }
-  if (largest == 0) throw mix_error({"all weights", place, " are 0, and somebody must give samples"});
+  if (largest == 0)
+    throw mix_error({"all weights", place, " are 0; give at least one source a weight above 0"});
   constexpr double fits = 0x1p52;
   double ten = 1;
   for (int digits = 0; digits <= 15 && largest * ten <= fits; ++digits, ten *= 10) {
@@ -56,7 +57,7 @@ PENSTOCK_INLINE std::vector<std::uint64_t> whole_weights(const std::vector<doubl
     const double scaled = std::nearbyint(std::ldexp(values[i], room - exponent));
     if (scaled == 0 && values[i] != 0)
       throw mix_error({"the weight of source ", i, place, ", ", text_of_number(values[i]),
-                       ", is too small beside ", text_of_number(largest)});
+                       ", is too small compared with ", text_of_number(largest)});
     whole.push_back(static_cast<std::uint64_t>(scaled));
   }
   return whole;
@@ -82,7 +83,7 @@ PENSTOCK_INLINE weight_integrals::result weight_integrals::at(std::size_t functi
   bool exact = true;
   if (knot + 1 != knots_.size() && values_[here + functions_] != value) {
     const std::uint64_t next = values_[here + functions_], length = knots_[knot + 1] - knots_[knot];
-    // slope x^2 / length = (q + r / length) x, in parts that fit
+    // slope x^2 / length = (q + r / length) x, split so that each part fits
     const auto [q, r] = divide(product(next > value ? next - value : value - next, x), length);
     const auto rest = divide(product(r, x), length);
     exact = rest.remainder == 0;

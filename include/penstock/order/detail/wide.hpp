@@ -8,7 +8,7 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// 128 bits in two words: what exact sums of weights times samples need, and no more of arithmetic than that.
+/// A 128-bit number in two words, with only the arithmetic that exact sums of weights times samples need.
 struct wide {
   std::uint64_t high = 0, low = 0;
 
@@ -33,8 +33,8 @@ struct quotient_of_wide {
   std::uint64_t quotient, remainder;
 };
 
-/// 128 bits by 64, without a wider type. Source: Knuth, "The Art of Computer Programming" 4.3.1, algorithm D,
-/// with digits of 32 bits. The quotient must fit: n.high < d.
+/// Divides 128 bits by 64, without a wider type. Source: Knuth, "The Art of Computer Programming" 4.3.1,
+/// algorithm D, with 32-bit digits. The quotient must fit: n.high < d.
 [[nodiscard]] constexpr quotient_of_wide divide_in_halves(wide n, std::uint64_t d) noexcept {
   const int shift = std::countl_zero(d);
   d <<= shift;
@@ -55,7 +55,7 @@ struct quotient_of_wide {
   return {first.quotient << 32 | second.quotient, second.remainder >> shift};
 }
 
-/// n / d and what is left. The quotient must fit: n.high < d.
+/// n / d and the remainder. The quotient must fit: n.high < d.
 [[nodiscard]] constexpr quotient_of_wide divide(wide n, std::uint64_t d) noexcept {
 #if defined(__SIZEOF_INT128__)
   __extension__ using integer = unsigned __int128;

@@ -11,11 +11,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// A sample that a ledger of `bad_samples` names.
+/// A bad sample recorded in a ledger of `bad_samples`.
 struct bad_entry {
-  /// What stands in its slot; nothing where it was skipped.
+  /// The sample that took its slot; absent where the bad sample was skipped.
   struct substitute_place {
-    std::uint64_t index = 0;  ///< of the position, in the same epoch
+    std::uint64_t index = 0;  ///< of its position, in the same epoch
     std::optional<std::uint64_t> source{};
     std::string key, file;
     friend bool operator==(const substitute_place&, const substitute_place&) = default;
@@ -35,16 +35,17 @@ struct bad_entry {
 /// The lines of a ledger.
 struct bad_entries {
   std::vector<bad_entry> all;
-  std::uint64_t cut = 0;  ///< lines that a process which was killed did not finish
+  std::uint64_t cut = 0;  ///< lines left unfinished by a process that was killed
 };
 
-/// Reads a line that `bad_samples` wrote into a ledger; nothing where the line was cut. Anything else is
-/// `error(errc::format)`, with the offset. What was no UTF-8 in a name is U+FFFD.
+/// Parses a line that `bad_samples` wrote into a ledger; returns nothing if the line is incomplete. Any other
+/// malformed line throws `error(errc::format)`, with the offset. Bytes of a name that were not valid UTF-8
+/// come back as U+FFFD.
 [[nodiscard]] std::optional<bad_entry> bad_entry_from(std::string_view line);
 
-/// Reads a ledger that `bad_samples` wrote, as it is: nothing is sorted, and what was delivered again is
-/// there again. All of it in memory. Throws `error(errc::io)`, or `error(errc::format)` with the offset in
-/// the file.
+/// Reads a ledger that `bad_samples` wrote, entirely into memory and in the order of the file; a bad sample
+/// that was delivered again appears again. Throws `error(errc::io)`, or `error(errc::format)` with the offset
+/// in the file.
 [[nodiscard]] bad_entries read_bad_ledger(const std::string& path);
 
 }  // namespace penstock::inline v0_1

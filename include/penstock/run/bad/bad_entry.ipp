@@ -26,7 +26,7 @@ PENSTOCK_INLINE std::uint64_t number_of(json_reader& json, std::string_view name
   return json.number();
 }
 
-// Reads exactly what `ledger_line` writes, blanks between tokens aside.
+// Accepts exactly what `ledger_line` writes, apart from blanks between tokens.
 PENSTOCK_INLINE bad_entry read_bad_entry(json_reader& json) {
   bad_entry made;
   json.expect('{');
@@ -66,7 +66,8 @@ PENSTOCK_INLINE bad_entry read_bad_entry(json_reader& json) {
 }  // namespace detail
 
 PENSTOCK_INLINE std::optional<bad_entry> bad_entry_from(std::string_view line) {
-  detail::json_reader json(line, {errc::format, "this is no line of a ledger of bad samples", "bad_samples"});
+  detail::json_reader json(line,
+                           {errc::format, "this is not a line of a ledger of bad samples", "bad_samples"});
   bad_entry made;
   try {
     made = detail::read_bad_entry(json);
@@ -83,7 +84,7 @@ PENSTOCK_INLINE bad_entries read_bad_ledger(const std::string& path) {
   {
     std::FILE* const in = std::fopen(path.c_str(), "rb");
     if (in == nullptr)
-      throw error(errc::io, "this ledger of bad samples cannot be opened; is its name right?").in_file(path);
+      throw error(errc::io, "this ledger of bad samples cannot be opened; check its name").in_file(path);
     char piece[1 << 14];
     bool failed = false;
     try {

@@ -11,16 +11,16 @@
 
 namespace penstock::inline v0_1 {
 
-/// The name of a rank's ledger: `{rank}` is its number; without it, of several ranks, ".rank3" stands before
-/// the extension.
+/// The name of a rank's ledger: `{rank}` is replaced by the rank's number. A name without it, when there are
+/// several ranks, gets ".rank3" before the extension.
 [[nodiscard]] std::string ledger_name(std::string name, std::uint64_t rank, std::uint64_t world);
 
-/// A file to which lines are added, each whole and at once. One thread. Throws `errc::io`, with the file.
+/// A file that lines are appended to, each in a single write. One thread. Throws `errc::io`, with the file.
 class bad_ledger {
  public:
   bad_ledger() = default;
-  /// Opens a file and makes it if it is not there; nothing where the name is empty. A last line that was cut
-  /// is ended.
+  /// Opens a file, creating it if necessary; an empty name opens nothing. An unfinished last line is
+  /// terminated first.
   explicit bad_ledger(std::string path);
   bad_ledger(bad_ledger&& other) noexcept
       : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
@@ -34,7 +34,7 @@ class bad_ledger {
   }
 
   [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
-  /// Adds a line and hands it to the system.
+  /// Appends a line and flushes it to the system.
   void write(std::string line);
 
  private:

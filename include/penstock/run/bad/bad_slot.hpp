@@ -13,17 +13,17 @@
 #include <optional>
 #include <vector>
 
-/// Bad samples on their way from the worker that met them to the consumer, and what stands in for one.
+/// Bad samples on their way from the worker that met them to the consumer, and their substitutes.
 namespace penstock::inline v0_1 {
 
-/// A bad sample that a run goes on without.
+/// A bad sample that the run tolerates.
 struct bad_slot {
-  std::uint64_t row = 0;  ///< where it would be; in a chunk, where it would begin
+  std::uint64_t row = 0;  ///< its row; in a chunk, the row where it would have begun
   position at;
   error what;
-  std::optional<position> substitute{};  ///< the position whose sample stands there instead
+  std::optional<position> substitute{};  ///< the position whose sample takes its place
   std::uint32_t tries = 0;               ///< substitutes that were drawn
-  bool hole = false;                     ///< the row is there and holds nothing
+  bool hole = false;                     ///< the row exists and is empty
 };
 
 /// The bad samples of a block.
@@ -34,14 +34,14 @@ class bad_slots {
   [[nodiscard]] const std::vector<bad_slot>& all() const noexcept { return all_; }
 
   void add(const bad_slot& one);
-  /// The one whose substitute stands in a row, or null.
+  /// The bad sample whose substitute is in a row, or null.
   [[nodiscard]] bad_slot* find_replaced(std::uint64_t row) noexcept {
     for (bad_slot& one : all_)
       if (one.row == row && one.substitute) return &one;
     return nullptr;
   }
   void sort() noexcept;
-  /// How many of the rows [first, first + count) hold nothing.
+  /// How many of the rows [first, first + count) are empty.
   [[nodiscard]] std::size_t holes(std::uint64_t first, std::uint64_t count) const noexcept {
     std::size_t found = 0;
     for (const bad_slot& one : all_) found += one.hole && one.row >= first && one.row < first + count;
@@ -54,7 +54,7 @@ class bad_slots {
 
 namespace detail {
 
-/// Another error of the same place.
+/// An error with another message and the location of `e`.
 [[nodiscard, gnu::cold]] error error_like(const error& e, std::initializer_list<piece> message);
 
 }  // namespace detail
@@ -63,15 +63,16 @@ namespace detail {
 struct bad_is_fatal {
   static constexpr bool tolerates = false, replaces = false;
 };
-/// They leave holes.
+/// Bad samples leave holes.
 struct bad_is_skipped {
   static constexpr bool tolerates = true, replaces = false;
 };
-/// Others stand in for them: number j for position p of an epoch is the sample at another position of that
-/// epoch, drawn evenly with the address (seed, epoch, p, j). So it is the same on every rank and any number
-/// of them, comes out of what `take` and `skip` left, and nobody needs to know what others have.
+/// Substitutes take the place of bad samples: number j for position p of an epoch is the sample at another
+/// position of that epoch, drawn uniformly at the address (seed, epoch, p, j). So every rank draws the same
+/// one, whatever the number of ranks; it is among what `take` and `skip` left, and ranks need not
+/// communicate.
 ///
-/// A draw costs what finding one position costs, O(shards) for a windowed order. Free for all threads.
+/// A draw costs as much as looking up one position, O(shards) for a windowed order. Thread-safe.
 template <class Orders>
 struct bad_is_replaced {
   static constexpr bool tolerates = true, replaces = true;
@@ -80,7 +81,7 @@ struct bad_is_replaced {
   const Orders* orders = nullptr;
   std::uint64_t seed = 0;
 
-  /// The position whose sample is tried as number `j`.
+  /// The position to try as substitute number `j`.
   [[nodiscard]] position draw(position p, std::uint32_t j) const {
     const std::uint64_t size = orders->size();
     if (size < 2)

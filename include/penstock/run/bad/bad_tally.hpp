@@ -16,14 +16,14 @@
 
 namespace penstock::inline v0_1 {
 
-/// Where a sample comes from, for a ledger; what is not known is left out.
+/// Where a sample comes from, for a ledger; unknown parts are left out.
 struct sample_place {
   std::optional<std::uint64_t> source;
   std::string key, file;
 };
 
-/// What a rank's share of a number of bad samples is, when a state goes on with another number of ranks: each
-/// rank before is taken to have had as many; rounded up.
+/// A rank's share of a number of bad samples when a state resumes with another number of ranks, assuming that
+/// each rank had as many before; rounded up.
 [[nodiscard]] constexpr std::uint64_t share_of_bad(std::uint64_t bad, std::uint64_t before,
                                                    std::uint64_t after) noexcept {
   if (before == after || bad == 0) return bad;
@@ -31,24 +31,23 @@ struct sample_place {
   return (bad * before - 1) / after + 1;
 }
 
-/// The line of a ledger for a bad sample: where it comes from, and what stands in for it if something does.
+/// The ledger line of a bad sample: where it comes from, and its substitute if there is one.
 [[nodiscard, gnu::cold]] std::string ledger_line(const bad_slot& one, const world& share,
                                                  const sample_place& mine, const sample_place& other = {});
 
-/// What the consumer knows of the bad samples it was given: how many, whether the budget is spent, and the
-/// ledger.
+/// The consumer's account of the bad samples it was given: their number, the budget and the ledger.
 /// One thread.
 ///
-/// `see` one after another those on the way to what is asked for next, then `commit` them when it is handed
-/// out, or `drop` them. Nothing is written or counted before.
+/// Call `see` for each bad sample found on the way to the next delivery, then `commit` when it is delivered,
+/// or `drop`. Nothing is written or counted before `commit`.
 class tolerant_tally {
  public:
-  /// `policy` is how errors call it; the ledger's `path` may be empty.
+  /// `policy` is its name in errors; the ledger's `path` may be empty.
   tolerant_tally(const world& share, std::string policy, std::uint64_t most, const std::string& path);
 
-  /// Throws the error that says so where the budget is spent.
+  /// Throws if the budget is spent.
   void see(std::uint64_t epoch, const bad_slot& one);
-  /// `place_of(position)` gives a `sample_place`.
+  /// `place_of(position)` returns a `sample_place`.
   template <class PlaceOf>
   void commit(std::uint64_t epoch, PlaceOf place_of) {
     if (pending_.empty()) return;
@@ -59,10 +58,10 @@ class tolerant_tally {
     count_pending(epoch);
   }
   void drop() noexcept { pending_.clear(); }
-  /// Whether there are some that were seen and not committed.
+  /// Whether any were seen and not committed.
   [[nodiscard]] bool pending() const noexcept { return !pending_.empty(); }
 
-  /// How many there were in an epoch; of one that is not at hand, none yet.
+  /// How many there were in an epoch; 0 for any but the current one.
   [[nodiscard]] std::uint64_t count(std::uint64_t epoch) const noexcept {
     return epoch == epoch_ ? in_epoch_ : 0;
   }
@@ -84,7 +83,7 @@ class tolerant_tally {
   std::uint64_t most_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
 };
 
-/// The tally of a plan.
+/// The tally of a plan that tolerates bad samples.
 template <class Plan, bool Tolerant = plan_parts<Plan>::tolerant>
 class bad_tally : public tolerant_tally {
  public:
@@ -98,7 +97,7 @@ class bad_tally : public tolerant_tally {
       : tolerant_tally(share, policy.describe(), policy.most.limit(samples), policy.path) {}
 };
 
-/// Of a plan whose bad samples are fatal: nothing.
+/// The tally of a plan whose bad samples are fatal is empty.
 template <class Plan>
 class bad_tally<Plan, false> {
  public:

@@ -44,7 +44,7 @@ PENSTOCK_INLINE std::string ledger_line(const bad_slot& one, const world& share,
 PENSTOCK_INLINE tolerant_tally::tolerant_tally(const world& share, std::string policy, std::uint64_t most,
                                                const std::string& path)
     : share_(share), policy_(std::move(policy)), most_(most) {
-  // Replicas of a rank see the same bad samples: one of them writes them down.
+  // Replicas of a rank see the same bad samples; only one of them writes the ledger.
   if (share_.replica == 0 && !path.empty()) ledger_ = bad_ledger(ledger_name(path, share_.rank, share_.size));
 }
 PENSTOCK_INLINE void tolerant_tally::see(std::uint64_t epoch, const bad_slot& one) {
@@ -52,7 +52,7 @@ PENSTOCK_INLINE void tolerant_tally::see(std::uint64_t epoch, const bad_slot& on
   if (before >= most_)
     throw detail::error_like(one.what, {policy_, ": rank ", share_.rank, " has spent its budget of ", most_,
                                         " bad samples in epoch ", epoch, ", and this is number ", before + 1,
-                                        "; mend the data or raise the budget: ", one.what.message()});
+                                        "; fix the data or raise the budget: ", one.what.message()});
   pending_.push_back(one);
 }
 PENSTOCK_INLINE void tolerant_tally::count_pending(std::uint64_t epoch) {

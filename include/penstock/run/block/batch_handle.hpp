@@ -21,16 +21,17 @@
 
 namespace penstock::inline v0_1 {
 
-/// A batch: a move-only handle on memory of the run's pool. Dropping it gives the memory back; it keeps the
-/// pool alive, so it may outlive its run. `get<"name">(b)` gives a field: a span or tensor view, or a
-/// strided, ragged or padded view by collate policy. Of a batch that is not const the views may write: the
-/// memory is yours until the batch is dropped. What a device has copied is not changed by it.
+/// A batch: a move-only handle to memory from the run's pool. Dropping it returns the memory; it keeps the
+/// pool alive, so it may outlive its run. `get<"name">(b)` returns a field: a span or tensor view, or a
+/// strided, ragged or padded view, depending on the collate policy. The views of a non-const batch are
+/// writable: the memory is yours until you drop the batch. Writing does not change a copy already made on a
+/// device.
 ///
-/// A batch of a record has the tuple protocol: `auto& [image, label] = batch` names the views of all fields,
-/// in their order.
+/// A batch of records has the tuple protocol: `auto& [image, label] = batch` names the views of all fields,
+/// in order.
 ///
-/// Views are valid as long as the handle is held. One thread at a time may use a batch; it may be dropped in
-/// any thread.
+/// Views are valid while you hold the handle. Use a batch from one thread at a time; you may drop it in any
+/// thread.
 template <class Core>
 class batch_handle {
   using block_type = typename Core::block_type;
@@ -41,7 +42,7 @@ class batch_handle {
   using element = batch_element_of<typename Core::plan_type>;
 
   batch_handle() = default;
-  /// Takes one share of the block, which keeps its pool alive.
+  /// Takes over one share of the block, which keeps the block's pool alive.
   batch_handle(block_type* p, const batch_rows& batch) noexcept
       : block_(p),
         first_(static_cast<std::size_t>(batch.first)),
@@ -72,11 +73,11 @@ class batch_handle {
   }
   ~batch_handle() { reset(); }
 
-  /// Gives the memory back to the pool.
+  /// Returns the memory to the pool.
   void reset() noexcept {
     if (block_ != nullptr) Core::give_up(*std::exchange(block_, nullptr), 1);
   }
-  /// Leaves the handle empty and its share with the caller.
+  /// Empties the handle and transfers its share to the caller.
   [[nodiscard]] block_type* forget() noexcept {
     mask_.reset();
     return std::exchange(block_, nullptr);
@@ -90,10 +91,10 @@ class batch_handle {
     if constexpr (parts::tolerant) return block_ == nullptr ? 0 : valid_ - block_->bad.holes(first_, slots_);
     return valid_;
   }
-  /// Samples of the whole global step, all ranks together; behind filter and unbatch this rank's. Holes
-  /// count: a rank does not know those of others.
+  /// Samples of the whole global step, over all ranks; after filter and unbatch, of this rank only. Holes
+  /// count: a rank does not know the holes of other ranks.
   [[nodiscard]] std::size_t global_size() const { return global_; }
-  /// 1 for each slot that holds a sample, 0 for padding and for holes. Allocates when first asked.
+  /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
   [[nodiscard]] std::span<const std::uint8_t> valid() const {
     if (!mask_) {
       mask_ = detail::fixed_array<std::uint8_t>(slots_);
@@ -108,10 +109,11 @@ class batch_handle {
   /// The number of this batch in its epoch.
   [[nodiscard]] std::uint64_t step() const { return place_.index; }
 
-  /// The global position of each slot that is not padding, and all of them of a slot that several samples
-  /// were put into; of a hole, and of a sample that was replaced, that of the bad sample. Allocates.
+  /// The global position of each slot that is not padding; where several samples were combined in one slot,
+  /// the positions of all of them; for a hole or a replaced sample, the position of the bad sample.
+  /// Allocates.
   [[nodiscard]] std::vector<position> positions() const { return Core::positions(*block_, first_, valid_); }
-  /// The key of the sample at each of the positions, from the source; for indexed sources that have keys.
+  /// The key of the sample at each of the positions, from the source; for indexed sources with keys.
   /// Allocates, and may read the index.
   [[nodiscard]] std::vector<std::string> keys() const
     requires(!parts::forward)
@@ -121,12 +123,12 @@ class batch_handle {
     return all;
   }
 
-  /// The view of field `I`, in the order of the element's type; 0 for an element that is no record.
+  /// The view of field `I`, in the order of the element's type; use 0 for an element that is not a record.
   template <std::size_t I>
   [[nodiscard]] auto field() const& {
     return block_->columns.template view<I>(first_, slots_);
   }
-  /// A view that may write.
+  /// A writable view.
   template <std::size_t I>
   [[nodiscard]] auto field() & {
     return block_->columns.template edit_one<I>(first_, slots_);
@@ -134,17 +136,17 @@ class batch_handle {
   template <std::size_t I>
   auto field() const&& {
     static_assert(I == static_cast<std::size_t>(-1),
-                  "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
+                  "penstock: a view into a temporary batch; give the batch a name and keep it as "
                   "long as the view");
   }
-  /// Field `I` with the memory that it lies in; see `held_column`. The batch must not be empty.
+  /// Field `I` together with the memory it is in; see `held_column`. The batch must not be empty.
   template <std::size_t I = 0>
   [[nodiscard]] auto hold() const {
     return held_column<decltype(this->template field<I>())>(detail::block_share(*block_, &Core::give_up),
                                                             this->template field<I>(), device_data<I>());
   }
-  /// The one field of a batch whose elements are no records. As `field`, it may be written where the batch is
-  /// not const.
+  /// The only field of a batch whose elements are not records. Writable, as `field` is, unless the batch is
+  /// const.
   [[nodiscard]] auto values() const&
     requires(!any_record<element>)
   {
@@ -155,7 +157,7 @@ class batch_handle {
   [[nodiscard]] auto values() & {
     return field<0>();
   }
-  /// A batch whose elements are no records is the range that its view is.
+  /// A batch whose elements are not records is itself the range that its view is.
   [[nodiscard]] auto begin() const&
     requires(!any_record<element> && requires(const batch_handle& b) { b.template field<0>().begin(); })
   {
@@ -177,7 +179,7 @@ class batch_handle {
     return field<0>().end();
   }
 
-  /// Where field `I` is on the device, for a device that copies; else where it is on the host.
+  /// Where field `I` is on the device, for a device that copies; otherwise, where it is on the host.
   template <std::size_t I = 0>
   [[nodiscard]] const void* device_data() const {
     if constexpr (Core::engine_type::session_type::copies)
@@ -186,9 +188,9 @@ class batch_handle {
       return block_->columns.bytes(first_, slots_)[I].data();
   }
 
-  /// For a device with streams (`cuda`): work that is put on `stream` from here on comes after the copy of
-  /// this batch, and the batch's device memory is not written before `stream` has passed what was put on it
-  /// until the batch was dropped. The device's own stream needs no call.
+  /// For a device with streams (`cuda`): work put on `stream` after this call waits for the copy of this
+  /// batch, and the batch's device memory is not overwritten until `stream` has completed everything that was
+  /// put on it before you dropped the batch. The device's own stream needs no call.
   template <class Stream>
     requires requires(typename Core::engine_type::session_type& s,
                       typename Core::engine_type::session_type::transfer& t,
@@ -216,16 +218,15 @@ template <fixed_string Name, any_batch B>
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
   static_assert(found, "get: the batch has no field of that name; see its element's type");
-  static_assert(
-      std::is_lvalue_reference_v<B>,
-      "penstock: a view into a batch that is about to go; give the batch a name and keep it as long "
-      "as the view");
+  static_assert(std::is_lvalue_reference_v<B>,
+                "penstock: a view into a temporary batch; give the batch a name and keep it as long "
+                "as the view");
   if constexpr (found)
     return b.template field<element::template index_of<name_of<Name>>>();
   else
-    return std::span<const int>();  // so that one error is all
+    return std::span<const int>();  // one error is enough
 }
-/// A field of a batch with the memory that it lies in, which may outlive batch and run: `hold<"x">(b)`. See
+/// A field of a batch together with the memory it is in, which may outlive batch and run: `hold<"x">(b)`. See
 /// `held_column`.
 template <fixed_string Name, any_batch B>
 [[nodiscard]] auto hold(const B& b) {
@@ -235,12 +236,12 @@ template <fixed_string Name, any_batch B>
   if constexpr (found)
     return b.template hold<element::template index_of<name_of<Name>>>();
   else
-    return held_column<std::span<const int>>();  // so that one error is all
+    return held_column<std::span<const int>>();  // one error is enough
 }
 template <std::size_t I, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a batch that is about to go; give the batch a name and keep it as "
+                "penstock: a view into a temporary batch; give the batch a name and keep it as "
                 "long as the view");
   return b.template field<I>();
 }

@@ -3,28 +3,27 @@
 
 #include <penstock/core/uneven_views.hpp>
 
-/// What `get<"name">(batch)` gives, by collate policy. Views: they live as long as the batch is held.
+/// The views that `get<"name">(batch)` returns, by collate policy. They are valid while the batch is held.
 namespace penstock::inline v0_1 {
 
-/// Values of different lengths, one sample's after another's: a range of
-/// `std::span<const T>`, one a sample.
+/// Values of different lengths, back to back: a range of `std::span<const T>`, one per sample.
 template <class T>
 class ragged_view : public basic_ragged_view<const T> {
  public:
   using basic_ragged_view<const T>::basic_ragged_view;
   ragged_view() = default;
-  /// Of a view that may write too.
+  /// Converts from a writable view.
   ragged_view(const basic_ragged_view<T>& writes) noexcept : basic_ragged_view<const T>(writes) {}
 };
 
-/// Arrays padded with zeros to the longest along their first length: a range of
-/// `std::span<const T>`, one a sample, without the padding.
+/// Arrays padded with zeros to the longest along their first dimension: a range of `std::span<const T>`, one
+/// per sample, without the padding.
 template <class T>
 class padded_view : public basic_padded_view<const T> {
  public:
   using basic_padded_view<const T>::basic_padded_view;
   padded_view() = default;
-  /// Of a view that may write too.
+  /// Converts from a writable view.
   padded_view(const basic_padded_view<T>& writes) noexcept : basic_padded_view<const T>(writes) {}
 };
 

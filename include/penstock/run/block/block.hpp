@@ -18,12 +18,12 @@
 #include <mutex>
 #include <vector>
 
-/// What the ring hands round, and the pool that it comes from.
+/// The blocks that the ring passes around, and the pool that they come from.
 namespace penstock::inline v0_1 {
 
-/// The facts of a block: of one or more batches, or of a chunk of samples on the way to batches. Prepared by
-/// the consumer, filled by workers, handed on in parts, given back when all parts are, used again. Its
-/// memory, of types that the plan has, is in `block_of`.
+/// What is known about a block: of one or more batches, or of a chunk of samples on the way to batches. The
+/// consumer prepares it, workers fill it, and it is delivered in parts; it is returned to the pool when every
+/// part has been, and reused. Its memory, whose types depend on the plan, is in `block_of`.
 struct block : placement {
   block();
   block(const block&) = delete;
@@ -33,14 +33,14 @@ struct block : placement {
   static constexpr std::uint64_t no_slot = std::numeric_limits<std::uint64_t>::max();
 
   std::vector<std::uint32_t> sources;  // chunks: the slot each row came from
-  std::uint64_t rows = 0;              // chunks: how many rows there are
-  std::vector<std::uint64_t> after;    // chunks of a forward source: where its front stands behind them
+  std::uint64_t rows = 0;              // chunks: the number of rows
+  std::vector<std::uint64_t> after;    // chunks of a forward source: the position of its front after them
   row_origins gathered;                // batches made of chunks: where each row came from
   std::uint64_t grain_slots = 1;       // slots that a worker takes at a time
   bool transferred = false;
-  bool from_batches = false;  // of the pool of gathered batches, not of the engine's
+  bool from_batches = false;  // from the pool of gathered batches, not from the engine's
 
-  std::atomic<std::uint32_t> shares{0};  // handles out, and parts not handed out yet
+  std::atomic<std::uint32_t> shares{0};  // handles held, and parts not delivered yet
   shared<void> owner;                    // keeps the pool alive while there are shares
 
   std::mutex lock;
@@ -48,10 +48,10 @@ struct block : placement {
   std::exception_ptr what;
   bad_slots bad;
 
-  /// Adds where `count` rows of a chunk came from, which become as many rows of a batch: without a branch
-  /// where its positions follow each other.
+  /// Appends the origins of `count` rows of a chunk, which become as many rows of a batch; branch-free where
+  /// the chunk's positions are consecutive.
   void add_positions(row_origins& all, std::uint64_t first_row, std::uint64_t count) const;
-  /// Adds where a row of a chunk came from that is put into the last row of a batch, with what is there.
+  /// Adds the origins of a chunk's row that is combined into the last row of a batch.
   void add_to_last(row_origins& all, std::uint64_t row) const {
     all.add_to_last({epoch, index(sources[static_cast<std::size_t>(row)])});
   }
@@ -62,27 +62,27 @@ struct block : placement {
   void clear_failure() noexcept;
   /// Keeps the failure of the lowest slot.
   void fail(std::uint64_t slot, std::exception_ptr failure) noexcept;
-  /// Keeps a bad sample that the run goes on without.
+  /// Records a bad sample that the run tolerates.
   void note_bad(const penstock::bad_slot& one);
 };
 
-/// A block with its memory: columns, and what a copy to the device keeps; and with the orders of its
-/// positions, bound.
+/// A block with its memory: the columns, the state of a copy to the device, and the orders of its positions,
+/// bound.
 template <class Columns, class Binding, class Transfer>
 struct block_of : block {
   template <class Session>
   block_of(Session& session, memory_account& account) : columns(session, account) {}
 
-  Binding binding;  // of the order chain, for the positions in here
+  Binding binding;  // of the order chain, for the positions of this block
   Columns columns;
   Transfer transfer;
 };
 
-/// Blocks that are free, the one used last on top (its memory is still in the cache). Any thread gives back,
-/// the consumer takes.
+/// Free blocks, the last one used on top (its memory is still in the cache). Any thread returns blocks; only
+/// the consumer takes them.
 class block_pool {
  public:
-  /// Makes room to hold `most`, so that giving back never allocates. `destroy` ends one.
+  /// Reserves room for `most` blocks, so that returning one never allocates. `destroy` destroys a block.
   block_pool(std::size_t most, void (*destroy)(block*) noexcept);
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
@@ -93,12 +93,12 @@ class block_pool {
   [[nodiscard]] bool has_free();
   [[nodiscard]] std::size_t out();
 
-  /// A free one, or null.
+  /// A free block, or null.
   [[nodiscard]] block* take();
-  /// A new one, which `make` makes; the caller has looked at `made()` and `most()`.
+  /// A new block, created by `make`; the caller has checked `made()` against `most()`.
   template <class Make>
   auto* make(Make make) {
-    all_.push_back(nullptr);  // first, so that nothing is lost where this throws
+    all_.push_back(nullptr);  // first, so that nothing leaks if this throws
     try {
       auto* const made = make();
       all_.back() = made;
@@ -109,7 +109,7 @@ class block_pool {
     }
   }
   void give_back(block* b) noexcept;
-  /// Shows the free ones that would be taken last, as many as there are blocks beyond `wanted`.
+  /// Passes to `see` the free blocks that would be taken last: as many as there are blocks beyond `wanted`.
   template <class See>
   void see_surplus(std::size_t wanted, See see) {
     const std::lock_guard guard(lock_);
@@ -121,7 +121,7 @@ class block_pool {
   std::size_t most_;
   void (*destroy_)(block*) noexcept;
   std::mutex lock_;
-  std::vector<block*> all_;  // these are owned
+  std::vector<block*> all_;  // owned
   std::vector<block*> free_;
 };
 

@@ -21,20 +21,20 @@
 #include <utility>
 #include <vector>
 
-/// One field of a block: where its values are written, and how they become one piece.
+/// One field of a block: where its values are written, and how they are collated.
 ///
-/// The life of a column in one round of its block: `begin(slots)` by the consumer; `write(slot, value)` by
-/// workers, each slot once; `finish(first, slots, valid)` for each batch by whoever ends the last grain;
-/// `settle(slots, before)`, which gives a column without any value the shape of those before it, and
-/// `view(first, slots)` by the consumer. A slot that stays without a value is `blank`, and one that was begun
-/// in vain is `unwrite`n before it is written again; `finish` is told that there are such `holes`.
-/// `copy(...)` moves rows between blocks. A block of several batches has fixed columns only: for the others
-/// `first` is 0.
+/// The life of a column in one round of its block: the consumer calls `begin(slots)`; workers call
+/// `write(slot, value)`, once per slot; whichever thread ends the last grain calls `finish(first, slots,
+/// valid)` for each batch; the consumer calls `settle(slots, before)`, which gives a column without any value
+/// the shape of the values before it, and `view(first, slots)`. A slot that stays without a value is `blank`;
+/// a slot whose write failed is `unwrite`n before it is written again; `finish` is told that there are such
+/// `holes`. `copy(...)` moves rows between blocks. A block of several batches has fixed columns only: for
+/// other columns `first` is 0.
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Whether a value has this shape; asks without making one where it can.
+/// Whether a value has this shape; where possible, without evaluating it.
 template <class V>
 bool has_shape(const V& v, const extents& shape) {
   if constexpr (requires { v.shape(); })
@@ -68,7 +68,7 @@ void write_values(const V& v, T* into, const extents& shape, memory_space space 
   }
 }
 
-/// Writes an element of this shape to a slot as a policy arranges it.
+/// Writes an element of this shape to a slot, arranged by a policy.
 template <class Policy, class T, class V>
 void write_arranged(const V& v, T* slot, const extents& shape, memory_space space = memory_space::host) {
   using layout = slot_layout<Policy>;
@@ -88,7 +88,7 @@ void write_arranged(const V& v, T* slot, const extents& shape, memory_space spac
 
 }  // namespace detail
 
-/// Values whose shape the type knows: written in place, nothing else to do.
+/// Values whose shape is part of their type: written in place, with nothing left to do.
 template <class V, class Policy = stack_policy>
 class fixed_column {
   using stored = detail::stored<V>;
@@ -103,18 +103,18 @@ class fixed_column {
   static constexpr std::size_t row_elements =
       detail::arranges<Policy> ? static_cast<std::size_t>(layout::elements(row_shape, sizeof(number)))
                                : stored::elements;
-  static_assert(row_shape.rank() < extents::max_rank, "a batch has one more length in front");
+  static_assert(row_shape.rank() < extents::max_rank, "a batch adds one dimension in front");
 
  public:
   using value_type = number;
-  /// Bytes of a slot, its gaps included.
+  /// Bytes of a slot, including its gaps.
   static constexpr std::size_t row_bytes = sizeof(number) * row_elements;
 
   template <class Session>
   fixed_column(Session& session, memory_account& account) : memory_(session, account) {}
 
   void begin(std::size_t slots) { memory_.reserve(slots * row_bytes); }
-  /// Room for more rows of a block that is being filled by one thread.
+  /// Makes room for more rows of a block that one thread is filling.
   void grow(std::size_t slots, std::size_t written) {
     memory_.reserve(slots * row_bytes, written * row_bytes);
   }
@@ -134,7 +134,7 @@ class fixed_column {
   void blank(std::size_t slot) { std::memset(static_cast<void*>(row(slot)), 0, row_bytes); }
   void unwrite(std::size_t) noexcept {}
   void choose_lead(std::size_t) noexcept {}
-  /// Ends rows [first, first + slots), of which `valid` were written.
+  /// Completes rows [first, first + slots), of which `valid` were written.
   void finish(std::size_t first, std::size_t slots, std::size_t valid, bool /*holes*/ = false) {
     if (valid < slots) std::memset(static_cast<void*>(row(first + valid)), 0, (slots - valid) * row_bytes);
   }
@@ -153,7 +153,7 @@ class fixed_column {
   [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
     return shown<const value_type>(first, slots);
   }
-  /// As `view`, but values can be changed through it.
+  /// Like `view`, but writable.
   [[nodiscard]] auto edit(std::size_t first, std::size_t slots) { return shown<value_type>(first, slots); }
   [[nodiscard]] bytes_view bytes(std::size_t first, std::size_t slots) const {
     return {memory_.data() + first * row_bytes, slots * row_bytes};
@@ -173,8 +173,8 @@ class fixed_column {
   [[nodiscard]] value_type* row(std::size_t slot) const {
     return reinterpret_cast<value_type*>(memory_.data()) + slot * row_elements;
   }
-  /// A short row with a size that the compiler knows, so that no call is needed; of a long one the library
-  /// knows better than the compiler, which makes a string instruction of it.
+  /// A short row is copied with a size known to the compiler, so no call is needed; a long one is left to the
+  /// library's memcpy, which is faster than the string instruction that the compiler would emit.
   static void copy_row(void* into, const void* values) noexcept {
     std::size_t size = row_bytes;
     if constexpr (row_bytes > 256) asm("" : "+r"(size));
@@ -219,7 +219,7 @@ class flexible_column : public flexible_values {
   [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
     return shown<const T, padded_view<T>, ragged_view<T>>(slots);
   }
-  /// As `view`, but values can be changed through it.
+  /// Like `view`, but writable.
   [[nodiscard]] auto edit(std::size_t /*first*/, std::size_t slots) {
     return shown<T, basic_padded_view<T>, basic_ragged_view<T>>(slots);
   }
@@ -242,7 +242,7 @@ class flexible_column : public flexible_values {
                             : strided_view<U>(place(0), shape().prepend(slots),
                                               detail::column_strides<Policy>(shape(), sizeof(T)));
     else if constexpr (stacks)
-      return !shows_shape()  // padding alone, and no sample has shown its shape yet
+      return !shows_shape()  // only padding: no sample has shown its shape yet
                  ? tensor_view<U>(nullptr, extents(slots, 0))
                  : tensor_view<U>(place(0), layout::shown(shape()).prepend(slots));
     else if constexpr (pads)
@@ -253,7 +253,7 @@ class flexible_column : public flexible_values {
   [[nodiscard]] T* place(std::size_t slot) const noexcept { return reinterpret_cast<T*>(in_place(slot)); }
 };
 
-/// Whole values, for a loop without batches: owned, their memory re-used.
+/// Whole values, for a loop without batches: owned, their memory reused.
 template <class W>
 class whole_column {
  public:
@@ -280,7 +280,7 @@ class whole_column {
   [[nodiscard]] W& operator[](std::size_t slot) { return cells_[slot].value; }
 
  private:
-  struct cell {  // a vector of bool has no references to its values
+  struct cell {  // a vector of bool has no references to its elements
     W value{};
   };
   std::vector<cell> cells_;

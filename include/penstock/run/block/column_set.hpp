@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-/// The columns of a block: one per field of the element, one for an element that is no record.
+/// The columns of a block: one per field of the element, or one for an element that is not a record.
 namespace penstock::inline v0_1 {
 
 namespace detail {
@@ -40,7 +40,7 @@ struct columns_for<Batch, record<Fields...>> {
                                typename Batch::template policy<typename Fields::name_type>>::type...>;
 };
 
-/// Bytes of a row of columns, as far as their types tell.
+/// Bytes of a row of columns, as far as their types say.
 template <class Columns>
 inline constexpr std::uint64_t row_bytes_of = 0;
 template <class Column>
@@ -52,12 +52,12 @@ inline constexpr std::uint64_t row_bytes_of<pack<Columns...>> =
 
 }  // namespace detail
 
-/// The columns in which a plan's elements are gathered.
+/// The columns that collect a plan's elements.
 template <class Columns>
 class column_set {
  public:
   static constexpr std::size_t size = Columns::size;
-  /// Bytes of a row, gaps included, as far as the types tell.
+  /// Bytes of a row, including gaps, as far as the types say.
   static constexpr std::uint64_t row_bytes = detail::row_bytes_of<Columns>;
 
   template <class Session>
@@ -84,7 +84,7 @@ class column_set {
   void blank(std::size_t slot) {
     each([&](auto& column) { column.blank(slot); });
   }
-  /// Takes back what was written to a slot, perhaps in part.
+  /// Discards what was written to a slot, perhaps only in part.
   void unwrite(std::size_t slot) noexcept {
     each([&](auto& column) { column.unwrite(slot); });
   }
@@ -93,7 +93,7 @@ class column_set {
   }
   void finish(std::size_t first, std::size_t slots, std::size_t valid, bool holes = false) {
     std::uint64_t lowest = 0;
-    std::exception_ptr failure;  // of several columns, the one of the lowest slot
+    std::exception_ptr failure;  // where several columns failed, that of the lowest slot
     each([&](auto& column) {
       try {
         column.finish(first, slots, valid, holes);
@@ -109,7 +109,7 @@ class column_set {
   void copy(std::size_t to, const column_set& other, std::size_t first, std::size_t count) {
     both(other, [&](auto& mine, const auto& theirs) { mine.copy(to, theirs, first, count); });
   }
-  /// The shapes that the last round found, and what a round that begins may expect.
+  /// The shapes found in the last round, which the next round may expect.
   using known_shapes = std::array<std::optional<extents>, size>;
   [[nodiscard]] known_shapes shapes() const {
     return columns_.apply([](const auto&... columns) { return known_shapes{columns.known_shape()...}; });
@@ -118,7 +118,7 @@ class column_set {
     std::size_t i = 0;
     each([&](auto& column) { column.expect(shapes[i++]); });
   }
-  /// Gives columns of `slots` rows that have no value the shapes of the values before them in the run.
+  /// Gives columns of `slots` rows that have no value the shape of the values before them in the run.
   void settle(std::size_t slots, const known_shapes& before) {
     std::size_t i = 0;
     each([&](auto& column) { column.settle(slots, before[i++]); });
@@ -134,17 +134,17 @@ class column_set {
   [[nodiscard]] auto& column() {
     return detail::at<I>(columns_);
   }
-  /// What a batch shows of a column.
+  /// A batch's view of a column.
   template <std::size_t I>
   [[nodiscard]] auto view(std::size_t first, std::size_t slots) const {
     return detail::at<I>(columns_).view(first, slots);
   }
-  /// As `view`, but values can be changed through it.
+  /// Like `view`, but writable.
   template <std::size_t I>
   [[nodiscard]] auto edit_one(std::size_t first, std::size_t slots) {
     return detail::at<I>(columns_).edit(first, slots);
   }
-  /// The columns of a batch, to change values: a record of views, or one view.
+  /// Writable columns of a batch: a record of views, or one view.
   template <class Views>
   [[nodiscard]] Views edit(std::size_t first, std::size_t slots) {
     return columns_.apply([&](auto&... columns) { return Views(columns.edit(first, slots)...); });

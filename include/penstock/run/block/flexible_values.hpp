@@ -24,19 +24,19 @@ struct slot_error {
   error what;
 };
 
-/// How values whose shape is known at run time become one piece.
+/// How values whose shape is known only at run time are collated.
 enum class collation : std::uint8_t { stacked, appended, padded };
 
-/// The values of one field of a block whose shapes are known at run time, as bytes: where each is written,
-/// and how they become one piece. `flexible_column` gives them their type.
+/// The values of one field of a block whose shapes are known only at run time, as bytes: where each is
+/// written, and how they are collated. `flexible_column` gives them their type.
 ///
-/// Under `stacked` a value is written in place where it has the shape of those of the batch before; others go
-/// to a side arena and are put in order at the end, so that only the first batches of a run are copied, and
-/// in place nothing is noted per value. `appended` and `padded` always go through the arena: where a value
-/// stands is known when all are there.
+/// Under `stacked`, a value that has the shape of the batch before is written in place; others go to a side
+/// arena and are put in order at the end. So only the first batches of a run are copied, and values written
+/// in place need no bookkeeping. `appended` and `padded` always use the arena: a value's place is known only
+/// when all values are there.
 class flexible_values {
  public:
-  /// `row_alignment`: that of the rows of stacked values in bytes, 0 where they have no gaps.
+  /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps.
   template <class Session>
   flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes,
                   std::size_t row_alignment = 0)
@@ -53,11 +53,12 @@ class flexible_values {
   void grow(std::size_t slots, std::size_t written);
   void blank(std::size_t slot) { entries_[slot] = {round_, nullptr, extents(std::uint64_t{0})}; }
   void unwrite(std::size_t slot) noexcept { entries_[slot].round = 0; }
-  /// After a failure of `finish`: shapes are from now on measured against the one that most slots have, of
-  /// several the first; of more than 64 shapes, against one of the first 64. Cost: slots times shapes.
+  /// After a failure of `finish`: from now on compares shapes with the most frequent one; among equally
+  /// frequent ones, with the first. If there are more than 64 shapes, considers only the first 64. Cost:
+  /// slots times shapes.
   void choose_lead(std::size_t valid) noexcept;
-  /// Puts rows in order. Under `stacked` throws a `slot_error` for the first slot whose shape is another than
-  /// the first one's.
+  /// Puts rows in order. Under `stacked`, throws a `slot_error` for the first slot whose shape differs from
+  /// the first slot's.
   void finish(std::size_t slots, std::size_t valid, bool holes);
   /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
   void copy(std::size_t to, const flexible_values& other, std::size_t first, std::size_t count);
@@ -66,8 +67,8 @@ class flexible_values {
   [[nodiscard]] std::uint64_t held() const noexcept;
   /// Gives all memory back.
   void release() noexcept;
-  /// The shape of the values of the last round, and what a block that begins may expect; of padded values the
-  /// longest with its length. Nothing where no value has shown one yet.
+  /// The shape of the values of the last round, which the next block may expect; for padded values, that of
+  /// the longest, with its length. Empty if no value has shown a shape yet.
   [[nodiscard]] std::optional<extents> known_shape() const noexcept {
     return known_ ? std::optional(shape_) : std::nullopt;
   }
@@ -75,23 +76,23 @@ class flexible_values {
     known_ = shape.has_value();
     shape_ = shape.value_or(extents());
   }
-  /// After `finish`, where the round had no value: takes the shape of the values that came before it in the
-  /// run, whatever was expected when the round began. All rows are zeros then.
+  /// After `finish`, if the round had no value: takes the shape of the values before it in the run, whatever
+  /// was expected when the round began. All rows are then zeros.
   void settle(std::size_t slots, const std::optional<extents>& before);
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
   /// The first `slots` rows.
   [[nodiscard]] bytes_view bytes(std::size_t slots) const noexcept;
 
  protected:
-  /// Whether a value of the expected shape goes straight to its place.
+  /// Whether a value of the expected shape is written straight to its place.
   [[nodiscard]] bool knows_shape() const noexcept { return stride_ != 0; }
   [[nodiscard]] std::byte* in_place(std::size_t slot) const noexcept {
     return memory_.data() + slot * stride_;
   }
-  /// Whether there is a shape to show.
+  /// Whether a shape is known to show.
   [[nodiscard]] bool shows_shape() const noexcept { return known_; }
-  /// Makes a place in the side arena for the value of a slot, which lies there as it will in the slot.
-  /// Workers share the arena; what it has allocated it keeps for the next round.
+  /// Allocates from the side arena for the value of a slot, laid out as it will be in the slot. Workers share
+  /// the arena, which keeps its memory for the next round.
   [[nodiscard]] std::byte* put_aside(std::size_t slot, const extents& shape);
   [[nodiscard]] memory_space space() const noexcept { return memory_.space(); }
   [[nodiscard]] const std::uint64_t* offsets() const noexcept { return offsets_.data(); }
@@ -100,7 +101,7 @@ class flexible_values {
 
  private:
   struct entry {
-    std::uint64_t round = 0;  // another one: the value is in place and has the expected shape
+    std::uint64_t round = 0;  // not `round_`: the value is in place, in the expected shape
     const std::byte* where = nullptr;
     extents shape;
   };
@@ -109,7 +110,7 @@ class flexible_values {
     std::size_t used = 0;
   };
 
-  /// The bytes of a slot for values of this shape.
+  /// Bytes of a slot for values of this shape.
   [[nodiscard]] std::size_t slot_bytes(const extents& shape) const noexcept {
     return row_alignment_ == 0 ? static_cast<std::size_t>(shape.elements()) * element_bytes_
                                : slot_bytes_with_gaps(shape);
@@ -137,17 +138,17 @@ class flexible_values {
   std::unique_ptr<std::mutex> lock_;
   collation how_;
   bool aside_ = false;
-  bool known_ = false;    // `shape_` is that of values, of this round or of one before
-  bool settled_ = false;  // of this round
+  bool known_ = false;    // `shape_` comes from values, of this round or an earlier one
+  bool settled_ = false;  // in this round
   std::size_t element_bytes_;
   std::size_t row_alignment_;
   std::vector<entry> entries_;
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;
-  std::size_t stride_ = 0;  // bytes of a row, where the shape is known
+  std::size_t stride_ = 0;  // bytes of a row, once the shape is known
   std::uint64_t round_ = 0;
-  std::size_t lead_ = 0;                // the slot with whose shape others must agree
-  extents shape_;                       // stack: of the values in place
+  std::size_t lead_ = 0;                // the slot whose shape the others must match
+  extents shape_;                       // stack: the shape of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
   std::vector<extents> shapes_;
   std::vector<std::uint8_t> mask_;

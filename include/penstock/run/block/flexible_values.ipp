@@ -14,7 +14,7 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
   const bool stacks = how_ == collation::stacked;
   if (entries_.size() < slots) entries_.resize(slots);
-  if (stacks && !aside_) drop_pieces();  // the shape is known now
+  if (stacks && !aside_) drop_pieces();  // no longer needed: the shape is known
   for (piece& p : pieces_) p.used = 0;
   piece_ = 0;
   ++round_;
@@ -133,7 +133,7 @@ PENSTOCK_INLINE bool flexible_values::fit_together(const extents& a, const exten
   return a == b;
 }
 
-/// The slot whose shape counts; `valid` where all are blank.
+/// The slot whose shape the others must match; `valid` where all are blank.
 PENSTOCK_INLINE std::size_t flexible_values::lead_of(std::size_t valid) const noexcept {
   std::size_t lead = lead_ < valid ? lead_ : 0;
   if (lead < valid && is_blank(lead))
@@ -149,7 +149,7 @@ PENSTOCK_INLINE void flexible_values::finish_stack(std::size_t slots, std::size_
   if (valid < slots && stride_ != 0) std::memset(in_place(valid), 0, (slots - valid) * stride_);
 }
 
-/// Some values were not of the expected shape: either all have another one, or there is an error.
+/// Some values did not have the expected shape: either all share another one, or it is an error.
 PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_t valid, bool holes) {
   const std::size_t lead = holes ? lead_of(valid) : 0;
   if (lead == valid) return;
@@ -163,7 +163,7 @@ PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_
                  .in_stage("batch")};
   stride_ = slot_bytes(first);
   memory_.reserve(slots * stride_);
-  for (std::size_t i = 0; i < valid; ++i)  // with holes some may be in place already
+  for (std::size_t i = 0; i < valid; ++i)  // with holes, some may be in place already
     if (stride_ != 0 && (!holes || (is_aside(i) && !is_blank(i))))
       std::memcpy(in_place(i), entries_[i].where, stride_);
   shape_ = first;
@@ -199,8 +199,8 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
     const extents& shape = entries_[i].shape;
     if (shape.rank() == 0 || !(shape.drop_front() == inner))
       throw slot_error{i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
-                                              " beside one of shape ", to_string(entries_[lead].shape),
-                                              ": only the first length may differ"})
+                                              " with one of shape ", to_string(entries_[lead].shape),
+                                              ": only the first dimension may differ"})
                               .in_stage("batch")};
     try {
       longest = std::max(longest, detail::rows_of(shape));

@@ -11,13 +11,13 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// One share of a block: its memory is not used again, and its pool not destroyed, while there is one.
+/// One share of a block: while it exists, the block's memory is not reused and its pool is not destroyed.
 class block_share {
  public:
   using give_back = void (*)(block&, std::uint32_t shares) noexcept;
 
   block_share() noexcept = default;
-  /// Takes a share of a block of which the caller has one.
+  /// Adds a share of a block; the caller must already hold one.
   block_share(block& of, give_back how) noexcept;
   block_share(const block_share& other) noexcept;
   block_share(block_share&& other) noexcept
@@ -40,12 +40,12 @@ class block_share {
 
 }  // namespace detail
 
-/// One field of a batch, held: what `hold<"x">(batch)` gives. It keeps the batch's memory as the batch itself
-/// does, and may outlive batch, run and plan: what tensors of other libraries stand on. Copies hold too; one
-/// that was moved from holds nothing, and its view must not be used.
+/// One field of a batch, held: what `hold<"x">(batch)` returns. It keeps the batch's memory alive as the
+/// batch itself does, and may outlive batch, run and plan; tensors of other libraries can be built on it.
+/// Copies hold the memory too. A moved-from column holds nothing, and its view must not be used.
 ///
-/// It counts as a batch that the consumer holds: the memory comes back to the run when the last holder lets
-/// go, in any thread. Cost: one atomic addition, and one when it ends; no allocation.
+/// It counts as a batch that the consumer holds: the run gets the memory back when the last holder releases
+/// it, in any thread. Cost: one atomic addition to create and one to destroy; no allocation.
 template <class View>
 class held_column {
  public:
@@ -53,14 +53,14 @@ class held_column {
   held_column(detail::block_share share, const View& view, const void* device_data) noexcept
       : share_(std::move(share)), view_(view), device_data_(device_data) {}
 
-  /// As `get<"x">(batch)`; valid while anybody holds the column.
+  /// Like `get<"x">(batch)`; valid while any copy holds the column.
   [[nodiscard]] const View& view() const& noexcept { return view_; }
   const View& view() const&& = delete;
-  /// As `batch.device_data()`. For a device with streams: call `batch.on(stream)` for each stream that will
-  /// use it before the batch is dropped.
+  /// Like `batch.device_data()`. For a device with streams: call `batch.on(stream)` for each stream that will
+  /// use it before you drop the batch.
   [[nodiscard]] const void* device_data() const noexcept { return device_data_; }
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(share_); }
-  /// Lets go.
+  /// Releases the memory.
   void reset() noexcept { *this = held_column(); }
 
  private:

@@ -19,11 +19,11 @@
 #include <type_traits>
 #include <utility>
 
-/// The columns of a block whose batches are given new ones by `map_batch`.
+/// The columns of a block whose batches get new columns from `map_batch`.
 namespace penstock::inline v0_1 {
 
-/// A column that a function has returned for a whole batch, in memory of the device's session. `View` is what
-/// the next function gets of it: a span of numbers, or a `tensor_view`.
+/// A column that a function returned for a whole batch, in memory of the device's session. `View` is what the
+/// next function receives: a span of numbers, or a `tensor_view`.
 template <class View>
 class returned_column {
  public:
@@ -32,8 +32,7 @@ class returned_column {
   template <class Session>
   returned_column(Session& session, memory_account& account) : memory_(session, account) {}
 
-  /// Copies what was returned, or has it write itself here. Allocates only where it is larger than any
-  /// before.
+  /// Copies what was returned, or lets it write itself here. Allocates only if it is larger than any before.
   template <class V>
   void assign(const V& value) {
     const extents shape = detail::value_shape(value);
@@ -42,7 +41,7 @@ class returned_column {
     if (count != 0) detail::write_values(value, data(), shape, memory_.space());
     shape_ = shape;
   }
-  /// Of a batch without slots.
+  /// For a batch without slots.
   void clear() noexcept { shape_ = extents(std::uint64_t{0}); }
 
   [[nodiscard]] View edit() const noexcept { return shown<value_type>(); }
@@ -71,7 +70,7 @@ class returned_column {
 
 namespace detail {
 
-/// A view that may only be read, of what one that may write shows.
+/// The read-only counterpart of a writable view.
 template <class View>
 using reading = decltype(std::declval<const returned_column<View>&>().view());
 
@@ -104,7 +103,7 @@ class returned_arrays {
   [[nodiscard]] auto view() const noexcept {
     return detail::at<I>(columns_).view();
   }
-  /// As `view`, but values can be changed through it.
+  /// Like `view`, but writable.
   template <std::size_t I>
   [[nodiscard]] auto edit_one() const noexcept {
     return detail::at<I>(columns_).edit();
@@ -120,12 +119,12 @@ class returned_arrays {
   }
 };
 
-/// The columns that one function of `map_batch` returns, by the views that the next function gets of them:
-/// one view, or a record of views.
+/// The columns that one function of `map_batch` returns, by the views that the next function receives: one
+/// view, or a record of views.
 template <class Views>
 class returned_set : public returned_arrays<returned_column<Views>> {
  public:
-  /// What a batch says its elements are.
+  /// The element type that a batch reports.
   using element = detail::reading<Views>;
   using returned_arrays<returned_column<Views>>::returned_arrays;
 
@@ -152,21 +151,21 @@ class returned_set<record<Fields...>> : public returned_arrays<returned_column<t
   }
 };
 
-/// The columns in which samples are gathered, and behind them a set of new ones for each function that
-/// returns some: the last of those are the batch's.
+/// The columns that collect samples, followed by a set of new ones for each function that returns any; the
+/// batch shows the last set.
 template <class Gathered, class... Sets>
 class mapped_columns : public Gathered {
   using last = detail::type_at<sizeof...(Sets) - 1, pack<Sets...>>;
 
  public:
-  /// What `batch_handle` says its elements are.
+  /// The element type that `batch_handle` reports.
   using element = typename last::element;
 
   template <class Session>
   mapped_columns(Session& session, memory_account& account)
       : Gathered(session, account), sets_(make(session, account, std::index_sequence_for<Sets...>{})) {}
 
-  /// The new columns of the function that is number I among those that return some.
+  /// The new columns of function number I among those that return any.
   template <std::size_t I>
   [[nodiscard]] auto& returned() noexcept {
     return detail::at<I>(sets_);
@@ -203,14 +202,14 @@ class mapped_columns : public Gathered {
 
 namespace detail {
 
-/// A place behind `batch`: the samples that were collated, and what the columns are there.
+/// A place after `batch`: the samples that were collated, and the columns there.
 template <class Element, class Columns>
 struct batch_place {
   using element = Element;
   using columns = Columns;
 };
 
-/// The place at the end of a plan's stages, and the sets of new columns that are made on the way.
+/// The place after a plan's last stage, and the sets of new columns made on the way.
 template <class Place, class Found, class... Stages>
 struct batch_way {
   using place = Place;
@@ -267,8 +266,8 @@ struct batch_element<Columns, Element> {
 template <class Plan>
 using block_columns_of = typename detail::block_columns<Plan>::type;
 
-/// What the elements of a plan's batches are: the samples that were collated, or the views of the columns
-/// that `map_batch` has made of them.
+/// The element type of a plan's batches: the samples that were collated, or the views of the columns that
+/// `map_batch` made from them.
 template <class Plan>
 using batch_element_of =
     typename detail::batch_element<block_columns_of<Plan>, typename plan_parts<Plan>::element>::type;

@@ -10,11 +10,11 @@
 
 namespace penstock::inline v0_1 {
 
-/// Where the rows of a batch that is gathered came from: each from one position, or from several, where
-/// samples were put together.
+/// Where the rows of a gathered batch came from: each from one position, or from several if samples were
+/// combined.
 ///
-/// Rows are appended one after another. As long as each has one origin they are a list of positions and no
-/// more; the first row that gets another one makes 8 bytes a row of it.
+/// Rows are appended in order. While each has a single origin this is just a list of positions; the first row
+/// with a second origin adds 8 bytes per row.
 class row_origins {
  public:
   void clear() noexcept {
@@ -23,11 +23,11 @@ class row_origins {
   }
   [[nodiscard]] bool empty() const noexcept { return positions_.empty(); }
   [[nodiscard]] std::size_t rows() const noexcept { return one_each() ? positions_.size() : ends_.size(); }
-  /// Whether no row has several origins.
+  /// Whether every row has exactly one origin.
   [[nodiscard]] bool one_each() const noexcept { return ends_.empty(); }
   /// The origins of all rows, row by row.
   [[nodiscard]] const std::vector<position>& all() const noexcept { return positions_; }
-  /// The origins of a row, at least one, in the order in which they came.
+  /// The origins of a row, at least one, in the order in which they were added.
   [[nodiscard]] std::span<const position> of(std::size_t row) const noexcept {
     if (one_each()) return {positions_.data() + row, 1};
     const std::size_t first = row == 0 ? 0 : ends_[row - 1];
@@ -35,21 +35,21 @@ class row_origins {
   }
 
   void reserve(std::size_t rows) { positions_.reserve(rows); }
-  /// Appends so many rows of one origin each; the positions are to be written where it points.
+  /// Appends `count` rows of one origin each; write their positions where the result points.
   [[nodiscard]] position* add_rows(std::size_t count) {
     const std::size_t before = positions_.size();
     if (!one_each()) add_ends(count);
     positions_.resize(before + count);
     return positions_.data() + before;
   }
-  /// Gives the last row one more origin.
+  /// Gives the last row another origin.
   void add_to_last(position origin);
 
  private:
   void add_ends(std::size_t count);
 
   std::vector<position> positions_;
-  std::vector<std::size_t> ends_;  // of each row's origins, where some row has several
+  std::vector<std::size_t> ends_;  // the end of each row's origins; empty while every row has one
 };
 
 }  // namespace penstock::inline v0_1

@@ -10,25 +10,26 @@
 #include <cstdint>
 #include <cstring>
 
-/// How stacked values lie in their slots, by collate policy: all from the shape of a value.
+/// How stacked values lie in their slots, by collate policy, computed from the shape of a value.
 namespace penstock::inline v0_1::detail {
 
-/// Throws `errc::shape` for a value that a policy has no place for.
+/// Throws `errc::shape` for a value that a policy cannot place.
 [[noreturn]] void refuse_channels(const extents& shape);
 [[noreturn]] void refuse_rows(const extents& shape, std::size_t alignment);
 [[noreturn]] void refuse_rank(const extents& shape);
 
-/// Throws where a batch of values of this shape would have more lengths than an array can have.
+/// Throws if a batch of values of this shape would have more dimensions than an array can have.
 inline void check_rank(const extents& shape) {
   if (shape.rank() == extents::max_rank) [[unlikely]]
     refuse_rank(shape);
 }
 
-/// The elements from row to row of pitched arrays: as few as there can be, at whole elements and at multiples
-/// of `alignment` bytes, which is a power of two.
+/// The distance between rows of pitched arrays, in elements: the smallest that is a whole number of elements
+/// and a multiple of `alignment` bytes, which is a power of two.
 [[nodiscard]] constexpr std::uint64_t pitch_in_elements(const extents& shape, std::size_t element_bytes,
                                                         std::size_t alignment) noexcept {
-  const std::size_t common = element_bytes & (~element_bytes + 1);  // the power of two in it
+  // the largest power of two that divides it
+  const std::size_t common = element_bytes & (~element_bytes + 1);
   const std::uint64_t step = common < alignment ? alignment / common : 1;
   const std::uint64_t row = shape[shape.rank() - 1];
   return row / step * step + (row % step == 0 ? 0 : step);
@@ -38,14 +39,14 @@ inline void check_rank(const extents& shape) {
   for (std::size_t i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
   return rows;
 }
-/// The elements of a slot for pitched arrays of a shape, its gaps included.
+/// Elements of a slot for pitched arrays of a shape, including its gaps.
 [[nodiscard]] constexpr std::uint64_t pitched_elements(const extents& shape, std::size_t element_bytes,
                                                        std::size_t alignment) noexcept {
   return shape.rank() == 0 ? 1 : rows_in(shape) * pitch_in_elements(shape, element_bytes, alignment);
 }
 
-/// Whether the bytes of pitched arrays of a shape can be counted. A length of 0 does not make up for the
-/// others, whose strides must be counted too.
+/// Whether the size in bytes of pitched arrays of a shape can be represented. A length of 0 does not excuse
+/// the others: their strides must be representable too.
 [[nodiscard]] constexpr bool pitched_can_lie(const extents& shape, std::size_t element_bytes,
                                              std::size_t alignment) noexcept {
   const std::uint64_t most = ~std::uint64_t{0} / 4 / element_bytes;
@@ -63,16 +64,16 @@ inline void check_rank(const extents& shape) {
 /// Under `stack`: row-major and dense. Sizes and strides are in elements of `element_bytes`.
 template <class Policy>
 struct slot_layout {
-  /// Throws where a value of this shape cannot lie so; the members below give something for each shape.
+  /// Throws if a value of this shape cannot be laid out; the members below return something for every shape.
   static void check(const extents& /*shape*/, std::size_t /*element_bytes*/) {}
   /// The shape that a slot has.
   [[nodiscard]] static constexpr extents shown(const extents& shape) noexcept { return shape; }
-  /// Elements of a slot, its gaps included.
+  /// Elements of a slot, including its gaps.
   [[nodiscard]] static constexpr std::uint64_t elements(const extents& shape,
                                                         std::size_t /*element_bytes*/) noexcept {
     return shape.elements();
   }
-  /// Those of a value in its slot.
+  /// Strides of a value in its slot.
   [[nodiscard]] static constexpr element_strides strides(const extents& shape,
                                                          std::size_t /*element_bytes*/) noexcept {
     return dense_strides(shape);
@@ -120,7 +121,7 @@ struct slot_layout<pitched_policy<Alignment>> {
     for (; i-- > 0; step *= shape[i]) strides[i] = static_cast<std::int64_t>(step);
     return strides;
   }
-  /// Writes zeros behind each row of a slot.
+  /// Zeroes the gap after each row of a slot.
   static void clear_gaps(std::byte* slot, const extents& shape, std::size_t element_bytes) noexcept {
     if (shape.rank() == 0) return;
     const auto row = static_cast<std::size_t>(shape[shape.rank() - 1]) * element_bytes;
@@ -131,7 +132,7 @@ struct slot_layout<pitched_policy<Alignment>> {
   }
 };
 
-/// The strides of a column: those of its slots behind the distance between them.
+/// The strides of a column: the distance between slots, followed by the strides within one.
 template <class Policy>
 [[nodiscard]] constexpr element_strides column_strides(const extents& shape,
                                                        std::size_t element_bytes) noexcept {

@@ -17,9 +17,9 @@ struct memory_account {
   std::atomic<std::uint64_t> bytes{0};
 };
 
-/// A growable piece of slot memory: from the device's session, its capacity kept for the next batch and
-/// entered in the account. It asks the session through two function pointers, and only where it grows or
-/// ends.
+/// A growable piece of slot memory from the device's session; its capacity is kept for the next batch and
+/// entered in the account. It reaches the session through two function pointers, only when it grows or is
+/// destroyed.
 class slot_memory {
  public:
   slot_memory() = default;
@@ -50,12 +50,12 @@ class slot_memory {
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] memory_space space() const noexcept { return space_; }
 
-  /// Makes room for `bytes`; the first `keep` bytes stay as they are. Allocates only beyond the capacity.
+  /// Makes room for `bytes`, preserving the first `keep` bytes. Allocates only beyond the capacity.
   void reserve(std::size_t bytes, std::size_t keep = 0) {
     if (bytes > capacity_) grow(bytes, keep);
   }
 
-  /// Gives it back to the session.
+  /// Returns the memory to the session.
   void release() noexcept;
 
  private:

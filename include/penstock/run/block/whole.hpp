@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-/// Making elements *whole*: from something that lives during one call to something that owns what it needs.
-/// It happens where samples are held: in a loop without batches, behind a forward-only source. The memory of
-/// a whole value is re-used.
+/// Makes elements *whole*: turns something that lives only during one call into something that owns what it
+/// needs. This happens where samples are held: in a loop without batches, and after a forward-only source.
+/// The memory of a whole value is reused.
 namespace penstock::inline v0_1 {
 
 /// Owned bytes that can be read as a view.
@@ -32,7 +32,7 @@ class whole_bytes {
   [[nodiscard]] bytes_view view() const noexcept { return bytes_.view(); }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
-  operator bytes_view() const noexcept { return bytes_.view(); }  // NOLINT: it is a view's owner
+  operator bytes_view() const noexcept { return bytes_.view(); }  // NOLINT: it owns the view's bytes
   [[nodiscard]] buffer& storage() noexcept { return bytes_; }
 
  private:
@@ -46,7 +46,7 @@ class whole_tensor {
   [[nodiscard]] const extents& shape() const noexcept { return shape_; }
   [[nodiscard]] std::span<const T> values() const noexcept { return {data(), values_.size()}; }
   [[nodiscard]] tensor_view<const T> view() const noexcept { return {data(), shape_}; }
-  operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it is a view's owner
+  operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it owns the view's values
   T* resize(const extents& shape) {
     shape_ = shape;
     values_.resize(static_cast<std::size_t>(shape.elements()));
@@ -54,7 +54,7 @@ class whole_tensor {
   }
 
  private:
-  // std::vector<bool> has bits where a view needs bools
+  // std::vector<bool> stores bits where a view needs bools
   using stored_type = std::conditional_t<std::same_as<T, bool>, std::byte, T>;
   static_assert(sizeof(stored_type) == sizeof(T), "penstock: a bool takes one byte");
 
@@ -76,7 +76,7 @@ class whole_sample {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
   [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
-  /// The bytes of the member of that name; errc::missing when there is none.
+  /// The bytes of the member with that name; throws errc::missing if there is none.
   [[nodiscard]] bytes_view operator[](std::string_view name) const;
   template <open_sample S>
   void assign(const S& sample) {
@@ -163,7 +163,7 @@ struct whole_of<record<Fields...>> {
 template <class T>
 using whole = typename detail::whole_of<std::remove_cvref_t<T>>::type;
 
-/// Puts the owning form of `value` into `into`, re-using its memory.
+/// Copies `value` into its owning form `into`, reusing its memory.
 template <class V, class W>
 void make_whole(V&& value, W& into) {
   using value_type = std::remove_cvref_t<V>;
@@ -211,7 +211,7 @@ void make_whole(V&& value, W& into) {
 
 namespace detail {
 
-/// The bytes of a whole value, for the counters.
+/// Bytes of a whole value, for the counters.
 template <class W>
 std::uint64_t whole_size(const W& value) {
   if constexpr (any_record<W>) {

@@ -6,7 +6,6 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/evaluation/parts.hpp>
-#include <penstock/order/cut.hpp>
 #include <penstock/run/state.hpp>
 
 #include <cstdint>
@@ -14,10 +13,10 @@
 #include <optional>
 #include <string>
 
-/// What `open` refuses before anything is read: ranks that would drift apart, and states of something else.
+/// What `open` refuses before reading anything: ranks that would drift apart, and states that do not fit.
 namespace penstock::inline v0_1::detail {
 
-/// Who lost `lockstep`, in words.
+/// The name of the part that loses `lockstep`.
 template <class Plan>
 std::string lockstep_loser(const Plan& p) {
   std::string name = "the source, which can only be read forward";
@@ -48,15 +47,15 @@ void check_lockstep(const Plan& p) {
 struct empty_epoch {
   std::uint64_t source = 0;   ///< samples of the source
   std::uint64_t reached = 0;  ///< samples that reach the batch stage
-  std::uint64_t batches = 0;  ///< batches that this stage makes of them, on this rank
-  std::string batch{};        ///< the batch stage, in words
+  std::uint64_t batches = 0;  ///< batches that this stage makes from them, on this rank
+  std::string batch{};        ///< the batch stage, as `describe` prints it
 };
 
 [[noreturn, gnu::cold]] void refuse_empty(const empty_epoch& why);
 
-/// Refuses a plan that is known to have no batch. `known`: how many an epoch has, where that is known.
-template <class Plan>
-void check_batches(const Plan& p, const cut& mine, std::optional<std::uint64_t> known, bool allowed) {
+/// Refuses a plan that is known to have no batch. `known`: the number of batches per epoch, if known.
+template <class Plan, class Cut>
+void check_batches(const Plan& p, const Cut& mine, std::optional<std::uint64_t> known, bool allowed) {
   using parts = plan_parts<Plan>;
   if constexpr (parts::batched && !parts::forward) {
     if (allowed || known != std::uint64_t{0}) return;
@@ -70,15 +69,15 @@ void check_batches(const Plan& p, const cut& mine, std::optional<std::uint64_t> 
 
 [[noreturn, gnu::cold]] void refuse_state(std::initializer_list<piece> why);
 
-/// What a plan asks of a state.
+/// What a plan requires of a state.
 struct state_needs {
   bool resumable = false, elastic = false, batched = false;
-  bool global = false;          ///< with `global_batch`
-  std::uint64_t step_size = 0;  ///< samples of a step, of all ranks of this run together
+  bool global = false;          ///< set by `global_batch`
+  std::uint64_t step_size = 0;  ///< samples of a step, over all ranks of this run
 };
 
-/// The state of the rank that `mine` is of, from a state or a merged one; throws where a run cannot resume
-/// there. `mine` is what all states of that run have in common.
+/// The state of this rank, from a single or a merged state; throws if a run cannot resume there. `mine` is
+/// this rank's, with the part that all states of the run have in common.
 [[nodiscard, gnu::cold]] const state& fitting_state(const state& given, const state& mine,
                                                     const state_needs& needs);
 

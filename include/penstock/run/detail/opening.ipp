@@ -31,7 +31,7 @@ PENSTOCK_INLINE void refuse_empty(const empty_epoch& why) {
 }
 
 PENSTOCK_INLINE void refuse_state(std::initializer_list<piece> why) {
-  throw error(errc::state, {"this state cannot be continued here: ", text(why)});
+  throw error(errc::state, {"this state cannot be resumed here: ", text(why)});
 }
 
 PENSTOCK_INLINE const state& fitting_state(const state& given, const state& mine, const state_needs& needs) {
@@ -41,12 +41,12 @@ PENSTOCK_INLINE const state& fitting_state(const state& given, const state& mine
   const bool fits = given.world == mine.world;
   const state& s = is_merged && fits ? given.ranks[static_cast<std::size_t>(mine.rank)] : given;
   if (s.version != state::current_version) refuse_state({"it is of version ", s.version});
-  if (!needs.resumable) refuse_state({"the source can only be read forward and cannot go to a place"});
+  if (!needs.resumable) refuse_state({"the source can only be read forward and cannot seek"});
   const std::string difference = first_difference(given.plan, mine.plan, s.dataset == mine.dataset);
   if (s.dataset != mine.dataset) {
     refuse_state(
         {"it is of another dataset: ",
-         difference.empty() ? "the names are the same, the data (the fingerprints) are not" : difference});
+         difference.empty() ? "the names match, but the data (the fingerprints) differ" : difference});
   }
   if (s.sequence != mine.sequence) {
     const std::string other =

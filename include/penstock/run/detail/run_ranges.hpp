@@ -9,10 +9,10 @@
 #include <iterator>
 #include <memory>
 
-/// What a loop over a run goes through. All of it refers to the run.
+/// The ranges that a loop over a run iterates over. They all refer to the run.
 namespace penstock::inline v0_1::detail {
 
-/// Walks over one epoch, or over all that the run was given; one copyable pointer.
+/// Iterates over one epoch, or over everything the run was asked for; copyable, a single pointer.
 template <class Run>
 class run_iterator {
  public:
@@ -24,8 +24,8 @@ class run_iterator {
   explicit run_iterator(Run* owner) : owner_(owner) {}
   [[nodiscard]] value_type& operator*() const { return owner_->current(); }
   [[nodiscard]] value_type* operator->() const { return std::addressof(**this); }
-  /// Lets the element go; the next one is asked for when somebody looks: `run | std::views::take(3)` asks
-  /// for three.
+  /// Drops the element; the next one is requested only when you dereference or compare, so
+  /// `run | std::views::take(3)` requests three.
   run_iterator& operator++() {
     owner_->move_on();
     return *this;
@@ -38,15 +38,15 @@ class run_iterator {
   Run* owner_ = nullptr;
 };
 
-/// One epoch of a run, or what is left of it.
+/// One epoch of a run, or the rest of it.
 template <class Run>
 class run_epoch {
  public:
   run_epoch(Run* owner, std::uint64_t number, bool rest = false)
       : owner_(owner), number_(number), rest_(rest) {}
   [[nodiscard]] std::uint64_t number() const { return number_; }
-  /// Batches of this epoch, equal on all ranks; for plans that keep `lockstep`. Behind `batch_by` this goes
-  /// through the epoch, where nobody has.
+  /// Batches of this epoch, equal on all ranks; for plans that keep `lockstep`. After `batch_by`, scans the
+  /// epoch unless that was done before.
   [[nodiscard]] std::uint64_t steps() const
     requires(Run::parts::batched && lockstep<typename Run::plan_type>)
   {
@@ -70,7 +70,7 @@ class run_epoch {
   bool rest_;
 };
 
-/// The epochs from where the run stands up to a number.
+/// The epochs from where the run stands, up to a number.
 template <class Run>
 class run_epochs {
  public:

@@ -11,9 +11,9 @@
 
 namespace penstock::inline v0_1 {
 
-/// A thread's work as a ring asks for it: `evaluate` for each grain that it takes, `finish` once for each
-/// block, `waiting(true)` and `waiting(false)` around a wait for room, and `rest` where it holds no ticket.
-/// None of them throws.
+/// A thread's work as a ring calls it: `evaluate` for each grain that it takes, `finish` once per block,
+/// `waiting(true)` and `waiting(false)` around a wait for room, and `rest` when it holds no ticket. None of
+/// them throws.
 struct ring_work {
   const live_limits* limits;
   std::size_t number;  ///< of the thread
@@ -31,7 +31,7 @@ struct ring_work {
   }
 };
 
-/// Whether a ring was stopped: what the loops of workers look at, once a slot.
+/// Whether a ring was stopped; worker loops check it once per slot.
 class stop_view {
  public:
   stop_view() = default;
@@ -39,17 +39,16 @@ class stop_view {
 
   [[nodiscard]] bool stopped() const noexcept { return flag_->load(std::memory_order_relaxed); }
   [[nodiscard]] const std::atomic<bool>& flag() const noexcept { return *flag_; }
-  /// The same in the order of all sequentially consistent operations: for words that others wait on.
+  /// Like `stopped`, but sequentially consistent, for loops around words that others wait on.
   [[nodiscard]] bool stopped_for_sure() const noexcept { return flag_->load(std::memory_order_seq_cst); }
 
  private:
   const std::atomic<bool>* flag_ = nullptr;
 };
 
-/// A ring of any type, owned: what the engine asks of one goes through function pointers, a few calls a
-/// block.
+/// Owns a ring of any type; the engine calls it through function pointers, a few times per block.
 ///
-/// A ring has the calls of `ring`, and `stop_flag()`, which gives the flag that `stop` sets.
+/// A ring has the members of `ring`, and `stop_flag()`, which returns the flag that `stop` sets.
 class any_ring {
  public:
   /// The library's own `ring`.
@@ -58,7 +57,7 @@ class any_ring {
   any_ring& operator=(const any_ring&) = delete;
   ~any_ring() { calls_->destroy(self_); }
 
-  /// Another one, by its type.
+  /// A ring of another type.
   template <class Ring>
   [[nodiscard]] static any_ring of(std::size_t blocks, std::uint64_t grains, unsigned spins) {
     Ring* const made = new Ring(blocks, grains, spins);

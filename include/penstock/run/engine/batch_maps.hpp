@@ -35,7 +35,7 @@ inline constexpr std::size_t count_of_kind<Tag, pack<Stages...>> =
 
 /// The `map_batch` stages of a plan: calls their functions with a batch whose columns are in order.
 ///
-/// Whoever calls it has the batch alone. Cost: the calls, inlined, and two looks at the clock for each.
+/// The caller must be the batch's only user. Cost: the calls, inlined, and two clock reads for each.
 template <class Plan>
 class batch_maps {
   using parts = plan_parts<Plan>;
@@ -43,12 +43,12 @@ class batch_maps {
 
  public:
   static constexpr std::size_t count = detail::count_of_kind<batch_map_tag, stages>;
-  /// What each has cost, in their order.
+  /// What each stage cost, in order.
   using costs = std::array<stage_cost, count>;
 
   batch_maps(const Plan& p, std::uint64_t seed) : plan_(&p), seed_(seed), rank_(world_of(p).rank) {}
 
-  /// A failure is kept in the block, for the batch's first position; an `error` has the stage then.
+  /// Stores a failure in the block, at the batch's first position; an `error` is given the stage's name.
   template <class Evaluator, class Block>
   void keep(Block& b, const batch_rows& batch, costs& spent) const noexcept {
     try {
@@ -60,8 +60,8 @@ class batch_maps {
         b.fail(batch.first, std::current_exception());
     }
   }
-  /// As `keep`, in a worker and for the one batch of a block: an observer and the watchdog are told.
-  /// `stages_before`: source and value stages, which come first in the counters.
+  /// Like `keep`, but in a worker and for the only batch of a block; reports to observers and the watchdog.
+  /// `stages_before`: the source and value stages, which come first in the counters.
   template <class Evaluator, class Block>
   void in_worker(Block& b, costs& spent, worker_counts& counts, const run_watch& watch, std::size_t worker,
                  std::size_t stages_before) const noexcept {
@@ -110,8 +110,8 @@ class batch_maps {
         facts.mask[static_cast<std::size_t>(one.row - batch.first)] = 0;
   }
 
-  /// From stage I on, which is number `Map` among these; `Drawn` of them before it draw random numbers, and
-  /// `Made` have returned columns.
+  /// Starts at stage I, which is number `Map` among the `map_batch` stages; `Drawn` of them before it draw
+  /// random numbers, and `Made` have returned columns.
   template <class Place, std::size_t I, std::size_t Map, std::size_t Drawn, std::size_t Made, class Block,
             class Views>
   void go(Block& b, const Views& views, const detail::batch_facts& facts, costs& spent) const {

@@ -31,12 +31,12 @@
 #include <utility>
 #include <vector>
 
-/// The one engine: workers that evaluate runs of slots, a ring of blocks between them and the consumer.
+/// The one engine: workers that evaluate runs of slots, and a ring of blocks between them and the consumer.
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// What an engine has before its shell: the plan, what it opened, and how large its pieces are.
+/// What an engine has before its shell: the plan, what it opened, and the sizes of its pieces.
 template <class Plan>
 struct engine_basis {
   using parts = plan_parts<Plan>;
@@ -81,10 +81,10 @@ struct engine_basis {
 
 }  // namespace detail
 
-/// The code of a plan in an engine: how its blocks are made, prepared and filled. Everything else is the
-/// shell's.
+/// The plan-specific code of an engine: how its blocks are created, prepared and filled. The shell does the
+/// rest.
 ///
-/// What runs for each sample is in here, in the plan's own types; the shell calls it once for a grain.
+/// The per-sample code is here, in the plan's own types; the shell calls it once per grain.
 template <class Plan>
 class engine : detail::engine_basis<Plan>, public engine_shell {
   using basis = detail::engine_basis<Plan>;
@@ -122,22 +122,21 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   ~engine() { stop(); }
 
-  /// As in the shell, in the plan's type.
   [[nodiscard]] block_type* next() { return static_cast<block_type*>(engine_shell::next()); }
-  /// A block of the run's own kind that is no part of the ring, and no more than its memory to begin with.
+  /// Creates a block of the run's own type outside the ring, holding nothing but its memory.
   [[nodiscard]] block_type* make_block() { return new block_type(device_session(), account()); }
   static void destroy_block(block* b) noexcept { delete static_cast<block_type*>(b); }
 
-  /// Remembers the shapes that were found, for batches to come, and gives a batch without samples those that
-  /// were found before it. Called in the order of blocks: before a block is copied to the device, or handed
-  /// out where none is.
+  /// Remembers the shapes found, for later batches, and gives a batch without samples the shapes found
+  /// before it. Called in the order of blocks: before a block is copied to the device, or before it is
+  /// delivered if there is no copy.
   void learn_from(block_type& b) {
     if (b.transferred) return;
     b.columns.settle(static_cast<std::size_t>(b.slots), shapes_);
     shapes_ = b.columns.shapes();
   }
   [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
-  /// Waits until no copy reads the memory of a block that was given back.
+  /// Waits until no copy reads the memory of a block that was returned.
   void settle(block_type& b) {
     if constexpr (reusing_session<session_type>) {
       if (b.transferred) device_session().reuse(b.transfer);
@@ -146,7 +145,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
 
   /// Calls the functions of `map_batch` in the consumer's thread, with a batch whose columns are in order; a
-  /// failure is kept in it. What they cost is charged to nobody.
+  /// failure is stored in it. Their cost is not counted.
   void map_batch(block_type& b, const batch_rows& batch) noexcept {
     typename batch_maps<Plan>::costs spent{};
     maps_.template keep<evaluator_type>(b, batch, spent);
@@ -161,7 +160,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
  private:
   static constexpr std::uint64_t after_all_rows = block::no_slot - 1;  // the source itself failed
 
-  /// What one worker keeps.
+  /// The state of one worker.
   struct plan_worker : engine_worker {
     typename chain_type::worker scratch{};
     [[no_unique_address]] typename batch_maps<Plan>::costs map_costs{};
@@ -238,7 +237,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       into.stand_at(samples.turn + slot);
       try {
         ranges_of(*this->reader_, listed_[slot], scout_, into);
-      } catch (...) {  // whoever reads the sample will say what is wrong
+      } catch (...) {  // the worker that reads the sample reports the error
       }
     }
   }
@@ -327,7 +326,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   evaluator_type evaluator_;
   typename detail::front_of<Plan>::type front_;
   typename columns_type::known_shapes shapes_{};
-  // of whoever asks ahead: the thread that does, or else the consumer
+  // for the thread that requests ahead, which may be the consumer's
   [[no_unique_address]] scout_of<reader_type> scout_;
   binding hint_binding_;
   std::vector<position> listed_;

@@ -32,96 +32,97 @@ namespace penstock::inline v0_1 {
 
 class engine_shell;
 
-/// A worker as the shell of an engine knows it; the plan's own, with the scratch of its stages, derives from
-/// it.
+/// A worker as the engine's shell knows it; the plan's own worker, with the scratch of its stages, derives
+/// from it.
 struct alignas(64) engine_worker : ring_work {
   engine_shell* shell = nullptr;
   worker_counts* counts = nullptr;
-  std::vector<stage_cost> costs{};  // of the source and each stage, when last looked at
+  std::vector<stage_cost> costs{};  // of the source and each stage, at the last look
   room_wait room{};
   joined_thread thread{};
 
   void serve() noexcept;
 };
 
-/// What the shell of an engine has its plan's own code do: about one call of each for a block or a grain.
-/// `engine` is the plan's part, which made the shell.
+/// The plan-specific operations that an engine's shell calls: about one call of each per block or grain.
+/// `engine` is the plan's part, which created the shell.
 struct engine_calls {
-  block* (*make)(void* engine);                  ///< a new block
-  void (*destroy)(block*) noexcept;              ///< ends one
-  void (*prepare)(void* engine, block&);         ///< binds orders and begins columns; positions are there
+  block* (*make)(void* engine);                  ///< creates a block
+  void (*destroy)(block*) noexcept;              ///< destroys a block
+  void (*prepare)(void* engine, block&);         ///< binds orders and begins columns; positions are set
   std::uint64_t (*held)(const block&) noexcept;  ///< bytes of its columns
-  void (*release)(block&) noexcept;              ///< gives those bytes back
-  void (*settle)(void* engine, block&);          ///< waits until no copy reads what was given back
+  void (*release)(block&) noexcept;              ///< returns those bytes
+  void (*settle)(void* engine, block&);          ///< waits until no copy reads what was returned
   void (*start_copy)(void* engine, block&);      ///< to the device
-  void (*end_copy)(void* engine, block&);        ///< waits for it
-  engine_worker* (*make_worker)();               ///< with the scratch of its stages
+  void (*end_copy)(void* engine, block&);        ///< waits for the copy
+  engine_worker* (*make_worker)();               ///< creates a worker with the scratch of its stages
   void (*destroy_worker)(engine_worker*) noexcept;
-  /// Evaluates a grain; the samples of it. `times`: the first one.
+  /// Evaluates a grain and returns its number of samples. `times`: measures the first one.
   std::uint64_t (*evaluate)(void* engine, engine_worker&, block&, std::uint64_t s, std::uint64_t grain,
                             bool abandoned, bool times) noexcept;
-  void (*finish)(void* engine, engine_worker&, block&) noexcept;        ///< all grains are done
+  void (*finish)(void* engine, engine_worker&, block&) noexcept;        ///< after all grains are done
   void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
-  void (*restart_front)(void* engine, std::span<const std::uint64_t>);  ///< it begins there, or anew
-  void (*stop_front)(void* engine) noexcept;                            ///< lets its waiters go
+  /// at a saved position, or from the start
+  void (*restart_front)(void* engine, std::span<const std::uint64_t>);
+  void (*stop_front)(void* engine) noexcept;  ///< releases its waiters
 };
 
-/// What a shell is told when it is made.
+/// What a shell is given at construction.
 struct engine_setup {
   engine_setup();
   engine_setup(const engine_setup&);
   engine_setup(engine_setup&&) noexcept;
   ~engine_setup();
 
-  /// Settles how many workers there are, where nobody said, and how large the pieces are into which the work
-  /// is cut. `facts` lack what the machine decides, and `positions` the size of a chunk.
+  /// Settles the number of workers, if none was given, and the sizes of the pieces that the work is divided
+  /// into. `facts` lack what depends on the machine, and `positions` the size of a chunk.
   void size(const run_options& given, std::uint64_t local_ranks, size_facts facts, feed_facts positions);
-  /// Settles how many samples are asked for ahead: as many as the plan says, in samples or in bytes, else as
-  /// many as a storage with latency needs. A part of `size`.
+  /// Settles how many samples to request ahead: as many as the plan says, in samples or in bytes, otherwise
+  /// as many as a storage with latency needs. Part of `size`.
   void settle_ahead(const size_facts& facts);
 
   run_options options;  ///< `workers` and `ahead` are set
-  feed leading;         ///< which positions the blocks hold
+  feed leading;         ///< the positions that the blocks hold
   std::size_t batches_per_block = 1;
   std::uint64_t grain_slots = 1;    ///< slots that a worker takes at a time
   std::size_t depth = 2;            ///< blocks in flight
   bool in_place = false;            ///< blocks are batches, not chunks
-  bool forward = false;             ///< over a source that can only be read forward
-  bool copies = false;              ///< batches go to a device
+  bool forward = false;             ///< the source can only be read forward
+  bool copies = false;              ///< batches are copied to a device
   bool sizes_are_fixed = false;     ///< the columns of a block have the same size each time
   bool crowded = false;             ///< threads share processors
-  bool times_grains = false;        ///< with observers, the first sample of every grain is timed
-  bool tells_costs = false;         ///< and they are told what each stage took
-  std::uint64_t sample_bytes = 0;   ///< as the source knows it; 0 where it does not
-  std::vector<std::string> stages;  ///< names of the source and the value stages, and of `map_batch`
-  std::size_t batch_maps = 0;       ///< of those, the last ones: they are timed for whole batches
+  bool times_grains = false;        ///< with observers, times the first sample of every grain
+  bool tells_costs = false;         ///< observers are told what each stage cost
+  std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
+  std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
+  std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
   std::vector<any_observer> observers;
 };
 
-/// Workers, ring, pool and feeds of one run: all that an engine is but the code of its plan, which it reaches
-/// through `engine_calls`. Never moved: workers and batches point at it. One thread at a time is its
+/// Workers, ring, pool and feeds of one run: everything in an engine except the code of its plan, which it
+/// calls through `engine_calls`. Never moved: workers and batches point to it. One thread at a time is its
 /// consumer.
 ///
-/// Cost: a few indirect calls for each block and one for each grain; nothing for a sample.
+/// Cost: a few indirect calls per block and one per grain; none per sample.
 class engine_shell {
  public:
-  /// `made_ring` gives a ring for so many blocks of so many grains.
+  /// `made_ring` creates a ring for so many blocks of so many grains.
   engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
                any_ring (*made_ring)(std::size_t blocks, std::uint64_t grains, unsigned spins),
                const std::stop_token& token);
   engine_shell(const engine_shell&) = delete;
   engine_shell& operator=(const engine_shell&) = delete;
-  /// `stop()` was called.
+  /// `stop()` must have been called.
   ~engine_shell();
 
-  /// Makes and starts the workers, and what asks `who` for hints.
+  /// Creates and starts the workers, and the thread that asks `who` for hints.
   void start(hinter who);
 
-  /// The process that has the threads.
+  /// The process that owns the threads.
   [[nodiscard]] const home_process& home() const noexcept { return home_; }
   [[nodiscard]] run_watch& watch() noexcept { return watch_; }
   [[nodiscard]] const stop_view& stop_state() const noexcept { return ring_.stop_state(); }
-  /// Ends all work; the consumer's wait too. Any thread, any number of times.
+  /// Ends all work, including the consumer's wait. Any thread, any number of times.
   void request_stop() noexcept {
     ring_.stop();
     limits_.stop();
@@ -131,52 +132,52 @@ class engine_shell {
   /// Ends all work and joins the threads. Consumer only.
   void stop() noexcept;
 
-  /// Opens what there is room for, so that workers begin before the first batch is asked for.
+  /// Opens as many blocks as there is room for, so that workers start before the first batch is requested.
   void open_more();
-  /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. Its failure, if
-  /// any, is in it.
+  /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. A failure, if there
+  /// was one, is stored in the block.
   [[nodiscard]] block* next();
   void give_back(block* b) noexcept { pool_.give_back(b); }
-  /// Gives back a block that the consumer should have had and will not get: the run cannot go on.
+  /// Returns a block that was taken but not delivered, and stops the run.
   void give_back_and_stop(block* b) noexcept {
     give_back(b);
     request_stop();
   }
-  /// Drops what was opened and begins again where `move(feed&)` puts the feed; over a forward source where
-  /// `front` says, which a front has saved.
+  /// Drops what was opened and restarts where `move(feed&)` puts the feed; over a forward source, at the
+  /// position `front`, which a front has saved.
   template <class Move>
   void reposition(Move&& move, std::span<const std::uint64_t> front = {}) {
     drop_opened();
     try {
       move(leading_);
     } catch (...) {
-      begin_again({});  // wherever the feed stands: what is dropped is not what comes next
+      begin_again({});  // the feed's place does not matter: the dropped blocks do not continue it
       throw;
     }
     begin_again(front);
   }
-  /// Moves limits; see `run::adjust`. Any thread.
+  /// Changes limits; see `run::adjust`. Any thread.
   void adjust(const run_limits& wanted);
   [[nodiscard]] run_limits limits() const noexcept { return limits_.now(); }
   /// Lets the feed read ahead up to this epoch.
   void limit(std::uint64_t epochs);
-  /// Waits until a block that `next` gave is on its device.
+  /// Waits until a block returned by `next` is on its device.
   void arrive(block& b);
   void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept;
   [[nodiscard]] run_counters counters() const;
-  /// Whether one more block may be made within `memory(bytes)`.
+  /// Whether one more block fits within `memory(bytes)`.
   [[nodiscard]] bool room_for_another();
 
-  /// The feed whose blocks are opened.
+  /// The feed from which blocks are opened.
   [[nodiscard]] const feed& leading() const noexcept { return leading_; }
-  /// The feed that goes on when something is delivered: where the consumer stands.
+  /// The feed that advances on delivery: where the consumer stands.
   [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
   /// Blocks in the ring.
   [[nodiscard]] std::size_t ring_blocks() const noexcept { return in_ring_.size(); }
-  /// What was fetched ahead; null where nothing is.
+  /// What was fetched ahead; null if nothing is.
   [[nodiscard]] range_store* fetched() const noexcept { return ahead_.store(); }
-  /// Blocks in flight, at most; those that the consumer holds included.
+  /// The maximum number of blocks in flight, including those that the consumer holds.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
 
@@ -217,7 +218,7 @@ class engine_shell {
   std::vector<block*> in_ring_;
   block_pool pool_;
   std::uint64_t opened_ = 0, delivered_ = 0;
-  std::uint64_t turn_ = 0;     // slots of all blocks that were prepared
+  std::uint64_t turn_ = 0;     // slots of all blocks prepared so far
   std::uint64_t largest_ = 0;  // bytes of a block
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
@@ -226,7 +227,7 @@ class engine_shell {
   std::uint64_t started_, last_wait_ns_ = 0;
   stall_clock stall_;
   std::vector<worker_counts> counts_;
-  std::vector<engine_worker*> workers_;  // the consumer's own where there are no threads
+  std::vector<engine_worker*> workers_;  // includes the consumer's own where there are no threads
   read_ahead ahead_;
   watchdog_thread watchdog_;
   std::stop_callback<stopper> stop_callback_;

@@ -80,7 +80,7 @@ PENSTOCK_INLINE engine_shell::~engine_shell() {
 
 PENSTOCK_INLINE void engine_shell::start(hinter who) {
   const unsigned count = *setup_.options.workers;
-  // What a worker keeps is made here, where an exception has somewhere to go.
+  // Worker state is allocated here, where an exception can still propagate.
   workers_.reserve(counts_.size());
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     counts_[i].follow_stages(setup_.stages.size());
@@ -123,8 +123,8 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
   }
 }
 
-/// What read-ahead holds: room for the samples that are asked for and those that are opened, and a quarter of
-/// the memory that the whole run may have.
+/// Sizes for read-ahead: room for the samples requested and those opened, and a quarter of the memory that
+/// the whole run may use.
 PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   const std::uint64_t slots = leading_.slots_per_block() * setup_.batches_per_block;
   const std::uint64_t turns =
@@ -152,15 +152,15 @@ PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
   if (wanted.ahead) ahead_.look_again();
 }
 
-/// Whether the limits let one more block be opened: always where none is, so that the run goes on.
+/// Whether the limits let one more block be opened: always if none is open, so that the run makes progress.
 PENSTOCK_INLINE bool engine_shell::may_open() {
   const std::size_t most = limits_.blocks();
   if (most == ring_.blocks()) return opened_ - delivered_ < most;
   return opened_ == delivered_ || (opened_ - delivered_ < most && pool_.out() < most);
 }
 
-/// Gives back the memory of blocks that a lowered depth leaves idle. One more than the consumer holds is
-/// always needed.
+/// Releases the memory of blocks that a lowered depth leaves idle. The run always needs one more block than
+/// the consumer holds.
 PENSTOCK_INLINE void engine_shell::shrink() {
   const std::size_t held = pool_.out() - static_cast<std::size_t>(opened_ - delivered_);
   const std::size_t needed = std::max(limits_.blocks() + pool_.most() - ring_.blocks(), held + 1);
@@ -188,13 +188,13 @@ PENSTOCK_INLINE void engine_shell::open_more() {
       calls_->settle(engine_, *b);
       if (setup_.options.memory && opened_ != delivered_ &&
           account_.bytes.load(std::memory_order_relaxed) > *setup_.options.memory) {
-        calls_->release(*b);  // batches have grown: with fewer of them then
+        calls_->release(*b);  // batches have grown, so use fewer of them
         pool_.give_back(b);
         return;
       }
       prepare(*b);
     } catch (...) {
-      give_back_and_stop(b);  // the feed has gone on and would leave this block out
+      give_back_and_stop(b);  // the feed has advanced and would skip this block
       throw;
     }
     in_ring(opened_) = b;
@@ -203,7 +203,7 @@ PENSTOCK_INLINE void engine_shell::open_more() {
   }
 }
 
-/// Whether there is one more block to open. What is wrong with it is due after what was opened before.
+/// Whether there is one more block to open. An error is reported only after what was opened before it.
 PENSTOCK_INLINE bool engine_shell::goes_on() {
   if (leading_.ready()) return true;
   if (opened_ != delivered_) return false;
@@ -243,14 +243,14 @@ PENSTOCK_INLINE block* engine_shell::next() {
   if (!wait_for(delivered_)) return nullptr;
   block* const b = in_ring(delivered_++);
   ahead_.passed(b->turn + b->slots);
-  largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // first batches of a run take more
+  largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // the first batches of a run take more
   sizes_known_ = true;
   if (setup_.copies && setup_.in_place) {
     try {
-      if (b->what == nullptr) start_copy(*b);  // blocks are copied in their order
+      if (b->what == nullptr) start_copy(*b);  // blocks are copied in order
       send_ahead();
     } catch (...) {
-      give_back_and_stop(b);  // what comes next is not what the consumer misses
+      give_back_and_stop(b);  // the consumer must not skip this block
       throw;
     }
   }
@@ -265,7 +265,7 @@ PENSTOCK_INLINE void engine_shell::drop_opened() {
 }
 
 PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> front) {
-  // else the run was stopped, and workers may still be in it
+  // otherwise the run was stopped, and workers may still be in the front
   if (delivered_ == opened_) {
     calls_->restart_front(engine_, front);
     ahead_.restart(leading_);
@@ -295,7 +295,7 @@ PENSTOCK_INLINE void engine_shell::start_copy(block& b) {
   watch_.consumer({begin, watch_.now(), activity::copy}, b);
 }
 
-/// Begins to copy batches that are ready and not yet asked for.
+/// Starts copying batches that are ready and not yet requested.
 PENSTOCK_INLINE void engine_shell::send_ahead() {
   for (std::uint64_t s = delivered_; s != opened_ && ring_.is_ready(s); ++s) {
     block& b = *in_ring(s);
@@ -329,9 +329,9 @@ PENSTOCK_INLINE bool engine_shell::room_for_another() {
   const std::size_t made = pool_.made();
   const auto& most = setup_.options.memory;
   if (!most || made == 0) return true;
-  if (!sizes_known_) return false;  // they show with the first batch
+  if (!sizes_known_) return false;  // known after the first batch
   const std::uint64_t held = account_.bytes.load(std::memory_order_relaxed);
-  // a longer batch makes its memory grow by so much
+  // a longer batch grows its memory by this much
   const std::uint64_t one = largest_ + (setup_.sizes_are_fixed ? 0 : largest_ / 4);
   return one <= *most / (made + 1) && held + one <= *most;
 }
@@ -345,8 +345,8 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   const std::uint64_t begin = detail::now_ns();
   watchdog_.begin_wait();
   stall_.begin(begin);
-  // Where threads share processors and blocks come fast, waking the consumer for each would cost more than
-  // the blocks: it lets the workers run until most of those that are open are there.
+  // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
+  // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
   if (setup_.crowded && begin - last_wait_ns_ < 200'000) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
@@ -392,7 +392,7 @@ PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noe
 
 PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {
   const auto& me = *static_cast<const engine_shell*>(self);
-  explain_wait(line, me.counts_, me.setup_.forward ? "the source's next sample" : "a worker to begin it");
+  explain_wait(line, me.counts_, me.setup_.forward ? "the source's next sample" : "a worker to start it");
 }
 
 }  // namespace penstock::inline v0_1

@@ -19,14 +19,13 @@
 
 namespace penstock::inline v0_1 {
 
-/// What a worker does with a piece of a block: evaluates positions and writes what comes out to rows of the
-/// block's columns.
+/// A worker's part of a block: evaluates positions and writes the results to rows of the block's columns.
 ///
-/// `Plain` plans make numbers of numbers: their loops shall vectorise, so nothing is looked at per sample but
-/// once in a run of samples that takes some 20 us (`Counts::run`). In the others the stop flag is looked at
-/// before each sample. A failure is kept in the block, for the lowest row; nothing is thrown.
-/// `Bad` says what becomes of bad samples. Only handlers look at it: where it tolerates some, the loop that a
-/// failure has left is entered again behind the bad sample, which is noted in the block.
+/// `Plain` plans turn numbers into numbers. Their loops must vectorise, so checks are made not per sample but
+/// once per run of samples that takes about 20 us (`Counts::run`). Other plans check the stop flag before
+/// each sample. A failure is stored in the block, for the lowest row; nothing is thrown. `Bad` says what
+/// becomes of bad samples. Only handlers look at it: if it tolerates some, the loop that a failure
+/// interrupted resumes after the bad sample, which is recorded in the block.
 template <class Chain, class Block, class Ring, bool Plain, bool Ordered = false, class Bad = bad_is_fatal>
 class evaluator {
  public:
@@ -34,19 +33,19 @@ class evaluator {
 
   evaluator(Chain chain, const Ring& stop, Bad bad = {}) : chain_(std::move(chain)), ring_(stop), bad_(bad) {}
 
-  /// Evaluates the rows [first, last) of a batch, each to its place. With `times` the first one is timed.
+  /// Evaluates the rows [first, last) of a batch, each in its place. With `times`, the first one is timed.
   template <class Counts>
   void write_slots(Block& p, const batch_rows& batch, worker& w, Counts& counts, std::uint64_t first,
                    std::uint64_t last, bool times) const noexcept {
     in_place rows{p, w, first};
     write(rows, batch, counts, last, times, [](std::uint64_t) {});
   }
-  /// Evaluates all positions of a chunk; what comes out goes to its rows, one after another.
+  /// Evaluates all positions of a chunk, writing the results to its rows one after another.
   template <class Counts>
   void write_rows(Block& p, worker& w, Counts& counts, bool times) const noexcept {
     append_all(p, w, counts, times, [](std::uint64_t) {});
   }
-  /// The same for a chunk of samples that a forward source gave.
+  /// Evaluates a chunk of samples that a forward source produced.
   template <class Item, class Counts>
   void write_items(Block& p, worker& w, Counts& counts, const std::vector<Item>& items,
                    bool times) const noexcept {
@@ -55,7 +54,7 @@ class evaluator {
     });
   }
 
-  /// Keeps the exception that is being handled as the failure of a row, with the position if it is ours.
+  /// Stores the exception being handled as the failure of a row, adding the position to an `error`.
   static void note_failure(Block& p, std::uint64_t row, std::uint64_t index) noexcept {
     try {
       throw;
@@ -63,7 +62,7 @@ class evaluator {
       try {
         e.at_position({p.epoch, index});
         p.fail(row, std::current_exception());
-      } catch (...) {  // memory is short: without the position then
+      } catch (...) {  // out of memory: keep it without the position
         p.fail(row, std::make_exception_ptr(e));
       }
     } catch (...) {
@@ -71,9 +70,9 @@ class evaluator {
     }
   }
 
-  /// Puts the columns of a batch in order; a failure is kept in it. Where bad samples are tolerated, one
-  /// whose shape does not go with the others is one, and leaves a hole; where they are replaced and there is
-  /// a worker, another one takes its place.
+  /// Puts the columns of a batch in order; a failure is stored in it. If bad samples are tolerated, a sample
+  /// whose shape does not match the others counts as bad and leaves a hole; if they are replaced and there is
+  /// a worker, a substitute takes its place.
   static void finish_columns(Block& p, const batch_rows& batch) noexcept {
     if constexpr (Bad::tolerates) {
       finish_tolerantly(p, batch, [&](bad_slot& one) {
@@ -88,13 +87,13 @@ class evaluator {
                        static_cast<std::size_t>(batch.valid));
     } catch (const slot_error& e) {
       slot_error found = e;
-      p.columns.choose_lead(static_cast<std::size_t>(batch.valid));  // an odd first one is not the measure
+      p.columns.choose_lead(static_cast<std::size_t>(batch.valid));  // the first one may be the odd one out
       try {
         p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
                          static_cast<std::size_t>(batch.valid), true);
       } catch (const slot_error& better) {
         found = better;
-      } catch (...) {  // memory is short: the first one then
+      } catch (...) {  // out of memory: keep the first one
       }
       try {
         throw std::move(found.what);
@@ -113,7 +112,7 @@ class evaluator {
   }
 
  private:
-  /// Where samples go whose rows are known: each to the row of its slot.
+  /// Rows for samples whose rows are known: each goes to the row of its slot.
   struct in_place {
     static constexpr bool makes_holes = true, one_each = true;
     Block& p;
@@ -128,7 +127,7 @@ class evaluator {
     void take_back() const noexcept { p.columns.unwrite(static_cast<std::size_t>(slot)); }
     void leave_empty() const { p.columns.blank(static_cast<std::size_t>(slot)); }
 
-    /// What a loop over many slots needs, to be kept in registers.
+    /// The state of a loop over many slots, to be kept in registers.
     struct writer {
       decltype(Block::columns)& columns;
       template <class V>
@@ -139,8 +138,8 @@ class evaluator {
     [[nodiscard]] writer begin() const noexcept { return {p.columns}; }
     void end(const writer&, std::uint64_t reached) noexcept { slot = reached; }
   };
-  /// Where samples go of which each makes as many rows as it makes: one after another. Makes room where a
-  /// stage made several of one.
+  /// Rows appended one after another, as many as each sample makes. Grows where a stage made several from one
+  /// sample.
   struct appended {
     static constexpr bool makes_holes = false, one_each = !Chain::has_pieces;
     Block& p;
@@ -164,7 +163,7 @@ class evaluator {
         p.columns.unwrite(static_cast<std::size_t>(count - 1));
     }
 
-    /// The same: where each sample makes one row at most, there is always room for it.
+    /// Like the above; where each sample makes at most one row, there is always room.
     struct writer {
       decltype(Block::columns)& columns;
       std::uint32_t* const sources;
@@ -186,8 +185,8 @@ class evaluator {
     }
   };
 
-  /// In a handler: whether what failed is a bad sample that the run goes on without; it is noted then. Else
-  /// the failure is.
+  /// In a handler: whether the failure is a bad sample that the run tolerates; if so records it, otherwise
+  /// records the failure.
   template <class Rows>
   bool go_on_without(position at, Rows& rows) const noexcept {
     if constexpr (Bad::tolerates) {
@@ -217,7 +216,7 @@ class evaluator {
     return false;
   }
 
-  /// Evaluates another sample to the place of a bad one; the next that was not tried yet and is good.
+  /// Evaluates substitutes in place of a bad sample until one is good.
   template <class Rows>
   void find_substitute(bad_slot& one, Rows&& rows) const {
     one.substitute.reset();
@@ -243,8 +242,7 @@ class evaluator {
     } while (!one.substitute);
   }
 
-  /// `settle(bad_slot&)` makes a hole or finds another sample for a slot whose shape does not go with the
-  /// others.
+  /// `settle(bad_slot&)` makes a hole or finds a substitute for a slot whose shape does not match the others.
   template <class Settle>
   static void finish_tolerantly(Block& p, const batch_rows& batch, Settle settle) noexcept {
     bool led = false;
@@ -270,7 +268,7 @@ class evaluator {
             bad_slot one{e.slot, at, e.what};
             settle(one);
             p.note_bad(one);
-            one.hole = false;  // the row is one hole, and all that was put into it is lost
+            one.hole = false;  // the row is a single hole, and all samples combined into it are lost
             for (const position also : origins.subspan(1)) {
               one.at = also;
               p.note_bad(one);
@@ -285,17 +283,17 @@ class evaluator {
     }
   }
 
-  /// Evaluates a whole chunk; `bring(slot)` puts the sample of a slot where the chain finds it.
+  /// Evaluates a whole chunk; `bring(slot)` puts the sample of a slot where the chain expects it.
   template <class Counts, class Bring>
   void append_all(Block& p, worker& w, Counts& counts, bool times, Bring bring) const noexcept {
-    // room for a row per slot; the vector keeps what it had
+    // room for a row per slot; the vector keeps its capacity
     appended rows{p, w, 0, 0, std::min<std::uint64_t>(p.slots, p.sources.size())};
     write(rows, p.batches[0], counts, p.batches[0].valid, times, bring);
     p.rows = rows.count;
   }
 
-  /// Evaluates the slots up to `last` of a part to `rows`, which stands at the first of them; `bring` as
-  /// above. With `times` the first one is timed.
+  /// Evaluates the slots up to `last` of a part into `rows`, which stands at the first of them; `bring` as
+  /// above. With `times`, the first one is timed.
   template <class Rows, class Counts, class Bring>
   void write(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last, bool times,
              Bring bring) const noexcept {
@@ -335,8 +333,8 @@ class evaluator {
     } while (Bad::tolerates && again);
   }
 
-  /// The loop of `write` with everything in registers, where each sample makes one row at most. `rows` stands
-  /// where the loop has come to, also when something is thrown.
+  /// The loop of `write` with everything in registers, for samples that make at most one row each. `rows`
+  /// stands where the loop is, even if something throws.
   template <class Rows, class Bring>
   void write_plain(Rows& rows, const batch_rows& batch, std::uint64_t last, Bring bring) const {
     Block& p = rows.p;

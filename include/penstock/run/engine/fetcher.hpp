@@ -16,7 +16,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// A session whose bytes are fetched, behind one type.
+/// A session to fetch bytes from, type-erased.
 class fetched_session {
  public:
   template <storage_session S>
@@ -24,7 +24,7 @@ class fetched_session {
 
   [[nodiscard]] const void* self() const noexcept { return self_; }
   [[nodiscard]] session_view view() const noexcept { return view_; }
-  /// Whether it is a `background_session`; the calls below are for such alone.
+  /// Whether it is a `background_session`; only those may use the calls below.
   [[nodiscard]] bool in_background() const noexcept { return calls_ != nullptr; }
   void read_many(std::span<const read_request> requests, read_listener listener) const {
     calls_->read_many(self_, requests, listener);
@@ -57,10 +57,10 @@ class fetched_session {
   const calls* calls_;
 };
 
-/// The ranges of bytes that some samples will be read from: what a reader's `ranges` are told to.
+/// The ranges of bytes that some samples will be read from, as a reader's `ranges` reports them.
 ///
-/// A session that shows its bytes in place is given a hint instead, and one whose bytes are in memory already
-/// (`warm`) is left alone: there, fetching could only be one more copy.
+/// A session that shows its bytes in place is given a hint instead, and a session whose bytes are already in
+/// memory (`warm`) is left alone, since fetching would only make another copy.
 class range_list {
  public:
   /// A range, and the turn of the sample that is read from it.
@@ -70,7 +70,7 @@ class range_list {
     object_id object;
   };
 
-  /// The ranges that follow are of this turn.
+  /// Sets the turn of the ranges that follow.
   void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
@@ -87,7 +87,7 @@ class range_list {
     }
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  /// How many ranges were left out, since they are in memory already.
+  /// How many ranges were left out because they are already in memory.
   [[nodiscard]] std::uint64_t warm() const noexcept { return warm_; }
   [[nodiscard]] std::vector<entry>& entries() noexcept { return entries_; }
   void clear() noexcept;
@@ -99,12 +99,12 @@ class range_list {
   std::uint64_t turn_ = 0, bytes_ = 0, warm_ = 0;
 };
 
-/// Reads ranges into a `range_store` before workers ask for them: ranges of one object that lie together are
-/// one read, reads are begun in the order of their first use, and as many are under way as the store has room
-/// for; of a session that reads in the calling thread alone, eight, each in a thread. A range that cannot be
-/// read is left to the worker that needs it, which gets the error at its sample.
+/// Reads ranges into a `range_store` before workers ask for them. Nearby ranges of one object become a single
+/// read; reads are started in the order of first use, as many at once as the store has room for; for a
+/// session that reads only in the calling thread, eight, each in its own thread. A range that cannot be read
+/// is left to the worker that needs it, which gets the error at its sample.
 ///
-/// Threads: `fetch` belongs to one thread; the others say who calls them.
+/// Threads: `fetch` belongs to one thread; the other members say who may call them.
 class fetcher {
  public:
   /// See `range_store`.
@@ -114,25 +114,25 @@ class fetcher {
   ~fetcher() { end_reads(); }
 
   [[nodiscard]] range_store& store() noexcept { return store_; }
-  /// Begins to read what is listed, and clears the list. Waits for room; returns early when the store is
+  /// Starts reading what is listed, and clears the list. Waits for room; returns early if the store is
   /// stopped or halted.
   void fetch(range_list& wanted);
-  /// Cancels all reads, and waits until they have ended. Nobody is in `fetch`.
+  /// Cancels all reads and waits for them to end. No thread may be in `fetch`.
   void end_reads() noexcept;
 
  private:
   static constexpr std::size_t threads = 8;
-  static constexpr std::uint64_t most_between = 8_KiB;  // that is read along rather than read around
+  static constexpr std::uint64_t most_between = 8_KiB;  // gaps up to this are read rather than skipped
   static constexpr std::uint64_t most_together = 1_MiB;
 
-  /// One read: entries that lie together.
+  /// One read: entries close together.
   struct piece {
     std::size_t first, last;
     std::uint64_t begin, end, turn;
   };
   struct asked_session {
     fetched_session itself;
-    std::unique_ptr<threaded_reads> threads;  // where it does not read in the background
+    std::unique_ptr<threaded_reads> threads;  // for a session that does not read in the background
   };
   void plan(std::vector<range_list::entry>& wanted);
   [[nodiscard]] bool fetch(const piece& one, const std::vector<range_list::entry>& wanted);
@@ -148,7 +148,7 @@ class fetcher {
   range_store store_;
   std::vector<asked_session> sessions_;
   std::vector<piece> pieces_;
-  /// A turn of the list in hand: entries that are still to come, and whether they are left to its worker.
+  /// A turn of the current list: how many entries remain, and whether they are left to its worker.
   struct turn_state {
     std::uint32_t left = 0;
     bool claimed = false, dropped = false;
@@ -156,7 +156,7 @@ class fetcher {
   std::vector<turn_state> turns_;
   std::uint64_t first_turn_ = 0;
   std::vector<read_request> requests_;
-  const asked_session* asked_ = nullptr;  // that `requests_` are of
+  const asked_session* asked_ = nullptr;  // the session that `requests_` are for
 };
 
 }  // namespace penstock::inline v0_1

@@ -21,8 +21,7 @@ PENSTOCK_INLINE void range_list::add(const entry& one) {
   bytes_ += one.size;
 }
 
-// Sorts the ranges by where they lie, makes pieces of those that lie together, and sorts these by their first
-// use.
+// Sorts the ranges by where they lie, joins nearby ones into pieces, and sorts these by first use.
 PENSTOCK_INLINE void fetcher::plan(std::vector<range_list::entry>& wanted) {
   using entry = range_list::entry;
   std::sort(wanted.begin(), wanted.end(), [](const entry& a, const entry& b) {
@@ -63,18 +62,18 @@ PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
   turns_.assign(static_cast<std::size_t>(high->turn - first_turn_ + 1), {});
   for (const auto& one : wanted) ++turns_[static_cast<std::size_t>(one.turn - first_turn_)].left;
   plan(wanted);
-  requests_.reserve(pieces_.size());  // nothing is thrown from here on
+  requests_.reserve(pieces_.size());  // nothing throws from here on
   bool goes_on = true;
   for (const piece& one : pieces_) {
     if (goes_on) goes_on = fetch(one, wanted);
-    if (!goes_on)  // what was claimed is shown without the rest
+    if (!goes_on)  // publish what was claimed, without the rest
       for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].turn, nullptr);
   }
   submit();
   list.clear();
 }
 
-// Counts a range of a turn, with its part of a read or without one; the last one shows the turn.
+// Counts off a range of a turn, with its part of a read or without one; the last one publishes the turn.
 PENSTOCK_INLINE void fetcher::settle(std::uint64_t turn, const fetched_part* part) {
   turn_state& state = turns_[static_cast<std::size_t>(turn - first_turn_)];
   if (part != nullptr) {
@@ -84,8 +83,8 @@ PENSTOCK_INLINE void fetcher::settle(std::uint64_t turn, const fetched_part* par
   if (--state.left == 0 && state.claimed) store_.publish(turn);
 }
 
-// Shows the turns that have a part of the oldest read and still wait for another: it would never be let go
-// while the fetcher waits for room. The rest is left to their workers.
+// Publishes the turns that hold a part of the oldest read and still wait for another part: otherwise that
+// read would never be released while the fetcher waits for room. Their workers read the rest.
 PENSTOCK_INLINE void fetcher::show_turns_of_oldest() {
   for (std::size_t i = 0; i < turns_.size(); ++i) {
     turn_state& state = turns_[i];
@@ -117,7 +116,7 @@ PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_li
         each.from.self(), each.offset, each.size, room->bytes + (each.offset - one.begin), room, each.object};
     settle(each.turn, &part);
   }
-  if (room->users.load(std::memory_order_acquire) == 1) {  // all of them were earlier
+  if (room->users.load(std::memory_order_acquire) == 1) {  // every user has already passed
     store_.release(*room);
     return true;
   }
@@ -132,7 +131,7 @@ PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_li
   return true;
 }
 
-// The session, with its threads where it needs them; null where memory is short.
+// The session, with its threads if it needs them; null if memory is short.
 PENSTOCK_INLINE const fetcher::asked_session* fetcher::find(const fetched_session& session) {
   for (const asked_session& one : sessions_)
     if (one.itself.self() == session.self()) return &one;

@@ -8,11 +8,10 @@
 
 namespace penstock::inline v0_1 {
 
-/// Remembers in which process it was made: a child after `fork()` has the memory of a run and none of its
-/// threads.
+/// Remembers the process that created it: after `fork()`, a child has a run's memory but none of its threads.
 ///
-/// Asking costs one load, where the kernel can wipe a page on fork (Linux 4.14); elsewhere a `getpid`. Any
-/// thread asks.
+/// A check costs one load where the kernel can wipe a page on fork (Linux 4.14), otherwise a `getpid`. Any
+/// thread may check.
 class home_process {
  public:
   home_process() noexcept;
@@ -20,7 +19,7 @@ class home_process {
   home_process& operator=(const home_process&) = delete;
   ~home_process();
 
-  /// False in a child of the process where this was made.
+  /// False in a child of the process that created this.
   [[nodiscard]] bool here() const noexcept { return mark_ != nullptr ? *mark_ != 0 : ::getpid() == id_; }
   /// Throws `errc::argument` in a child.
   void check() const {

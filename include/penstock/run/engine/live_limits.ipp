@@ -16,7 +16,7 @@ PENSTOCK_INLINE void check_limit(const std::optional<std::int64_t>& wanted, std:
                                  std::uint64_t most, const char* name, const char* advice) {
   if (!wanted || (*wanted >= least && static_cast<std::uint64_t>(*wanted) <= most)) return;
   throw error(errc::argument, {"adjust: ", name, " = ", *wanted, " is not in [", least, ", ", most,
-                               "], within what the run was opened with; ", advice});
+                               "], the range that the run was opened with; ", advice});
 }
 
 }  // namespace detail
@@ -41,10 +41,11 @@ PENSTOCK_INLINE void live_limits::adjust(const run_limits& wanted) {
     throw error(errc::argument,
                 "adjust: a run with workers(0) evaluates in the calling thread; it has neither workers nor a "
                 "depth to adjust");
-  detail::check_limit(wanted.workers, 1, most_workers_, "workers", "open it with more by workers(n)");
+  detail::check_limit(wanted.workers, 1, most_workers_, "workers", "open it with more, as in workers(n)");
   detail::check_limit(wanted.depth, 1, most_blocks_ * batches_per_block_, "depth",
-                      "open it with more by prefetch(n) after batch");
-  detail::check_limit(wanted.ahead, 0, most_ahead_, "ahead", "open it with more by prefetch(n) before batch");
+                      "open it with more, as in prefetch(n) after batch");
+  detail::check_limit(wanted.ahead, 0, most_ahead_, "ahead",
+                      "open it with more, as in prefetch(n) before batch");
   const std::lock_guard guard(lock_);
   if (wanted.depth) blocks_.store(blocks_of(*wanted.depth), std::memory_order_relaxed);
   if (wanted.ahead) ahead_.store(static_cast<std::uint64_t>(*wanted.ahead), std::memory_order_relaxed);

@@ -11,8 +11,8 @@ namespace penstock::inline v0_1 {
 /// one.
 [[nodiscard]] unsigned usable_processors();
 
-/// How many workers a run has when nobody says: its share of the processors among the ranks of the node, less
-/// one for the training loop, at least one.
+/// The default number of workers: this rank's share of the node's processors, less one for the training loop,
+/// but at least one.
 [[nodiscard]] unsigned default_workers(std::uint64_t local_ranks);
 
 }  // namespace penstock::inline v0_1

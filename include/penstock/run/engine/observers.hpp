@@ -21,8 +21,7 @@
 
 namespace penstock::inline v0_1 {
 
-/// The session of one observer, of any type. What it is told goes through function pointers, a few calls a
-/// block.
+/// The session of one observer, of any type. It is called through function pointers, a few times per block.
 class any_observer {
  public:
   template <class Session>
@@ -50,8 +49,8 @@ class any_observer {
   const calls* calls_;
 };
 
-/// The names of a plan's source and value stages, in the order in which workers go through them; then those
-/// of `map_batch`, where workers call it.
+/// The names of a plan's source and value stages, in the order in which workers run them; then the names of
+/// the `map_batch` stages, if workers call them.
 template <class Plan>
 [[nodiscard]] std::vector<std::string> names_of_stages(const Plan& p) {
   std::vector<std::string> names;
@@ -64,7 +63,7 @@ template <class Plan>
   return names;
 }
 
-/// The sessions of a plan's observers, connected; none where the plan has no observer.
+/// The sessions of a plan's observers, connected; empty if the plan has no observer.
 template <class Plan>
 [[nodiscard]] std::vector<any_observer> observers_of(const Plan& p, unsigned workers, bool asks_ahead) {
   std::vector<any_observer> all;
@@ -86,34 +85,34 @@ template <class Plan>
   return all;
 }
 
-/// What a run tells the observers of its plan, block by block. Without one every function here returns at
-/// once.
+/// What a run reports to the observers of its plan, block by block. Without observers every function here
+/// returns immediately.
 ///
-/// Threads as in `observed_run`: `consumer` and `worker(i)` say whose the event is.
+/// Threads as in `observed_run`: `consumer` and `worker(i)` name the thread of the event.
 class run_watch {
  public:
-  /// `in_place`: batches are written in place. `times_grains`: samples cost enough for a clock. `stages`: the
-  /// source and the value stages; 0 where their costs cannot be told apart.
+  /// `in_place`: batches are written in place. `times_grains`: samples are expensive enough to time.
+  /// `stages`: the number of source and value stages, or 0 if their costs cannot be told apart.
   run_watch(std::vector<any_observer> all, unsigned workers, bool in_place, bool times_grains,
             std::size_t stages);
 
-  /// Whether anybody looks.
+  /// Whether there are any observers.
   [[nodiscard]] bool any() const noexcept { return !all_.empty(); }
   /// Whether the first sample of every grain is timed.
   [[nodiscard]] bool times_all_grains() const noexcept { return any() && times_grains_; }
-  /// The clock, where anybody looks.
+  /// The current time if there are observers, otherwise 0.
   [[nodiscard]] std::uint64_t now() const noexcept { return any() ? detail::now_ns() : 0; }
 
   void consumer(const run_event& e) const noexcept { note(0, e); }
   void consumer(run_event e, const block& b) const noexcept;
   void worker(std::size_t i, const run_event& e) const noexcept { note(thread_of(i), e); }
-  /// A grain, whose slots begin at `first`: with the range of its positions, and what each stage took of its
-  /// first sample (`costs`, as they have added up).
+  /// A grain, whose slots start at `first`: adds the range of its positions, and the time each stage spent on
+  /// its first sample (`costs` are running totals).
   void grain(std::size_t i, std::span<const stage_cost> costs, const block& b, std::uint64_t first,
              std::uint64_t slots, std::uint64_t samples, run_event e) noexcept;
   void hold(const block& b) const noexcept;
   void let_go(const void* b) const noexcept;
-  /// Bytes of `samples` were asked for ahead of their turn; by the thread that does it.
+  /// Bytes of `samples` were requested ahead of their turn; called by the requesting thread.
   void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;
 
  private:
@@ -131,7 +130,7 @@ class run_watch {
   bool in_place_, times_grains_;
   std::size_t stages_;
   std::size_t stride_;                       // words of one worker, in cache lines of its own
-  std::vector<std::uint64_t> costs_before_;  // of each worker, and each stage of it
+  std::vector<std::uint64_t> costs_before_;  // of each worker and each of its stages
 };
 
 }  // namespace penstock::inline v0_1

@@ -61,7 +61,7 @@ PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t e
   note(workers_ == 0 ? 0 : 1 + workers_, e);
 }
 
-/// Which batch a block is.
+/// Fills in which batch a block is.
 PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noexcept {
   if (in_place_) {
     e.batch = b.batches.front().delivered.index;
@@ -78,7 +78,7 @@ PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noe
   }
 }
 
-/// Which positions the slots [first, first + slots) hold: the first of them and the last.
+/// Fills in the positions of the slots [first, first + slots): the first and the last.
 PENSTOCK_INLINE void run_watch::locate(run_event& e, const block& b, std::uint64_t first,
                                        std::uint64_t slots) const noexcept {
   e.epoch = b.epoch;

@@ -18,31 +18,30 @@
 
 namespace penstock::inline v0_1 {
 
-/// What asks for bytes on behalf of `read_ahead`: code of the plan, which knows its reader and its orders.
+/// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.
 struct hinter {
   void* self = nullptr;  ///< null: the source takes no hints
-  /// Asks for the samples of a placement. May throw.
+  /// Requests the samples of a placement. May throw.
   void (*hint)(void* self, const placement& samples) = nullptr;
-  /// Lists the ranges of the samples of a placement instead, where its readers take what is fetched. May
-  /// throw.
+  /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
   void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
 };
 
 /// How far a run reads ahead.
 struct ahead_sizes {
-  std::uint64_t bytes = 0;  ///< that are kept at once
-  std::uint64_t turns = 0;  ///< rows that are opened or asked for at once, at most
+  std::uint64_t bytes = 0;  ///< kept at once
+  std::uint64_t turns = 0;  ///< the maximum number of rows opened or requested at once
 };
 
-/// Asks the source for the bytes of samples before their turn: follows the feed a given number of samples
-/// ahead of what is opened. Where the reader tells ranges and takes what is fetched, they are read into a
-/// store (see `fetcher`); elsewhere they are hints.
+/// Requests the bytes of samples before their turn: follows the feed a given number of samples ahead of what
+/// is opened. If the reader reports ranges and takes fetched bytes, they are read into a store (see
+/// `fetcher`); otherwise they are hints.
 ///
-/// The order is known, so what it asks for is exact, across the end of an epoch too. Runs in a thread of its
-/// own, or, with hints alone, in the consumer's where the run has no workers.
+/// The order is known, so requests are exact, even across the end of an epoch. Runs in its own thread, or,
+/// for hints in a run without workers, in the consumer's.
 class read_ahead {
  public:
-  /// Samples that are fetched ahead at most, whatever the limit.
+  /// The maximum number of samples fetched ahead, whatever the limit.
   static constexpr std::uint64_t most_turns = 1u << 16;
 
   read_ahead() = default;
@@ -50,12 +49,11 @@ class read_ahead {
   read_ahead& operator=(const read_ahead&) = delete;
   ~read_ahead() { stop(); }
 
-  /// Follows `first` on. `who`, `limits` and `watch`, which is told each time that bytes were asked for,
-  /// outlive it.
-  /// `limits` says how far ahead; where it says 0, it follows without asking.
+  /// Follows the feed from `first` on. `who`, `limits`, and `watch`, which hears of each request, must
+  /// outlive this. `limits` says how far ahead; at 0 it follows without requesting.
   void start(const feed& first, hinter who, const run_watch& watch, const live_limits& limits,
              bool own_thread, ahead_sizes sizes);
-  /// What workers take from; null where nothing is fetched.
+  /// The store that workers take from; null if nothing is fetched.
   [[nodiscard]] range_store* store() const noexcept { return store_.load(std::memory_order_acquire); }
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
@@ -64,15 +62,15 @@ class read_ahead {
     if (range_store* const there = store()) there->passed(turn);
   }
   void limit(std::uint64_t epochs);
-  /// The limit has moved. Any thread.
+  /// Tells it that the limit has changed. Any thread.
   void look_again();
-  /// Lets workers go that wait for bytes, and drops what was fetched, until `restart`.
+  /// Releases the workers that wait for bytes, and drops what was fetched, until `restart`.
   void halt() noexcept {
     if (range_store* const there = store()) there->halt();
   }
-  /// Begins again where the feed stands now: what was fetched is dropped. No worker is at work.
+  /// Restarts where the feed stands now, dropping what was fetched. No worker may be active.
   void restart(const feed& now);
-  /// Lets those go that wait for bytes; the run is over. Any thread.
+  /// Releases the workers that wait for bytes, because the run is over. Any thread.
   void let_go() noexcept;
   /// Ends the thread, and all reads.
   void stop() noexcept;
@@ -89,17 +87,17 @@ class read_ahead {
 
   hinter who_;
   feed feed_;
-  placement next_;  // of whoever follows: the thread, or else the consumer
+  placement next_;  // of the thread that follows the feed, which may be the consumer's
   const run_watch* watch_ = nullptr;
   const live_limits* limits_ = nullptr;
   std::uint64_t opened_ = 0, asked_ = 0;
-  std::uint64_t turn_ = 0;  // of the row that is asked for next
+  std::uint64_t turn_ = 0;  // of the next row to request
   std::mutex lock_;
   std::condition_variable more_, idle_;
   bool stop_ = false, asking_ = false, restarts_ = false;
-  std::uint64_t restarted_ = 0;  // how often it has begun again
+  std::uint64_t restarted_ = 0;  // number of restarts so far
   range_list ranges_;
-  unsigned warm_blocks_ = 0, left_out_ = 0;  // blocks in a row that were in memory; that are not looked at
+  unsigned warm_blocks_ = 0, left_out_ = 0;  // consecutive blocks found in memory; blocks still to skip
   std::unique_ptr<fetcher> fetcher_;
   std::atomic<range_store*> store_{nullptr};
   joined_thread thread_;

@@ -50,7 +50,7 @@ PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs) {
 }
 
 PENSTOCK_INLINE void read_ahead::look_again() {
-  { const std::lock_guard guard(lock_); }  // whoever follows has not looked yet, or waits
+  { const std::lock_guard guard(lock_); }  // the following thread either waits or has not looked yet
   more_.notify_one();
 }
 
@@ -86,8 +86,8 @@ PENSTOCK_INLINE void read_ahead::stop() noexcept {
   if (fetcher_) fetcher_->end_reads();
 }
 
-// Cuts the epoch at hand, which may take a pass over it: the lock is free meanwhile. False where it cannot be
-// cut, or where the feed stands elsewhere by then.
+// Cuts the current epoch, which may take a pass over it, with the lock released meanwhile. False if it cannot
+// be cut, or if the feed has moved elsewhere by then.
 PENSTOCK_INLINE bool read_ahead::cut_epoch(std::unique_lock<std::mutex>& held) {
   if (feed_.is_cut()) return true;
   feed next = feed_;
@@ -101,7 +101,7 @@ PENSTOCK_INLINE bool read_ahead::cut_epoch(std::unique_lock<std::mutex>& held) {
   return true;
 }
 
-// What is fetched is asked for some samples at a time, so that those that lie together are read together.
+// Requests are made several samples at a time, so that nearby ones are read together.
 PENSTOCK_INLINE bool read_ahead::behind() {
   if (!feed_.ready()) return false;
   if (!fetcher_) return asked_ < opened_ + limits_->ahead();
@@ -109,8 +109,8 @@ PENSTOCK_INLINE bool read_ahead::behind() {
   return asked_ + std::clamp<std::uint64_t>(ahead / 4, 1, most_at_once) <= opened_ + ahead;
 }
 
-// The ranges or hints of one block, and with ranges of those that follow while they are few. The lock is free
-// while the source is asked.
+// Requests the ranges or hints of one block; with ranges, of further blocks while there are few. The lock is
+// released while the source is asked.
 PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
   const std::uint64_t begin = watch_->now();
   std::uint64_t samples = 0, first = turn_;
@@ -123,12 +123,12 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     samples += next_.batches[0].valid;
     held.unlock();
     try {
-      // A batch far longer than the usual ones has no places in the store: workers read it themselves.
+      // A batch far longer than usual has no room in the store: workers read it themselves.
       if (!fetcher_)
         who_.hint(who_.self, next_);
       else if (turn_ - store()->passed() <= store()->turns())
         list_next();
-    } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+    } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
     }
     held.lock();
   } while (fetcher_ && !restarts_ && !stop_ && turn_ - first < most_at_once && ranges_.bytes() < most_bytes &&
@@ -139,7 +139,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
   if (fetcher_) {
     try {
       if (!in_vain) fetcher_->fetch(ranges_);
-    } catch (...) {  // memory is short: workers read for themselves
+    } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
   }
@@ -147,7 +147,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
   held.lock();
 }
 
-// Where everything has been in memory for some blocks, most are left out, so that looking costs nothing.
+// Once several blocks in a row were in memory, most are skipped, so that checking costs almost nothing.
 PENSTOCK_INLINE void read_ahead::list_next() {
   constexpr unsigned seen_warm = 4, most_left_out = 31;
   if (left_out_ != 0) {
@@ -186,7 +186,7 @@ PENSTOCK_INLINE void read_ahead::follow() noexcept {
     bool failed = false;
     try {
       ask_once(held);
-    } catch (...) {  // a hint is only a hint: whoever reads the sample will say what is wrong
+    } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
       if (!held.owns_lock()) held.lock();
       failed = true;
     }

@@ -12,33 +12,35 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Tells the processor that this thread only waits.
+/// Tells the processor that this thread is spinning.
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();  // <immintrin.h> would take a tenth of a program's compile time
+  __builtin_ia32_pause();  // including <immintrin.h> would take a tenth of a program's compile time
 #endif
 }
 
 }  // namespace detail
 
-/// The protocol by which workers and one consumer share a ring of blocks; it knows nothing of what is in
-/// them.
+/// The protocol by which workers and one consumer share a ring of blocks; it does not know what the blocks
+/// contain.
 ///
 /// Block r of R holds the sequence numbers s with s mod R = r; the work on a block is g grains.
-///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets go out in order: who waits for a later block never
-///             holds an earlier one: no deadlock, even with one block.
-///   turn[r]   the consumer stores the word of s once everything that workers read in the block is prepared and the block's last
-///             batch has been given back. A worker waits for equality.
-///   done[r]   counts finished grains; who finishes the last one resets it, then publishes `ready`.
+///   ticket    a worker takes the next one: s = t / g, grain = t mod g. Tickets are issued in order: a
+///             thread that waits for a later block never holds an earlier one, so there is no deadlock, even
+///             with one block.
+///   turn[r]   the consumer stores the word of s once everything that workers read in the block is prepared
+///             and the block's last batch has been returned. A worker waits for equality.
+///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
+///             `ready`.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
-/// Stop is a flag and the word STOP in every `turn` and `ready`; flag and words are sequentially consistent,
-/// since a store of the consumer may overwrite STOP: it looks at the flag afterwards. Words of one block do
-/// not repeat within 2^32 rounds, so that a wait misses nothing. Cost: one atomic increment per grain each of
-/// ticket and done, two stores a block.
+/// Stop is a flag and the word STOP in every `turn` and `ready`. Flag and words are sequentially consistent,
+/// because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words of one block
+/// do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each of ticket and
+/// done per grain, and two stores per block.
 class ring {
  public:
-  /// `spins`: how often a waiting thread looks before it parks. Long where every thread has a processor, 0
-  /// where they share.
+  /// `spins`: how often a waiting thread looks before it parks. High where every thread has its own
+  /// processor, 0 where threads share processors.
   ring(std::size_t blocks, std::uint64_t grains, unsigned spins);
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
@@ -47,14 +49,14 @@ class ring {
   /// Set by `stop`.
   [[nodiscard]] const std::atomic<bool>& stop_flag() const noexcept { return stop_; }
 
-  /// Consumer: lets workers begin with block s.
+  /// Consumer: lets workers start on block s.
   void open(std::uint64_t s) noexcept;
 
-  /// Consumer: whether block s has been worked off; does not wait.
+  /// Consumer: whether block s is finished; does not wait.
   [[nodiscard]] bool is_ready(std::uint64_t s) const noexcept {
     return slots_[s % blocks_].ready.load(std::memory_order_acquire) == word(s);
   }
-  /// Consumer: waits for block s; false when the ring was stopped.
+  /// Consumer: waits for block s; false if the ring was stopped.
   [[nodiscard]] bool wait_ready(std::uint64_t s) const noexcept {
     return wait(slots_[s % blocks_].ready, word(s));
   }
@@ -62,9 +64,9 @@ class ring {
   /// Ends all waiting, now and later. Any thread, any number of times.
   void stop() noexcept;
 
-  /// A worker's life: takes grains until the ring is stopped. `work.evaluate(s, grain)` and, once per block,
-  /// `work.finish(s)`; both must not throw. `work.waiting(true)` and `work.waiting(false)` stand around a
-  /// wait for room; in `work.rest()`, where it holds no ticket, it may wait as long as it likes.
+  /// A worker's main loop: takes grains until the ring is stopped. Calls `work.evaluate(s, grain)` and, once
+  /// per block, `work.finish(s)`; both must not throw. Calls `work.waiting(true)` and `work.waiting(false)`
+  /// around a wait for room; in `work.rest()` the worker holds no ticket and may wait as long as it likes.
   template <class Work>
   void serve(Work& work) noexcept {
     while (true) {
@@ -84,7 +86,7 @@ class ring {
     }
   }
 
-  /// Consumer without workers: works off block s itself.
+  /// Consumer without workers: evaluates block s itself.
   template <class Work>
   void serve_here(Work& work, std::uint64_t s) noexcept {
     slot& block = slots_[s % blocks_];

@@ -43,7 +43,7 @@ PENSTOCK_INLINE std::uint64_t run_sizes::plain_slots() const noexcept {
 PENSTOCK_INLINE std::uint64_t run_sizes::slots_in(std::uint64_t bytes, std::uint64_t most,
                                                   std::uint64_t unknown) const noexcept {
   const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
-  if (facts_.sample_bytes == 0) most = unknown;  // what it takes to make a slot may be far more than the slot
+  if (facts_.sample_bytes == 0) most = unknown;  // making a slot may take far more than the slot itself
   return each == 0 ? unknown : std::clamp<std::uint64_t>(bytes / each, 1, most);
 }
 

@@ -7,8 +7,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// A thread that runs one member function, and is joined when this goes. Not std::jthread, which compiles a
-/// hundred functions for each thing that it may run.
+/// A thread that runs one member function and is joined on destruction. Not std::jthread, which instantiates
+/// a hundred functions for everything that it may run.
 class joined_thread {
  public:
   joined_thread() = default;
@@ -16,7 +16,7 @@ class joined_thread {
   joined_thread& operator=(const joined_thread&) = delete;
   ~joined_thread() { join(); }
 
-  /// Calls `(object.*Member)()`, which does not throw. std::system_error where no thread is to be had.
+  /// Calls `(object.*Member)()`, which must not throw. Throws std::system_error if no thread can be created.
   template <auto Member, class T>
   void start(T& object) {
     begin(

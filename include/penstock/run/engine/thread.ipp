@@ -9,7 +9,7 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void joined_thread::join() noexcept {
-  if (runs_ && ::pthread_join(id_, nullptr) != 0) std::terminate();  // a thread that joins itself
+  if (runs_ && ::pthread_join(id_, nullptr) != 0) std::terminate();  // a thread cannot join itself
   runs_ = false;
 }
 

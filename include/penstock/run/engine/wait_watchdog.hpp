@@ -13,30 +13,30 @@
 
 namespace penstock::inline v0_1 {
 
-/// Says on standard error what the consumer waits for, once it has waited longer than `after`, and again
-/// after each such time.
+/// Reports on standard error what the consumer is waiting for once it has waited longer than `after`, and
+/// again each time that period passes.
 ///
-/// `begin_wait` and `end_wait` are the consumer's; the thread sleeps most of the time and looks eight times
-/// in that period.
+/// The consumer calls `begin_wait` and `end_wait`; the thread mostly sleeps and checks eight times per
+/// period.
 class watchdog_thread {
  public:
   explicit watchdog_thread(std::chrono::milliseconds after) : after_(after) {}
   ~watchdog_thread() { stop(); }
 
-  /// `explain(what, line)` appends what is being worked on; it is called from the watchdog's thread.
+  /// `explain(what, line)` appends what is being worked on; the watchdog's thread calls it.
   using explain_type = void (*)(const void* what, std::string& line);
   void start(explain_type explain, const void* what);
   void begin_wait() noexcept;
   void end_wait() noexcept;
   void stop() noexcept;
-  /// How many lines were written.
+  /// The number of lines written.
   [[nodiscard]] std::uint64_t lines() const {
     const std::lock_guard guard(lock_);
     return lines_;
   }
 
  private:
-  /// How often it looks: a wake-up per batch would cost more than it is worth.
+  /// How often it checks: waking it for every batch would cost too much.
   [[nodiscard]] std::chrono::milliseconds period() const {
     return std::max(std::chrono::milliseconds(1), after_ / 8);
   }

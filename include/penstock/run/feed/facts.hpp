@@ -15,10 +15,10 @@
 #include <type_traits>
 #include <utility>
 
-/// What a feed knows of its plan: numbers, so that the feed itself is no template.
+/// What a feed knows of its plan, in numbers, so that the feed itself need not be a template.
 namespace penstock::inline v0_1 {
 
-/// The order stages after `batch`, without their types: they are asked once a step.
+/// The order stages after `batch`, type-erased: called once per step.
 class step_orders {
  public:
   step_orders() = default;
@@ -30,11 +30,11 @@ class step_orders {
     owner_ = shared<const void>(new const Orders(std::move(orders)));
   }
 
-  /// Whether there are any.
+  /// Whether there are any such stages.
   [[nodiscard]] bool any() const noexcept { return owner_ != nullptr; }
-  /// Steps per epoch behind them.
+  /// Steps per epoch after them.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  /// The step before them that stands at a place behind them.
+  /// Maps a step after them to the step before them.
   [[nodiscard]] position sample_at(position after) const { return sample_at_(owner_.get(), after); }
 
  private:
@@ -45,32 +45,32 @@ class step_orders {
 
 /// What a feed knows of its plan.
 struct feed_facts {
-  /// The cut into steps. With `by_sample` a step has one sample of each rank.
+  /// The cut into steps. With `by_sample`, a step is one sample of each rank.
   cut mine;
   /// Order stages after `batch`; none with `by_sample`.
   step_orders after_batch;
-  /// The number that `steps(n)` gives.
+  /// The number given to `steps(n)`.
   std::optional<std::uint64_t> fixed_steps;
-  /// With `by_sample` and `steps(n)`: batches of an epoch, those that a skip leaves out counted too.
+  /// With `by_sample` and `steps(n)`: batches of an epoch, including those that a skip leaves out.
   std::uint64_t most_steps = 0;
   /// With `by_sample`: samples of a chunk.
   std::uint64_t chunk = 1;
-  /// A `shuffle_buffer` over positions: how many it holds, and its seed.
+  /// A `shuffle_buffer` over positions: its capacity and seed.
   std::uint64_t buffer_capacity = 1, buffer_seed = 0;
   bool has_buffer = false;
   bool shard_before_buffer = false;
-  /// A step is one sample of each rank, and a block holds a run of them: behind deciders, over forward
-  /// sources and in loops without batches.
+  /// A step is one sample of each rank, and a block holds a run of them: after deciders, over forward
+  /// sources, and in loops without batches.
   bool by_sample = false;
-  /// Nobody knows how many samples there are.
+  /// The number of samples is unknown.
   bool forward = false;
-  /// A loop without batches and deciders: what all ranks have had says where each of them stands.
+  /// A loop without batches or deciders: the total delivered to all ranks determines where each rank stands.
   bool dealt_in_turn = false;
-  /// The cut, where batches have no fixed number of samples. Of `mine` only size, world and rank count then.
+  /// The cut, if batches have no fixed number of samples. Of `mine`, only size, world and rank apply then.
   any_step_cut uneven;
 };
 
-/// The facts of a plan whose sample orders are made. `chunk`: samples of a chunk, where there are chunks.
+/// The facts of a plan whose sample orders exist. `chunk`: samples per chunk, if there are chunks.
 template <class Plan>
 feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_of<Plan>& orders,
                            std::uint64_t chunk = 1) {
@@ -122,7 +122,7 @@ feed_facts make_feed_facts(const Plan& p, [[maybe_unused]] const sample_orders_o
                    .global = share.size,
                    .world = share.size,
                    .rank = share.rank,
-                   // else each world-th position
+                   // otherwise every world-th position
                    .lanes = parts::batched || parts::decided ? orders.lanes() : 1,
                    .policy = tail::pad};  // the last positions go to the first ranks, one each
       made.mine.check();

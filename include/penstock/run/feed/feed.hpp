@@ -22,47 +22,47 @@ namespace penstock::inline v0_1 {
 
 struct state;
 
-/// Which positions come next.
+/// Decides which positions come next.
 ///
-/// A feed stands before a step: of a pass over the data, of an epoch. Where batches are known before anything
-/// is evaluated, a step is a global batch, and a placement has several of them. Elsewhere
-/// (`feed_facts::by_sample`) it is one sample of each rank, and a placement is a chunk: a run of this rank's
-/// samples, which may begin at any of them, so that its size is no part of a state.
+/// A feed stands before a step of an epoch, or of a pass over the data. If batches are known before anything
+/// is evaluated, a step is a global batch, and a placement has several of them. Otherwise
+/// (`feed_facts::by_sample`) a step is one sample of each rank, and a placement is a chunk: a run of this
+/// rank's samples, which may start at any of them, so its size is not part of a state.
 ///
-/// A value: a run keeps one that leads (the blocks it opens), one that trails (what was delivered: the
-/// state), and one for read-ahead. A step is found by arithmetic; only `shuffle_buffer` moves a cursor.
+/// A value type: a run has a leading feed (the blocks it opens), a trailing one (what was delivered: the
+/// state), and one for read-ahead. Steps are found by arithmetic; only `shuffle_buffer` moves a cursor.
 class feed {
  public:
   feed() = default;
-  /// Throws `error(errc::argument)` where `steps(n)` can get no batch from the data.
+  /// Throws `error(errc::argument)` if `steps(n)` can get no batch from the data.
   explicit feed(feed_facts facts);
 
   [[nodiscard]] const cut& mine() const noexcept { return facts_.mine; }
-  /// The cut, where batches have no fixed number of samples.
+  /// The cut, if batches have no fixed number of samples.
   [[nodiscard]] const any_step_cut& uneven() const noexcept { return facts_.uneven; }
   [[nodiscard]] const std::optional<std::uint64_t>& fixed_steps() const noexcept {
     return facts_.fixed_steps;
   }
-  /// Steps of an epoch, where they may differ of the one at hand; by sample those of a pass that this rank
-  /// has a sample of.
+  /// Steps per epoch, or of the current epoch if epochs differ; by sample, the steps of a pass in which this
+  /// rank has a sample.
   [[nodiscard]] std::uint64_t steps_per_epoch() const {
     return facts_.uneven.any() && bound_ != epoch_ ? facts_.uneven.bind(epoch_).steps() : end_;
   }
-  /// The same of any epoch.
+  /// Steps of a given epoch.
   [[nodiscard]] std::uint64_t steps_of(std::uint64_t epoch) const {
     return facts_.uneven.any() ? facts_.uneven.bind(epoch).steps() : end_;
   }
-  /// The same of the epoch whose last step was the one before, if the feed has come from there.
+  /// Steps of the previous epoch if the feed has just finished it, otherwise of the current one.
   [[nodiscard]] std::uint64_t latest_steps() const {
     return step_ == 0 && bound_ != no_epoch && bound_ + 1 == epoch_ ? now_.steps() : steps_per_epoch();
   }
-  /// Whether the epoch at hand has no more steps.
+  /// Whether the current epoch has no more steps.
   [[nodiscard]] bool at_end() { return step_ >= end_ && is_end(); }
-  /// This rank's samples of an epoch, before deciders; with steps(n) and behind order stages after batch, its
-  /// slots; an equal share where batches have no fixed number. Nothing where an epoch has no end, or where it
-  /// is not known.
+  /// This rank's samples per epoch, before deciders; its slots, with steps(n) and after order stages that
+  /// follow batch; an equal share if batches have no fixed number of samples. Empty if an epoch has no end or
+  /// its length is unknown.
   [[nodiscard]] std::optional<std::uint64_t> samples_per_epoch() const;
-  /// Rows of a batch, or of a chunk; about so many where batches have no fixed number.
+  /// Rows of a batch or a chunk; an estimate if batches have no fixed number of samples.
   [[nodiscard]] std::uint64_t slots_per_block() const noexcept;
 
   [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
@@ -70,10 +70,10 @@ class feed {
   [[nodiscard]] std::uint64_t pass() const noexcept { return pass_; }
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
   [[nodiscard]] const position_buffer& cursor() const noexcept { return cursor_; }
-  /// A pass over an epoch, where a cut needs one, ends when this becomes true; it outlives the feed and its
-  /// copies. Then there are no more steps.
+  /// Once `flag` is true, a pass over an epoch that a cut needs ends early, and there are no more steps. The
+  /// flag must outlive the feed and its copies.
   void stop_at(const std::atomic<bool>& flag) noexcept { stop_ = &flag; }
-  /// Whether `more` and `ready` say at once what they say: the epoch at hand is cut, or will not be.
+  /// Whether `more` and `ready` answer at once, because the current epoch is cut or will not be.
   [[nodiscard]] bool is_cut() const noexcept {
     return !facts_.uneven.any() || bound_ == epoch_ || epoch_ >= limit_;
   }
@@ -90,37 +90,37 @@ class feed {
   [[nodiscard]] bool ready() noexcept;
 
   void seek(std::uint64_t epoch, std::uint64_t step, std::uint64_t pass = 0);
-  /// The epoch and step of the next step as the data count them: through passes, `steps(n)` and the orders
+  /// The epoch and step of the next step as counted on the data: through passes, `steps(n)` and the orders
   /// after batch.
   [[nodiscard]] position upstream() const { return locate(); }
-  /// By sample: how many of this rank's samples stand at positions below `index`.
+  /// By sample: the number of this rank's samples at positions below `index`.
   [[nodiscard]] std::uint64_t ordinals_below(std::uint64_t index) const noexcept;
-  /// What is wrong with a state, or nothing: whether it can be one of this plan.
+  /// Says why a state cannot belong to this plan; empty if it can.
   [[nodiscard]] std::string_view wrong_with(const state& s) const;
-  /// Where batches have no fixed number of samples: how many all ranks have had of this epoch; else 0.
+  /// If batches have no fixed number of samples: how many of this epoch all ranks have had; otherwise 0.
   [[nodiscard]] std::uint64_t samples_before() const;
-  /// The step at which a state goes on: that after as many samples, which is another one for another number
-  /// of ranks. Nothing where no step begins there.
+  /// The step at which a state resumes: the one that starts after as many samples; its number depends on the
+  /// number of ranks. Empty if no step starts there.
   [[nodiscard]] std::optional<std::uint64_t> step_of(const state& s) const;
-  /// Throws where a step of the epoch at hand cannot be made. Gives how many batches the epoch has, or
-  /// nothing where only reading can tell.
+  /// Throws if a step of the current epoch cannot be made. Returns how many batches the epoch has, or nothing
+  /// if only reading can tell.
   [[nodiscard]] std::optional<std::uint64_t> check_epoch() const;
-  /// Puts the cursor where a state says it was before the step that `seek` named.
+  /// Moves the cursor to where a state says it was before the step given to `seek`.
   void restore_cursor(std::uint64_t taken, std::uint64_t given, std::vector<std::uint64_t> held);
 
-  /// Fills a placement with the next steps, up to `most` batches of one epoch or one chunk, and goes on.
-  /// Throws where the next step cannot be made, and stays where it is.
+  /// Fills a placement with the next steps, up to `most` batches of one epoch or one chunk, and advances. If
+  /// the next step cannot be made, throws and stays where it is.
   void prepare(placement& p, std::size_t most);
-  /// Goes on without looking: what the trailing feed does when a batch, or so much of a chunk, is delivered.
+  /// Advances without looking: for the trailing feed, when a batch or part of a chunk is delivered.
   void advance(std::uint64_t steps = 1) {
     if (by_arithmetic_ || look(steps))
       go_on(steps);
     else
-      step_ += steps;  // the run was stopped, and nobody knows yet whether the epoch ends there
+      step_ += steps;  // the run was stopped, and whether the epoch ends there is still unknown
   }
-  /// Leaves the epoch (by sample, with `steps`, the pass) where it is and begins the next one.
+  /// Leaves the epoch (by sample with `steps`, the pass) at any point and starts the next one.
   void next_pass() noexcept;
-  /// Puts the cursor in front of the next step, so that it can be written down.
+  /// Moves the cursor to the next step, so that it can be saved.
   void settle();
 
  private:
@@ -131,7 +131,7 @@ class feed {
   void prepare_batches(placement& p, std::size_t most);
   void prepare_uneven(placement& p);
   void prepare_chunk(placement& p);
-  /// Whether the epoch at hand is cut; else the run was stopped.
+  /// Whether the current epoch is cut; false if the run was stopped.
   bool bind_epoch() { return bound_ == epoch_ || bind_this_epoch(); }
   bool bind_this_epoch();
   [[nodiscard]] bool is_end();
@@ -150,13 +150,13 @@ class feed {
   feed_facts facts_;
   cut::whole_steps whole_;
   std::uint64_t in_pass_ = 0;  // steps of a pass over the data
-  std::uint64_t end_ = 0;      // steps after which `next_pass` is due; 0 where they are not known yet
-  bool by_arithmetic_ = true;  // else there is a cursor, or batches have no fixed number of samples
+  std::uint64_t end_ = 0;      // steps after which `next_pass` is due; 0 while unknown
+  bool by_arithmetic_ = true;  // false with a cursor, or if batches have no fixed number of samples
   std::uint64_t epoch_ = 0, pass_ = 0, step_ = 0, limit_ = 1;
   position_buffer cursor_;
-  position cursor_place_{no_epoch, 0};  // the step that the cursor stands before
-  // Where batches have no fixed number of samples:
-  std::uint64_t usual_ = 1;  // slots of one
+  position cursor_place_{no_epoch, 0};  // the step that the cursor is before
+  // If batches have no fixed number of samples:
+  std::uint64_t usual_ = 1;  // slots of a typical batch
   any_epoch_cut now_;        // of epoch `bound_`
   std::uint64_t bound_ = no_epoch;
   const std::atomic<bool>* stop_ = nullptr;

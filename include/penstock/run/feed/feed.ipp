@@ -16,7 +16,7 @@ PENSTOCK_INLINE feed::feed(feed_facts facts)
   whole_ = c.whole();
   by_arithmetic_ = !facts_.has_buffer && !facts_.uneven.any();
   if (facts_.forward) {
-    in_pass_ = end_ = std::numeric_limits<std::uint64_t>::max();  // nobody knows how many there are
+    in_pass_ = end_ = std::numeric_limits<std::uint64_t>::max();  // their number is unknown
   } else if (facts_.by_sample) {
     in_pass_ = end_ = c.size / c.world + (c.rank < c.size % c.world ? 1 : 0);
   } else if (facts_.uneven.any()) {
@@ -47,7 +47,7 @@ PENSTOCK_INLINE std::uint64_t feed::slots_per_block() const noexcept {
   if (facts_.by_sample) return facts_.chunk;
   if (facts_.uneven.any()) return usual_;
   const cut& c = facts_.mine;
-  // A last step that is divided anew may give a rank one more than a whole one does.
+  // A last step that is divided anew may give a rank one more than a whole step does.
   return std::max<std::uint64_t>(1, std::max(c.slots(0), c.slots(c.steps() - 1)));
 }
 
@@ -56,7 +56,7 @@ PENSTOCK_INLINE bool feed::ready() noexcept {
     if (!more()) return false;
     if (facts_.uneven.any()) (void)now_.at(step_);
     return true;
-  } catch (...) {  // whoever prepares it will say what is wrong
+  } catch (...) {  // the next `prepare` reports the error
     return false;
   }
 }
@@ -86,7 +86,7 @@ PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
     if (!s.front.empty() || !s.held.empty() ||
         (s.pass | s.rows | s.survivors | s.dealt | s.taken | s.given) != 0)
       return "it counts rows where only batches are counted";
-    return {};  // `step_of` says the rest
+    return {};  // `step_of` checks the rest
   }
   if (!facts_.by_sample) {
     if (s.step > end_) return "it has more steps than an epoch";
@@ -97,8 +97,8 @@ PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
       return "it has more steps or passes than an epoch";
     if (s.rows > s.survivors) return "it counts more rows in part than in all";
     if (s.front.empty() ? facts_.forward && s.ordinal != 0 : !facts_.forward)
-      return "where the source stands does not go with its samples";
-    if (facts_.forward) return {};  // nobody knows how many there are
+      return "the place of the source does not match its samples";
+    if (facts_.forward) return {};  // the number of samples is unknown
     same_world = !facts_.dealt_in_turn || s.world == c.world;
     if (same_world ? s.ordinal > in_pass_ : s.ordinal > c.size || s.rows > c.size)
       return "it has more samples than the data";
@@ -113,8 +113,8 @@ PENSTOCK_INLINE std::string_view feed::wrong_with(const state& s) const {
         cursor_.could_hold(cursor_inputs(), s.taken, s.given, s.held))
       return {};
   }
-  return facts_.by_sample ? "what its shuffle_buffer holds does not go with its samples"
-                          : "what its shuffle_buffer holds does not go with its step";
+  return facts_.by_sample ? "the contents of its shuffle_buffer do not match its samples"
+                          : "the contents of its shuffle_buffer do not match its step";
 }
 
 PENSTOCK_INLINE std::uint64_t feed::samples_before() const {
@@ -129,7 +129,7 @@ PENSTOCK_INLINE std::optional<std::uint64_t> feed::step_of(const state& s) const
     const bool same = s.world == facts_.mine.world && s.step <= there.steps();
     return same && there.before(s.step) == s.ordinal ? std::optional(s.step) : std::nullopt;
   }
-  std::uint64_t low = 0, high = there.steps();  // the first step that has as many before it
+  std::uint64_t low = 0, high = there.steps();  // finds the first step with as many samples before it
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
     if (there.before(middle) < s.ordinal)
@@ -186,7 +186,7 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
     return add_plain(p, plain, at);
   }
   do {
-    const bool is_whole = at.index < whole_.count;  // all but the last step: nothing is divided
+    const bool is_whole = at.index < whole_.count;  // every step but the last: nothing is divided
     batch_rows& batch = p.batches.emplace_back();
     batch.first = p.slots;
     batch.slots = is_whole ? whole_.slots : c.slots(at.index);
@@ -214,7 +214,7 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
   } while (at.epoch == p.epoch && p.batches.back().delivered.epoch == epoch_);
 }
 
-/// What has to be known before so many steps are gone by; false where a stopped run does not know it.
+/// Finds out what must be known before advancing by so many steps; false if the run was stopped first.
 PENSTOCK_INLINE bool feed::look(std::uint64_t steps) {
   if (facts_.has_buffer) draw(steps, nullptr);
   return !facts_.uneven.any() || bind_epoch();
@@ -237,7 +237,7 @@ PENSTOCK_INLINE bool feed::bind_this_epoch() {
 }
 
 PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
-  if (!bind_epoch()) throw pass_stopped{};  // not where `ready` said that there is one more
+  if (!bind_epoch()) throw pass_stopped{};  // impossible if `ready` returned true
   const step_view view = now_.at(step_);
   batch_rows& batch = p.batches.emplace_back();
   batch.view = view;
@@ -267,7 +267,7 @@ PENSTOCK_INLINE void feed::prepare_chunk(placement& p) {
   p.epoch = locate().epoch;
   batch_rows& batch = p.batches.emplace_back();
   batch.delivered = {epoch_, step_};
-  if (facts_.forward) {  // how many there are is known when they are pulled
+  if (facts_.forward) {  // their number is known when they are pulled
     p.slots = batch.slots = facts_.chunk;
     batch.view = step_view(step_, p.slots, 1, 0, p.slots, p.slots);
     return go_on(p.slots);
@@ -315,7 +315,7 @@ PENSTOCK_INLINE position feed::locate() const {
   return facts_.after_batch.any() ? facts_.after_batch.sample_at(at) : at;
 }
 
-// How many of the next steps are whole ones of the same pass, without lanes, buffer or steps(n).
+// How many of the next steps are whole steps of one pass, without lanes, buffer or steps(n).
 PENSTOCK_INLINE std::uint64_t feed::plain_steps(std::size_t most) const noexcept {
   if (facts_.has_buffer || facts_.after_batch.any() || facts_.fixed_steps) return 0;
   if (facts_.mine.lanes != 1 || step_ >= whole_.count) return 0;
@@ -331,7 +331,7 @@ PENSTOCK_INLINE void feed::add_plain(placement& p, std::uint64_t count, position
   go_on(count);
 }
 
-// How many ordinals go through the buffer in an epoch.
+// The number of ordinals that pass through the buffer in an epoch.
 PENSTOCK_INLINE std::uint64_t feed::cursor_inputs() const noexcept {
   const cut& c = facts_.mine;
   if (!facts_.shard_before_buffer) return c.size;
@@ -347,18 +347,18 @@ PENSTOCK_INLINE void feed::reach(position at) {
   for (; at.index > cursor_place_.index; ++cursor_place_.index) draw_step(cursor_place_.index, nullptr);
 }
 
-// Draws the next steps from where the feed stands.
+// Draws the next steps, starting where the feed stands.
 PENSTOCK_INLINE void feed::draw(std::uint64_t steps, std::vector<std::uint64_t>* indices) {
   reach(locate());
   for (; steps != 0; --steps) draw_step(cursor_place_.index++, indices);
 }
 
-// Draws what one global step takes (after `shard`: what this rank's part takes) and lists this rank's.
+// Draws one global step (after `shard`, this rank's part of it) and lists this rank's ordinals.
 PENSTOCK_INLINE void feed::draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices) {
   const cut& c = facts_.mine;
   const std::uint64_t valid = c.valid(step);
   if (facts_.shard_before_buffer) {
-    // a last step may have more than a whole one
+    // the last step may have more than a whole one
     const std::uint64_t in_whole = whole_.count * whole_.slots;
     for (std::uint64_t i = 0; i < valid; ++i) {
       const std::uint64_t ordinal = cursor_.next();

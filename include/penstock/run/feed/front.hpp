@@ -19,11 +19,11 @@
 #include <utility>
 #include <vector>
 
-/// The serial front of a source that can only be read forward: numbers its samples, and does there what order
-/// stages do with arithmetic elsewhere. Everything after it is evaluated in parallel.
+/// The serial front of a source that can only be read forward: numbers its samples, and filters and reorders
+/// them one by one where an indexed source uses arithmetic. Everything after it runs in parallel.
 namespace penstock::inline v0_1 {
 
-/// The next number of those that a front saved.
+/// Takes the next of the numbers that a front saved.
 [[nodiscard]] inline std::uint64_t take_mark(std::span<const std::uint64_t>& marks) {
   if (marks.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
   const std::uint64_t mark = marks.front();
@@ -31,15 +31,15 @@ namespace penstock::inline v0_1 {
   return mark;
 }
 
-/// A front, or a reader, that can say where it stands and go there.
+/// A front that can save its place and return to it.
 template <class T>
 concept saving_front = requires(const T& front, std::vector<std::uint64_t>& marks) { front.save(marks); };
-/// A reader that can.
+/// A reader that can report its place.
 template <class T>
 concept marking_reader = requires(const T& reader) { reader.mark(); };
 
-/// A reader, one sample after another. `rewind(epoch)` goes to the beginning, `next(item)` is false at the
-/// end. `save(marks)` appends where it stands, `load(epoch, marks)` takes as many away and goes there.
+/// Reads samples one after another. `rewind(epoch)` returns to the beginning; `next(item)` is false at the
+/// end. `save(marks)` appends its place; `load(epoch, marks)` consumes as many marks and goes there.
 template <class Reader, class Item>
 class reader_front {
  public:
@@ -66,7 +66,7 @@ class reader_front {
   Reader reader_;
 };
 
-/// `take`, `skip` or `shard` on samples of a forward source: those that a selection lets through.
+/// `take`, `skip` or `shard` on samples of a forward source: passes those that a selection accepts.
 template <class Up, class Item>
 class selected_front {
  public:
@@ -100,7 +100,7 @@ class selected_front {
  private:
   Up up_;
   selection which_;
-  std::uint64_t number_ = 0;  // of the next one that `up_` gives
+  std::uint64_t number_ = 0;  // of the sample that `up_` gives next
 };
 
 /// `repeat` on samples of a forward source.
@@ -120,7 +120,7 @@ class repeat_front {
         empty_ = false;
         return true;
       }
-      if (empty_) return false;  // an endless repetition of nothing
+      if (empty_) return false;  // repeating nothing, however often, gives nothing
       ++round_;
       empty_ = true;
       if (more()) up_.rewind(first_ + round_);
@@ -153,7 +153,7 @@ class repeat_front {
   bool empty_ = true;
 };
 
-/// `shuffle_buffer` over samples, still encoded.
+/// `shuffle_buffer` over still encoded samples.
 template <class Up, class Item>
 class buffer_front {
  public:
@@ -192,7 +192,7 @@ class buffer_front {
 
 namespace detail {
 
-/// The place of the first `shuffle_buffer` at the places [I, End), or End.
+/// The place of the first `shuffle_buffer` among the places [I, End), or End.
 template <std::size_t I, std::size_t End, class... Stages>
 inline constexpr std::size_t mixed_at = [] {
   std::size_t place = 0, found = End;
@@ -202,16 +202,16 @@ inline constexpr std::size_t mixed_at = [] {
   return found;
 }();
 
-/// How samples have been dealt to ranks already: take and skip count for all ranks together.
+/// How samples have been dealt to ranks so far: take and skip count over all ranks together.
 struct dealt_among {
   world ranks;
-  bool repeated = false;  // since then: who has how many of which round is not known any more
+  bool repeated = false;  // repeated since then: who has how many of each round is no longer known
 
-  /// What is kept of this rank's samples, where a stage keeps so many of all; and goes on behind it.
+  /// This rank's part of the samples that a stage keeps of all; updates the deal for what follows.
   [[nodiscard]] item_range share(item_range all) {
     if (repeated && ranks.size > 1)
       throw error(errc::argument,
-                  "take and skip count for all ranks together, and cannot behind shard, shuffle_buffer and "
+                  "take and skip count over all ranks, which is impossible after shard, shuffle_buffer and "
                   "repeat; write repeat before shuffle_buffer");
     const item_range mine{share(all.first), share(all.end)};
     ranks.rank = (ranks.rank + ranks.size - all.first % ranks.size) % ranks.size;
@@ -219,14 +219,14 @@ struct dealt_among {
   }
 
  private:
-  /// How many of the first `count` samples are this rank's.
+  /// How many of the first `count` samples belong to this rank.
   [[nodiscard]] std::uint64_t share(std::uint64_t count) const noexcept {
     return count > ranks.rank ? (count - ranks.rank - 1) / ranks.size + 1 : 0;
   }
 };
 
-/// Order stages on samples. Those before a `shuffle_buffer` are done for all ranks, and samples are dealt as
-/// late as they can be, so that a rank gets what arithmetic would give it.
+/// The order stages, applied to samples. Those before a `shuffle_buffer` work for all ranks, and samples are
+/// dealt as late as possible, so that each rank gets what arithmetic would give it.
 template <class Item, std::size_t I, std::size_t End, class Up, class... Stages>
 auto nest_front(Up up, const pack<Stages...>& stages, dealt_among dealt = {}) {
   if constexpr (I == End) {

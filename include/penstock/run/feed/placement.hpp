@@ -10,49 +10,47 @@
 
 namespace penstock::inline v0_1 {
 
-/// One batch in a block: which of its rows, and which positions they hold. A block of numbers holds many
-/// small batches.
+/// One batch in a block: its rows, and the positions they hold. A block of numbers holds many small batches.
 struct batch_rows {
   step_view view;
   std::uint64_t first = 0;   // row of the block
   std::uint64_t slots = 0;   // rows
-  std::uint64_t valid = 0;   // of them with a sample; they come first
+  std::uint64_t valid = 0;   // rows with a sample; they come first
   std::uint64_t global = 0;  // samples of the global step
   position delivered;        // epoch and step as the consumer counts them
 
   batch_rows() noexcept {}  // `= default` would fill the unused tables of the view with zeros
-  /// A whole step without lanes: positions from `base` on, and nothing to compute.
+  /// A whole step without lanes: positions from `base` on, with nothing to compute.
   batch_rows(std::uint64_t base, std::uint64_t row, std::uint64_t count, std::uint64_t of_all,
              position place) noexcept
       : view(base, count), first(row), slots(count), valid(count), global(of_all), delivered(place) {}
 
-  /// Whether the next one's rows and positions go on where this one's end.
+  /// Whether the rows and positions of `next` follow those of this batch.
   [[nodiscard]] bool continues_in(const batch_rows& next) const noexcept {
     return view.contiguous() && next.view.contiguous() && valid == slots && next.valid != 0 &&
            next.first == first + slots && next.view.base() == view.base() + slots;
   }
 };
 
-/// Which positions stand in the rows of a block: what a feed says. Prepared by the consumer before workers
-/// may look.
+/// The positions in the rows of a block, chosen by a feed. The consumer prepares it before workers may look.
 struct placement {
   std::vector<batch_rows> batches;     // a chunk has one entry
-  std::vector<std::uint64_t> indices;  // positions one by one, where a cursor chose them
+  std::vector<std::uint64_t> indices;  // individual positions, where a cursor chose them
   bool listed = false;
   bool last = false;                // chunks: the last one of its pass
   std::uint64_t epoch = 0;          // of the positions
-  std::uint64_t slots = 0;          // rows of all batches
-  std::uint64_t turn = 0;           // rows of all that was placed before: the number of the first one
-  std::uint64_t low = 0, high = 0;  // the orders are to be bound for [low, high); nothing where low >= high
+  std::uint64_t slots = 0;          // rows of all batches together
+  std::uint64_t turn = 0;           // rows placed before: the number of the first row
+  std::uint64_t low = 0, high = 0;  // the orders are to be bound for [low, high); empty if low >= high
 
-  /// The position index in a row.
+  /// The position index of a row.
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
     if (listed) return indices[static_cast<std::size_t>(row)];
     std::size_t i = 0;
     while (i + 1 < batches.size() && row >= batches[i + 1].first) ++i;
     return batches[i].view[row - batches[i].first];
   }
-  /// Binds a chain of orders for what stands here.
+  /// Binds a chain of orders for the positions here.
   template <class Orders>
   void bind(const Orders& orders, typename Orders::binding& binding) const {
     if (low < high) orders.rebind(binding, epoch, low, high);

@@ -11,8 +11,8 @@
 
 namespace penstock::inline v0_1 {
 
-/// Which element of a shuffle buffer comes out: place `ordinal` of epoch `epoch`, of `held` elements. A pure
-/// function, so that a buffer of positions and a buffer of samples give the same sequence.
+/// Which of `held` elements of a shuffle buffer comes out at place `ordinal` of epoch `epoch`. A pure
+/// function, so that a buffer of positions and a buffer of samples produce the same sequence.
 [[nodiscard]] constexpr std::uint64_t buffer_draw(std::uint64_t seed, std::uint64_t epoch,
                                                   std::uint64_t ordinal, std::uint64_t held) noexcept {
   const std::uint64_t word = mix64(ordinal ^ mix64(epoch ^ mix64(seed)));
@@ -20,24 +20,23 @@ namespace penstock::inline v0_1 {
   return ((word >> 32) * held) >> 32;
 }
 
-/// The cursor of `shuffle_buffer` over positions: holds ordinals, draws one, puts the next in its place.
+/// The cursor of `shuffle_buffer` over positions: holds ordinals, draws one, puts the next one in its place.
 ///
-/// A value: a run keeps up to three, a leading one for the batches it opens and a trailing one that is the
-/// state.
-/// Memory: 8 bytes an element.
+/// A value type: a run has up to three, including a leading one for the batches it opens and a trailing one
+/// that is the state. Memory: 8 bytes per element.
 class position_buffer {
  public:
   position_buffer() = default;
   position_buffer(std::uint64_t capacity, std::uint64_t seed) : capacity_(capacity), seed_(seed) {}
 
-  /// Begins an epoch of `size` ordinals.
+  /// Starts an epoch of `size` ordinals.
   void begin(std::uint64_t epoch, std::uint64_t size);
 
-  /// Continues where a state says: the ordinals held, and how many have gone in and out.
+  /// Resumes from a state: the ordinals held, and how many have gone in and come out.
   void restore(std::uint64_t epoch, std::uint64_t size, std::uint64_t taken, std::uint64_t given,
                std::vector<std::uint64_t> held);
 
-  /// Whether a state can be what `size` ordinals and `given` draws lead to.
+  /// Whether a state could be the result of `size` ordinals and `given` draws.
   [[nodiscard]] bool could_hold(std::uint64_t size, std::uint64_t taken, std::uint64_t given,
                                 std::vector<std::uint64_t> held) const;
 

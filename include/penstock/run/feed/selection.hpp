@@ -14,29 +14,29 @@
 
 namespace penstock::inline v0_1 {
 
-/// Which of a sequence of things pass: what take, skip and shard are where only a count is known. Pure
-/// functions of a number.
+/// Which elements of a sequence pass: take, skip and shard, where only a count is known. Pure functions of a
+/// number.
 ///
-/// `look` is about take and skip, which count for all ranks together; what passes them is dealt to the ranks
-/// in turn, wherever among them `shard` stands.
+/// `look` covers take and skip, which count over all ranks together; what passes is dealt to the ranks in
+/// turn, wherever `shard` stands among them.
 class selection {
  public:
   selection() = default;
   explicit selection(item_range kept) : kept_(1, kept) {}
 
-  /// Of those that pass, only these.
+  /// Of the elements that pass, keeps only these.
   void keep(item_range kept) { kept_.push_back(kept); }
   void deal(std::uint64_t rank, std::uint64_t world) noexcept {
     rank_ = rank;
     world_ = world;
   }
-  /// Deals anew with each global step of so many: where the number of ranks does not divide it.
+  /// Restarts the deal at each global step of so many, if the number of ranks does not divide it.
   void deal_in_steps_of(std::uint64_t global) noexcept {
     if (global % world_ != 0) step_ = global;
   }
 
   enum class verdict { pass, drop, end };
-  /// Whether everything passes and is ours.
+  /// Whether everything passes and belongs to this rank.
   [[nodiscard]] bool trivial() const noexcept { return kept_.empty() && !deals(); }
   [[nodiscard]] bool deals() const noexcept { return world_ != 1; }
 
@@ -48,25 +48,25 @@ class selection {
     }
     return verdict::pass;
   }
-  /// How many of the first `count` pass `look`.
+  /// How many of the first `count` elements pass `look`.
   [[nodiscard]] std::uint64_t passing(std::uint64_t count) const noexcept;
-  /// How many there must be at least for `count` of them to pass, if so many can.
+  /// The minimum number of elements from which `count` pass, if so many can.
   [[nodiscard]] std::uint64_t reaching(std::uint64_t count) const noexcept;
-  /// Whether the rank at hand gets number `dealt` of those that pass.
+  /// Whether this rank gets number `dealt` of the elements that pass.
   [[nodiscard]] bool ours(std::uint64_t dealt) const noexcept {
     return world_ == 1 || (step_ == 0 ? dealt : dealt % step_) % world_ == rank_;
   }
 
-  /// What a state says of a selection that is one stage, when the next thing has this number: of `take` how
-  /// many it gave, of `skip` and `shard` how many they leave out before the next one.
+  /// What a state records of a single-stage selection whose next element has this number: for `take`, how
+  /// many it has passed; for `skip` and `shard`, how many they leave out before the next one.
   [[nodiscard]] std::uint64_t mark_at(std::uint64_t number) const noexcept;
-  /// The number, from that.
+  /// The inverse of `mark_at`.
   [[nodiscard]] std::uint64_t number_at(std::uint64_t mark) const noexcept;
 
  private:
   std::vector<item_range> kept_;
   std::uint64_t rank_ = 0, world_ = 1;
-  std::uint64_t step_ = 0;  // 0: it is a multiple of the world's size
+  std::uint64_t step_ = 0;  // 0: a multiple of the number of ranks
 };
 
 namespace detail {

@@ -15,33 +15,33 @@
 
 namespace penstock::inline v0_1 {
 
-/// The serial front among workers: each takes samples for its chunk when its chunk's turn comes, in the order
-/// of the chunks.
+/// The serial front, shared by workers: each takes samples for its chunk when the chunk's turn comes, in the
+/// order of chunks.
 ///
-/// Tickets go out in order, so whoever's turn it is has a running worker: no deadlock. Once the end is known,
-/// chunks are given nothing until another epoch is asked for. The items of a chunk are kept and re-used with
-/// its place in the ring.
+/// Tickets are issued in order, so the worker whose turn it is is running: no deadlock. Once the end is
+/// known, chunks get nothing until another epoch is requested. The items of a chunk are kept with its place
+/// in the ring and reused.
 template <class Front, class Item>
 class serial_front {
  public:
   serial_front(Front front, std::size_t blocks) : front_(std::move(front)), items_(blocks) {}
 
-  /// Consumer, when no chunk is being worked on: the next chunk begins its epoch anew, or where `save` of a
-  /// front said that it stood.
+  /// Consumer, while no chunk is being worked on: the next chunk starts its epoch from the beginning, or at
+  /// the place that a front's `save` recorded.
   void restart(std::span<const std::uint64_t> marks = {}) {
     begin_at_.assign(marks.begin(), marks.end());
     epoch_ = no_epoch;
   }
-  /// Lets all who wait go, for good; the ring has been stopped before.
+  /// Releases all waiters for good; the ring must have been stopped before.
   void stop() noexcept {
     turn_.store(stop_turn, std::memory_order_seq_cst);
     turn_.notify_all();
   }
 
-  /// Takes up to `most` samples for chunk `s` of `epoch`. Gives the items and how many there are; null when
-  /// the run was stopped. `after` is where the front stands then, where it can be resumed. `failed(n)` is
-  /// called inside a handler when the source throws after n samples; `waited(ns)` says how long this took its
-  /// turn to come.
+  /// Takes up to `most` samples for chunk `s` of `epoch`. Returns the items and their number, or null if the
+  /// run was stopped. `after` receives the front's place afterwards, if it can be resumed. `failed(n)` is
+  /// called inside a handler when the source throws after n samples; `waited(ns)` reports how long the
+  /// chunk's turn took to come.
   template <class Ring, class Failed, class Waited>
   const std::vector<Item>* pull(std::uint64_t s, std::uint64_t epoch, std::uint64_t most, bool abandoned,
                                 const Ring& r, std::uint64_t& count, bool& ended, Failed failed,
@@ -89,7 +89,7 @@ class serial_front {
     return &items;
   }
 
-  /// Whether the front can say where it stands.
+  /// Whether the front can save its place.
   static constexpr bool saves = saving_front<Front>;
 
  private:

@@ -41,8 +41,9 @@ PENSTOCK_INLINE void consumer_place::seek(feed& at, state s) {
   front_ = std::move(s.front);
   to_skip_ = s.rows;
   survivors_ = s.survivors - std::min(s.survivors, s.rows);
-  passed_ = s.survivors;  // whether some of them passed is not known: one pass more will tell
-  // Steps up to this one are done, whoever did which part of them.
+  // an upper bound: whether any of them passed is unknown, and the next pass will tell
+  passed_ = s.survivors;
+  // Steps before this one are done, whichever rank did which part of them.
   if (rules_.batched) {
     step_ = s.step;
     dealt_ = s.dealt;
@@ -81,7 +82,7 @@ PENSTOCK_INLINE void consumer_place::write(state& s, feed& delivered) const {
     delivered.settle();
     return write_cursor(s, delivered.cursor());
   }
-  feed before = delivered;  // chunks were used up since
+  feed before = delivered;  // chunks have been used up since
   before.seek(s.epoch, s.ordinal, s.pass);
   before.settle();
   write_cursor(s, before.cursor());

@@ -26,7 +26,7 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// What a hand-out has before its shell: the engine, and what counts bad samples.
+/// What a hand-out has before its shell: the engine, and the tally of bad samples.
 template <class Plan>
 struct hand_out_basis {
   using engine_type = penstock::engine<Plan>;
@@ -38,7 +38,7 @@ struct hand_out_basis {
   [[no_unique_address]] bad_tally<Plan> tally;
 };
 
-/// What the shell of a hand-out is told of a plan.
+/// What the shell of a hand-out needs to know of a plan.
 template <class Plan>
 hand_out_setup hand_out_setup_of(const Plan& p) {
   using parts = plan_parts<Plan>;
@@ -68,11 +68,11 @@ hand_out_setup hand_out_setup_of(const Plan& p) {
 
 }  // namespace detail
 
-/// What a run owns and hands out: batches, or the rows of a loop without batches.
+/// What a run delivers: batches, or the rows of a loop without batches.
 ///
-/// Batches that are known before anything is evaluated are written in place. Behind deciders and over forward
-/// sources they are gathered: a batch of numbers that lies within one chunk is handed out as it is; others
-/// are copied, row by row of each column. Only there is anything gathered.
+/// Batches that are known before anything is evaluated are written in place. After deciders and over forward
+/// sources they are gathered: a batch of numbers that lies within one chunk is delivered without a copy;
+/// others are copied, row by row of each column.
 template <class Plan>
 class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   using basis = detail::hand_out_basis<Plan>;
@@ -92,15 +92,15 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     if constexpr (parts::batched && !parts::direct) check_steps();
   }
 
-  /// The hand-out that holds a block.
+  /// The hand-out that owns a block.
   [[nodiscard]] static hand_out& of(const block& b) noexcept {
     return static_cast<hand_out&>(*static_cast<hand_out_shell*>(b.owner.get()));
   }
-  /// Takes back a batch that the consumer is done with, in the consumer's thread.
+  /// Takes back a batch that the consumer has finished with, in the consumer's thread.
   void take_back(batch_type& b) noexcept { hand_out_shell::take_back(b.forget()); }
 
-  /// The next batch of `epoch`; an empty handle at its end or when the run was stopped. Throws what belongs
-  /// to that batch.
+  /// The next batch of `epoch`; an empty handle at its end or if the run was stopped. Throws the error that
+  /// belongs to that batch.
   batch_type next_batch(std::uint64_t epoch) {
     if constexpr (parts::direct) {
       const batch_rows* const batch = next_in_place(epoch);
@@ -117,13 +117,13 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
         if (this->epoch() == epoch) place_.count_to(number + 1);
         commit();
         if (setup_.steps.look(number) == selection::verdict::pass) return counted(*b, batch);
-        (void)batch_type(&own(*b), batch);  // a skip after batch leaves it out
+        (void)batch_type(&own(*b), batch);  // skipped after batch
       }
       return {};
     }
   }
 
-  /// The next row of a loop without batches, valid until the one after it is asked for; null at the epoch's
+  /// The next row of a loop without batches, valid until the following one is requested; null at the epoch's
   /// end.
   auto* next_row(std::uint64_t epoch)
     requires(!parts::batched)
@@ -176,14 +176,14 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
       try {
         const position source = engine.orders().sample_at(at);
         e.in_file(url_of(*engine.reader(), source)).for_key(key_of(*engine.reader(), source));
-      } catch (...) {  // what cannot be said is left out
+      } catch (...) {  // unknown parts are left out
       }
     }
   }
   [[nodiscard]] sample_place place_of([[maybe_unused]] position at) const {
     sample_place found;
     if constexpr (!parts::forward) {
-      try {  // what cannot be said is left out
+      try {  // unknown parts are left out
         const position source = engine.orders().sample_at(at);
         found.source = source.index;
         if constexpr (has_keys<reader_type>) found.key = key_of(*engine.reader(), source);
@@ -210,9 +210,9 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
           .in_stage("steps");
   }
 
-  /// The handle of a batch that is handed out.
+  /// Counts a delivered batch and returns its handle.
   [[nodiscard]] batch_type counted(block& b, const batch_rows& batch) {
-    // a row that was gathered may have several samples
+    // a gathered row may come from several samples
     std::uint64_t bytes = 0, samples = b.from_batches ? b.gathered.all().size() : batch.valid;
     for (const bytes_view column :
          own(b).columns.bytes(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots)))
@@ -223,14 +223,14 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     return batch_type(&own(b), batch);
   }
 
-  /// A batch of rows that are copied together; null when there are none.
+  /// A batch of rows that are copied together; null if there are none.
   block* gather(std::uint64_t epoch, batch_rows& batch) {
     if (filling_ == nullptr) {
       if (!find_row(epoch)) return commit_end(epoch), nullptr;
       filling_ = take_batch();
       try {
         begin_filling(own(*filling_));
-      } catch (...) {  // nothing is in it: asked again, it begins anew
+      } catch (...) {  // it is empty: the next call starts over
         gathered_.give_back(std::exchange(filling_, nullptr));
         throw;
       }
@@ -259,7 +259,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     try {
       engine.arrive(out);
     } catch (...) {
-      engine.request_stop();  // as where batches are written in place
+      engine.request_stop();  // as for batches written in place
       throw;
     }
     commit_bad(epoch);
@@ -285,7 +285,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     room_ = std::min<std::uint64_t>(setup_.batch_size, 65'536);
     out.columns.begin(static_cast<std::size_t>(room_));
   }
-  /// Goes on until the batch is full, or there is nothing more; what is there stays when something is thrown.
+  /// Copies rows until the batch is full or none are left; if something throws, the rows copied so far stay.
   void fill(block_type& out, std::uint64_t epoch) {
     const std::uint64_t size = setup_.batch_size;
     while (out.gathered.rows() < size && find_row(epoch)) {
@@ -299,7 +299,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
       }
       out.gathered.reserve(static_cast<std::size_t>(filled + count));
       if (filled == 0 && row == 0 && count == size && count == chunk.rows && chunk.what == nullptr)
-        std::swap(out.columns, chunk.columns);  // the chunk is the batch
+        std::swap(out.columns, chunk.columns);  // the whole chunk becomes the batch
       else
         out.columns.copy(static_cast<std::size_t>(filled), chunk.columns, static_cast<std::size_t>(row),
                          static_cast<std::size_t>(count));
@@ -307,14 +307,14 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
       chunk.add_positions(out.gathered, row, count);
       place_.take(count);
     }
-    out.listed = true;  // errors of collating are of these positions
+    out.listed = true;  // errors of collating refer to these positions
     out.epoch = out.gathered.empty() ? 0 : out.gathered.all().front().epoch;
     out.indices.clear();
     out.indices.resize(out.gathered.rows());
     for (std::size_t i = 0; i < out.gathered.rows(); ++i) out.indices[i] = out.gathered.of(i).front().index;
   }
 
-  std::uint64_t room_ = 0;  // rows that the batch that is begun has memory for
+  std::uint64_t room_ = 0;  // rows that the current batch has memory for
 };
 
 }  // namespace penstock::inline v0_1

@@ -22,108 +22,108 @@
 
 namespace penstock::inline v0_1 {
 
-/// What the shell of a hand-out is told when it is made.
+/// What the shell of a hand-out is given at construction.
 struct hand_out_setup {
   row_rules rules;
-  selection steps;               ///< take and skip after `batch`, where batches are gathered
-  std::uint64_t batch_size = 1;  ///< rows of a batch that is gathered
+  selection steps;               ///< take and skip after `batch`, if batches are gathered
+  std::uint64_t batch_size = 1;  ///< rows of a gathered batch
   tail at_end = tail::keep;
   bool in_place = false;   ///< blocks are batches, not chunks
-  bool forward = false;    ///< over a source that can only be read forward
-  bool has_steps = false;  ///< `steps(n)`: a pass over the data that gives nothing is an error
-  bool pieces = false;     ///< rows that lie in one chunk can be a batch as they are
+  bool forward = false;    ///< the source can only be read forward
+  bool has_steps = false;  ///< `steps(n)`: a pass over the data without a result is an error
+  bool pieces = false;     ///< rows within one chunk can be a batch without a copy
 };
 
-/// What the shell of a hand-out has its plan's own code do. `self` is the plan's part, which made the shell.
+/// The plan-specific operations of a hand-out. `self` is the plan's part, which created the shell.
 struct hand_out_calls {
   void (*learn_from)(void* self, block&);                      ///< the shapes of a block
-  void (*name_sample)(void* self, error&, position) noexcept;  ///< says which sample failed
+  void (*name_sample)(void* self, error&, position) noexcept;  ///< adds which sample failed
   sample_place (*place_of)(void* self, position);              ///< for a ledger
 };
 
-/// What a run hands out, and where its consumer stands: all of it but the values.
+/// What a run delivers and where its consumer stands: everything except the values.
 ///
-/// Where batches are written in place, those of a block are handed out one after another. Elsewhere the rows
-/// of chunks are found in order: they are the elements of a loop without batches, or are gathered into
+/// Where batches are written in place, the batches of a block are delivered one after another. Otherwise the
+/// rows of chunks are found in order: they are the elements of a loop without batches, or are gathered into
 /// batches. One thread at a time is the consumer.
 class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
  public:
-  /// `tally`: null where bad samples are fatal.
+  /// `tally`: null if bad samples are fatal.
   hand_out_shell(engine_shell& engine, tolerant_tally* tally, const hand_out_calls& calls, void* self,
                  hand_out_setup setup, void (*destroy)(block*) noexcept);
   hand_out_shell(const hand_out_shell&) = delete;
   hand_out_shell& operator=(const hand_out_shell&) = delete;
   ~hand_out_shell();
-  /// Whoever has this, or holds a block, keeps `made`.
+  /// Shares ownership of `made`; every block that is held shares it too.
   [[nodiscard]] static shared<hand_out_shell> kept(hand_out_shell* made,
                                                    void (*destroy)(hand_out_shell*) noexcept);
 
-  /// Gives up shares of a block; with the last one it goes back to its pool. Any thread. In a child after
-  /// fork it does not: another thread may have held the pool's lock then.
+  /// Gives up shares of a block; the last one returns it to its pool. Any thread. Not in a child after fork,
+  /// where another thread of the parent may have held the pool's lock.
   static void give_up(block& b, std::uint32_t shares) noexcept;
-  /// In a child after fork: lives as long as the process. There is no thread to join, and what a thread held
-  /// when the process was copied stays locked.
+  /// In a child after fork: keeps this alive as long as the process. There is no thread to join, and locks
+  /// that threads of the parent held stay locked.
   void keep_forever() noexcept;
 
   [[nodiscard]] std::uint64_t epoch() noexcept { return engine_.delivered_feed().epoch(); }
-  /// Lets go of what is begun and not handed out.
+  /// Drops what was begun and not delivered.
   void drop() noexcept;
-  /// Goes to a place; drops what was begun.
+  /// Moves to the place in a state; drops what was begun.
   void seek(const state& s);
   void go_to_epoch(std::uint64_t epoch);
-  /// Whether nothing of an epoch has been handed out and the next element is its first. Allocates nothing.
+  /// Whether nothing of an epoch has been delivered and its first element is next. Does not allocate.
   [[nodiscard]] bool is_at_beginning_of(std::uint64_t epoch);
   void write_state(state& s);
   [[nodiscard]] static std::vector<position> positions(const block& b, std::size_t first, std::size_t count);
 
  protected:
   [[noreturn]] void fail(const std::exception_ptr& what);
-  /// The handle of a block is given to somebody, with so many shares.
+  /// Gives out the handle of a block, with so many shares.
   void hold(block& b, std::uint32_t shares);
-  /// Takes back a share in the consumer's thread: those of one block are given up together.
+  /// Takes back a share in the consumer's thread; shares of one block are given up together.
   void take_back(block* b) noexcept;
 
-  /// Batches in place: the next one of `epoch`, in `block_`; null at its end or when the run was stopped.
+  /// Batches in place: the next batch of `epoch`, in `block_`; null at its end or if the run was stopped.
   [[nodiscard]] const batch_rows* next_in_place(std::uint64_t epoch);
 
-  /// Chunks: makes `place_.row()` of `block_` the next row that passes; false at the epoch's end or when the
+  /// Chunks: makes `place_.row()` of `block_` the next row that passes; false at the epoch's end or if the
   /// run was stopped.
   [[nodiscard]] bool find_row(std::uint64_t epoch) {
     return (at_row(epoch) && place_.passes()) || look_for_row(epoch);
   }
-  /// Chunks: whether there is a row at hand that nothing comes before.
+  /// Chunks: whether the next row can be used without further checks.
   [[nodiscard]] bool at_row(std::uint64_t epoch) noexcept {
     return block_ != nullptr && tally_ == nullptr && place_.row() < good_rows() && this->epoch() == epoch;
   }
-  /// Rows of the chunk at hand that may be used: those before its failure, if it has one.
+  /// Usable rows of the current chunk: those before its failure, if it has one.
   [[nodiscard]] std::uint64_t good_rows() const noexcept {
     return block_->what != nullptr && block_->bad_slot < block_->rows ? block_->bad_slot : block_->rows;
   }
-  /// Sees the bad samples that were left out before row `end` of the chunk; those of rows that a state says
-  /// are done were counted.
+  /// Shows the tally the bad samples that were left out before row `end` of the chunk, except those of rows
+  /// that a state says are done, which were counted already.
   void see_bad(std::uint64_t end);
-  /// The holes that putting columns in order has left in a batch.
+  /// Shows the tally the holes that putting columns in order has left in a batch.
   void see_holes(block& out, std::uint64_t epoch);
-  /// The bad samples that were seen belong to what is handed out.
+  /// Commits the bad samples seen so far, as part of what is being delivered.
   void commit_bad(std::uint64_t epoch);
-  /// What was found and handed out up to here is done.
+  /// Commits everything found and delivered so far.
   void commit() { place_.commit(engine_.delivered_feed(), bad_so_far()); }
-  /// The same at an epoch's end; nothing when the run was stopped.
+  /// Commits at an epoch's end; does nothing if the run was stopped.
   void commit_end(std::uint64_t epoch);
-  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so the next epoch
-  /// begins.
+  /// Whether this epoch has had its batches, by steps(n) or by a take after batch; if so, starts the next
+  /// epoch.
   [[nodiscard]] bool end_of_steps();
-  /// A batch that is a piece of the chunk at hand as it is; null where it would not fit or must be moved.
+  /// A batch made of part of the current chunk without a copy; null if it does not fit or must be copied.
   [[nodiscard]] block* take_piece(std::uint64_t epoch, batch_rows& batch);
 
   hand_out_setup setup_;
   consumer_place place_;
-  block* block_ = nullptr;    // the one at hand
-  block* filling_ = nullptr;  // a batch that is begun
-  block_pool gathered_;       // batches that are made of rows of chunks
+  block* block_ = nullptr;    // the current block
+  block* filling_ = nullptr;  // a batch in progress
+  block_pool gathered_;       // batches made from rows of chunks
 
  private:
-  /// The shares of a chunk, of which nobody knows how many pieces it gives: more than there can be.
+  /// The shares of a chunk, whose number of pieces is unknown: more than there can be.
   static constexpr std::uint32_t pieces = 1u << 30;
 
   [[nodiscard]] bool used_up() const noexcept { return setup_.in_place && next_ == block_->batches.size(); }
@@ -144,9 +144,9 @@ class hand_out_shell : public std::enable_shared_from_this<hand_out_shell> {
   const hand_out_calls* calls_;
   void* plan_part_;
   std::size_t next_ = 0;      // batches in place: the next one of the block
-  std::size_t bad_ = 0;       // bad samples of the chunk that were seen
+  std::size_t bad_ = 0;       // bad samples of the chunk already seen
   std::uint32_t shares_ = 0;  // of the block
-  std::uint32_t out_ = 0;     // of them, those that are handed out and were not taken back
+  std::uint32_t out_ = 0;     // of `shares_`, those delivered and not taken back
   shared<hand_out_shell> self_;
 };
 

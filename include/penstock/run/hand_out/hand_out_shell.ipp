@@ -29,7 +29,7 @@ PENSTOCK_INLINE void hand_out_shell::keep_forever() noexcept { self_ = shared_fr
 
 PENSTOCK_INLINE void hand_out_shell::give_up(block& b, std::uint32_t shares) noexcept {
   if (!b.release(shares)) return;
-  const shared<void> owner = std::move(b.owner);  // may be the last thing that keeps the pool
+  const shared<void> owner = std::move(b.owner);  // may be the pool's last owner
   auto& self = *static_cast<hand_out_shell*>(owner.get());
   if (!self.engine_.home().here()) return;
   self.engine_.watch().let_go(&b);
@@ -84,7 +84,7 @@ PENSTOCK_INLINE void hand_out_shell::fail(const std::exception_ptr& what) {
   try {
     std::rethrow_exception(what);
   } catch (error& e) {
-    // What a batch finds when it is put together, its source does not see pass.
+    // An error found while collating lacks its sample, because the source did not see it.
     if (e.code() == errc::shape && e.at()) calls_->name_sample(plan_part_, e, *e.at());
     throw;
   }
@@ -119,7 +119,7 @@ PENSTOCK_INLINE bool hand_out_shell::take_block() {
         calls_->learn_from(plan_part_, *b);
         engine_.arrive(*b);
       } catch (...) {
-        engine_.give_back_and_stop(b);  // what comes next is not what the consumer misses
+        engine_.give_back_and_stop(b);  // the consumer must not skip this block
         throw;
       }
     }
@@ -136,7 +136,8 @@ PENSTOCK_INLINE const batch_rows* hand_out_shell::next_in_place(std::uint64_t ep
   feed& delivered = engine_.delivered_feed();
   if (delivered.epoch() != epoch || engine_.stopped()) return nullptr;
   if (delivered.at_end()) {
-    if (delivered.uneven().any() && !engine_.stopped()) go_to_epoch(epoch + 1);  // that one may have steps
+    // the next one may have steps
+    if (delivered.uneven().any() && !engine_.stopped()) go_to_epoch(epoch + 1);
     return nullptr;
   }
   if ((block_ == nullptr || used_up()) && !take_block()) return nullptr;
@@ -154,7 +155,7 @@ PENSTOCK_INLINE const batch_rows* hand_out_shell::next_in_place(std::uint64_t ep
   return &batch;
 }
 
-// Counts the bad samples of a batch that is about to be handed out. Throws where they are too many.
+// Counts the bad samples of a batch about to be delivered. Throws if there are too many.
 PENSTOCK_INLINE void hand_out_shell::pass_bad(block& b, const batch_rows& batch) {
   const std::uint64_t end = std::min(batch.first + batch.slots, b.bad_slot);
   try {
@@ -175,7 +176,7 @@ PENSTOCK_INLINE bool hand_out_shell::look_for_row(std::uint64_t epoch) {
     try {
       found == selection::verdict::end ? end_pass() : leave_chunk();
     } catch (...) {
-      engine_.request_stop();  // the place is between two chunks: nothing may go on from there
+      engine_.request_stop();  // the place is between two chunks: nothing may resume there
       throw;
     }
   }
@@ -192,7 +193,7 @@ PENSTOCK_INLINE selection::verdict hand_out_shell::find_in_chunk() {
   return selection::verdict::drop;
 }
 
-// All rows of the chunk are used: its failure is due now, or the next chunk is.
+// All rows of the chunk are used: reports its failure, or moves to the next chunk.
 PENSTOCK_INLINE void hand_out_shell::leave_chunk() {
   see_bad(good_rows() + 1);
   if (block_->what != nullptr) {
@@ -203,10 +204,10 @@ PENSTOCK_INLINE void hand_out_shell::leave_chunk() {
   const std::uint64_t inputs = block_->batches[0].valid;
   if (!block_->last) {
     engine_.delivered_feed().advance(inputs);
-    place_.next_chunk(block_->after);  // a chunk's memory is used again
+    place_.next_chunk(block_->after);  // a chunk's memory is reused
     leave_block();
   } else if (setup_.forward) {
-    end_pass();  // nobody knew that the data end here: chunks beyond are dropped
+    end_pass();  // the end of the data was not known: chunks beyond it are dropped
   } else {
     check_pass();
     engine_.delivered_feed().advance(inputs);
@@ -215,7 +216,7 @@ PENSTOCK_INLINE void hand_out_shell::leave_chunk() {
   }
 }
 
-// This pass is over wherever the feed is.
+// Ends this pass, wherever the feed is.
 PENSTOCK_INLINE void hand_out_shell::end_pass() {
   check_pass();
   feed next = engine_.delivered_feed();

@@ -22,7 +22,7 @@ namespace detail::tar {
 [[nodiscard]] std::optional<object_signature> signature_of_file(const std::string& path) noexcept;
 
 /// The signatures of a packed file and of its copy when the copy was made. 64 bytes, described in
-/// docs/index.md.
+/// docs/shard_indexes.md.
 struct copy_record {
   static constexpr std::size_t size = 64;
   static constexpr std::string_view magic = "PENSTCPY";

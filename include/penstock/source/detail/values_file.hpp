@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-/// Files with one value per sample; the layout is in docs/index.md.
+/// Files with one value per sample; the layout is in docs/shard_indexes.md.
 namespace penstock::inline v0_1 {
 namespace detail {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 /// The index of a shard: its samples, and the place of their members. One layout serves in memory and on
-/// disk, described in docs/index.md: fixed-width little-endian tables, read in place.
+/// disk, described in docs/shard_indexes.md: fixed-width little-endian tables, read in place.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 

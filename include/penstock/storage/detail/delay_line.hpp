@@ -33,18 +33,18 @@ struct delay_account {
   fixed_array<std::atomic<std::uint32_t>> faults_left;
 };
 
-/// Makes the calls of a session late. Reads of `read_many` wait in one queue and are done by one thread,
-/// which starts with the first of them.
+/// Delays the calls of a session. Reads of `read_many` wait in one queue, and one thread, started by the
+/// first of them, performs them.
 class delay_line {
   using clock = std::chrono::steady_clock;
   struct pending {
     waiting_read what;
     clock::time_point due;
-    std::uint64_t number;  // of reads that are due at once, the first comes first
+    std::uint64_t number;  // breaks ties between reads that are due at once
   };
 
  public:
-  /// Refers to the session, to the names and to the options.
+  /// Refers to the session, the names and the options.
   delay_line(session_view session, std::span<const std::string> names,
              const simulated_storage_options& options, shared<delay_account> account);
   delay_line(const delay_line&) = delete;
@@ -57,14 +57,14 @@ class delay_line {
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;
 
-  /// errc::argument for times, rates and ranges that make no sense.
+  /// Throws errc::argument for times, rates and ranges that make no sense.
   static void check(const simulated_storage_options& options);
 
  private:
-  /// When a read that is asked for at `begin` ends. The caller has the lock.
+  /// When a read requested at `begin` ends. The caller holds the lock.
   clock::time_point reserve(const read_request& request, clock::time_point begin);
   void begin_one() noexcept;
-  /// Does a read whose time has come.
+  /// Performs a read that is due.
   void perform(const read_request& request);
   void check_faults(const read_request& request) const;
   void finish(const waiting_read& one) noexcept;

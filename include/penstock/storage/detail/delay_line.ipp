@@ -42,11 +42,10 @@ PENSTOCK_INLINE void delay_line::check(const simulated_storage_options& options)
                   {"a simulated storage takes from 0 us to an hour, not ", time.count(), " us"});
   }
   if (options.bytes_per_second != 0 && !(options.bytes_per_second >= 1 && options.bytes_per_second < 1e18))
-    throw error(errc::argument, "a simulated storage gives from 1 to 1e18 bytes per second; 0 is any number");
+    throw error(errc::argument, "a simulated storage gives from 1 to 1e18 bytes per second; 0 is no limit");
   for (const simulated_fault& fault : options.faults) {
     if (fault.begin >= fault.end)
-      throw error(errc::argument,
-                  {"a simulated fault from ", fault.begin, " to ", fault.end, " has no byte"});
+      throw error(errc::argument, {"a simulated fault from ", fault.begin, " to ", fault.end, " is empty"});
   }
 }
 
@@ -167,7 +166,7 @@ PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) const
       }
       if (seen == 0) continue;
     }
-    throw error(errc::io, "the read fails, as it was simulated")
+    throw error(errc::io, "this read fails, as simulated")
         .in_file(request.object < names_.size() ? names_[request.object] : "")
         .at_offset(request.offset);
   }
@@ -202,7 +201,7 @@ PENSTOCK_INLINE void delay_line::work() noexcept {
       if (ends_) return;
       queue_changed_.wait(lock);
     } else if (const clock::time_point due = queue_.front().due; due > clock::now()) {
-      queue_changed_.wait_until(lock, due);  // a copy: the queue may move meanwhile
+      queue_changed_.wait_until(lock, due);  // a copy: the queue may change meanwhile
     } else {
       std::pop_heap(queue_.begin(), queue_.end(), later);
       const waiting_read one = queue_.back().what;

@@ -21,7 +21,8 @@ namespace detail::files {
 /// are closed.
 ///
 /// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
-/// takes two uncontended atomic operations and no lock. More files than the limit are open only while that
+/// takes two uncontended atomic operations and no lock. The limit is exceeded only while more reads than that
+/// are in flight.
 /// many reads are in flight.
 class descriptor_cache {
   static constexpr std::uint64_t number_mask = 0x7fffffffu;
@@ -30,7 +31,7 @@ class descriptor_cache {
   static constexpr std::uint64_t one_use = std::uint64_t{1} << 33;
 
  public:
-  /// A descriptor that is not closed while this lives.
+  /// A descriptor that stays open while this lives.
   class lease {
    public:
     lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(&word), number_(number) {}
@@ -46,7 +47,7 @@ class descriptor_cache {
     int number_;
   };
 
-  /// `limit`: 0 is the smaller of 512 and half of what the process may open.
+  /// `limit`: 0 means the smaller of 512 and half of what the process may open.
   descriptor_cache(std::span<const std::string> paths, std::size_t limit);
   descriptor_cache(const descriptor_cache&) = delete;
   descriptor_cache& operator=(const descriptor_cache&) = delete;
@@ -60,10 +61,10 @@ class descriptor_cache {
  private:
   static int number_of(std::uint64_t word) noexcept { return static_cast<int>(word & number_mask); }
   static std::size_t default_limit() noexcept;
-  /// The caller holds a use of the file's word: nobody else can close what is published here.
+  /// The caller holds a use of the file's word, so no other thread can close what is published here.
   int open_slowly(object_id id);
-  /// The clock rule: a file used since the hand last passed gets another round. Two rounds find all that can
-  /// be closed.
+  /// The clock rule: a file used since the hand last passed gets another round. Two rounds find everything
+  /// that can be closed.
   void close_until(std::size_t wanted);
 
   std::span<const std::string> paths_;

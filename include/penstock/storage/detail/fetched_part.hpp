@@ -12,11 +12,11 @@ namespace detail {
 struct stored_read;
 }
 
-/// A range of an object that was read for one sample ahead of its turn.
+/// A range of an object that was read ahead for one sample.
 struct fetched_part {
   const void* session = nullptr;
   std::uint64_t offset = 0, size = 0;  ///< in the object
-  const std::byte* bytes = nullptr;    ///< there once `from` has ended
+  const std::byte* bytes = nullptr;    ///< valid once `from` has ended
   detail::stored_read* from = nullptr;
   object_id object = 0;
 };

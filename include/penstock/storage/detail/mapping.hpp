@@ -14,13 +14,13 @@
 namespace penstock::inline v0_1 {
 namespace detail::files {
 
-/// The file was cut off or written to while it was mapped.
+/// The error of a file that was truncated or written to while it was mapped.
 [[nodiscard]] error changed_while_mapped(const std::string& path, std::uint64_t offset);
 
-/// A file that is mapped read-only, whole. `file` and `mapped_file` have one for each file.
+/// A whole file, mapped read-only. `file` and `mapped_file` have one per file.
 class mapping {
  public:
-  /// Maps an open file that has this signature; errc::io where the system will not.
+  /// Maps an open file that has this signature; throws errc::io if the system refuses.
   mapping(int opened, const object_signature& signature, const std::string& path, bool guarded);
   mapping(const mapping&) = delete;
   mapping& operator=(const mapping&) = delete;
@@ -30,12 +30,12 @@ class mapping {
   [[nodiscard]] std::uint64_t size() const noexcept { return signature_.size; }
   [[nodiscard]] const object_signature& signature() const noexcept { return signature_; }
 
-  /// Throws where a page of the file was found to be lost.
+  /// Throws if a page of the file was found to be lost.
   void check_lost(const std::string& path) const {
     if (const auto offset = guard_.lost()) [[unlikely]]
       throw changed_while_mapped(path, *offset);
   }
-  /// Asks the system to bring these bytes into memory.
+  /// Asks the system to load these bytes into memory.
   void will_need(std::uint64_t offset, std::uint64_t size) const noexcept;
   /// Tells the system how the file will be read: a value of `madvise`.
   void advise(int advice) const noexcept;

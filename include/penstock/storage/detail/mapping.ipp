@@ -35,7 +35,7 @@ PENSTOCK_INLINE mapping::mapping(int opened, const object_signature& signature, 
   }
 }
 PENSTOCK_INLINE mapping::~mapping() {
-  guard_ = sigbus_guard();  // before the addresses may be somebody else's
+  guard_ = sigbus_guard();  // before the addresses can be reused
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), static_cast<std::size_t>(signature_.size));
 }
 

@@ -13,14 +13,14 @@
 #include <string_view>
 #include <utility>
 
-/// What file and mapped_file share: opening a path for reading, with messages that say what to do.
+/// What file and mapped_file share: opening a path for reading, with errors that say what to do.
 namespace penstock::inline v0_1 {
 namespace detail::files {
 
 /// "cannot <doing>", with the system's reason for an errno value and what to do about it.
 [[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
 
-/// A descriptor that is closed when it goes.
+/// A descriptor that is closed on destruction.
 class descriptor {
  public:
   descriptor() = default;
@@ -46,11 +46,11 @@ class descriptor {
   return {static_cast<std::uint64_t>(status.st_size), stamp};
 }
 
-/// Size and time of change of an open regular file; errc::io for anything else, by its name.
+/// Size and modification time of an open regular file; throws errc::io, naming the kind, for anything else.
 [[nodiscard]] object_signature signature_of(int opened, const std::string& path);
 
-/// Opens for reading; -1 with errno when that fails. Non-blocking, or a named pipe would hang here before it
-/// can be refused.
+/// Opens for reading; returns -1 with errno on failure. Non-blocking, because a named pipe would otherwise
+/// hang here before it can be refused.
 [[nodiscard]] int open_quietly(const std::string& path) noexcept;
 
 [[noreturn, gnu::cold]] void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,

@@ -47,7 +47,7 @@ PENSTOCK_INLINE object_signature signature_of(int opened, const std::string& pat
 }
 
 PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
-  if (path.find('\0') != std::string::npos) {  // the system would open what stands before it
+  if (path.find('\0') != std::string::npos) {  // the system would open the part before the NUL
     errno = ENOENT;
     return -1;
   }
@@ -59,7 +59,7 @@ PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
 
 PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
                                   const std::string& path) {
-  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were wanted"})
+  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were requested"})
       .in_file(path)
       .at_offset(offset);
 }

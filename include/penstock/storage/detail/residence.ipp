@@ -18,7 +18,7 @@ namespace penstock::inline v0_1 {
 namespace detail::files {
 
 #if defined(__linux__)
-/// A file system that is nothing but memory; older kernels do not answer for its files.
+/// Whether a file system exists only in memory; older kernels do not answer for its files.
 PENSTOCK_INLINE bool lives_in_memory(int opened) noexcept {
   struct statfs of {};
   constexpr auto tmpfs = 0x01021994, ramfs = static_cast<int>(0x858458f6u);
@@ -36,7 +36,7 @@ PENSTOCK_INLINE bool is_in_memory([[maybe_unused]] int opened, [[maybe_unused]] 
   std::byte one{};
   const iovec into{&one, 1};
   for (std::uint64_t i = 0; i < places && missing < 2; ++i) {
-    // mincore and cachestat say nothing about files that belong to others
+    // mincore and cachestat reveal nothing about files of other users
     const std::uint64_t part = size / places;
     const auto at = static_cast<off_t>(part * i + mix64(draw * places + i) % part);
     ssize_t got = 0;

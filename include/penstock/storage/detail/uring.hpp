@@ -23,7 +23,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A ring of the kernel, and an event that wakes the thread which waits for it.
+/// A ring of the kernel, and an event that wakes the thread waiting for it.
 class uring {
  public:
   uring() = default;
@@ -31,7 +31,7 @@ class uring {
   uring& operator=(const uring&) = delete;
   ~uring() { close(); }
 
-  /// 0, or the errno value that says why there is none. A kernel that cannot read through a ring has none.
+  /// Returns 0, or the errno value that explains the failure. A kernel that cannot read through a ring fails.
   [[nodiscard]] int open(unsigned reads) noexcept {
     const int code = ::io_uring_queue_init(reads + 1, &ring_, 0);
     if (code != 0) return -code;
@@ -50,24 +50,25 @@ class uring {
   [[nodiscard]] bool is_open() const noexcept { return open_; }
   [[nodiscard]] io_uring& get() noexcept { return ring_; }
 
-  /// A place in the queue of submissions; what is there goes to the kernel where it is full.
+  /// A place in the submission queue; submits what is queued if the queue is full.
   [[nodiscard]] io_uring_sqe& place() noexcept {
     for (;;) {
       if (io_uring_sqe* const free = ::io_uring_get_sqe(&ring_)) return *free;
       submitted(::io_uring_submit(&ring_));
     }
   }
-  /// What a submission gave: where the kernel was interrupted or has no memory at the moment, what was not
+  /// Handles the result of a submission: if the kernel was interrupted or is out of memory, what was not
   /// submitted stays in the queue.
   static void submitted(int code) noexcept {
     if (code < 0 && code != -EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   void wake() noexcept {
     const std::uint64_t one = 1;
-    while (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {  // it is awake then
+    // full: the thread is awake already
+    while (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {
     }
   }
-  /// The completion with this mark will say that somebody wakes.
+  /// A completion with this mark will report a wake-up.
   void listen(void* mark) noexcept {
     io_uring_sqe& to = place();
     ::io_uring_prep_poll_add(&to, event_.get(), POLLIN);
@@ -83,7 +84,7 @@ class uring {
   [[nodiscard]] bool can_read() noexcept {
     io_uring_probe* const found = ::io_uring_get_probe_ring(&ring_);
     const bool can = found != nullptr && ::io_uring_opcode_supported(found, IORING_OP_READ) != 0;
-    std::free(found);  // io_uring_free_probe is younger
+    std::free(found);  // liburing's io_uring_free_probe is newer
     return can;
   }
 

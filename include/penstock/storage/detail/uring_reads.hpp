@@ -37,12 +37,12 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// Reads of the files of a `file::session` in the background: through io_uring, or where there is none by
-/// threads.
+/// Reads of the files of a `file::session` in the background: through io_uring, or by threads if it is
+/// missing.
 ///
-/// The ring belongs to one thread, which starts with the first reads: it opens files, submits, waits for the
-/// kernel and tells how reads ended. (The kernel cancels what a thread has submitted when that thread ends,
-/// so those who call must not submit.) Those who call write down what they want and wake it.
+/// The ring belongs to one thread, started by the first reads: it opens files, submits, waits for the kernel
+/// and reports how reads ended. (The kernel cancels what a thread has submitted when that thread ends, so
+/// callers must not submit.) Callers write down what they want and wake it.
 class uring_reads {
   struct flight {
     waiting_read what;
@@ -55,7 +55,7 @@ class uring_reads {
   static constexpr std::size_t most_queue = 16'384;  // a kernel allows 32,768 places
   static constexpr std::size_t threads_without = 8;
 
-  /// `queue`: how many reads the kernel has at once; 0: none, threads read.
+  /// `queue`: the number of reads in the kernel at once; 0: no ring, threads read.
   uring_reads(const file::session& files, std::size_t queue)
       : files_(files),
         at_once_(std::min(queue, files.descriptor_limit())),
@@ -73,7 +73,7 @@ class uring_reads {
     thread_.join();
   }
 
-  /// Why this process has no ring for so many reads, as an errno value; 0 where it has one.
+  /// Why this process has no ring for so many reads, as an errno value; 0 if it has one.
   [[nodiscard]] static int why_none(std::size_t queue) noexcept {
     uring probe;
     return probe.open(static_cast<unsigned>(queue));
@@ -81,7 +81,7 @@ class uring_reads {
 
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
     std::exception_ptr failed;
-    bool sleeps = false;  // else the thread has been woken and looks again, or waits for a place
+    bool sleeps = false;  // otherwise the thread is awake and will look again, or waits for a place
     try {
       start();
       if (ring_.is_open()) {
@@ -112,12 +112,11 @@ class uring_reads {
     ring_.wake();
   }
 
-  /// Whether reads go through a ring. Not known before the first.
+  /// Whether reads go through a ring. Unknown before the first read.
   [[nodiscard]] bool uses_ring() const noexcept { return running_.load(); }
 
  private:
-  /// Makes the ring and its thread, where there can be one. Called by one thread at a time, as `read_many`
-  /// is.
+  /// Creates the ring and its thread, if possible. Called by one thread at a time, as `read_many` is.
   void start() {
     if (tried_) return;
     if (at_once_ != 0 && ring_.open(static_cast<unsigned>(at_once_)) == 0) {
@@ -151,8 +150,8 @@ class uring_reads {
   }
   [[nodiscard]] std::size_t in_flight() const noexcept { return at_once_ - free_.size(); }
 
-  /// Begins what waits, as far as there are places, and stops what was cancelled. False when nothing more
-  /// will come.
+  /// Starts waiting reads as far as there are places, and ends those that were cancelled. False when nothing
+  /// more will come.
   bool take_waiting() noexcept {
     std::unique_lock lock(mutex_);
     if (std::exchange(cancels_, false)) {
@@ -176,7 +175,7 @@ class uring_reads {
     try {
       it.opened.emplace(files_.state_->open_files.use(request.object));
       files_.check_offset(request.object, request.offset, request.into.size());
-      // So that a file that is in memory will be mapped, for `read` and for views.
+      // So that a file in memory gets mapped, for `read` and for views.
       if (files_.state_->access != file_access::read && !files_.shows(request.object))
         files_.think_again(request.object, it.opened->get());
     } catch (...) {
@@ -201,7 +200,7 @@ class uring_reads {
   }
 
   void handle(void* mark, int result) noexcept {
-    if (mark == nullptr) return;  // an answer to the wish to cancel a read, whose own answer comes
+    if (mark == nullptr) return;  // the answer to a cancel request; the read's own answer follows
     if (mark == &ring_) {
       ring_.clear_event();
       ring_.listen(&ring_);
@@ -213,14 +212,14 @@ class uring_reads {
     if (it.what.stopped) return finish(it, cancelled(it.what.request));
     if (result > 0 || result == -EINTR) return submit(it);
     if (result == -EAGAIN && !std::exchange(it.tried_again, true)) {
-      // Older kernels do not wait for a file that was opened so that a named pipe could not hang.
+      // Older kernels do not wait for a file that was opened non-blocking (against hanging named pipes).
       const int flags = ::fcntl(it.opened->get(), F_GETFL);
       if (flags >= 0 && ::fcntl(it.opened->get(), F_SETFL, flags & ~O_NONBLOCK) == 0) return submit(it);
     }
     finish(it, failure(it.what.request, result));
   }
 
-  /// How `read` fails where the kernel gives this result.
+  /// The exception that `read` would throw for this result of the kernel.
   [[nodiscard]] std::exception_ptr failure(const read_request& request, int result) const noexcept {
     try {
       errno = -result;
@@ -236,11 +235,11 @@ class uring_reads {
 
   void finish(flight& it, std::exception_ptr failed) noexcept {
     it.opened.reset();
-    free_.push_back(&it);  // which has room for all
+    free_.push_back(&it);  // it has room for all
     it.what.tell(std::move(failed));
   }
 
-  /// Asks the kernel to give up what it has. It may not: a read that a disk works on comes to its end.
+  /// Asks the kernel to drop its reads. It may refuse: a read that a disk is working on runs to its end.
   void stop_flights() noexcept {
     for (std::size_t i = 0; i < at_once_; ++i) {
       flight& it = flights_[i];

@@ -14,7 +14,7 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// A read that was asked for, and who is told when it has ended.
+/// A requested read, and whom to tell when it has ended.
 struct waiting_read {
   read_request request;
   read_listener listener;
@@ -25,16 +25,16 @@ struct waiting_read {
   }
 };
 
-/// Reads that were asked for and have not begun, the first one first. Its owner has the lock.
+/// Reads requested but not begun, oldest first. The owner holds the lock.
 class waiting_reads {
  public:
-  /// All of them or, where there is no memory, none.
+  /// Appends all of them, or none if memory runs out.
   void push(std::span<const read_request> requests, read_listener listener);
   [[nodiscard]] bool empty() const noexcept { return first_ == list_.size(); }
   [[nodiscard]] std::size_t size() const noexcept { return list_.size() - first_; }
   [[nodiscard]] const waiting_read& front() const noexcept { return list_[first_]; }
   waiting_read pop() noexcept;
-  /// Marks all that are here as stopped; they stay until they are taken.
+  /// Marks all reads here as stopped; they stay until they are popped.
   void stop() noexcept;
 
  private:
@@ -42,7 +42,7 @@ class waiting_reads {
   std::size_t first_ = 0;
 };
 
-/// What is told of a read that was cancelled: errc::stopped, with the object's name where it has one.
+/// The error of a cancelled read: errc::stopped, with the object's name if it has one.
 [[nodiscard]] std::exception_ptr read_cancelled(const read_request& request,
                                                 std::span<const std::string> names) noexcept;
 

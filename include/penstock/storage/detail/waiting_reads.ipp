@@ -39,7 +39,7 @@ PENSTOCK_INLINE std::exception_ptr read_cancelled(const read_request& request,
     throw error(errc::stopped, "the read was cancelled")
         .in_file(request.object < names.size() ? names[request.object] : "")
         .at_offset(request.offset);
-  } catch (...) {  // no memory for the sentence, maybe
+  } catch (...) {  // perhaps there was no memory for the message
     return std::current_exception();
   }
 }

@@ -18,25 +18,24 @@ namespace detail {
 
 class numpy_generator;
 
-/// What an epoch takes: the samples, shard by shard, and where the runs begin that are shuffled as shards
-/// are.
+/// The samples of an epoch, shard by shard, and the start of each run that is shuffled like a shard.
 struct mosaic_drawn {
   std::vector<std::uint32_t> samples;
   std::vector<std::uint64_t> starts{0};
 };
 
-/// The rules of Streaming's `Stream.apply_weights`, `get_sampling` and `resample_streams`.
+/// Implements Streaming's `Stream.apply_weights`, `get_sampling` and `resample_streams`.
 class mosaic_draw {
  public:
   mosaic_draw(shared<const std::vector<std::uint64_t>> starts, const mosaic_sampling& sampling, bool shuffle,
               std::uint64_t seed);
 
-  /// Samples of an epoch.
+  /// The number of samples in an epoch.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
   [[nodiscard]] mosaic_drawn of(std::uint64_t epoch) const;
 
-  /// How many samples an epoch takes of each shard of a stream.
+  /// How many samples an epoch takes from each shard of a stream.
   [[nodiscard]] std::vector<std::uint64_t> counts_of(std::size_t stream, std::uint64_t epoch) const;
 
  private:
@@ -49,17 +48,17 @@ class mosaic_draw {
   [[nodiscard]] std::uint64_t shard_size(std::uint64_t shard) const;
   [[nodiscard]] std::uint64_t samples_of(std::size_t stream) const;
 
-  /// `count` samples of a shard: all of them as often as they go in, and some once more.
+  /// Takes `count` samples of a shard: all of them as often as they fit, then some once more.
   void take(mosaic_drawn& drawn, std::uint64_t shard, std::uint64_t count, numpy_generator& random) const;
 
-  /// How many samples each stream gives.
+  /// Determines how many samples each stream gives.
   void weigh(const std::vector<mosaic_stream>& streams, std::uint64_t epoch_size);
 
-  /// Divides an epoch in proportion; what rounding leaves goes to streams that are drawn.
+  /// Divides an epoch in proportion; the samples lost to rounding go to randomly drawn streams.
   void share(const std::vector<mosaic_stream>& streams, std::uint64_t epoch_size);
 
-  /// As numpy adds: in eight sums that are joined, and halves where there are more than 128. Another order of
-  /// additions could round to another sample.
+  /// Adds the way numpy does: in eight partial sums, and in halves above 128 values. Another order of
+  /// additions could round to a different sample.
   [[nodiscard]] static double sum(std::span<const double> values);
 
   shared<const std::vector<std::uint64_t>> starts_;

@@ -20,7 +20,7 @@ PENSTOCK_INLINE mosaic_draw::mosaic_draw(shared<const std::vector<std::uint64_t>
       shuffle_(shuffle),
       seed_(seed) {
   if (starts_->back() > most) too_many();
-  if (granularity_ == 0) refuse({"a granularity of 0 samples takes none; it is 1 or more"});
+  if (granularity_ == 0) refuse({"a granularity of 0 takes no samples; give 1 or more"});
   std::vector<mosaic_stream> streams = sampling.streams;
   const std::uint64_t shards = starts_->size() - 1;
   if (streams.empty()) streams.push_back({.shards = shards});
@@ -34,7 +34,7 @@ PENSTOCK_INLINE mosaic_draw::mosaic_draw(shared<const std::vector<std::uint64_t>
   weigh(streams, sampling.epoch_size);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (samples_of(i) == 0 && choose_[i] != 0)
-      refuse({"stream ", i, " has no samples, and ", choose_[i], " are to be taken"});
+      refuse({"stream ", i, " has no samples, but ", choose_[i], " are to be taken"});
     if (choose_[i] > most || (size_ += choose_[i]) > most) too_many();
   }
 }
@@ -59,12 +59,12 @@ PENSTOCK_INLINE std::vector<std::uint64_t> mosaic_draw::counts_of(std::size_t st
   for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = size(i) * (choose_[stream] / all);
   std::uint64_t rest = choose_[stream] % all;
   if (rest == 0) return counts;
-  // Each shard in picks, and picks in another order until there are enough.
+  // Cut each shard into picks, then shuffle the picks and take them until there are enough.
   std::vector<std::uint32_t> picks;
   for (std::size_t i = 0; i < counts.size(); ++i)
     picks.insert(picks.end(), static_cast<std::size_t>((size(i) + granularity_ - 1) / granularity_),
                  static_cast<std::uint32_t>(i));
-  // The last pick of a shard is what remains of it: which one that is must be known after the shuffle.
+  // A shard's last pick may be short, so it must be recognisable after the shuffle.
   std::vector<std::uint32_t> order(picks.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
   numpy_generator(shuffle_ && balanced_ ? seed_ + epoch : seed_).shuffle(order.begin(), order.size());
@@ -84,7 +84,8 @@ PENSTOCK_INLINE void mosaic_draw::refuse(std::initializer_list<piece> why) {
 }
 
 PENSTOCK_INLINE void mosaic_draw::too_many() {
-  throw error(errc::limit, "it orders at most 2^32 samples, of as many").in_stage("mosaic_resampled");
+  throw error(errc::limit, "a source, and an epoch of it, may have at most 2^32 samples")
+      .in_stage("mosaic_resampled");
 }
 
 PENSTOCK_INLINE std::uint64_t mosaic_draw::shard_size(std::uint64_t shard) const {
@@ -121,7 +122,8 @@ PENSTOCK_INLINE void mosaic_draw::weigh(const std::vector<mosaic_stream>& stream
     if (one.proportion.has_value() + one.repeat.has_value() + one.choose.has_value() > 1)
       refuse({"stream ", i, " has more than one of proportion, repeat and choose"});
     for (const double weight : {one.proportion.value_or(1), one.repeat.value_or(1)})
-      if (!(weight >= 0) || weight > 0x1p53) refuse({"a weight of stream ", i, " is no number from 0 on"});
+      if (!(weight >= 0) || weight > 0x1p53)
+        refuse({"a weight of stream ", i, " is not a number from 0 to 2^53"});
   }
   if (relative != 0 && relative != streams.size())
     refuse({relative, " of ", streams.size(), " streams have a proportion; give it to all or none"});
@@ -130,7 +132,7 @@ PENSTOCK_INLINE void mosaic_draw::weigh(const std::vector<mosaic_stream>& stream
   if (relative != 0 || epoch_size != 0) return share(streams, epoch_size != 0 ? epoch_size : starts_->back());
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const double repeated = streams[i].repeat.value_or(1) * static_cast<double>(samples_of(i));
-    if (repeated > 0x1p53) refuse({"stream ", i, " is repeated beyond 2^53 samples"});
+    if (repeated > 0x1p53) refuse({"stream ", i, " repeats to more than 2^53 samples"});
     choose_.push_back(streams[i].choose.value_or(static_cast<std::uint64_t>(repeated)));
   }
 }
@@ -148,7 +150,7 @@ PENSTOCK_INLINE void mosaic_draw::share(const std::vector<mosaic_stream>& stream
     given += choose_.back();
   }
   if (given > epoch_size || epoch_size - given > streams.size())
-    refuse({"the proportions do not divide ", epoch_size, " samples; give them as numbers of like size"});
+    refuse({"the proportions do not divide ", epoch_size, " samples; give numbers of similar size"});
   for (const std::uint64_t stream : numpy_generator(seed_).choice(streams.size(), epoch_size - given))
     ++choose_[static_cast<std::size_t>(stream)];
 }

@@ -13,8 +13,8 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// One epoch's shuffle, by the rules of `streaming/base/shuffle/` of MosaicML Streaming: what its functions
-/// return for shards that begin at `starts`, as sample ids at positions.
+/// One epoch's shuffle, by the rules of `streaming/base/shuffle/` of MosaicML Streaming: the sample ids, by
+/// position, that its functions return for shards that start at `starts`.
 class mosaic_shuffle {
  public:
   using ids = std::vector<std::uint32_t>;
@@ -25,7 +25,7 @@ class mosaic_shuffle {
   [[nodiscard]] ids make(mosaic_algorithm algorithm);
 
  private:
-  /// Samples [first, last), or places.
+  /// A range [first, last) of samples or places.
   struct span {
     std::uint64_t first, last;
     [[nodiscard]] std::uint64_t size() const noexcept { return last - first; }
@@ -36,7 +36,7 @@ class mosaic_shuffle {
   static std::uint64_t append(ids& all, span one);
   void shuffle_last(ids& all, std::uint64_t count);
 
-  /// The spans of each canonical node; one that crosses a border is cut there.
+  /// The spans of each canonical node; a span that crosses a node's border is cut there.
   [[nodiscard]] std::vector<std::vector<span>> divided(std::vector<span> spans) const;
 
   [[nodiscard]] ids twice();
@@ -45,7 +45,7 @@ class mosaic_shuffle {
 
   void in_blocks(const std::vector<std::vector<span>>& parts, ids& all);
 
-  /// Moves each sample of a node by a random distance, and sorts.
+  /// Moves each sample of a node by a random distance, then sorts.
   void strew(const std::vector<span>& part, ids& all, std::size_t begin);
 
   const std::vector<std::uint64_t>& starts_;

@@ -106,7 +106,8 @@ PENSTOCK_INLINE void mosaic_shuffle::in_blocks(const std::vector<std::vector<spa
     const std::uint64_t begin = all.size(), back = stagger[node];
     for (const span& one : parts[node]) append(all, one);
     blocks.clear();
-    // Literally as there: the first two blocks overlap, and the end of a node may stay as it is.
+    // Exactly as Streaming does it: the first two blocks overlap, and the end of a node may stay
+    // unshuffled.
     for (std::uint64_t end = begin; end < all.size();) {
       const std::uint64_t size = block_draw();
       const std::uint64_t first = end >= begin + back ? end - back : begin;

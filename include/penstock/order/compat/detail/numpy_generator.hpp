@@ -12,8 +12,8 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// What `numpy.random.default_rng(seed)` gives: PCG64 (XSL-RR 128/64; O'Neill, HMC-CS-2014-0905), seeded by
-/// numpy's SeedSequence (`numpy/random/bit_generator.pyx`).
+/// The generator `numpy.random.default_rng(seed)`: PCG64 (XSL-RR 128/64; O'Neill, HMC-CS-2014-0905), seeded
+/// by numpy's SeedSequence (`numpy/random/bit_generator.pyx`).
 class numpy_generator {
  public:
   explicit numpy_generator(std::uint64_t seed) noexcept {
@@ -71,10 +71,10 @@ class numpy_generator {
     return static_cast<std::uint32_t>(both);
   }
 
-  /// In [0, 1).
+  /// A number in [0, 1).
   [[nodiscard]] double next_double() noexcept { return static_cast<double>(next64() >> 11) * 0x1p-53; }
 
-  /// In [0, most], by masks, as `shuffle` and `permutation` draw.
+  /// A number in [0, most], drawn by masking, as `shuffle` and `permutation` do.
   [[nodiscard]] std::uint64_t masked(std::uint64_t most) noexcept {
     if (most == 0) return 0;
     std::uint64_t mask = most;
@@ -85,7 +85,8 @@ class numpy_generator {
     }
   }
 
-  /// `integers(low, high)`, in [low, high), high - low below 2^32; by Lemire's multiplication.
+  /// `integers(low, high)`: a number in [low, high), by Lemire's multiplication; high - low must be below
+  /// 2^32.
   [[nodiscard]] std::uint64_t integer(std::uint64_t low, std::uint64_t high) noexcept {
     const std::uint64_t count = high - low;
     if (count <= 1) return low;
@@ -97,7 +98,7 @@ class numpy_generator {
     return low + (product >> 32);
   }
 
-  /// `shuffle` of `count` elements from `first` on.
+  /// `shuffle` of the `count` elements that start at `first`.
   template <class Iterator>
   void shuffle(Iterator first, std::uint64_t count) noexcept {
     using distance = decltype(first - first);
@@ -108,14 +109,14 @@ class numpy_generator {
   /// `choice(from, count, replace=False)`: `count` different numbers below `from`, count <= from < 2^32.
   [[nodiscard]] std::vector<std::uint64_t> choice(std::uint64_t from, std::uint64_t count) {
     std::vector<std::uint64_t> chosen;
-    if (from > 10'000 && count > from / 50) {  // the end of a shuffle
+    if (from > 10'000 && count > from / 50) {  // shuffles, and takes the end
       chosen.resize(static_cast<std::size_t>(from));
       for (std::uint64_t i = 0; i < from; ++i) chosen[static_cast<std::size_t>(i)] = i;
       swap_down(chosen, from - 1, std::max<std::uint64_t>(from - count, 1));
       chosen.erase(chosen.begin(), chosen.end() - static_cast<std::ptrdiff_t>(count));
       return chosen;
     }
-    std::vector<bool> taken(static_cast<std::size_t>(from));  // Floyd's
+    std::vector<bool> taken(static_cast<std::size_t>(from));  // Floyd's method
     for (std::uint64_t i = from - count; i < from; ++i) {
       std::uint64_t drawn = integer(0, i + 1);
       if (taken[static_cast<std::size_t>(drawn)]) drawn = i;
@@ -127,7 +128,7 @@ class numpy_generator {
   }
 
  private:
-  /// Each place from `last` down to `first` gets one of those at or before it.
+  /// Swaps each element from `last` down to `first` with a random one at or before it.
   void swap_down(std::vector<std::uint64_t>& all, std::uint64_t last, std::uint64_t first) noexcept {
     for (std::uint64_t i = last; i >= first; --i)
       std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(integer(0, i + 1))]);

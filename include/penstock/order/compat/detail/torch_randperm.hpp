@@ -9,8 +9,8 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), seeded as its authors do. It
-/// stands here since <random> would cost every program that includes an order.
+/// The Mersenne Twister MT19937 (Matsumoto and Nishimura, ACM TOMACS 8, 1998), with its authors' seeding.
+/// Implemented here because <random> would slow the compilation of every program that includes an order.
 class mersenne_twister {
  public:
   explicit mersenne_twister(std::uint32_t seed) noexcept : state_{} {
@@ -47,12 +47,12 @@ class mersenne_twister {
   std::size_t used_ = length;
 };
 
-/// From this size on PyTorch draws 64 bits for each element, and fills the table from inside out.
+/// From this size, PyTorch draws 64 bits per element and fills the table inside out.
 inline constexpr std::uint64_t torch_wide_draws = 0xffffffffu / 20;
 
-/// What PyTorch's `torch.randperm(n)` gives on the CPU with a generator of this seed
-/// (`aten/src/ATen/native/TensorFactories.cpp`): the seed's low 32 bits count, and remainders are taken of
-/// the draws, with their slight bias. `Word` holds the numbers below n.
+/// The result of PyTorch's `torch.randperm(n)` on the CPU with a generator of this seed
+/// (`aten/src/ATen/native/TensorFactories.cpp`): only the seed's low 32 bits count, and draws are reduced
+/// by remainder, with its slight bias. `Word` holds the numbers below n.
 template <class Word>
 [[nodiscard]] std::vector<Word> torch_randperm(std::uint64_t n, std::uint64_t seed,
                                                std::uint64_t wide_draws_from = torch_wide_draws) {
@@ -60,7 +60,7 @@ template <class Word>
   mersenne_twister draw(static_cast<std::uint32_t>(seed));
   if (n < wide_draws_from) {
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<Word>(i);
-    // 32-bit remainders are several times as fast, and n is small enough for them.
+    // n is small enough for 32-bit remainders, which are several times as fast.
     for (std::uint32_t left = static_cast<std::uint32_t>(n), i = 0; left > 1; --left, ++i)
       std::swap(order[i], order[i + draw.next() % left]);
   } else {

@@ -17,12 +17,12 @@
 #include <type_traits>
 #include <utility>
 
-/// What an engine is made of, by plan: its ring, its device, its front, and whether its elements are numbers.
+/// The parts of an engine that depend on the plan: ring, device, front, and whether its elements are numbers.
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// The ring of the first stage that names one, else ours.
+/// The ring of the first stage that names one; otherwise the library's own.
 template <class Stages>
 struct ring_of;
 template <>
@@ -60,7 +60,7 @@ struct device_of<Plan, true> {
   }
 };
 
-/// What a plan over an indexed source has of a front: nothing.
+/// The front of a plan over an indexed source: empty.
 struct no_front {
   no_front(no_front, std::size_t) {}
   no_front() = default;
@@ -80,7 +80,7 @@ struct front_of<Plan, true> {
   static auto make(const Plan& p) { return make_front(p); }
 };
 
-/// What the evaluator of a plan does with bad samples.
+/// How the evaluator of a plan handles bad samples.
 template <class Plan, class Orders>
 struct bad_of {
   using parts = plan_parts<Plan>;
