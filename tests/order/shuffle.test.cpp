@@ -274,7 +274,7 @@ TEST_CASE("order/shuffle: with lanes a node touches little more than its share o
   CHECK(lanes_2048 < 1.1 * share);
 }
 
-TEST_CASE("order/shuffle: quality, compared with std::shuffle") {
+TEST_CASE("order/shuffle: quality, beside std::shuffle") {
   constexpr std::size_t n = 200'000, batch = 256;
   ps::rng random(4, 0, 0);
   numbers sizes;

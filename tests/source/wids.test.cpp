@@ -149,7 +149,7 @@ TEST_CASE("source/wids: repetitions in a small description are bounded in total"
   e = made.refused(version("\"datasets\": [" + many + "]"));
   CHECK((e.code() == penstock::errc::limit));
   CHECK(e.file() == (made.dir / "d" / "other.json").string());
-  CHECK_THAT(e.what(), penstock_test::contains("more than 64 MiB"));
+  CHECK_THAT(e.what(), penstock_test::contains("exceed 64 MiB"));
 
   e = made.refused(version(R"("shardlist": [{"url": "http://)" + base + R"(", "nsamples": 2}])"));
   CHECK(std::string(e.what()).size() < 1000);
