@@ -6,6 +6,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/source/concepts.hpp>
@@ -76,7 +77,7 @@ class folder_blob {
 /// than when the plan was made; `errc::missing` where no file is found; `errc::format` for files that lie
 /// beside folders of classes; `errc::limit` where links lead to one folder in more than 1,000 ways. Errors of
 /// the stages behind get the file and the key.
-class directory {
+class directory : public opens_as_plan<directory> {
  public:
   using penstock_part = source_tag;
   using element = record<field<"bytes", detail::folder_blob>, field<"label", std::int64_t>>;

@@ -58,9 +58,10 @@ struct not_batchable {
   using penstock_mistake = about_element_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: batch stacks numbers, arrays, texts, bytes and records of such, and gets what "
-                  "reached_by<...> beside this line names; write map(f) before it");
+    static_assert(
+        never<Reached>,
+        "penstock: batch stacks numbers, arrays, texts, bytes and records of such, and what "
+        "arrives here is none; write map(f) before it. This error names its type, in arrives_here<...>");
   }
 };
 

@@ -20,8 +20,8 @@ struct not_expandable {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: unbatch needs a range, an array, or a record of such, and gets what "
-                  "reached_by<...> beside this line names");
+                  "penstock: unbatch needs a range, an array, or a record of such, and this is "
+                  "none; this error names its type, in arrives_here<...>");
   }
 };
 

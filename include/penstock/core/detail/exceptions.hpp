@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cpp20.hpp>
+
 #if !defined(__cpp_exceptions)
 #error "penstock tells errors by exceptions, which -fno-exceptions takes away: compile without it"
 #endif
