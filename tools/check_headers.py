@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The header lists of include/penstock/CMakeLists.txt against the tree.
 
-A header belongs to the component that its __has_include guard names, and to core if it has no guard.
+A header belongs to the component that its __has_include guard names, and to core if it has no guard. Each header
+reaches core/cpp20.hpp before anything else.
 `--write` brings the lists up to date.
 """
 
@@ -38,6 +39,15 @@ def body_faults():
             yield f"{name} does not include {header} first"
 
 
+def first_include_faults():
+    """Headers that do not reach core/cpp20.hpp first: their own first include is no header of the library."""
+    for header in headers():
+        name = relative(header)
+        first = next((what for _, _, what in includes(header)), "")
+        if name != "core/cpp20.hpp" and not re.fullmatch(r"penstock/.*\.hpp", first):
+            yield f"{name}: its first include is no header of the library; include penstock/core/cpp20.hpp"
+
+
 def main():
     text = LISTS.read_text(encoding="utf-8")
     tree = wanted()
@@ -62,6 +72,7 @@ def main():
             faults.append(f"{component}: a header is listed twice")
 
     faults += body_faults()
+    faults += first_include_faults()
 
     # A header that includes an optional one is optional itself, and says so.
     of = {relative(header): component_of(header) for header in headers() + bodies()}

@@ -6,6 +6,7 @@
 #include <penstock/core/call.hpp>
 #include <penstock/core/collate.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/cpp20.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
@@ -15,6 +16,7 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
 #include <penstock/core/open_sample.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/part.hpp>

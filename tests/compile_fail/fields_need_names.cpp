@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: the element that reaches it has no names
+// expect: what arrives here has no names
 
 #include <penstock/core/record.hpp>
 #include <penstock/run/run.hpp>

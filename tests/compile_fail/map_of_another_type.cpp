@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: it gets Gets and wants Wants, the two types of wrong_type<Gets, Wants> beside this line
+// expect: it gets Gets and wants Wants, the types that this error names in wrong_type<Gets, Wants>
 
 #include <penstock/codec/npy.hpp>
 #include <penstock/run/run.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: cannot be called with the element that reaches it
+// expect: cannot be called with what arrives here
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+struct shouting {};
+
 int main() {
 #ifdef PENSTOCK_WRONG
   auto loader =
-      penstock::from(std::vector<std::string>{"1", "2"}) | penstock::decode<int> | penstock::batch(2);
+      penstock::from(std::vector<std::string>{"1", "2"}) | penstock::decode<shouting> | penstock::batch(2);
 #else
   auto loader = penstock::from(std::vector<std::string>{"1", "2"}) | penstock::decode<penstock::integer> |
                 penstock::batch(2);

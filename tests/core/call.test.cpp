@@ -3,7 +3,12 @@
 
 #include "support/catch.hpp"
 
+#include <functional>
+#include <memory>
 #include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 namespace ps = penstock;
 
@@ -27,4 +32,23 @@ TEST_CASE("core/call: random numbers depend on seed, position, part and stage") 
                                     first_word({1, 2}, 2, 3, 4), first_word({1, 2}, 0, 4, 4),
                                     first_word({1, 2}, 0, 3, 5), first_word({1, 2}, 1, 3, 5)};
   CHECK(all.size() == 8);
+}
+
+TEST_CASE("core/call: a member is read or called, of values and of what points or refers to them") {
+  struct base {
+    std::string text = "abc";
+    [[nodiscard]] std::size_t longer_by(std::size_t more) const { return text.size() + more; }
+  };
+  struct derived : base {};
+  using ps::detail::call_member;
+  derived value;
+  CHECK(&call_member(&base::text, value) == &value.text);
+  CHECK(&call_member(&base::text, &value) == &value.text);
+  CHECK(&call_member(&base::text, std::ref(value)) == &value.text);
+  CHECK(call_member(&base::text, std::make_unique<derived>()) == "abc");
+  CHECK(call_member(&base::longer_by, value, std::size_t{2}) == 5);
+  CHECK(call_member(&base::longer_by, std::make_shared<derived>(), std::size_t{2}) == 5);
+  STATIC_REQUIRE(
+      std::is_same_v<decltype(call_member(&base::text, std::as_const(value))), const std::string&>);
+  STATIC_REQUIRE(std::is_same_v<decltype(call_member(&base::text, derived())), std::string>);
 }

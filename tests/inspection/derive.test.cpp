@@ -128,6 +128,16 @@ TEST_CASE("inspection/derive: numbers, enumerators and texts keep their types") 
   const ps::derived_index<std::string> keys =
       derived("key", [](int x, std::string_view key) { return std::string(key) + ":" + std::to_string(x); });
   CHECK(keys[3] == "3:3");
+  struct scored {
+    int value;
+    [[nodiscard]] double half() const { return value / 2.0; }
+  };
+  const auto scores = ps::from(std::vector<scored>{{3}, {4}});
+  const ps::derived_index<std::int64_t> read =
+      ps::derive(scores, "read", &scored::value, dir.path().string());
+  CHECK(read[1] == 4);
+  const ps::derived_index<double> called = ps::derive(scores, "called", &scored::half, dir.path().string());
+  CHECK(called[0] == 1.5);
   CHECK(ps::derive(ps::from(std::vector<int>{}), "none", rest_of_seven, dir.path().string()).size() == 0);
 }
 

@@ -26,6 +26,11 @@ TEST_CASE("integration/fmt: a plan prints its description") {
   CHECK(fmt::format("<{:.6}>", plan) == "<" + ps::describe(plan).substr(0, 6) + ">");
 }
 
+TEST_CASE("integration/fmt: a source is no range, and is not read to be printed") {
+  STATIC_REQUIRE_FALSE(fmt::is_range<decltype(ps::from(first_ints(10))), char>::value);
+  STATIC_REQUIRE_FALSE(fmt::is_formattable<decltype(ps::from(first_ints(10)))>::value);
+}
+
 TEST_CASE("integration/fmt: a state prints the line that can be read back") {
   const auto plan = ps::from(first_ints(100)) | ps::shuffle(1) | ps::batch(8);
   auto run = plan.open();

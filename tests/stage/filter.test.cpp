@@ -32,6 +32,19 @@ TEST_CASE("stage/filter: survivors keep their order, with any number of workers"
   }
 }
 
+TEST_CASE("stage/filter: a pointer to a member serves as the function") {
+  struct scored {
+    int value;
+    bool good;
+    [[nodiscard]] bool bad() const { return !good; }
+  };
+  const auto samples = ps::from(std::vector<scored>{{1, true}, {2, false}, {3, true}});
+  CHECK(values_of(samples | ps::filter(&scored::good) | ps::map(&scored::value) | ps::batch(2), 2) ==
+        std::vector<int>{1, 3});
+  CHECK(values_of(samples | ps::filter(&scored::bad) | ps::map(&scored::value) | ps::batch(2), 0) ==
+        std::vector<int>{2});
+}
+
 TEST_CASE("stage/filter: samples with bytes are filtered too, and their batches are gathered from chunks") {
   std::vector<std::string> words;
   for (int i = 0; i < 500; ++i)

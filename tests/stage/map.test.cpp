@@ -42,6 +42,28 @@ TEST_CASE("stage/map: a sample becomes the function's result, with any number of
   for (const unsigned workers : {1u, 2u, 7u}) REQUIRE(values_of(plan, workers) == alone);
 }
 
+TEST_CASE("stage/map: a pointer to a member will do for a function") {
+  struct point {
+    int x, y;
+    [[nodiscard]] int sum() const { return x + y; }
+    [[nodiscard]] int moved(ps::rng& random) const { return x * 1000 + static_cast<int>(random.below(1000)); }
+  };
+  const auto points = ps::from(std::vector<point>{{1, 10}, {2, 20}, {3, 30}});
+  CHECK(values_of(points | ps::map(&point::y) | ps::batch(2), 0) == std::vector<int>{10, 20, 30});
+  CHECK(values_of(points | ps::map(&point::sum) | ps::batch(2), 2) == std::vector<int>{11, 22, 33});
+  const auto twice = points | ps::map([](const point& p) { return point{2 * p.x, p.y}; });
+  CHECK(values_of(twice | ps::map(&point::x) | ps::batch(2), 0) == std::vector<int>{2, 4, 6});
+
+  const auto drawn = [](const point& p, ps::rng& random) { return p.moved(random); };
+  CHECK(values_of(points | ps::seed(7) | ps::map(&point::moved) | ps::batch(2), 0) ==
+        values_of(points | ps::seed(7) | ps::map(drawn) | ps::batch(2), 0));
+
+  using sample = ps::record<ps::field<"at", point>, ps::field<"n", int>>;
+  for (auto&& b :
+       ps::from(std::vector<sample>{sample(point{1, 2}, 3)}) | ps::map<"at">(&point::y) | ps::batch(1))
+    CHECK(ps::get<"at">(b)[0] == 2);
+}
+
 TEST_CASE("stage/map: a field is replaced and the others pass, also those that cannot be copied") {
   using sample = ps::record<ps::field<"a", int>, ps::field<"b", int>>;
   const std::vector<sample> samples{sample(1, 2), sample(3, 4)};

@@ -5,6 +5,8 @@
 #include <penstock/core/random.hpp>
 
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -24,5 +26,28 @@ struct call {
     return {seed, at.epoch, at.index, piece == 0 ? stream : mix64(stream ^ mix64(piece))};
   }
 };
+
+namespace detail {
+
+/// Reads or calls a member of a value, or of what it points or refers to, as `std::invoke` does. What is read
+/// of a value that is about to go is moved out of it.
+template <class M, class T, class V, class... More>
+constexpr decltype(auto) call_member(M T::*member, V&& value, More&&... more) {
+  using type = std::remove_cvref_t<V>;
+  if constexpr (std::is_base_of_v<T, type>) {
+    if constexpr (std::is_function_v<M>)
+      return (std::forward<V>(value).*member)(std::forward<More>(more)...);
+    else if constexpr (std::is_lvalue_reference_v<V>)
+      return (value.*member);
+    else
+      return std::remove_cv_t<M>(std::forward<V>(value).*member);
+  } else if constexpr (requires { *value; }) {
+    return call_member(member, *std::forward<V>(value), std::forward<More>(more)...);
+  } else {
+    return call_member(member, value.get(), std::forward<More>(more)...);
+  }
+}
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cpp20.hpp>
+
 /// Definitions live in the headers, inline, unless a program links `penstock::compiled`. That target, and
 /// nothing else, defines PENSTOCK_COMPILED: the program then sees only declarations, and the library holds
 /// the definitions. They are identical; no macro changes what they do.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cpp20.hpp>
+
 /// What can be wrong with an expression made with `|`. Each mistake is a type with one sentence that says
 /// what to write instead, and is defined next to the stage that can be misused.
 namespace penstock::inline v0_1 {
@@ -38,9 +40,9 @@ concept mistake = requires { typename M::penstock_mistake; };
 template <class>
 inline constexpr bool never = false;
 
-/// Shows in a compiler's message the type of the element that reaches the misused stage.
+/// Shows in a compiler's message the type of the element that arrives at the misused stage.
 template <class Element>
-struct reached_by {};
+struct arrives_here {};
 
 /// Shows in a compiler's message the source or stage that lost a guarantee.
 template <class Part>
@@ -156,9 +158,10 @@ struct wrong_argument {
   using penstock_mistake = about_element_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage's function cannot be called with the element that reaches it; see "
-                  "reached_by<...> beside this line for its type");
+    static_assert(
+        never<Reached>,
+        "penstock: this stage's function cannot be called with what arrives here; this error names its "
+        "type, in arrives_here<...>");
   }
 };
 struct lost_by_a_stage {

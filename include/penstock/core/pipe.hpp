@@ -1,70 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/detail/ill_formed.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
 
 #include <concepts>
-#include <cstddef>
-#include <span>
 #include <type_traits>
 #include <utility>
 
 /// `operator|` and its error messages.
 namespace penstock::inline v0_1 {
-
-/// The result of a wrong expression, after its one error: it accepts the rest of the statement and any loop
-/// over it without further errors.
-struct ill_formed {
-  using penstock_part = poison_tag;
-  /// Stands in for a view of a batch.
-  struct view : std::span<int> {
-    [[nodiscard]] std::span<int> flat() const { return *this; }
-    template <class... Is>
-    [[nodiscard]] int& operator()(Is...) const {
-      return *data();
-    }
-  };
-  /// Stands in for a batch and, in a loop without batches, for a number.
-  struct batch {
-    [[nodiscard]] std::size_t size() const { return 0; }
-    [[nodiscard]] std::size_t valid_size() const { return 0; }
-    [[nodiscard]] int* begin() const { return nullptr; }
-    [[nodiscard]] int* end() const { return nullptr; }
-    [[nodiscard]] view values() const { return {}; }
-    operator int() const { return 0; }  // NOLINT: implicit, so that a sum over samples compiles
-  };
-  struct epoch_range {
-    [[nodiscard]] ill_formed* begin() const { return nullptr; }
-    [[nodiscard]] ill_formed* end() const { return nullptr; }
-  };
-  template <guarantee>
-  static constexpr bool keeps = true;
-  template <class... Ts>
-  [[nodiscard]] ill_formed open(Ts&&...) const {
-    return {};
-  }
-  template <class... Ts>
-  [[nodiscard]] epoch_range epochs(Ts&&...) const {
-    return {};
-  }
-  template <class... Ts>
-  [[nodiscard]] ill_formed epoch(Ts&&...) const {
-    return {};
-  }
-  [[nodiscard]] batch* next() const { return nullptr; }
-  [[nodiscard]] batch* begin() const { return nullptr; }
-  [[nodiscard]] batch* end() const { return nullptr; }
-};
-
-template <fixed_string Name>
-[[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
-  return {};
-}
-template <std::size_t I>
-[[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
-  return {};
-}
 
 namespace detail {
 
@@ -210,7 +157,7 @@ template <class Wrong, class L, class R>
   requires std::same_as<typename Wrong::penstock_mistake, about_element_tag>
 struct explanation<Wrong, L, R> {
   using mistake = Wrong;
-  using shown = reached_by<typename diagnose_tuple<L, typename parts_of<R>::type>::reached>;
+  using shown = arrives_here<typename diagnose_tuple<L, typename parts_of<R>::type>::reached>;
 };
 template <guarantee G, class L, class R>
 struct explanation<mistakes::not_kept<G>, L, R> {

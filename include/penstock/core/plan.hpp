@@ -3,6 +3,7 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/call.hpp>
+#include <penstock/core/detail/ill_formed.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/mistake.hpp>
@@ -10,11 +11,15 @@
 #include <penstock/core/part.hpp>
 
 #include <concepts>
+#include <cstdint>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
 /// The plan: the result of an expression made with `|`, and what its type knows.
 namespace penstock::inline v0_1 {
+
+struct state;
 
 namespace mistakes {
 
@@ -23,6 +28,17 @@ namespace mistakes {
 template <guarantee G>
 struct not_kept {
   using penstock_mistake = about_expression_tag;
+};
+
+/// `open` and loops are in a header that a plan does not need.
+struct run_not_included {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a plan is opened by <penstock/run/run.hpp>, and this file does not include it; "
+                  "write #include <penstock/run/run.hpp> at its top, or <penstock/penstock.hpp>");
+  }
 };
 
 }  // namespace mistakes
@@ -214,6 +230,14 @@ struct varies<Context, Part, Rest...> {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Whether run/run.hpp is included.
+template <class Plan>
+concept opened_by_run = requires(const Plan& p) { epoch_of(p, std::uint64_t{}); };
+
+}  // namespace detail
+
 /// A plan: a source and its stages, in the order they were written. A value type: cheap to copy, owns no
 /// thread and no open file.
 ///
@@ -243,11 +267,23 @@ class plan {
   /// Starts a run: opens files, starts threads. See run/run.hpp for the options.
   template <class... Options>
   [[nodiscard]] auto open(Options&&... options) const {
-    return open_run(*this, std::forward<Options>(options)...);
+    if constexpr (detail::opened_by_run<plan>) {
+      return open_run(*this, std::forward<Options>(options)...);
+    } else {
+      mistakes::run_not_included::explain<plan>();
+      return ill_formed{};
+    }
   }
 
   /// One pass over an epoch, in a run of its own: `for (auto&& b : loader.epoch(3))`.
-  [[nodiscard]] auto epoch(any_count number) const { return epoch_of(*this, number.of("epoch")); }
+  [[nodiscard]] auto epoch(any_count number) const {
+    if constexpr (detail::opened_by_run<plan>) {
+      return epoch_of(*this, number.of("epoch"));
+    } else {
+      mistakes::run_not_included::explain<plan>();
+      return ill_formed{};
+    }
+  }
 
   /// Whether every epoch gives the same elements in the same order.
   static constexpr bool same_every_epoch =
@@ -264,21 +300,36 @@ class plan {
         "loader.epoch(e) for one pass");
     return epoch_of(*this, 0).begin();
   }
+  template <class Self = plan>
+    requires(!detail::opened_by_run<Self>)
+  [[nodiscard]] std::counted_iterator<ill_formed::batch*> begin() const {
+    mistakes::run_not_included::explain<Self>();
+    return {};
+  }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+  // What a run has and a plan has not.
+  template <class Self = plan>
+  [[nodiscard]] ill_formed::epoch_range epochs(any_count) const {
+    static_assert(
+        never<Self>,
+        "penstock: epochs(n) is a run's, and a plan is not opened yet; write auto run = "
+        "plan.open(); for (auto epoch : run.epochs(n)) for (auto&& b : epoch), or plan.epoch(e) for "
+        "one pass");
+    return {};
+  }
+  template <class State = penstock::state>
+  [[nodiscard]] State state() const {
+    static_assert(
+        never<State>,
+        "penstock: state() is a run's, and a plan stands nowhere; write auto run = plan.open(); and "
+        "run.state() where the state is wanted");
+    return {};
+  }
 
  private:
   Source source_;
   [[no_unique_address]] stages_type stages_;
-};
-
-/// The base class of a source: it opens as a plan of that source alone, `from(samples).open()`.
-template <class Source>
-struct opens_as_plan {
-  /// Starts a run, like `plan::open`.
-  template <class... Options>
-  [[nodiscard]] auto open(Options&&... options) const {
-    return plan<Source>(static_cast<const Source&>(*this)).open(std::forward<Options>(options)...);
-  }
 };
 
 /// Stages joined without a source, for use in several plans.

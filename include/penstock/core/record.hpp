@@ -20,8 +20,8 @@ struct no_such_field {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: no field of that name reaches this stage; reached_by<...> beside this line "
-                  "shows the fields that do");
+                  "penstock: no field of that name reaches this stage; this error names those that do, in "
+                  "arrives_here<...>");
   }
 };
 struct field_twice {
@@ -114,8 +114,10 @@ class record {
       detail::record_values<std::make_index_sequence<sizeof...(Fields)>, typename Fields::type...>;
 
  public:
-  static_assert(detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
-                "a record needs a different name for each field; with equal names the last one would win");
+  static_assert(
+      detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
+      "penstock: a record needs a different name for each field; with equal names the last one would "
+      "win");
 
   using is_record = void;
   static constexpr std::size_t size = sizeof...(Fields);
@@ -175,8 +177,9 @@ concept has_field = any_record<R> && (std::remove_cvref_t<R>::template index_of<
 template <fixed_string Name, any_record R>
 [[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
   constexpr std::size_t i = std::remove_cvref_t<R>::template index_of<name_of<Name>>;
-  static_assert(i != detail::not_found,
-                "get: this record has no field of that name; see the record's type for those it has");
+  static_assert(
+      i != detail::not_found,
+      "penstock: get: this record has no field of that name; see the record's type for those it has");
   if constexpr (i != detail::not_found)
     return (std::forward<R>(r).template at<i>());
   else

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cpp20.hpp>
+
 #include <string_view>
 
 /// The only place where the version is written: the build system and the packages read it from here.

@@ -83,7 +83,10 @@ struct derive_stage {
       static_assert(std::invocable<const F&, finished<V>>,
                     "penstock: derive's function must be callable with a sample, or with a sample and a "
                     "std::string_view, its key, when const");
-      return kept((*function)(penstock::finish(std::forward<V>(value))));
+      if constexpr (std::is_member_pointer_v<F>)
+        return kept(call_member(*function, penstock::finish(std::forward<V>(value))));
+      else
+        return kept((*function)(penstock::finish(std::forward<V>(value))));
     }
   }
 

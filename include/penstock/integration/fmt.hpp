@@ -8,6 +8,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/tensor.hpp>
@@ -19,6 +20,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <concepts>
 #include <string>
 #include <string_view>
 
@@ -78,7 +80,13 @@ class fmt_text {
 /// for names and errors; nothing per sample. Throws what fmt and the allocation throw.
 namespace fmt {
 
-// A plan has begin and end, so without this it would have two formatters.
+// A plan has begin and end, so without this it would have two formatters. A source has them too, and no
+// formatter.
+template <class Source>
+  requires std::derived_from<Source, penstock::opens_as_plan<Source>>
+struct is_range<Source, char> {
+  static constexpr bool value = false;
+};
 template <class Source, class... Stages>
 struct is_range<penstock::plan<Source, Stages...>, char> {
   static constexpr bool value = false;

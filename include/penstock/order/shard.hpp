@@ -4,9 +4,11 @@
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/world.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -75,7 +77,7 @@ struct shard_stage {
 };
 
 namespace detail {
-struct shard_fn {
+struct shard_forms {
   [[nodiscard]] shard_stage operator()(any_count rank, any_count world_size,
                                        replicate groups = replicate(1)) const {
     world share;
@@ -86,6 +88,18 @@ struct shard_fn {
   }
   [[nodiscard]] shard_stage operator()(const world& share, replicate groups = replicate(1)) const {
     return {share.replicated(groups.ranks)};
+  }
+};
+struct shard_fn : shard_forms {
+  using shard_forms::operator();
+  /// A mistake, which gets a sentence.
+  template <class... Given>
+    requires(!std::invocable<const shard_forms&, Given...>)
+  [[nodiscard]] shard_stage operator()(Given&&...) const {
+    static_assert(never<pack<Given...>>,
+                  "penstock: shard is told which share is ours; write shard(rank, world_size), as in "
+                  "shard(0, 4), or shard(world::from_environment())");
+    return {};
   }
 };
 }  // namespace detail

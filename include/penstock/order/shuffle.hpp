@@ -5,11 +5,14 @@
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/shuffle_table.hpp>
 #include <penstock/order/permutation.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -151,7 +154,7 @@ struct windowed_shuffle_stage {
 };
 
 namespace detail {
-struct shuffle_fn {
+struct shuffle_forms {
   [[nodiscard]] constexpr shuffle_stage operator()(std::uint64_t seed) const noexcept { return {seed}; }
   [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w) const noexcept {
     return {seed, w.shards, 1};
@@ -159,6 +162,19 @@ struct shuffle_fn {
   [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w,
                                                             lanes l) const noexcept {
     return {seed, w.shards, l.count};
+  }
+};
+struct shuffle_fn : shuffle_forms {
+  using shuffle_forms::operator();
+  /// A mistake, which gets a sentence.
+  template <class... Given>
+    requires(!std::invocable<const shuffle_forms&, Given...>)
+  [[nodiscard]] constexpr shuffle_stage operator()(Given&&...) const noexcept {
+    static_assert(
+        never<pack<Given...>>,
+        "penstock: shuffle is given a seed, and how many shards it mixes by name; write shuffle(7), "
+        "shuffle(7, window(16)) or shuffle(7, window(16), lanes(64))");
+    return {};
   }
 };
 }  // namespace detail

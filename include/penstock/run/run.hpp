@@ -4,6 +4,7 @@
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/run/block/whole.hpp>
 #include <penstock/run/detail/opening.hpp>
@@ -11,6 +12,7 @@
 #include <penstock/run/hand_out/hand_out.hpp>
 #include <penstock/run/state.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -379,6 +381,18 @@ struct open_arguments {
 
   void take(const state& s) { where = &s; }
   void take(std::stop_token t) { token = std::move(t); }
+  template <class T>
+    requires(!std::convertible_to<const T&, const state&> && !std::convertible_to<const T&, std::stop_token>)
+  void take(const T&) {
+    if constexpr (std::convertible_to<const T&, std::string_view>)
+      static_assert(never<T>,
+                    "penstock: open takes a state, and this is a text; write "
+                    "open(state_from_string(text)), the opposite of to_string(run.state())");
+    else
+      static_assert(never<T>,
+                    "penstock: open takes a state, a std::stop_token, or both; what says how to run is a "
+                    "stage, as workers(4) is");
+  }
 };
 
 }  // namespace detail

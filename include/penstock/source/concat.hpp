@@ -4,6 +4,7 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/mistake.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
@@ -33,7 +34,7 @@ struct concat_starts {
 
 /// The source that `concat` makes: `Plans` are detail::joined_plans or detail::listed_plans.
 template <class Plans>
-class concat_source {
+class concat_source : public opens_as_plan<concat_source<Plans>> {
   using numbers = std::vector<std::uint64_t>;
 
  public:
@@ -141,7 +142,7 @@ struct concat_fn {
     } else {
       using facts = elements_of<pack<plan_for<Args>...>>;
       if constexpr (!facts::same) {
-        mistakes::elements_differ::explain<reached_by<typename facts::type>>();
+        mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
         return ill_formed{};
       } else {
         return concat_source(joined(make_pack(as_plan(args)...)));

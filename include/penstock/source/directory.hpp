@@ -6,6 +6,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/source/concepts.hpp>
@@ -78,7 +79,7 @@ class folder_blob {
 /// after the plan was made; `errc::missing` if no file is found; `errc::format` for files that lie beside
 /// class folders; `errc::limit` if links lead to one folder in more than 1,000 ways. Errors of later stages
 /// carry the file and the key.
-class directory {
+class directory : public opens_as_plan<directory> {
  public:
   using penstock_part = source_tag;
   using element = record<field<"bytes", detail::folder_blob>, field<"label", std::int64_t>>;

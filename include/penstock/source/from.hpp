@@ -5,7 +5,8 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/core/plan.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
@@ -39,6 +40,10 @@ template <class R>
 concept sized_random_access = iterable<const R> && requires(const R& r) {
   { std::begin(r) } -> std::random_access_iterator;
   { std::size(r) } -> std::integral;
+};
+template <class R>
+concept names_a_file = std::convertible_to<const R&, std::string_view> || requires(const R& r) {
+  { r.filename() } -> std::same_as<R>;
 };
 template <class R>
 using iterated_value = std::iter_value_t<decltype(std::begin(std::declval<R&>()))>;
@@ -238,7 +243,12 @@ class from_forward_source : public opens_as_plan<from_forward_source<Range>> {
 struct from_fn {
   template <class Range>
   [[nodiscard]] auto operator()(Range range) const {
-    if constexpr (detail::sized_random_access<Range>) {
+    if constexpr (detail::names_a_file<Range>) {
+      static_assert(never<Range>,
+                    "penstock: from(range) is a dataset in memory, and this is a text; write lines(path) for "
+                    "the lines of a file, webdataset(path) for tar files, or from(std::vector{...})");
+      return ill_formed{};
+    } else if constexpr (detail::sized_random_access<Range>) {
       return from_source<Range>(std::move(range));
     } else if constexpr (detail::iterable<Range>) {
       using element = typename from_forward_source<Range>::element;

@@ -4,6 +4,7 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
@@ -27,7 +28,7 @@ concept sample_generator = std::copy_constructible<F> && (std::invocable<const F
 
 /// The source that `generated` makes.
 template <sample_generator F>
-class generated_source {
+class generated_source : public opens_as_plan<generated_source<F>> {
   static constexpr bool takes_rng = std::invocable<const F&, std::uint64_t, rng&>;
   static auto call(const F& f, std::uint64_t seed, std::uint64_t index) -> decltype(auto) {
     if constexpr (takes_rng) {

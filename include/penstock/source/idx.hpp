@@ -6,6 +6,7 @@
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/record.hpp>
@@ -75,7 +76,7 @@ class idx_row {
 
 /// The source that `idx` makes of one file.
 template <idx_value T>
-class idx_source {
+class idx_source : public opens_as_plan<idx_source<T>> {
  public:
   using penstock_part = source_tag;
   using element = idx_row<T>;
@@ -122,7 +123,7 @@ class idx_source {
 
 /// The source that `idx` makes from a file of images and a file of labels.
 template <idx_value T, idx_value Label>
-class idx_pair_source {
+class idx_pair_source : public opens_as_plan<idx_pair_source<T, Label>> {
  public:
   using penstock_part = source_tag;
   using element = record<field<"image", idx_row<T>>, field<"label", Label>>;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cpp20.hpp>
+
 namespace penstock::inline v0_1 {
 
 /// How a source obtains the indexes of its shards.

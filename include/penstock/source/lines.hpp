@@ -5,6 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
@@ -34,7 +35,7 @@ struct lines_options {
 
 /// The source that `lines` makes of text files.
 template <storage Storage>
-class line_source {
+class line_source : public opens_as_plan<line_source<Storage>> {
   static_assert(viewing_session<typename Storage::session>,
                 "penstock: lines are views of their files, which mapped_file and memory_files give");
 

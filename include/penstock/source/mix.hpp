@@ -6,6 +6,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
@@ -28,7 +29,7 @@ namespace penstock::inline v0_1 {
 
 /// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
 template <class Plans>
-class mix_source {
+class mix_source : public opens_as_plan<mix_source<Plans>> {
  public:
   using penstock_part = source_tag;
   using element = typename Plans::element;
@@ -222,7 +223,7 @@ struct mix_fn {
         auto plans = join_all(plans_among(args)...);
         using facts = elements_of<decltype(plans)>;
         if constexpr (!facts::same) {
-          mistakes::elements_differ::explain<reached_by<typename facts::type>>();
+          mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
           return ill_formed{};
         } else {
           return make(joined(plans), rule, args...);

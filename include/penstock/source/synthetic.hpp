@@ -7,6 +7,7 @@
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
@@ -72,7 +73,7 @@ class synthetic_bytes {
 };
 
 /// The source that `synthetic` makes.
-class synthetic_source {
+class synthetic_source : public opens_as_plan<synthetic_source> {
  public:
   using penstock_part = source_tag;
   using element = synthetic_bytes;

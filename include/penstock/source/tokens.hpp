@@ -5,6 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/source/concepts.hpp>
@@ -80,7 +81,7 @@ struct token_shape<token_window<Length, Targets>> {
 
 /// The source that `raw_tokens`, `llmc_tokens` and `megatron_tokens` make: windows of the tokens of files.
 template <token_value T, class Window, storage Storage>
-class token_source {
+class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
   static_assert(detail::is_token_window<Window>,
                 "penstock: tokens need token_window<1024>{} or token_windows{.length = 1024}");
 

@@ -5,6 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
@@ -77,7 +78,7 @@ struct webdataset_options {
 /// SUN.holesdata is taken unchanged.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
-class webdataset {
+class webdataset : public opens_as_plan<webdataset<Storage>> {
   using shard_set = detail::tar::shard_set<Storage>;
   using session_type = typename Storage::session;
 

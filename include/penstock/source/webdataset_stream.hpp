@@ -5,6 +5,7 @@
 #include <penstock/codec/concepts.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/open_sample.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
@@ -32,7 +33,7 @@ struct webdataset_stream_options {
 
 /// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
 template <bool Files, unpacker... Unpack>
-class basic_webdataset_stream {
+class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Files, Unpack...>> {
  public:
   using penstock_part = source_tag;
   using element = detail::tar::stream_sample;

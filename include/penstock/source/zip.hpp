@@ -5,6 +5,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
@@ -142,7 +143,7 @@ struct zipped_record<pack<Names...>, Elements...> {
 
 /// The source that `zip` makes; `Names` is a pack of names, empty if records are joined.
 template <class Names, class... Plans>
-class zip_source {
+class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
   using plans_type = detail::joined_plans<Plans...>;
   using joint = detail::zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
 
@@ -243,7 +244,7 @@ template <class Names, class... Plans>
     return ill_formed{};
   } else if constexpr (Names::size == 0 && !(any_record<typename Plans::element> && ...)) {
     mistakes::zip_needs_names::explain<
-        reached_by<elements<std::remove_cvref_t<typename Plans::element>...>>>();
+        arrives_here<elements<std::remove_cvref_t<typename Plans::element>...>>>();
     return ill_formed{};
   } else if constexpr (!zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>::differ) {
     mistakes::zip_same_field::explain<Names>();

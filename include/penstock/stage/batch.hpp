@@ -60,8 +60,8 @@ struct not_batchable {
   static consteval void explain() {
     static_assert(
         never<Reached>,
-        "penstock: batch stacks numbers, arrays, texts, bytes and records of these, and gets the type in "
-        "reached_by<...> beside this line; write map(f) before it");
+        "penstock: batch stacks numbers, arrays, texts, bytes and records of these, and what arrives here is "
+        "none of them; write map(f) before it. This error names its type, in arrives_here<...>");
   }
 };
 

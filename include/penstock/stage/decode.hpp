@@ -50,6 +50,16 @@ struct decode_which_field {
                   "decode<field<\"name\", Codec>>");
   }
 };
+struct number_is_no_codec {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: decode<...> was given a type that is no codec but of a value; write integer_as<int> "
+        "or floating_as<float> for a number in digits, npy<float> for an array, text for a text");
+  }
+};
 struct not_a_codec {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -74,6 +84,11 @@ struct field_codec<basic_field<Name, C>> {
   using name_type = Name;
   using codec_type = C;
 };
+
+/// Whether `T` is a value, written where its codec belongs.
+template <class T>
+inline constexpr bool is_a_value =
+    std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>;
 
 /// `name: codec`, or just the codec.
 template <class C, class Name = typename field_codec<C>::name_type>
@@ -220,7 +235,10 @@ struct decode_stage {
     if constexpr (sizeof...(Codecs) == 0) {
       return mistakes::decode_nothing{};
     } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
-      return mistakes::not_a_codec{};
+      if constexpr ((detail::is_a_value<typename detail::field_codec<Codecs>::codec_type> || ...))
+        return mistakes::number_is_no_codec{};
+      else
+        return mistakes::not_a_codec{};
     } else if constexpr (by_name &&
                          !detail::names_differ<
                              basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {

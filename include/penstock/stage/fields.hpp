@@ -26,8 +26,8 @@ struct fields_need_names {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: fields<...> chooses members by name and the element that reaches it has no "
-                  "names; drop it");
+                  "penstock: fields<...> chooses members by name, and what arrives here has no names; "
+                  "drop it");
   }
 };
 

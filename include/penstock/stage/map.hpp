@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/call.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/pipe.hpp>
 
@@ -31,8 +32,8 @@ struct wrong_type {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: this stage's function cannot be called with the element that reaches it: "
-                  "it gets Gets and wants Wants, the two types of wrong_type<Gets, Wants> beside this line");
+                  "penstock: this stage's function cannot be called with what arrives here: it gets Gets and "
+                  "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
   }
 };
 struct returns_nothing {
@@ -94,7 +95,7 @@ struct wrong_call {
   using type = mistakes::wrong_argument;
 };
 template <class F, class V>
-  requires requires { typename parameter_of<F>::type; }
+  requires(!std::is_member_pointer_v<F>) && requires { typename parameter_of<F>::type; }
 struct wrong_call<F, V> {
   using type = mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>;
 };
@@ -134,7 +135,14 @@ consteval auto diagnose_function() {
 /// numbers if it takes them.
 template <class F, class V, class Call>
 constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
-  if constexpr (takes_unfinished<F>) {
+  if constexpr (std::is_member_pointer_v<F>) {
+    if constexpr (random_function<F, V>) {
+      rng random = c.random();
+      return call_member(f, penstock::finish(std::forward<V>(value)), random);
+    } else {
+      return call_member(f, penstock::finish(std::forward<V>(value)));
+    }
+  } else if constexpr (takes_unfinished<F>) {
     if constexpr (random_function<F, V>) {
       rng random = c.random();
       return f(std::forward<V>(value), random);
@@ -156,7 +164,8 @@ constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
 /// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`.
 /// Out: f's result; a view it returns must outlive the call (no pointers into locals). Pointwise; keeps all
 /// five guarantees.
-/// `f(sample)` or `f(sample, rng&)` must be callable when const: one object serves all workers at once. The
+/// `f(sample)` or `f(sample, rng&)` must be callable when const: one object serves all workers at once; a
+/// pointer to a member will do, `map(&point::x)`. The
 /// generator is keyed by the sample's position and this stage's number among the random stages, or by
 /// `key("...")`.
 /// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.

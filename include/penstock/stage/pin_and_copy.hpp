@@ -2,12 +2,15 @@
 #pragma once
 
 #include <penstock/core/message.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/device/host.hpp>
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace penstock::inline v0_1 {
 
@@ -38,6 +41,15 @@ struct pin_and_copy_stage {
   template <device Other>
   [[nodiscard]] constexpr pin_and_copy_stage<Other> operator()(Other other) const {
     return {other};
+  }
+  /// A mistake, which gets a sentence.
+  template <class... Given>
+    requires(sizeof...(Given) != 1 || !(device<std::remove_cvref_t<Given>> && ...))
+  [[nodiscard]] constexpr pin_and_copy_stage operator()(Given&&...) const {
+    static_assert(never<pack<Given...>>,
+                  "penstock: pin_and_copy is given a device, or nothing and no parentheses; write "
+                  "pin_and_copy for batches in host memory, or pin_and_copy(cuda{.device = 0})");
+    return *this;
   }
   [[nodiscard]] std::string describe() const {
     return detail::text({"pin_and_copy(", device_value.describe(), ")"});

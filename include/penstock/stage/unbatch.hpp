@@ -20,8 +20,8 @@ struct not_expandable {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: unbatch needs a range, an array, or a record of these, and gets the type in "
-                  "reached_by<...> beside this line");
+                  "penstock: unbatch needs a range, an array, or a record of these, and what arrives here is "
+                  "none of them; this error names its type, in arrives_here<...>");
   }
 };
 

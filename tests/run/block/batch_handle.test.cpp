@@ -108,6 +108,11 @@ TEST_CASE("run/batch_handle: a batch of records binds to its fields in order") {
   STATIC_REQUIRE(std::is_same_v<decltype(numbers), std::span<const int>>);
   CHECK(same(1, 0) == 50);
   CHECK(numbers[2] == 70);
+
+  STATIC_REQUIRE(!std::is_copy_constructible_v<batch> && !std::copyable<batch> && std::movable<batch>);
+  auto [own_pairs, own_labels] = std::move(*next);
+  CHECK(own_pairs(1, 0) == 50);
+  CHECK(own_labels[2] == 70);
 }
 
 TEST_CASE("run/batch_handle: the views of a non-const batch are writable") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cpp20.hpp>
+
 #if !defined(__cpp_exceptions)
 #error "penstock reports errors with exceptions, which -fno-exceptions disables: compile without it"
 #endif

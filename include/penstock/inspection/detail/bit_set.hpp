@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/cpp20.hpp>
+
 #include <atomic>
 #include <bit>
 #include <cstddef>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/evaluation/parts.hpp>
@@ -10,6 +11,7 @@
 #include <penstock/run/block/mapped_columns.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -58,6 +60,14 @@ class batch_handle {
         global_(other.global_),
         place_(other.place_),
         mask_(std::move(other.mask_)) {}
+  /// A mistake, which gets a sentence. No copy constructor: for traits a batch is one that is only moved.
+  template <std::same_as<batch_handle> Same>
+  batch_handle(Same&) {  // NOLINT: implicit, as a copy is
+    static_assert(
+        never<Same>,
+        "penstock: a batch is moved and never copied; write for (auto&& b : epoch), auto& [x, y] = b, "
+        "a parameter const auto& b, or std::move(b)");
+  }
   batch_handle& operator=(batch_handle&& other) noexcept {
     if (this != &other) {
       reset();
@@ -217,7 +227,12 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  static_assert(found, "get: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element>)
+    static_assert(found, "penstock: get: the batch has no field of that name; see its element's type");
+  else
+    static_assert(found,
+                  "penstock: get<name> is for a field, and the samples of this batch are no records and have "
+                  "none; write b.values(), or make records of them with map");
   static_assert(std::is_lvalue_reference_v<B>,
                 "penstock: a view into a temporary batch; give the batch a name and keep it as long "
                 "as the view");
@@ -232,17 +247,23 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto hold(const B& b) {
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  static_assert(found, "hold: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element>)
+    static_assert(found, "penstock: hold: the batch has no field of that name; see its element's type");
+  else
+    static_assert(
+        found,
+        "penstock: hold<name> is for a field, and the samples of this batch are no records and have "
+        "none; write b.hold()");
   if constexpr (found)
     return b.template hold<element::template index_of<name_of<Name>>>();
   else
     return held_column<std::span<const int>>();  // one error is enough
 }
+/// The view of a field by its place, as structured bindings ask for it; also of a batch that was moved into
+/// them:
+/// `auto [image, label] = std::move(b)` holds the batch as long as its views.
 template <std::size_t I, any_batch B>
 [[nodiscard]] auto get(B&& b) {
-  static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a temporary batch; give the batch a name and keep it as "
-                "long as the view");
   return b.template field<I>();
 }
 

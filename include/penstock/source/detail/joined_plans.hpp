@@ -32,8 +32,8 @@ struct elements_differ {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: mix and concat deliver one type of element, and the elements of these sources "
-                  "are of different types; convert them to one type with map(f) or fields<...>, see "
-                  "reached_by<...> beside this line");
+                  "are of different types; convert them to one type with map(f) or fields<...>. This error "
+                  "names them, in elements<...>");
   }
 };
 

@@ -5,6 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/core/random.hpp>
@@ -44,7 +45,7 @@ struct row_shape<> {
 ///   type_name()                  the name of T in the format
 ///   find(session, object, size)  the rows of a file
 template <class Format, class T, storage Storage, std::uint64_t... Lengths>
-class row_source {
+class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths...>> {
   using shape = row_shape<Lengths...>;
   struct files : row_files {
     Storage where;

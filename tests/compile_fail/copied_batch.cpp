@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: a batch is moved and never copied; write for (auto&& b : epoch)
+
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+
+int main() {
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2);
+  auto run = loader.open();
+  int sum = 0;
+  for (auto epoch : run.epochs(2)) {
+#ifdef PENSTOCK_WRONG
+    for (auto b : epoch)
+#else
+    for (auto&& b : epoch)
+#endif
+      for (const int x : b.values()) sum += x;
+  }
+  return sum == 0;
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: epochs(n) is a run
+
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+
+int main() {
+  const auto samples = penstock::from({1, 2, 3, 4});
+  auto run = samples.open();
+  int sum = 0;
+#ifdef PENSTOCK_WRONG
+  for (auto epoch : samples.epochs(3))
+#else
+  for (auto epoch : run.epochs(3))
+#endif
+    for (auto&& x : epoch) sum += x;
+  return sum == 0;
+}

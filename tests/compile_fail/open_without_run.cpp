@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: a plan is opened by <penstock/run/run.hpp>, and this file does not include it
+
+#ifndef PENSTOCK_WRONG
+#include <penstock/run/run.hpp>
+#endif
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+
+int main() {
+  auto loader = penstock::from({1, 2, 3, 4}) | penstock::batch(2);
+  int sum = 0;
+  auto run = loader.open();
+  for (auto epoch : run.epochs(2))
+    for (auto&& b : epoch)
+      for (const int x : b.values()) sum += x;
+  return sum == 0;
+}
