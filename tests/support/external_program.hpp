@@ -44,8 +44,8 @@ struct program_result {
   return peer_python();
 }
 
-/// Whether `probe` succeeds. Where it does not, the test says so and goes on without; in CI, where every
-/// program must be there, it fails instead.
+/// Whether `probe` succeeds. If it does not, the test says so and continues without the program; in CI,
+/// where every program must be there, it fails instead.
 [[nodiscard]] inline bool have_program(std::string_view name, const std::string& probe) {
   if (run_program(probe).status == 0) return true;
   const char* ci = std::getenv("CI");
