@@ -183,6 +183,28 @@ constexpr auto make_segment(pack<Stages...> stages) {
   return segment<Stages...>(std::move(stages));
 }
 
+/// A source, or a plan of samples: behind `batch` a value stage is a mistake, whatever its function.
+template <class L>
+concept gives_samples = begun<L> && !plan_context<std::remove_cvref_t<L>>::type::facts.batched;
+
+/// What arrives behind a source or a plan.
+template <class L>
+struct arriving_behind {
+  using type = void;
+};
+template <gives_samples L>
+struct arriving_behind<L> {
+  using type = typename plan_context<std::remove_cvref_t<L>>::type::element;
+};
+template <class L>
+using arriving = typename arriving_behind<L>::type;
+
+/// A stage with a function that says how it is called: a `penstock_function`, and `called_with<Element,
+/// More...>`, which fails only where the function's body has an error, or where the compiler cannot choose
+/// among its overloads.
+template <class T>
+concept calling_stage = requires { typename std::remove_cvref_t<T>::penstock_function; };
+
 template <class T>
 concept poisoned = part_of_kind<T, poison_tag>;
 
@@ -198,6 +220,24 @@ template <class Left, class Right>
   requires(part<Left> || part<Right>)
 [[nodiscard]] constexpr auto operator|(Left&& left, Right&& right) {
   if constexpr (detail::poisoned<Left> || detail::poisoned<Right>) {
+    return ill_formed{};
+  } else if constexpr (detail::gives_samples<Left> && detail::calling_stage<Right> && !requires {
+                         typename std::remove_cvref_t<Right>::template called_with<detail::arriving<Left>>;
+                         typename std::remove_cvref_t<Right>::template called_with<detail::arriving<Left>,
+                                                                                   rng&>;
+                       }) {
+    // Called here, before it is asked of anything else, an error in a function's body is shown with few
+    // lines, and no sentence follows. What was not shown yet is shown by the same call, where it is no
+    // question.
+    using stage_type = std::remove_cvref_t<Right>;
+    if constexpr (!requires { typename stage_type::template called_with<detail::arriving<Left>>; }) {
+      using shown [[maybe_unused]] =
+          typename stage_type::template must_be_called_with<detail::arriving<Left>>;
+    }
+    if constexpr (!requires { typename stage_type::template called_with<detail::arriving<Left>, rng&>; }) {
+      using shown [[maybe_unused]] =
+          typename stage_type::template must_be_called_with<detail::arriving<Left>, rng&>;
+    }
     return ill_formed{};
   } else {
     using left_type = std::remove_cvref_t<Left>;

@@ -38,6 +38,12 @@ struct filter_stage {
   [[no_unique_address]] F function;
   key address;
 
+  using penstock_function = F;
+  template <class V, class... More>
+  using called_with = detail::compiled_call<F, const std::remove_cvref_t<V>&, More...>;
+  template <class V, class... More>
+  using must_be_called_with = decltype(std::declval<const F&>()(
+      std::declval<detail::argument_of<F, const std::remove_cvref_t<V>&>>(), std::declval<More>()...));
   template <class V>
   static constexpr bool draws = detail::random_function<F, const std::remove_cvref_t<V>&>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }

@@ -90,6 +90,32 @@ template <class F>
   requires requires { &F::operator(); }
 struct parameter_of<F> : parameter_of<decltype(&F::operator())> {};
 
+struct call_operator {
+  void operator()() const;
+};
+template <class F>
+struct two_call_operators : F, call_operator {};
+/// A function object whose body is compiled when it is called: a template, or one of several.
+template <class F>
+concept late_function = std::is_class_v<F> && !std::is_final_v<F> && !requires {
+  typename parameter_of<F>::type;
+} && !requires { &two_call_operators<F>::operator(); };
+
+struct anything {
+  void operator()(...) const;
+};
+template <class F>
+struct or_anything : F {
+  using F::operator();
+  void operator()(...) const;
+};
+/// Chooses `F` where its parameters suit. So it fails only where a body has an error, which the compiler
+/// shows.
+template <class F, class V, class... More>
+using compiled_call =
+    decltype(std::declval<const std::conditional_t<late_function<F>, or_anything<F>, anything>&>()(
+        std::declval<argument_of<F, V>>(), std::declval<More>()...));
+
 template <class F, class V>
 struct wrong_call {
   using type = mistakes::wrong_argument;
@@ -178,6 +204,12 @@ struct map_stage {
   [[no_unique_address]] F function;
   key address;
 
+  using penstock_function = F;
+  template <class V, class... More>
+  using called_with = detail::compiled_call<F, V, More...>;
+  template <class V, class... More>
+  using must_be_called_with =
+      decltype(std::declval<const F&>()(std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
   template <class V>
   static constexpr bool draws = detail::random_function<F, V>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
