@@ -60,4 +60,6 @@ endif()
 function(penstock_program target)
   add_executable(${target} ${ARGN})
   target_link_libraries(${target} PRIVATE penstock::penstock penstock_dev_flags)
+  # A warning that users may turn on, and which must then say nothing about the library.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wuseless-cast>)
 endfunction()

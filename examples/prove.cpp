@@ -225,7 +225,7 @@ int prove_ledgers(const Plan& plan, const settings& given) {
   const ps::ledger_proof found = ps::prove_ledger(plan, all.all);
   std::cout << to_string(found, [&](std::uint64_t number) {
     if constexpr (requires { plan.source().manifest(); })
-      return plan.source().manifest().shards()[static_cast<std::size_t>(number)].name;
+      return plan.source().manifest().shards()[number].name;
     else
       return number;
   });

@@ -34,5 +34,6 @@ endforeach()
 
 add_executable(penstock_test_all_headers ${sources})
 target_link_libraries(penstock_test_all_headers PRIVATE penstock_test_headers penstock_dev_flags)
+target_compile_options(penstock_test_all_headers PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wuseless-cast>)
 add_test(NAME all_headers COMMAND penstock_test_all_headers)
 set_tests_properties(all_headers PROPERTIES LABELS unit)

@@ -36,9 +36,7 @@ struct loop {
   static void run(const chain& evaluate, worker& w, columns& into, std::uint64_t first, std::uint64_t last) {
     for (std::uint64_t slot = first; slot < last; ++slot)
       evaluate.evaluate(
-          {0, slot}, w,
-          [&]<class V>(V&& value) { into.write(static_cast<std::size_t>(slot), std::forward<V>(value)); },
-          ps::untimed{});
+          {0, slot}, w, [&]<class V>(V&& value) { into.write(slot, std::forward<V>(value)); }, ps::untimed{});
   }
 };
 

@@ -76,7 +76,7 @@ dataset make(const bench::folder& folder, std::uint64_t shards) {
   static_cast<void>(ps::webdataset(std::vector<std::string>{first}));  // writes the index for that time
   const auto read_whole = [](const std::string& path) {
     std::ifstream in(path, std::ios::binary);
-    std::vector<char> bytes(static_cast<std::size_t>(std::filesystem::file_size(path)));
+    std::vector<char> bytes(std::filesystem::file_size(path));
     in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     if (!in) throw std::runtime_error("cannot read " + path);
     return bytes;

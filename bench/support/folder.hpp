@@ -134,7 +134,7 @@ class mapping {
  public:
   explicit mapping(const std::string& path) {
     const descriptor file(path);
-    size_ = static_cast<std::size_t>(file.size());
+    size_ = file.size();
     data_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
     if (data_ == MAP_FAILED) throw std::runtime_error("cannot map " + path);
   }

@@ -26,7 +26,7 @@ constexpr std::uint64_t limit = 256;
 
 /// Text i, as up to 64 token numbers.
 std::vector<std::int32_t> text_of(std::uint64_t i) {
-  return std::vector<std::int32_t>(static_cast<std::size_t>(1 + i * i % 64), static_cast<std::int32_t>(i));
+  return std::vector<std::int32_t>(1 + i * i % 64, static_cast<std::int32_t>(i));
 }
 
 }  // namespace

@@ -29,5 +29,6 @@
 #include <penstock/core/shape_class.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/core/uneven_views.hpp>
 #include <penstock/core/version.hpp>

@@ -59,6 +59,17 @@
 #include <vector>
 #include <version>
 
+// ---- penstock/core/cpp20.hpp
+
+#if __cplusplus < 202002L && (!defined(_MSVC_LANG) || _MSVC_LANG < 202002L)
+#include <penstock needs C++20: compile with -std=c++20>
+#endif
+
+/// What every header reaches before anything else. A compiler ends at an include that it cannot find, and
+/// prints it;
+/// behind an `#error` it goes on, through thousands of lines of what it does not know. It declares nothing.
+namespace penstock::inline v0_1 {}
+
 // ---- penstock/base/fixed_array.hpp
 
 namespace penstock::inline v0_1 {
@@ -990,6 +1001,22 @@ constexpr bool std::ranges::enable_borrowed_range<penstock::detail::index_range<
 template <class T>
 constexpr bool std::ranges::enable_view<penstock::detail::index_range<T>> = true;
 
+// ---- penstock/core/to_size.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// A 64-bit count as a `std::size_t`, for a container. Where that is the same type it is no cast, so that
+/// `-Wuseless-cast` has nothing to say; elsewhere the caller knows that the count fits in memory.
+template <std::unsigned_integral T>
+[[nodiscard]] constexpr std::size_t to_size(T count) noexcept {
+  if constexpr (std::same_as<T, std::size_t>)
+    return count;
+  else
+    return static_cast<std::size_t>(count);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/core/tensor.hpp
 
 #ifdef __cpp_lib_mdspan
@@ -1116,9 +1143,7 @@ class tensor_view {
   /// The distance between neighbours along each dimension, in elements.
   [[nodiscard]] constexpr element_strides strides() const noexcept { return dense_strides(shape_); }
   /// The number of elements; the number of rows is `shape()[0]`.
-  [[nodiscard]] constexpr std::size_t size() const noexcept {
-    return static_cast<std::size_t>(shape_.elements());
-  }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return detail::to_size(shape_.elements()); }
   /// All elements, one after another; `values()` returns the same span.
   [[nodiscard]] constexpr std::span<T> flat() const noexcept { return {data_, size()}; }
   [[nodiscard]] constexpr std::span<T> values() const noexcept { return flat(); }
@@ -1134,20 +1159,18 @@ class tensor_view {
   [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
     assert(sizeof...(Is) == rank() && "penstock: a view is called with one index for each length");
     std::size_t k = 0, offset = 0;
-    ((offset = offset * static_cast<std::size_t>(shape_[k++]) + static_cast<std::size_t>(indexes)), ...);
+    ((offset = offset * detail::to_size(shape_[k++]) + static_cast<std::size_t>(indexes)), ...);
     return data_[offset];
   }
   /// Row `i` along the first dimension, or element `i` if that is the only one. The view must have at least
   /// one dimension.
   [[nodiscard]] constexpr tensor_part<T> operator[](std::size_t i) const noexcept {
     const extents row = shape_.drop_front();
-    return {data_ + i * static_cast<std::size_t>(row.elements()), row};
+    return {data_ + i * detail::to_size(row.elements()), row};
   }
   /// Iterates over the rows along the first dimension. A scalar has none.
   [[nodiscard]] constexpr iterator begin() const noexcept { return {*this, 0}; }
-  [[nodiscard]] constexpr iterator end() const noexcept {
-    return {*this, static_cast<std::size_t>(shape_[0])};
-  }
+  [[nodiscard]] constexpr iterator end() const noexcept { return {*this, detail::to_size(shape_[0])}; }
   /// The rows along the first dimension, as a range whose `size()` is the number of rows.
   [[nodiscard]] constexpr detail::index_range<tensor_view> rows() const noexcept {
     return detail::index_range<tensor_view>(*this);
@@ -1351,15 +1374,15 @@ class strided_view {
   [[nodiscard]] constexpr std::size_t rows() const noexcept {
     std::uint64_t rows = 1;
     for (std::size_t i = 0; i + 1 < shape_.rank(); ++i) rows *= shape_[i];
-    return static_cast<std::size_t>(rows);
+    return detail::to_size(rows);
   }
   /// Row `i`, counted row-major. The view must have at least one dimension and a last stride of 1.
   [[nodiscard]] constexpr std::span<T> row(std::size_t i) const noexcept {
     const std::size_t last = shape_.rank() - 1;
     std::int64_t offset = 0;
-    for (std::size_t k = last; k-- > 0; i /= static_cast<std::size_t>(shape_[k]))
-      offset += static_cast<std::int64_t>(i % static_cast<std::size_t>(shape_[k])) * strides_[k];
-    return {data_ + offset, static_cast<std::size_t>(shape_[last])};
+    for (std::size_t k = last; k-- > 0; i /= detail::to_size(shape_[k]))
+      offset += static_cast<std::int64_t>(i % detail::to_size(shape_[k])) * strides_[k];
+    return {data_ + offset, detail::to_size(shape_[last])};
   }
   /// Bytes from one row to the next, as image libraries and graphics devices expect them; 0 if the shape has
   /// fewer than two dimensions.
@@ -1469,7 +1492,7 @@ class destination {
   /// All elements. The destination must be `dense()`.
   [[nodiscard]] constexpr std::span<T> values() const noexcept {
     assert(dense_ && "penstock: values() of a destination that is not dense");
-    return {data_, static_cast<std::size_t>(shape_.elements())};
+    return {data_, detail::to_size(shape_.elements())};
   }
   [[nodiscard]] constexpr strided_view<T> view() const noexcept { return {data_, shape_, strides()}; }
   /// Part `i` along the first dimension. The destination must have at least one dimension.
@@ -1515,7 +1538,7 @@ class destination {
       for (std::uint64_t i = 0; i < shape_[0]; ++i)
         data_[static_cast<std::int64_t>(i) * strides_[0]] = static_cast<T>(next());
     } else {
-      for (std::uint64_t i = 0; i < shape_[0]; ++i) (*this)[static_cast<std::size_t>(i)].fill_from(next);
+      for (std::uint64_t i = 0; i < shape_[0]; ++i) (*this)[detail::to_size(i)].fill_from(next);
     }
   }
 
@@ -1728,9 +1751,9 @@ concept mistake = requires { typename M::penstock_mistake; };
 template <class>
 inline constexpr bool never = false;
 
-/// Shows in a compiler's message the type of the element that reaches the misused stage.
+/// Shows in a compiler's message the type of the element that arrives at the misused stage.
 template <class Element>
-struct reached_by {};
+struct arrives_here {};
 
 /// Shows in a compiler's message the source or stage that lost a guarantee.
 template <class Part>
@@ -1846,9 +1869,10 @@ struct wrong_argument {
   using penstock_mistake = about_element_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: this stage's function cannot be called with the element that reaches it; see "
-                  "reached_by<...> beside this line for its type");
+    static_assert(
+        never<Reached>,
+        "penstock: this stage's function cannot be called with what arrives here; this error names its "
+        "type, in arrives_here<...>");
   }
 };
 struct lost_by_a_stage {
@@ -1953,8 +1977,8 @@ struct no_such_field {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: no field of that name reaches this stage; reached_by<...> beside this line "
-                  "shows the fields that do");
+                  "penstock: no field of that name reaches this stage; this error names those that do, in "
+                  "arrives_here<...>");
   }
 };
 struct field_twice {
@@ -2047,8 +2071,10 @@ class record {
       detail::record_values<std::make_index_sequence<sizeof...(Fields)>, typename Fields::type...>;
 
  public:
-  static_assert(detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
-                "a record needs a different name for each field; with equal names the last one would win");
+  static_assert(
+      detail::names_differ<Fields...>() || sizeof...(Fields) == 0,
+      "penstock: a record needs a different name for each field; with equal names the last one would "
+      "win");
 
   using is_record = void;
   static constexpr std::size_t size = sizeof...(Fields);
@@ -2108,8 +2134,9 @@ concept has_field = any_record<R> && (std::remove_cvref_t<R>::template index_of<
 template <fixed_string Name, any_record R>
 [[nodiscard]] constexpr decltype(auto) get(R&& r) noexcept {
   constexpr std::size_t i = std::remove_cvref_t<R>::template index_of<name_of<Name>>;
-  static_assert(i != detail::not_found,
-                "get: this record has no field of that name; see the record's type for those it has");
+  static_assert(
+      i != detail::not_found,
+      "penstock: get: this record has no field of that name; see the record's type for those it has");
   if constexpr (i != detail::not_found)
     return (std::forward<R>(r).template at<i>());
   else
@@ -3242,6 +3269,29 @@ struct call {
   }
 };
 
+namespace detail {
+
+/// Reads or calls a member of a value, or of what it points or refers to, as `std::invoke` does. What is read
+/// of a value that is about to go is moved out of it.
+template <class M, class T, class V, class... More>
+constexpr decltype(auto) call_member(M T::*member, V&& value, More&&... more) {
+  using type = std::remove_cvref_t<V>;
+  if constexpr (std::is_base_of_v<T, type>) {
+    if constexpr (std::is_function_v<M>)
+      return (std::forward<V>(value).*member)(std::forward<More>(more)...);
+    else if constexpr (std::is_lvalue_reference_v<V>)
+      return (value.*member);
+    else
+      return std::remove_cv_t<M>(std::forward<V>(value).*member);
+  } else if constexpr (requires { *value; }) {
+    return call_member(member, *std::forward<V>(value), std::forward<More>(more)...);
+  } else {
+    return call_member(member, value.get(), std::forward<More>(more)...);
+  }
+}
+
+}  // namespace detail
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/core/collate.hpp
@@ -3514,118 +3564,6 @@ concept owned_sample = requires { typename std::remove_cvref_t<T>::is_owned_samp
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/options.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How a run works, gathered once from the annotations anywhere in the chain. None of these options changes
-/// the sequence.
-struct run_options {
-  /// worker threads; 0: evaluate in the calling thread; unset: chosen for the machine
-  std::optional<unsigned> workers;
-  /// bytes of batches and read-ahead; unset: limited only by the depth
-  std::optional<std::uint64_t> memory;
-  std::optional<std::size_t> depth;  ///< batches in flight, including those held by the consumer
-  /// samples whose bytes are requested ahead of their turn; unset: none, or what a storage with latency
-  /// needs
-  std::optional<std::uint64_t> ahead;
-  std::optional<std::uint64_t> ahead_bytes;  ///< read-ahead in bytes, which is also the most that is held
-  std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
-  std::uint64_t watchdog_ms = 30'000;        ///< reports this long without a batch; 0: never
-  bool allow_empty = false;                  ///< opens even if an epoch is known to have no batch
-};
-
-/// Limits that you can change while a run works, for `run.adjust`. An unset limit stays as it is. None of
-/// them changes the sequence. A run without threads has neither workers nor a depth.
-struct run_limits {
-  /// threads that work; the others are parked
-  std::optional<std::int64_t> workers{};
-  /// batches in flight, rounded to whole blocks if a block holds several; after `filter`, over forward
-  /// sources and in loops without `batch`: chunks of samples in flight
-  std::optional<std::int64_t> depth{};
-  /// samples whose bytes are requested ahead of their turn; 0: none
-  std::optional<std::int64_t> ahead{};
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/pack.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-template <std::size_t I, class T>
-struct pack_slot {
-  [[no_unique_address]] T value{};
-};
-
-template <class Numbers, class... Ts>
-struct pack_slots;
-template <std::size_t... Is, class... Ts>
-struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
-  /// Calls `f` with all values as its arguments.
-  template <class F>
-  constexpr decltype(auto) apply(F&& f) const {
-    return f(static_cast<const pack_slot<Is, Ts>&>(*this).value...);
-  }
-  template <class F>
-  constexpr decltype(auto) apply(F&& f) {
-    return f(static_cast<pack_slot<Is, Ts>&>(*this).value...);
-  }
-};
-
-}  // namespace detail
-
-/// Values of different types, side by side. An aggregate, because a std::tuple costs compilation a dozen
-/// functions for each type in it, and as many again each time a stage is appended.
-template <class... Ts>
-struct pack : detail::pack_slots<std::index_sequence_for<Ts...>, Ts...> {
-  static constexpr std::size_t size = sizeof...(Ts);
-};
-
-namespace detail {
-
-/// The value at index I.
-template <std::size_t I, class T>
-[[nodiscard]] constexpr T& at(pack_slot<I, T>& slot) noexcept {
-  return slot.value;
-}
-template <std::size_t I, class T>
-[[nodiscard]] constexpr const T& at(const pack_slot<I, T>& slot) noexcept {
-  return slot.value;
-}
-
-template <std::size_t I, class T>
-std::type_identity<T> type_in_slot(const pack_slot<I, T>&);
-template <std::size_t I, class Pack>
-using type_at = typename decltype(type_in_slot<I>(std::declval<const Pack&>()))::type;
-
-template <class... Ts>
-[[nodiscard]] constexpr pack<std::remove_cvref_t<Ts>...> make_pack(Ts&&... values) {
-  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    return pack<std::remove_cvref_t<Ts>...>{
-        {pack_slot<Is, std::remove_cvref_t<Ts>>{std::forward<Ts>(values)}...}};
-  }(std::index_sequence_for<Ts...>{});
-}
-
-template <class... As, class... Bs>
-[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...>&& a, pack<Bs...>&& b) {
-  return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
-    return pack<As..., Bs...>{
-        {pack_slot<I, As>{std::move(static_cast<pack_slot<I, As>&>(a).value)}...,
-         pack_slot<sizeof...(As) + J, Bs>{std::move(static_cast<pack_slot<J, Bs>&>(b).value)}...}};
-  }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
-}
-template <class... As, class... Bs>
-[[nodiscard]] constexpr pack<As..., Bs...> join(const pack<As...>& a, pack<Bs...>&& b) {
-  return join(pack<As...>(a), std::move(b));
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/part.hpp
 
 /// The kinds of parts of a pipeline. A type becomes a part by naming its kind: `using penstock_part =
@@ -3754,10 +3692,148 @@ concept addressed_stage = value_stage<T> && requires(const T& s) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/detail/ill_formed.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a wrong expression yields after its one error: it swallows the rest of the statement and of the loops
+/// over it.
+struct ill_formed {
+  using penstock_part = poison_tag;
+  /// In the place of a view of a batch.
+  struct view : std::span<int> {
+    [[nodiscard]] std::span<int> flat() const { return *this; }
+    template <class... Is>
+    [[nodiscard]] int& operator()(Is...) const {
+      return *data();
+    }
+  };
+  /// In the place of a batch; and, in a loop without batches, of a number.
+  struct batch {
+    [[nodiscard]] std::size_t size() const { return 0; }
+    [[nodiscard]] std::size_t valid_size() const { return 0; }
+    [[nodiscard]] int* begin() const { return nullptr; }
+    [[nodiscard]] int* end() const { return nullptr; }
+    [[nodiscard]] view values() const { return {}; }
+    operator int() const { return 0; }  // NOLINT: implicit, so that a sum over samples compiles
+  };
+  struct epoch_range {
+    [[nodiscard]] ill_formed* begin() const { return nullptr; }
+    [[nodiscard]] ill_formed* end() const { return nullptr; }
+  };
+  template <guarantee>
+  static constexpr bool keeps = true;
+  template <class... Ts>
+  [[nodiscard]] ill_formed open(Ts&&...) const {
+    return {};
+  }
+  template <class... Ts>
+  [[nodiscard]] epoch_range epochs(Ts&&...) const {
+    return {};
+  }
+  template <class... Ts>
+  [[nodiscard]] ill_formed epoch(Ts&&...) const {
+    return {};
+  }
+  [[nodiscard]] batch* next() const { return nullptr; }
+  [[nodiscard]] batch* begin() const { return nullptr; }
+  [[nodiscard]] batch* end() const { return nullptr; }
+};
+
+template <fixed_string Name>
+[[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
+  return {};
+}
+template <std::size_t I>
+[[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
+  return {};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/pack.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <std::size_t I, class T>
+struct pack_slot {
+  [[no_unique_address]] T value{};
+};
+
+template <class Numbers, class... Ts>
+struct pack_slots;
+template <std::size_t... Is, class... Ts>
+struct pack_slots<std::index_sequence<Is...>, Ts...> : pack_slot<Is, Ts>... {
+  /// Calls `f` with all values as its arguments.
+  template <class F>
+  constexpr decltype(auto) apply(F&& f) const {
+    return f(static_cast<const pack_slot<Is, Ts>&>(*this).value...);
+  }
+  template <class F>
+  constexpr decltype(auto) apply(F&& f) {
+    return f(static_cast<pack_slot<Is, Ts>&>(*this).value...);
+  }
+};
+
+}  // namespace detail
+
+/// Values of different types, side by side. An aggregate, because a std::tuple costs compilation a dozen
+/// functions for each type in it, and as many again each time a stage is appended.
+template <class... Ts>
+struct pack : detail::pack_slots<std::index_sequence_for<Ts...>, Ts...> {
+  static constexpr std::size_t size = sizeof...(Ts);
+};
+
+namespace detail {
+
+/// The value at index I.
+template <std::size_t I, class T>
+[[nodiscard]] constexpr T& at(pack_slot<I, T>& slot) noexcept {
+  return slot.value;
+}
+template <std::size_t I, class T>
+[[nodiscard]] constexpr const T& at(const pack_slot<I, T>& slot) noexcept {
+  return slot.value;
+}
+
+template <std::size_t I, class T>
+std::type_identity<T> type_in_slot(const pack_slot<I, T>&);
+template <std::size_t I, class Pack>
+using type_at = typename decltype(type_in_slot<I>(std::declval<const Pack&>()))::type;
+
+template <class... Ts>
+[[nodiscard]] constexpr pack<std::remove_cvref_t<Ts>...> make_pack(Ts&&... values) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return pack<std::remove_cvref_t<Ts>...>{
+        {pack_slot<Is, std::remove_cvref_t<Ts>>{std::forward<Ts>(values)}...}};
+  }(std::index_sequence_for<Ts...>{});
+}
+
+template <class... As, class... Bs>
+[[nodiscard]] constexpr pack<As..., Bs...> join(pack<As...>&& a, pack<Bs...>&& b) {
+  return [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
+    return pack<As..., Bs...>{
+        {pack_slot<I, As>{std::move(static_cast<pack_slot<I, As>&>(a).value)}...,
+         pack_slot<sizeof...(As) + J, Bs>{std::move(static_cast<pack_slot<J, Bs>&>(b).value)}...}};
+  }(std::index_sequence_for<As...>{}, std::index_sequence_for<Bs...>{});
+}
+template <class... As, class... Bs>
+[[nodiscard]] constexpr pack<As..., Bs...> join(const pack<As...>& a, pack<Bs...>&& b) {
+  return join(pack<As...>(a), std::move(b));
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/plan.hpp
 
 /// The plan: the result of an expression made with `|`, and what its type knows.
 namespace penstock::inline v0_1 {
+
+struct state;
 
 namespace mistakes {
 
@@ -3766,6 +3842,17 @@ namespace mistakes {
 template <guarantee G>
 struct not_kept {
   using penstock_mistake = about_expression_tag;
+};
+
+/// `open` and loops are in a header that a plan does not need.
+struct run_not_included {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a plan is opened by <penstock/run/run.hpp>, and this file does not include it; "
+                  "write #include <penstock/run/run.hpp> at its top, or <penstock/penstock.hpp>");
+  }
 };
 
 }  // namespace mistakes
@@ -3957,6 +4044,14 @@ struct varies<Context, Part, Rest...> {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Whether run/run.hpp is included.
+template <class Plan>
+concept opened_by_run = requires(const Plan& p) { epoch_of(p, std::uint64_t{}); };
+
+}  // namespace detail
+
 /// A plan: a source and its stages, in the order they were written. A value type: cheap to copy, owns no
 /// thread and no open file.
 ///
@@ -3986,11 +4081,23 @@ class plan {
   /// Starts a run: opens files, starts threads. See run/run.hpp for the options.
   template <class... Options>
   [[nodiscard]] auto open(Options&&... options) const {
-    return open_run(*this, std::forward<Options>(options)...);
+    if constexpr (detail::opened_by_run<plan>) {
+      return open_run(*this, std::forward<Options>(options)...);
+    } else {
+      mistakes::run_not_included::explain<plan>();
+      return ill_formed{};
+    }
   }
 
   /// One pass over an epoch, in a run of its own: `for (auto&& b : loader.epoch(3))`.
-  [[nodiscard]] auto epoch(any_count number) const { return epoch_of(*this, number.of("epoch")); }
+  [[nodiscard]] auto epoch(any_count number) const {
+    if constexpr (detail::opened_by_run<plan>) {
+      return epoch_of(*this, number.of("epoch"));
+    } else {
+      mistakes::run_not_included::explain<plan>();
+      return ill_formed{};
+    }
+  }
 
   /// Whether every epoch gives the same elements in the same order.
   static constexpr bool same_every_epoch =
@@ -4007,21 +4114,36 @@ class plan {
         "loader.epoch(e) for one pass");
     return epoch_of(*this, 0).begin();
   }
+  template <class Self = plan>
+    requires(!detail::opened_by_run<Self>)
+  [[nodiscard]] std::counted_iterator<ill_formed::batch*> begin() const {
+    mistakes::run_not_included::explain<Self>();
+    return {};
+  }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+  // What a run has and a plan has not.
+  template <class Self = plan>
+  [[nodiscard]] ill_formed::epoch_range epochs(any_count) const {
+    static_assert(
+        never<Self>,
+        "penstock: epochs(n) is a run's, and a plan is not opened yet; write auto run = "
+        "plan.open(); for (auto epoch : run.epochs(n)) for (auto&& b : epoch), or plan.epoch(e) for "
+        "one pass");
+    return {};
+  }
+  template <class State = penstock::state>
+  [[nodiscard]] State state() const {
+    static_assert(
+        never<State>,
+        "penstock: state() is a run's, and a plan stands nowhere; write auto run = plan.open(); and "
+        "run.state() where the state is wanted");
+    return {};
+  }
 
  private:
   Source source_;
   [[no_unique_address]] stages_type stages_;
-};
-
-/// The base class of a source: it opens as a plan of that source alone, `from(samples).open()`.
-template <class Source>
-struct opens_as_plan {
-  /// Starts a run, like `plan::open`.
-  template <class... Options>
-  [[nodiscard]] auto open(Options&&... options) const {
-    return plan<Source>(static_cast<const Source&>(*this)).open(std::forward<Options>(options)...);
-  }
 };
 
 /// Stages joined without a source, for use in several plans.
@@ -4058,63 +4180,106 @@ concept lockstep = std::remove_cvref_t<P>::template keeps<guarantee::lockstep>;
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/opens_as_plan.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Walks over the samples of a source. No iterator, so that a source is no range: `|` is ours.
+template <class Iterator>
+class source_walk {
+ public:
+  explicit source_walk(Iterator at) : at_(std::move(at)) {}
+  [[nodiscard]] decltype(auto) operator*() const { return *at_; }
+  source_walk& operator++() {
+    ++at_;
+    return *this;
+  }
+  friend bool operator==(const source_walk& walk, std::default_sentinel_t end) { return walk.at_ == end; }
+
+ private:
+  Iterator at_;
+};
+
+}  // namespace detail
+
+/// The base of a source, which is then opened and looped over as the plan of it alone is:
+/// `from(samples).open()`, `for (auto&& x : from(samples))`.
+template <class Source>
+struct opens_as_plan {
+  /// Gives a run, as `plan::open` does.
+  template <class... Options>
+  [[nodiscard]] auto open(Options&&... options) const {
+    return alone().open(std::forward<Options>(options)...);
+  }
+  /// One pass over an epoch, as `plan::epoch` gives it.
+  template <class S = Source>
+  [[nodiscard]] auto epoch(any_count number) const {
+    return plan<S>(alone()).epoch(number);
+  }
+  /// One pass, where every epoch is the same; a mistake where they differ.
+  template <class S = Source>
+  [[nodiscard]] auto begin() const -> detail::source_walk<decltype(std::declval<const plan<S>&>().begin())> {
+    return detail::source_walk(alone().begin());
+  }
+  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
+
+  // What a run has and a source has not.
+  template <class S = Source>
+  [[nodiscard]] auto epochs(any_count count) const {
+    return plan<S>(alone()).epochs(count);
+  }
+  template <class State = penstock::state>
+  [[nodiscard]] State state() const {
+    return alone().template state<State>();
+  }
+
+ private:
+  [[nodiscard]] auto alone() const { return plan<Source>(static_cast<const Source&>(*this)); }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How a run works, gathered once from the annotations anywhere in the chain. None of these options changes
+/// the sequence.
+struct run_options {
+  /// worker threads; 0: evaluate in the calling thread; unset: chosen for the machine
+  std::optional<unsigned> workers;
+  /// bytes of batches and read-ahead; unset: limited only by the depth
+  std::optional<std::uint64_t> memory;
+  std::optional<std::size_t> depth;  ///< batches in flight, including those held by the consumer
+  /// samples whose bytes are requested ahead of their turn; unset: none, or what a storage with latency
+  /// needs
+  std::optional<std::uint64_t> ahead;
+  std::optional<std::uint64_t> ahead_bytes;  ///< read-ahead in bytes, which is also the most that is held
+  std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
+  std::uint64_t watchdog_ms = 30'000;        ///< reports this long without a batch; 0: never
+  bool allow_empty = false;                  ///< opens even if an epoch is known to have no batch
+};
+
+/// Limits that you can change while a run works, for `run.adjust`. An unset limit stays as it is. None of
+/// them changes the sequence. A run without threads has neither workers nor a depth.
+struct run_limits {
+  /// threads that work; the others are parked
+  std::optional<std::int64_t> workers{};
+  /// batches in flight, rounded to whole blocks if a block holds several; after `filter`, over forward
+  /// sources and in loops without `batch`: chunks of samples in flight
+  std::optional<std::int64_t> depth{};
+  /// samples whose bytes are requested ahead of their turn; 0: none
+  std::optional<std::int64_t> ahead{};
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/pipe.hpp
 
 /// `operator|` and its error messages.
 namespace penstock::inline v0_1 {
-
-/// The result of a wrong expression, after its one error: it accepts the rest of the statement and any loop
-/// over it without further errors.
-struct ill_formed {
-  using penstock_part = poison_tag;
-  /// Stands in for a view of a batch.
-  struct view : std::span<int> {
-    [[nodiscard]] std::span<int> flat() const { return *this; }
-    template <class... Is>
-    [[nodiscard]] int& operator()(Is...) const {
-      return *data();
-    }
-  };
-  /// Stands in for a batch and, in a loop without batches, for a number.
-  struct batch {
-    [[nodiscard]] std::size_t size() const { return 0; }
-    [[nodiscard]] std::size_t valid_size() const { return 0; }
-    [[nodiscard]] int* begin() const { return nullptr; }
-    [[nodiscard]] int* end() const { return nullptr; }
-    [[nodiscard]] view values() const { return {}; }
-    operator int() const { return 0; }  // NOLINT: implicit, so that a sum over samples compiles
-  };
-  struct epoch_range {
-    [[nodiscard]] ill_formed* begin() const { return nullptr; }
-    [[nodiscard]] ill_formed* end() const { return nullptr; }
-  };
-  template <guarantee>
-  static constexpr bool keeps = true;
-  template <class... Ts>
-  [[nodiscard]] ill_formed open(Ts&&...) const {
-    return {};
-  }
-  template <class... Ts>
-  [[nodiscard]] epoch_range epochs(Ts&&...) const {
-    return {};
-  }
-  template <class... Ts>
-  [[nodiscard]] ill_formed epoch(Ts&&...) const {
-    return {};
-  }
-  [[nodiscard]] batch* next() const { return nullptr; }
-  [[nodiscard]] batch* begin() const { return nullptr; }
-  [[nodiscard]] batch* end() const { return nullptr; }
-};
-
-template <fixed_string Name>
-[[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
-  return {};
-}
-template <std::size_t I>
-[[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
-  return {};
-}
 
 namespace detail {
 
@@ -4260,7 +4425,7 @@ template <class Wrong, class L, class R>
   requires std::same_as<typename Wrong::penstock_mistake, about_element_tag>
 struct explanation<Wrong, L, R> {
   using mistake = Wrong;
-  using shown = reached_by<typename diagnose_tuple<L, typename parts_of<R>::type>::reached>;
+  using shown = arrives_here<typename diagnose_tuple<L, typename parts_of<R>::type>::reached>;
 };
 template <guarantee G, class L, class R>
 struct explanation<mistakes::not_kept<G>, L, R> {
@@ -4286,6 +4451,28 @@ constexpr auto make_segment(pack<Stages...> stages) {
   return segment<Stages...>(std::move(stages));
 }
 
+/// A source, or a plan of samples: behind `batch` a value stage is a mistake, whatever its function.
+template <class L>
+concept gives_samples = begun<L> && !plan_context<std::remove_cvref_t<L>>::type::facts.batched;
+
+/// What arrives behind a source or a plan.
+template <class L>
+struct arriving_behind {
+  using type = void;
+};
+template <gives_samples L>
+struct arriving_behind<L> {
+  using type = typename plan_context<std::remove_cvref_t<L>>::type::element;
+};
+template <class L>
+using arriving = typename arriving_behind<L>::type;
+
+/// A stage with a function that says how it is called: a `penstock_function`, and `called_with<Element,
+/// More...>`, which fails only where the function's body has an error, or where the compiler cannot choose
+/// among its overloads.
+template <class T>
+concept calling_stage = requires { typename std::remove_cvref_t<T>::penstock_function; };
+
 template <class T>
 concept poisoned = part_of_kind<T, poison_tag>;
 
@@ -4301,6 +4488,24 @@ template <class Left, class Right>
   requires(part<Left> || part<Right>)
 [[nodiscard]] constexpr auto operator|(Left&& left, Right&& right) {
   if constexpr (detail::poisoned<Left> || detail::poisoned<Right>) {
+    return ill_formed{};
+  } else if constexpr (detail::gives_samples<Left> && detail::calling_stage<Right> && !requires {
+                         typename std::remove_cvref_t<Right>::template called_with<detail::arriving<Left>>;
+                         typename std::remove_cvref_t<Right>::template called_with<detail::arriving<Left>,
+                                                                                   rng&>;
+                       }) {
+    // Called here, before it is asked of anything else, an error in a function's body is shown with few
+    // lines, and no sentence follows. What was not shown yet is shown by the same call, where it is no
+    // question.
+    using stage_type = std::remove_cvref_t<Right>;
+    if constexpr (!requires { typename stage_type::template called_with<detail::arriving<Left>>; }) {
+      using shown [[maybe_unused]] =
+          typename stage_type::template must_be_called_with<detail::arriving<Left>>;
+    }
+    if constexpr (!requires { typename stage_type::template called_with<detail::arriving<Left>, rng&>; }) {
+      using shown [[maybe_unused]] =
+          typename stage_type::template must_be_called_with<detail::arriving<Left>, rng&>;
+    }
     return ill_formed{};
   } else {
     using left_type = std::remove_cvref_t<Left>;
@@ -4544,7 +4749,7 @@ class basic_ragged_view {
   [[nodiscard]] std::span<const std::uint64_t> offsets() const noexcept { return {offsets_, size_ + 1}; }
   /// The values of sample i.
   [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept {
-    return {values_ + offsets_[i], static_cast<std::size_t>(offsets_[i + 1] - offsets_[i])};
+    return {values_ + offsets_[i], detail::to_size(offsets_[i + 1] - offsets_[i])};
   }
   [[nodiscard]] const extents& shape(std::size_t i) const noexcept { return shapes_[i]; }
 
@@ -4592,7 +4797,7 @@ class basic_padded_view {
   [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept {
     const tensor_view<T> row = values_[i];
     const std::uint64_t inner = row.shape().drop_front().elements();
-    return {row.data(), static_cast<std::size_t>(lengths_[i] * inner)};
+    return {row.data(), detail::to_size(lengths_[i] * inner)};
   }
 
  private:
@@ -4993,10 +5198,10 @@ template <class Bound>
 class bound_epochs {
  public:
   [[nodiscard]] position operator()(position at) const {
-    return bounds_[static_cast<std::size_t>(at.epoch - first_)](at.index);
+    return bounds_[detail::to_size(at.epoch - first_)](at.index);
   }
   [[nodiscard]] bool pads(position at) const {
-    return bounds_[static_cast<std::size_t>(at.epoch - first_)].pads(at.index);
+    return bounds_[detail::to_size(at.epoch - first_)].pads(at.index);
   }
 
   template <class Order>
@@ -6436,11 +6641,9 @@ class range_store {
     std::array<fetched_part, most_parts> parts{};
   };
 
-  [[nodiscard]] slot& at(std::uint64_t turn) noexcept {
-    return slots_[static_cast<std::size_t>(turn & (turns_ - 1))];
-  }
+  [[nodiscard]] slot& at(std::uint64_t turn) noexcept { return slots_[detail::to_size(turn & (turns_ - 1))]; }
   [[nodiscard]] read& read_at(std::uint64_t number) noexcept {
-    return reads_[static_cast<std::size_t>(number & (2 * turns_ - 1))];
+    return reads_[detail::to_size(number & (2 * turns_ - 1))];
   }
   void let_go(const slot& of) noexcept;
   void reclaim() noexcept;
@@ -6471,9 +6674,9 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE range_store::range_store(std::uint64_t bytes, std::uint64_t turns)
     : capacity_(std::max<std::uint64_t>(bytes / 64, 4) * 64),
       turns_(std::bit_ceil(std::max<std::uint64_t>(turns, 2))),
-      slots_(static_cast<std::size_t>(turns_)),
-      reads_(static_cast<std::size_t>(2 * turns_)) {
-  memory_.resize_for_overwrite(static_cast<std::size_t>(capacity_));
+      slots_(detail::to_size(turns_)),
+      reads_(detail::to_size(2 * turns_)) {
+  memory_.resize_for_overwrite(detail::to_size(capacity_));
 }
 
 PENSTOCK_INLINE range_store::~range_store() = default;
@@ -6669,7 +6872,7 @@ PENSTOCK_INLINE bytes_view fetched_sample::look(const void* session, object_id o
     const std::uint64_t before = offset - part.offset;
     if (before > part.size || size > part.size - before) continue;
     if (!store_->wait(part)) return {};
-    return {part.bytes + before, static_cast<std::size_t>(size)};
+    return {part.bytes + before, detail::to_size(size)};
   }
   return {};
 }
@@ -8015,7 +8218,7 @@ struct placement {
 
   /// The position index of a row.
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
-    if (listed) return indices[static_cast<std::size_t>(row)];
+    if (listed) return indices[detail::to_size(row)];
     std::size_t i = 0;
     while (i + 1 < batches.size() && row >= batches[i + 1].first) ++i;
     return batches[i].view[row - batches[i].first];
@@ -8066,7 +8269,7 @@ class position_buffer {
 
   /// The next ordinal; there must be one.
   std::uint64_t next() {
-    const auto drawn = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, held_.size()));
+    const auto drawn = detail::to_size(buffer_draw(seed_, epoch_, given_++, held_.size()));
     const std::uint64_t out = held_[drawn];
     if (taken_ < size_) {
       held_[drawn] = taken_++;
@@ -8714,10 +8917,10 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
     batch.delivered = {epoch_, step_};
     if (facts_.has_buffer) {
       draw(1, &p.indices);
-      p.indices.resize(static_cast<std::size_t>(batch.first + batch.slots));  // padding has no position
+      p.indices.resize(detail::to_size(batch.first + batch.slots));  // padding has no position
       for (std::uint64_t i = batch.first; i < batch.first + batch.valid; ++i) {
-        p.low = std::min(p.low, p.indices[static_cast<std::size_t>(i)]);
-        p.high = std::max(p.high, p.indices[static_cast<std::size_t>(i)] + 1);
+        p.low = std::min(p.low, p.indices[detail::to_size(i)]);
+        p.high = std::max(p.high, p.indices[detail::to_size(i)] + 1);
       }
     } else {
       batch.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
@@ -8768,10 +8971,10 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   p.listed = now_.lists();
   if (p.listed) {
     now_.list(step_, p.indices);
-    p.indices.resize(static_cast<std::size_t>(p.slots));  // padding has no position
+    p.indices.resize(detail::to_size(p.slots));  // padding has no position
     for (std::uint64_t slot = 0; slot < batch.valid; ++slot) {
-      p.low = std::min(p.low, p.indices[static_cast<std::size_t>(slot)]);
-      p.high = std::max(p.high, p.indices[static_cast<std::size_t>(slot)] + 1);
+      p.low = std::min(p.low, p.indices[detail::to_size(slot)]);
+      p.high = std::max(p.high, p.indices[detail::to_size(slot)] + 1);
     }
   } else if (batch.valid != 0) {
     const std::uint64_t first = view.contiguous() ? view.base() : now_.before(step_);
@@ -9140,17 +9343,17 @@ namespace penstock::inline v0_1::detail {
 class bit_set {
  public:
   bit_set() = default;
-  explicit bit_set(std::uint64_t limit) : words_(static_cast<std::size_t>((limit + 63) / 64), 0) {}
+  explicit bit_set(std::uint64_t limit) : words_(detail::to_size((limit + 63) / 64), 0) {}
 
   /// Inserts a number; returns whether it was already in the set.
   bool set(std::uint64_t number) noexcept {
-    const std::atomic_ref<std::uint64_t> word(words_[static_cast<std::size_t>(number / 64)]);
+    const std::atomic_ref<std::uint64_t> word(words_[detail::to_size(number / 64)]);
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
     return (word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0;
   }
   /// Like `set`, while no other thread inserts.
   bool set_alone(std::uint64_t number) noexcept {
-    std::uint64_t& word = words_[static_cast<std::size_t>(number / 64)];
+    std::uint64_t& word = words_[detail::to_size(number / 64)];
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
     return (std::exchange(word, word | bit) & bit) != 0;
   }
@@ -9270,7 +9473,7 @@ PENSTOCK_INLINE void visit_consumed(plan_view plan, const state& where, const co
       }
       ordinals.clear();
       for (std::uint64_t i = first; i < first + count; ++i)
-        ordinals.push_back(plan.buffer ? drawn[static_cast<std::size_t>(i)] : i);
+        ordinals.push_back(plan.buffer ? drawn[detail::to_size(i)] : i);
       deliver(ordinals);
     }
     flush();
@@ -9310,7 +9513,7 @@ class whole_tensor {
   operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it owns the view's values
   T* resize(const extents& shape) {
     shape_ = shape;
-    values_.resize(static_cast<std::size_t>(shape.elements()));
+    values_.resize(detail::to_size(shape.elements()));
     return reinterpret_cast<T*>(values_.data());
   }
 
@@ -10286,7 +10489,7 @@ struct block : placement {
   void add_positions(row_origins& all, std::uint64_t first_row, std::uint64_t count) const;
   /// Adds the origins of a chunk's row that is combined into the last row of a batch.
   void add_to_last(row_origins& all, std::uint64_t row) const {
-    all.add_to_last({epoch, index(sources[static_cast<std::size_t>(row)])});
+    all.add_to_last({epoch, index(sources[detail::to_size(row)])});
   }
   /// Gives up `n` shares; true when they were the last.
   [[nodiscard]] bool release(std::uint32_t n) noexcept {
@@ -10369,7 +10572,7 @@ PENSTOCK_INLINE block::~block() = default;
 
 PENSTOCK_INLINE void block::add_positions(row_origins& all, std::uint64_t first_row,
                                           std::uint64_t count) const {
-  const std::size_t n = static_cast<std::size_t>(count);
+  const std::size_t n = detail::to_size(count);
   const std::uint32_t* const from_slots = sources.data() + first_row;
   position* const into = all.add_rows(n);
   const std::uint64_t of_epoch = epoch;
@@ -10651,7 +10854,7 @@ class flexible_values {
 
   /// Bytes of a slot for values of this shape.
   [[nodiscard]] std::size_t slot_bytes(const extents& shape) const noexcept {
-    return row_alignment_ == 0 ? static_cast<std::size_t>(shape.elements()) * element_bytes_
+    return row_alignment_ == 0 ? detail::to_size(shape.elements()) * element_bytes_
                                : slot_bytes_with_gaps(shape);
   }
   [[nodiscard, gnu::cold]] std::size_t slot_bytes_with_gaps(const extents& shape) const noexcept;
@@ -10811,9 +11014,8 @@ struct slot_layout<pitched_policy<Alignment>> {
   /// Zeroes the gap after each row of a slot.
   static void clear_gaps(std::byte* slot, const extents& shape, std::size_t element_bytes) noexcept {
     if (shape.rank() == 0) return;
-    const auto row = static_cast<std::size_t>(shape[shape.rank() - 1]) * element_bytes;
-    const auto pitch =
-        static_cast<std::size_t>(pitch_in_elements(shape, element_bytes, Alignment)) * element_bytes;
+    const auto row = detail::to_size(shape[shape.rank() - 1]) * element_bytes;
+    const auto pitch = detail::to_size(pitch_in_elements(shape, element_bytes, Alignment)) * element_bytes;
     if (row == pitch) return;
     for (std::uint64_t i = rows_in(shape); i > 0; --i, slot += pitch) std::memset(slot + row, 0, pitch - row);
   }
@@ -10946,8 +11148,7 @@ PENSTOCK_INLINE bytes_view flexible_values::bytes(std::size_t slots) const noexc
 }
 
 PENSTOCK_INLINE std::size_t flexible_values::slot_bytes_with_gaps(const extents& shape) const noexcept {
-  return static_cast<std::size_t>(detail::pitched_elements(shape, element_bytes_, row_alignment_)) *
-         element_bytes_;
+  return detail::to_size(detail::pitched_elements(shape, element_bytes_, row_alignment_)) * element_bytes_;
 }
 
 PENSTOCK_INLINE std::byte* flexible_values::put_aside(std::size_t slot, const extents& shape) {
@@ -11033,10 +11234,10 @@ PENSTOCK_INLINE void flexible_values::finish_ragged(std::size_t slots, std::size
     shapes_[i] = i < valid ? entries_[i].shape : extents(std::uint64_t{0});
     offsets_[i + 1] = offsets_[i] + shapes_[i].elements();
   }
-  memory_.reserve(static_cast<std::size_t>(offsets_[slots]) * element_bytes_);
+  memory_.reserve(detail::to_size(offsets_[slots]) * element_bytes_);
   for (std::size_t i = 0; i < valid; ++i)
-    if (const auto count = static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); count != 0)
-      std::memcpy(memory_.data() + static_cast<std::size_t>(offsets_[i]) * element_bytes_, entries_[i].where,
+    if (const auto count = detail::to_size(offsets_[i + 1] - offsets_[i]); count != 0)
+      std::memcpy(memory_.data() + detail::to_size(offsets_[i]) * element_bytes_, entries_[i].where,
                   count * element_bytes_);
 }
 
@@ -11060,16 +11261,16 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
   }
   shape_ = inner.prepend(longest);
   settled_ = known_ = lead < valid;
-  const std::size_t row = static_cast<std::size_t>(shape_.elements()) * element_bytes_;
+  const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;
   memory_.reserve(slots * row);
   offsets_.assign(slots, 0);
-  mask_.assign(slots * static_cast<std::size_t>(longest), 0);
+  mask_.assign(slots * detail::to_size(longest), 0);
   std::byte* into = memory_.data();
   for (std::size_t i = 0; i < slots; ++i, into += row) {
     std::size_t filled = 0;
     if (i < valid && !(holes && is_blank(i))) {
       offsets_[i] = entries_[i].shape[0];
-      filled = static_cast<std::size_t>(entries_[i].shape.elements()) * element_bytes_;
+      filled = detail::to_size(entries_[i].shape.elements()) * element_bytes_;
       if (filled != 0) std::memcpy(into, entries_[i].where, filled);
       std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
     }
@@ -11744,7 +11945,7 @@ class returned_column {
   template <class V>
   void assign(const V& value) {
     const extents shape = detail::value_shape(value);
-    const auto count = static_cast<std::size_t>(shape.elements());
+    const auto count = detail::to_size(shape.elements());
     memory_.reserve(count * sizeof(value_type));
     if (count != 0) detail::write_values(value, data(), shape, memory_.space());
     shape_ = shape;
@@ -11763,7 +11964,7 @@ class returned_column {
 
  private:
   [[nodiscard]] value_type* data() const noexcept { return reinterpret_cast<value_type*>(memory_.data()); }
-  [[nodiscard]] std::size_t count() const noexcept { return static_cast<std::size_t>(shape_.elements()); }
+  [[nodiscard]] std::size_t count() const noexcept { return detail::to_size(shape_.elements()); }
   template <class T>
   [[nodiscard]] auto shown() const noexcept {
     if constexpr (std::is_same_v<View, std::span<value_type>>)
@@ -12023,6 +12224,8 @@ class batch_handle {
         global_(other.global_),
         place_(other.place_),
         mask_(std::move(other.mask_)) {}
+  // Compilers show this line. A constructor with a `static_assert` would give traits a wrong answer.
+  batch_handle(const batch_handle&) = delete;  // penstock: a batch is moved, never copied; write auto&& b
   batch_handle& operator=(batch_handle&& other) noexcept {
     if (this != &other) {
       reset();
@@ -12182,7 +12385,12 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  static_assert(found, "get: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element>)
+    static_assert(found, "penstock: get: the batch has no field of that name; see its element's type");
+  else
+    static_assert(found,
+                  "penstock: get<name> is for a field, and the samples of this batch are no records and have "
+                  "none; write b.values(), or make records of them with map");
   static_assert(std::is_lvalue_reference_v<B>,
                 "penstock: a view into a temporary batch; give the batch a name and keep it as long "
                 "as the view");
@@ -12197,17 +12405,23 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto hold(const B& b) {
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  static_assert(found, "hold: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element>)
+    static_assert(found, "penstock: hold: the batch has no field of that name; see its element's type");
+  else
+    static_assert(
+        found,
+        "penstock: hold<name> is for a field, and the samples of this batch are no records and have "
+        "none; write b.hold()");
   if constexpr (found)
     return b.template hold<element::template index_of<name_of<Name>>>();
   else
     return held_column<std::span<const int>>();  // one error is enough
 }
+/// The view of a field by its place, as structured bindings ask for it; also of a batch that was moved into
+/// them:
+/// `auto [image, label] = std::move(b)` holds the batch as long as its views.
 template <std::size_t I, any_batch B>
 [[nodiscard]] auto get(B&& b) {
-  static_assert(std::is_lvalue_reference_v<B>,
-                "penstock: a view into a temporary batch; give the batch a name and keep it as "
-                "long as the view");
   return b.template field<I>();
 }
 
@@ -13392,7 +13606,7 @@ class buffer_front {
         ended_ = true;
     }
     if (size_ == 0) return false;
-    const auto drawn = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, size_));
+    const auto drawn = detail::to_size(buffer_draw(seed_, epoch_, given_++, size_));
     std::swap(item, held_[drawn]);
     if (!ended_ && !up_.next(held_[drawn])) ended_ = true;
     if (ended_) std::swap(held_[drawn], held_[--size_]);
@@ -13539,9 +13753,9 @@ class serial_front {
           epoch_ = epoch;
           ended_ = false;
         }
-        if (items.size() < most) items.resize(static_cast<std::size_t>(most));
+        if (items.size() < most) items.resize(detail::to_size(most));
         while (!ended_ && count < most && !r.stopped()) {
-          if (front_.next(items[static_cast<std::size_t>(count)]))
+          if (front_.next(items[detail::to_size(count)]))
             ++count;
           else
             ended_ = true;
@@ -13784,7 +13998,7 @@ class session_view {
   /// A range: in place if the session has views, otherwise read into `room`. Lives as long as both.
   [[nodiscard]] bytes_view range(object_id id, std::uint64_t offset, std::uint64_t size, buffer& room) const {
     if (views()) return view(id, offset, size);
-    room.resize_for_overwrite(static_cast<std::size_t>(size));
+    room.resize_for_overwrite(detail::to_size(size));
     read(id, offset, room.span());
     return room.view();
   }
@@ -14166,7 +14380,7 @@ class fetcher {
   void settle(std::uint64_t turn, const fetched_part* part);
   void show_turns_of_oldest();
   static range_store::read& read_of(std::uint64_t tag) noexcept {
-    return *reinterpret_cast<range_store::read*>(static_cast<std::uintptr_t>(tag));
+    return *reinterpret_cast<range_store::read*>(detail::to_size(tag));
   }
   static void done(void* self, std::uint64_t tag, std::exception_ptr error) noexcept;
 
@@ -14238,8 +14452,8 @@ PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
   const auto [low, high] = std::minmax_element(wanted.begin(), wanted.end(),
                                                [](const auto& a, const auto& b) { return a.turn < b.turn; });
   first_turn_ = low->turn;
-  turns_.assign(static_cast<std::size_t>(high->turn - first_turn_ + 1), {});
-  for (const auto& one : wanted) ++turns_[static_cast<std::size_t>(one.turn - first_turn_)].left;
+  turns_.assign(detail::to_size(high->turn - first_turn_ + 1), {});
+  for (const auto& one : wanted) ++turns_[detail::to_size(one.turn - first_turn_)].left;
   plan(wanted);
   requests_.reserve(pieces_.size());  // nothing throws from here on
   bool goes_on = true;
@@ -14254,7 +14468,7 @@ PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
 
 // Counts off a range of a turn, with its part of a read or without one; the last one publishes the turn.
 PENSTOCK_INLINE void fetcher::settle(std::uint64_t turn, const fetched_part* part) {
-  turn_state& state = turns_[static_cast<std::size_t>(turn - first_turn_)];
+  turn_state& state = turns_[detail::to_size(turn - first_turn_)];
   if (part != nullptr) {
     if (!state.claimed && !state.dropped) (store_.claim(turn) ? state.claimed : state.dropped) = true;
     if (state.dropped || !store_.add(turn, *part)) store_.release(*part->from);
@@ -14305,7 +14519,7 @@ PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_li
   }
   requests_.push_back({first.object,
                        one.begin,
-                       {room->bytes, static_cast<std::size_t>(one.end - one.begin)},
+                       {room->bytes, detail::to_size(one.end - one.begin)},
                        reinterpret_cast<std::uintptr_t>(room)});
   return true;
 }
@@ -15111,7 +15325,7 @@ class engine_shell {
   };
 
   [[nodiscard]] block*& in_ring(std::uint64_t s) noexcept {
-    return in_ring_[static_cast<std::size_t>(s % in_ring_.size())];
+    return in_ring_[detail::to_size(s % in_ring_.size())];
   }
   void prepare(block& b);
   [[nodiscard]] bool goes_on();
@@ -15377,7 +15591,7 @@ PENSTOCK_INLINE bool engine_shell::may_open() {
 /// Releases the memory of blocks that a lowered depth leaves idle. The run always needs one more block than
 /// the consumer holds.
 PENSTOCK_INLINE void engine_shell::shrink() {
-  const std::size_t held = pool_.out() - static_cast<std::size_t>(opened_ - delivered_);
+  const std::size_t held = pool_.out() - detail::to_size(opened_ - delivered_);
   const std::size_t needed = std::max(limits_.blocks() + pool_.most() - ring_.blocks(), held + 1);
   try {
     pool_.see_surplus(needed, [this](block& b) {
@@ -15442,7 +15656,7 @@ PENSTOCK_INLINE void engine_shell::prepare(block& b) {
     largest_ = std::max(largest_, calls_->held(b));
     sizes_known_ = true;
   }
-  if (!setup_.in_place && b.sources.size() < b.slots) b.sources.resize(static_cast<std::size_t>(b.slots));
+  if (!setup_.in_place && b.sources.size() < b.slots) b.sources.resize(detail::to_size(b.slots));
 }
 
 PENSTOCK_INLINE block* engine_shell::next() {
@@ -15673,7 +15887,7 @@ class evaluator {
   static void finish_columns(Block& p, const batch_rows& batch) noexcept {
     if constexpr (Bad::tolerates) {
       finish_tolerantly(p, batch, [&](bad_slot& one) {
-        p.columns.blank(static_cast<std::size_t>(one.row));
+        p.columns.blank(detail::to_size(one.row));
         one.substitute.reset();
         one.hole = true;
       });
@@ -15729,7 +15943,7 @@ class evaluator {
       decltype(Block::columns)& columns;
       template <class V>
       void write(std::uint64_t to, V&& value) const {
-        columns.write(static_cast<std::size_t>(to), std::forward<V>(value));
+        columns.write(detail::to_size(to), std::forward<V>(value));
       }
     };
     [[nodiscard]] writer begin() const noexcept { return {p.columns}; }
@@ -15751,13 +15965,13 @@ class evaluator {
     }
     void grow() {
       room = std::max<std::uint64_t>(16, room * 2);
-      p.columns.grow(static_cast<std::size_t>(room), static_cast<std::size_t>(count));
-      p.sources.resize(static_cast<std::size_t>(room));
+      p.columns.grow(detail::to_size(room), detail::to_size(count));
+      p.sources.resize(detail::to_size(room));
     }
     [[nodiscard]] std::uint64_t row() const noexcept { return count; }
     void take_back() noexcept {
-      for (; count != 0 && p.sources[static_cast<std::size_t>(count - 1)] == slot; --count)
-        p.columns.unwrite(static_cast<std::size_t>(count - 1));
+      for (; count != 0 && p.sources[detail::to_size(count - 1)] == slot; --count)
+        p.columns.unwrite(detail::to_size(count - 1));
     }
 
     /// Like the above; where each sample makes at most one row, there is always room.
@@ -15767,7 +15981,7 @@ class evaluator {
       std::uint64_t count;
       template <class V>
       void write(std::uint64_t of_slot, V&& value) {
-        columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
+        columns.write(detail::to_size(count), std::forward<V>(value));
         sources[count] = static_cast<std::uint32_t>(of_slot);
         ++count;
       }
@@ -15856,7 +16070,7 @@ class evaluator {
         try {
           position at{p.epoch, p.index(e.slot)};
           std::span<const position> origins(&at, 1);
-          if (p.from_batches) origins = p.gathered.of(static_cast<std::size_t>(e.slot));
+          if (p.from_batches) origins = p.gathered.of(detail::to_size(e.slot));
           at = origins.front();
           e.what.at_position(at);
           if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
@@ -15896,7 +16110,7 @@ class evaluator {
              Bring bring) const noexcept {
     Block& p = rows.p;
     const auto index_of = [&](std::uint64_t slot) {
-      return p.listed ? p.indices[static_cast<std::size_t>(slot)] : batch.view[slot - batch.first];
+      return p.listed ? p.indices[detail::to_size(slot)] : batch.view[slot - batch.first];
     };
     const auto one = [&](auto timing) {
       const std::uint64_t index = index_of(rows.slot);
@@ -17050,7 +17264,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   {
     using row_type = whole<typename parts::element>;
     const auto handed = [this](std::uint64_t row) {
-      row_type& value = own(*block_).columns.template column<0>()[static_cast<std::size_t>(row)];
+      row_type& value = own(*block_).columns.template column<0>()[detail::to_size(row)];
       engine.delivered(1, detail::whole_size(value));
       return &value;
     };
@@ -17165,7 +17379,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
       return commit_end(epoch), nullptr;
     }
     out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
-    if (batch.slots > room_) out.columns.grow(static_cast<std::size_t>(batch.slots), out.gathered.rows());
+    if (batch.slots > room_) out.columns.grow(detail::to_size(batch.slots), out.gathered.rows());
     engine_type::evaluator_type::finish_columns(out, batch);
     if (out.what == nullptr) engine.learn_from(out);
     if constexpr (parts::maps_batches) {
@@ -17203,7 +17417,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     engine.settle(out);
     out.columns.expect(engine.shapes());
     room_ = std::min<std::uint64_t>(setup_.batch_size, 65'536);
-    out.columns.begin(static_cast<std::size_t>(room_));
+    out.columns.begin(detail::to_size(room_));
   }
   /// Copies rows until the batch is full or none are left; if something throws, the rows copied so far stay.
   void fill(block_type& out, std::uint64_t epoch) {
@@ -17217,7 +17431,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
         out.columns.grow(static_cast<std::size_t>(more), static_cast<std::size_t>(filled));
         room_ = more;
       }
-      out.gathered.reserve(static_cast<std::size_t>(filled + count));
+      out.gathered.reserve(detail::to_size(filled + count));
       if (filled == 0 && row == 0 && count == size && count == chunk.rows && chunk.what == nullptr)
         std::swap(out.columns, chunk.columns);  // the whole chunk becomes the batch
       else
@@ -17698,6 +17912,18 @@ struct open_arguments {
 
   void take(const state& s) { where = &s; }
   void take(std::stop_token t) { token = std::move(t); }
+  template <class T>
+    requires(!std::convertible_to<const T&, const state&> && !std::convertible_to<const T&, std::stop_token>)
+  void take(const T&) {
+    if constexpr (std::convertible_to<const T&, std::string_view>)
+      static_assert(never<T>,
+                    "penstock: open takes a state, and this is a text; write "
+                    "open(state_from_string(text)), the opposite of to_string(run.state())");
+    else
+      static_assert(never<T>,
+                    "penstock: open takes a state, a std::stop_token, or both; what says how to run is a "
+                    "stage, as workers(4) is");
+  }
 };
 
 }  // namespace detail
@@ -17821,11 +18047,11 @@ class values_file {
   }
   [[nodiscard]] std::string_view text(std::uint64_t number) const noexcept {
     const std::uint64_t begin = number == 0 ? 0 : text_end(number - 1);
-    return text_of(bytes_.subspan(static_cast<std::size_t>(header_.texts_at() + begin),
-                                  static_cast<std::size_t>(text_end(number) - begin)));
+    return text_of(bytes_.subspan(detail::to_size(header_.texts_at() + begin),
+                                  detail::to_size(text_end(number) - begin)));
   }
   [[nodiscard]] std::string_view name() const noexcept {
-    return text_of(bytes_.subspan(static_cast<std::size_t>(header_.name_at())));
+    return text_of(bytes_.subspan(detail::to_size(header_.name_at())));
   }
 
  private:
@@ -18485,7 +18711,7 @@ PENSTOCK_INLINE values_file::outcome values_file::open(const std::string& path) 
     error why(errc::io, {"cannot open the derived index: ", std::generic_category().message(code),
                          missing ? "; derive(...) makes it" : ""});
     why.in_file(path);
-    if (!missing) throw error(why);
+    if (!missing) throw why;
     return {nullptr, values_fault::missing, why};
   }
   struct stat status {};
@@ -18604,7 +18830,7 @@ PENSTOCK_INLINE void write_values(const std::string& path, values_header header,
   header.texts = texts.size();
   header.text_bytes = 0;
   for (const std::string& one : texts) header.text_bytes += one.size();
-  buffer rest(static_cast<std::size_t>(header.file_size() - values_header::size));
+  buffer rest(detail::to_size(header.file_size() - values_header::size));
   std::byte* to = rest.data();
   const auto put = [&to](std::uint64_t value) {
     store_little(to, value);
@@ -18761,7 +18987,7 @@ PENSTOCK_INLINE void check_kind(const values_file& file, value_kind wanted) {
 
 PENSTOCK_INLINE shared<const values_file> opened_values(const std::string& path) {
   auto opened = values_file::open(path);
-  if (!opened.file) throw error(opened.why);
+  if (!opened.file) throw opened.why;
   return std::move(opened.file);
 }
 
@@ -18829,7 +19055,10 @@ struct derive_stage {
       static_assert(std::invocable<const F&, finished<V>>,
                     "penstock: derive's function must be callable with a sample, or with a sample and a "
                     "std::string_view, its key, when const");
-      return kept((*function)(penstock::finish(std::forward<V>(value))));
+      if constexpr (std::is_member_pointer_v<F>)
+        return kept(call_member(*function, penstock::finish(std::forward<V>(value))));
+      else
+        return kept((*function)(penstock::finish(std::forward<V>(value))));
     }
   }
 
@@ -18884,7 +19113,7 @@ struct found_index {
 template <derived_value T, class Plan>
 [[nodiscard]] derived_values values_of(const void* plan, std::uint64_t samples) {
   derived_values all;
-  all.values.reserve(static_cast<std::size_t>(samples));
+  all.values.reserve(detail::to_size(samples));
   auto run = static_cast<const Plan*>(plan)->open();
   if constexpr (std::same_as<T, std::string>) {
     std::unordered_map<std::string, std::uint64_t> numbers;
@@ -20146,7 +20375,7 @@ class prover {
   [[nodiscard]] std::uint64_t pads_in(std::uint64_t begin, std::uint64_t end) const;
   /// The ordinal that is delivered at a position; they differ after a shuffle_buffer.
   [[nodiscard]] std::uint64_t ordinal(std::uint64_t index) const {
-    return plan_.buffer ? drawn_[static_cast<std::size_t>(index)] : index;
+    return plan_.buffer ? drawn_[detail::to_size(index)] : index;
   }
   [[nodiscard]] std::uint32_t shard_at(std::uint64_t sample) const;
 
@@ -20367,7 +20596,7 @@ PENSTOCK_INLINE void prover::prove_sample(std::uint64_t index, position at, bool
     return;
   }
   if (!made_.sampled) {
-    shard_of_[static_cast<std::size_t>(index)] = shard_at(at.index);
+    shard_of_[detail::to_size(index)] = shard_at(at.index);
     const std::uint64_t sample = (at.epoch - source_epoch_) * made_.samples + at.index;
     if (padding) {
       const std::lock_guard lock(guard_);
@@ -20375,7 +20604,7 @@ PENSTOCK_INLINE void prover::prove_sample(std::uint64_t index, position at, bool
       return;
     }
     if (!listed_.empty())
-      listed_[static_cast<std::size_t>(index)] = at;
+      listed_[detail::to_size(index)] = at;
     else if (seen_.set(sample) && !plan_.repeats)
       order_violation({"sample ", at.index, " is at position ", index, " and at an earlier one"});
   }
@@ -20390,7 +20619,7 @@ PENSTOCK_INLINE void prover::prove_inverse(std::uint64_t index, position at) {
 
 PENSTOCK_INLINE void prover::prove_topologies() {
   for (std::uint64_t i = next_.fetch_add(1); i < made_.topologies.size(); i = next_.fetch_add(1)) {
-    const auto at = static_cast<std::size_t>(i);
+    const auto at = detail::to_size(i);
     sentences wrong = order_violations_;
     const topology_proof found = plan_.uneven.any() ? prove_uneven(at, wrong) : prove_one(at, wrong);
     const std::lock_guard lock(guard_);
@@ -20404,7 +20633,7 @@ PENSTOCK_INLINE void prover::prove_topologies() {
 PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& wrong) {
   topology_proof found = made_.topologies[which];
   const cut& c = plan_.mine;
-  std::vector<cut> ranks(static_cast<std::size_t>(found.shape.ranks()), c);
+  std::vector<cut> ranks(detail::to_size(found.shape.ranks()), c);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     ranks[r].world = ranks.size();
     ranks[r].rank = r;
@@ -20505,7 +20734,7 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
         }
         if (plan_.pads && all_of_it) pad_positions += pads_in(index, index + 1);
         if (!touched.empty())
-          touched[r / static_cast<std::size_t>(found.shape.ranks_per_node)].set_alone(
+          touched[r / detail::to_size(found.shape.ranks_per_node)].set_alone(
               shard_of_[static_cast<std::size_t>(index)]);
       }
     }
@@ -20556,7 +20785,7 @@ PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>
     found += view.valid();
     sums.padded += view.slots() - view.valid();
     bit_set* const node =
-        touched.empty() ? nullptr : &touched[static_cast<std::size_t>(mine.rank / shape.ranks_per_node)];
+        touched.empty() ? nullptr : &touched[detail::to_size(mine.rank / shape.ranks_per_node)];
     if (view.contiguous()) {
       if (view.valid() != 0 && view[0] != expected)
         violation(wrong, {"step ", step, " on ", mine.world, " ranks: rank ", mine.rank,
@@ -20564,7 +20793,7 @@ PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>
       expected += view.valid();
       if (node != nullptr)
         for (std::uint64_t i = 0; i < view.valid(); ++i)
-          node->set_alone(shard_of_[static_cast<std::size_t>(view[0] + i)]);
+          node->set_alone(shard_of_[detail::to_size(view[0] + i)]);
       continue;
     }
     for (std::uint64_t i = 0; i < view.valid(); ++i) {
@@ -20591,7 +20820,7 @@ PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>
 }
 
 PENSTOCK_INLINE void prover::prove_stop(sentences& wrong, std::size_t which, std::uint64_t stop) {
-  const topology& next = shapes_[static_cast<std::size_t>((numbers_[which] + 1) % shapes_.size())];
+  const topology& next = shapes_[detail::to_size((numbers_[which] + 1) % shapes_.size())];
   const std::uint64_t ranks = made_.topologies[which].shape.ranks();
   const resumed_place there = plan_.resume(epoch_, stop, ranks);
   if (!there.refused.empty() || !there.same)
@@ -21040,7 +21269,7 @@ PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
   std::string result = label_ + " ";
   if (total_ != 0) {
     const std::uint64_t done = std::min(ticks_, total_);
-    const auto filled = static_cast<std::size_t>(done * width / total_);
+    const auto filled = detail::to_size(done * width / total_);
     result += "[" + std::string(filled, '#') + std::string(width - filled, '.') + "] ";
     std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(ticks_),
                   static_cast<unsigned long long>(total_));
@@ -21182,7 +21411,7 @@ PENSTOCK_INLINE event_ring::event_ring(std::size_t capacity)
 PENSTOCK_INLINE void event_ring::add(const run_event& e) noexcept {
   const std::uint64_t number = begun_.load(std::memory_order_relaxed);
   begun_.store(number + 1, std::memory_order_relaxed);
-  slot& into = slots_[static_cast<std::size_t>(number % capacity_)];
+  slot& into = slots_[detail::to_size(number % capacity_)];
   const words all = {e.begin_ns, e.end_ns, (std::uint64_t{e.stage} << 8) | static_cast<std::uint64_t>(e.what),
                      e.block,    e.batch,  e.epoch,
                      e.first,    e.last,   e.samples};
@@ -21195,7 +21424,7 @@ PENSTOCK_INLINE std::uint64_t event_ring::copy(std::vector<run_event>& all) cons
   const std::uint64_t first = done > capacity_ ? done - capacity_ : 0;
   std::uint64_t dropped = first;
   for (std::uint64_t number = first; number < done; ++number) {
-    const slot& at = slots_[static_cast<std::size_t>(number % capacity_)];
+    const slot& at = slots_[detail::to_size(number % capacity_)];
     words w{};
     for (std::size_t i = 0; i < w.size(); ++i) w[i] = at[i].load(std::memory_order_acquire);
     if (begun_.load(std::memory_order_acquire) > number + capacity_) {
@@ -21754,13 +21983,13 @@ class packed_numbers {
   void resize(std::uint64_t count);
   void set(std::uint64_t i, std::uint64_t number) {
     if (wide_)
-      eight_[static_cast<std::size_t>(i)] = number;
+      eight_[detail::to_size(i)] = number;
     else
-      four_[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(number);
+      four_[detail::to_size(i)] = static_cast<std::uint32_t>(number);
   }
   [[nodiscard]] std::uint64_t size() const noexcept { return wide_ ? eight_.size() : four_.size(); }
   [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
-    return wide_ ? eight_[static_cast<std::size_t>(i)] : four_[static_cast<std::size_t>(i)];
+    return wide_ ? eight_[detail::to_size(i)] : four_[detail::to_size(i)];
   }
   /// How many of the ascending numbers in [first, last) are below x.
   [[nodiscard]] std::uint64_t below(std::uint64_t first, std::uint64_t last, std::uint64_t x) const noexcept;
@@ -21790,14 +22019,14 @@ class kept_list {
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_; }
   [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
     if (runs_.empty()) return singles_[i];
-    const auto r = static_cast<std::size_t>(last_not_above(before_.data(), before_.size(), i));
+    const auto r = detail::to_size(last_not_above(before_.data(), before_.size(), i));
     return runs_[r] + (i - before_[r]);
   }
   /// How many positions below p are kept.
   [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
     if (runs_.empty()) return singles_.below(0, singles_.size(), p);
     if (p <= runs_[0]) return 0;
-    const auto r = static_cast<std::size_t>(last_not_above(runs_.data(), runs_.size(), p - 1));
+    const auto r = detail::to_size(last_not_above(runs_.data(), runs_.size(), p - 1));
     return before_[r] + std::min(p - runs_[r], length(r));
   }
   [[nodiscard]] bool has(std::uint64_t p) const noexcept { return kept_before(p + 1) != kept_before(p); }
@@ -21919,9 +22148,9 @@ namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void packed_numbers::resize(std::uint64_t count) {
   if (wide_)
-    eight_.resize(static_cast<std::size_t>(count));
+    eight_.resize(detail::to_size(count));
   else
-    four_.resize(static_cast<std::size_t>(count));
+    four_.resize(detail::to_size(count));
 }
 
 PENSTOCK_INLINE std::uint64_t packed_numbers::below(std::uint64_t first, std::uint64_t last,
@@ -21946,7 +22175,7 @@ PENSTOCK_INLINE std::uint64_t kept_list::fingerprint() const noexcept {
     if (runs_.empty())
       while (i + n < kept_ && singles_[i + n] == begin + n) ++n;
     else
-      n = length(static_cast<std::size_t>(last_not_above(before_.data(), before_.size(), i)));
+      n = length(detail::to_size(last_not_above(before_.data(), before_.size(), i)));
     h.add(begin, n);
     i += n;
   }
@@ -22038,12 +22267,12 @@ class classes {
     std::unordered_map<Value, std::uint32_t> numbers;
     std::vector<Value> values;
     // by position: its class, by first appearance
-    std::vector<std::uint32_t> met(static_cast<std::size_t>(size));
+    std::vector<std::uint32_t> met(detail::to_size(size));
     for (std::uint64_t i = 0; i < size; ++i) {
       const Value value = of(i);
       const auto [found, fresh] = numbers.try_emplace(value, static_cast<std::uint32_t>(values.size()));
       if (fresh) values.push_back(value);
-      met[static_cast<std::size_t>(i)] = found->second;
+      met[detail::to_size(i)] = found->second;
     }
     std::vector<std::uint32_t> order(values.size()), rank(values.size());
     for (std::uint32_t v = 0; v < order.size(); ++v) order[v] = v;
@@ -22056,11 +22285,11 @@ class classes {
 
   [[nodiscard]] std::uint64_t count() const noexcept { return starts_.size() - 1; }
   [[nodiscard]] std::uint64_t size(std::uint64_t group) const noexcept {
-    const auto g = static_cast<std::size_t>(group);
+    const auto g = detail::to_size(group);
     return starts_[g + 1] - starts_[g];
   }
   [[nodiscard]] std::uint64_t member(std::uint64_t group, std::uint64_t i) const noexcept {
-    return members_[starts_[static_cast<std::size_t>(group)] + i];
+    return members_[starts_[detail::to_size(group)] + i];
   }
   [[nodiscard]] std::uint64_t largest() const noexcept;
   [[nodiscard]] std::uint64_t smallest() const noexcept;
@@ -22115,8 +22344,8 @@ PENSTOCK_INLINE std::uint64_t classes::smallest() const noexcept {
 
 PENSTOCK_INLINE std::optional<classes::place> classes::find(std::uint64_t at) const noexcept {
   for (std::uint64_t g = 0; g < count(); ++g) {
-    const std::uint64_t first = starts_[static_cast<std::size_t>(g)];
-    const std::uint64_t last = starts_[static_cast<std::size_t>(g) + 1];
+    const std::uint64_t first = starts_[detail::to_size(g)];
+    const std::uint64_t last = starts_[detail::to_size(g) + 1];
     const std::uint64_t i = members_.below(first, last, at);
     if (first + i < last && members_[first + i] == at) return place{g, i};
   }
@@ -22288,7 +22517,7 @@ class permutation {
   constexpr void fill_table(std::uint64_t key) noexcept {
     for (std::size_t i = 0; i < n_; ++i) table_[i] = static_cast<std::uint8_t>(i);
     const std::uint64_t stream = mix64(key);
-    for (std::size_t i = static_cast<std::size_t>(n_); i > 1; --i) {
+    for (std::size_t i = detail::to_size(n_); i > 1; --i) {
       const std::uint64_t j = detail::multiply_high(mix64(stream + i), i);
       std::swap(table_[i - 1], table_[static_cast<std::size_t>(j)]);
     }
@@ -22300,7 +22529,7 @@ class permutation {
     return i;
   }
   [[nodiscard, gnu::noinline]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
-    if (n_ <= table_size) return table_[static_cast<std::size_t>(i)];
+    if (n_ <= table_size) return table_[detail::to_size(i)];
     do i = network_.forward<1>(network_.forward<0>(i));
     while (i >= n_);
     return i;
@@ -22496,7 +22725,7 @@ class distributed_sampler_order {
     std::vector<std::uint64_t> wide;
 
     [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
-      const auto place = static_cast<std::size_t>(i);
+      const auto place = detail::to_size(i);
       return wide.empty() ? narrow[place] : wide[place];
     }
   };
@@ -22651,7 +22880,7 @@ inline constexpr std::uint64_t torch_wide_draws = 0xffffffffu / 20;
 template <class Word>
 [[nodiscard]] std::vector<Word> torch_randperm(std::uint64_t n, std::uint64_t seed,
                                                std::uint64_t wide_draws_from = torch_wide_draws) {
-  std::vector<Word> order(static_cast<std::size_t>(n));
+  std::vector<Word> order(detail::to_size(n));
   mersenne_twister draw(static_cast<std::uint32_t>(seed));
   if (n < wide_draws_from) {
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<Word>(i);
@@ -22661,7 +22890,7 @@ template <class Word>
   } else {
     for (std::size_t i = 0; i < order.size(); ++i) {
       const std::uint64_t high = draw.next();
-      const auto other = static_cast<std::size_t>((high << 32 | draw.next()) % (i + 1));
+      const auto other = detail::to_size((high << 32 | draw.next()) % (i + 1));
       order[i] = order[other];
       order[other] = static_cast<Word>(i);
     }
@@ -23065,17 +23294,17 @@ class numpy_generator {
   [[nodiscard]] std::vector<std::uint64_t> choice(std::uint64_t from, std::uint64_t count) {
     std::vector<std::uint64_t> chosen;
     if (from > 10'000 && count > from / 50) {  // shuffles, and takes the end
-      chosen.resize(static_cast<std::size_t>(from));
-      for (std::uint64_t i = 0; i < from; ++i) chosen[static_cast<std::size_t>(i)] = i;
+      chosen.resize(detail::to_size(from));
+      for (std::uint64_t i = 0; i < from; ++i) chosen[detail::to_size(i)] = i;
       swap_down(chosen, from - 1, std::max<std::uint64_t>(from - count, 1));
       chosen.erase(chosen.begin(), chosen.end() - static_cast<std::ptrdiff_t>(count));
       return chosen;
     }
-    std::vector<bool> taken(static_cast<std::size_t>(from));  // Floyd's method
+    std::vector<bool> taken(detail::to_size(from));  // Floyd's method
     for (std::uint64_t i = from - count; i < from; ++i) {
       std::uint64_t drawn = integer(0, i + 1);
-      if (taken[static_cast<std::size_t>(drawn)]) drawn = i;
-      taken[static_cast<std::size_t>(drawn)] = true;
+      if (taken[detail::to_size(drawn)]) drawn = i;
+      taken[detail::to_size(drawn)] = true;
       chosen.push_back(drawn);
     }
     if (count > 1) swap_down(chosen, count - 1, 1);
@@ -23086,7 +23315,7 @@ class numpy_generator {
   /// Swaps each element from `last` down to `first` with a random one at or before it.
   void swap_down(std::vector<std::uint64_t>& all, std::uint64_t last, std::uint64_t first) noexcept {
     for (std::uint64_t i = last; i >= first; --i)
-      std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(integer(0, i + 1))]);
+      std::swap(all[detail::to_size(i)], all[detail::to_size(integer(0, i + 1))]);
   }
 
   struct wide {
@@ -23218,7 +23447,7 @@ PENSTOCK_INLINE std::vector<std::vector<mosaic_shuffle::span>> mosaic_shuffle::d
   std::uint64_t before = 0;
   for (std::uint64_t node = 0; node < nodes_; ++node) {
     const std::uint64_t end = starts_.back() * (node + 1) / nodes_;
-    auto& part = parts[static_cast<std::size_t>(node)];
+    auto& part = parts[detail::to_size(node)];
     for (; next < spans.size() && before + spans[next].size() <= end; ++next) {
       part.push_back(spans[next]);
       before += spans[next].size();
@@ -23526,7 +23755,7 @@ PENSTOCK_INLINE mosaic_drawn mosaic_draw::of(std::uint64_t epoch) const {
 PENSTOCK_INLINE std::vector<std::uint64_t> mosaic_draw::counts_of(std::size_t stream,
                                                                   std::uint64_t epoch) const {
   const std::uint64_t all = samples_of(stream);
-  std::vector<std::uint64_t> counts(static_cast<std::size_t>(first_[stream + 1] - first_[stream]));
+  std::vector<std::uint64_t> counts(detail::to_size(first_[stream + 1] - first_[stream]));
   if (all == 0) return counts;
   const auto size = [&](std::size_t i) { return shard_size(first_[stream] + i); };
   for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = size(i) * (choose_[stream] / all);
@@ -23535,7 +23764,7 @@ PENSTOCK_INLINE std::vector<std::uint64_t> mosaic_draw::counts_of(std::size_t st
   // Cut each shard into picks, then shuffle the picks and take them until there are enough.
   std::vector<std::uint32_t> picks;
   for (std::size_t i = 0; i < counts.size(); ++i)
-    picks.insert(picks.end(), static_cast<std::size_t>((size(i) + granularity_ - 1) / granularity_),
+    picks.insert(picks.end(), detail::to_size((size(i) + granularity_ - 1) / granularity_),
                  static_cast<std::uint32_t>(i));
   // A shard's last pick may be short, so it must be recognisable after the shuffle.
   std::vector<std::uint32_t> order(picks.size());
@@ -23562,7 +23791,7 @@ PENSTOCK_INLINE void mosaic_draw::too_many() {
 }
 
 PENSTOCK_INLINE std::uint64_t mosaic_draw::shard_size(std::uint64_t shard) const {
-  return (*starts_)[static_cast<std::size_t>(shard) + 1] - (*starts_)[static_cast<std::size_t>(shard)];
+  return (*starts_)[detail::to_size(shard) + 1] - (*starts_)[detail::to_size(shard)];
 }
 
 PENSTOCK_INLINE std::uint64_t mosaic_draw::samples_of(std::size_t stream) const {
@@ -23573,7 +23802,7 @@ PENSTOCK_INLINE std::uint64_t mosaic_draw::samples_of(std::size_t stream) const 
 PENSTOCK_INLINE void mosaic_draw::take(mosaic_drawn& drawn, std::uint64_t shard, std::uint64_t count,
                                        numpy_generator& random) const {
   const std::uint64_t size = shard_size(shard);
-  const auto first = static_cast<std::uint32_t>((*starts_)[static_cast<std::size_t>(shard)]);
+  const auto first = static_cast<std::uint32_t>((*starts_)[detail::to_size(shard)]);
   if (count == 0) return;
   for (std::uint64_t times = count / size; times != 0; --times) {
     for (std::uint64_t i = 0; i < size; ++i) drawn.samples.push_back(first + static_cast<std::uint32_t>(i));
@@ -23881,7 +24110,7 @@ class dealt_batches {
 
  private:
   [[nodiscard]] std::uint64_t start(std::uint64_t batch) const noexcept {
-    return batches_->starts[static_cast<std::size_t>(batch)];
+    return batches_->starts[detail::to_size(batch)];
   }
   [[noreturn, gnu::cold]] void refuse() const;
 
@@ -24467,7 +24696,7 @@ class weight_integrals {
 
   /// The last knot at or before sample p.
   [[nodiscard]] std::size_t knot_before(std::uint64_t p) const noexcept {
-    return static_cast<std::size_t>(last_not_above(knots_.data(), knots_.size(), p));
+    return detail::to_size(last_not_above(knots_.data(), knots_.size(), p));
   }
   [[nodiscard]] result at(std::size_t function, std::uint64_t p) const noexcept {
     return at(function, p, knot_before(p));
@@ -25462,7 +25691,7 @@ class sample_list {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return values_->size(); }
   [[nodiscard]] value_type operator[](std::uint64_t i) const noexcept {
-    return (*values_)[static_cast<std::size_t>(i)];
+    return (*values_)[detail::to_size(i)];
   }
   /// Always 0: the dataset is unknown.
   [[nodiscard]] std::uint64_t dataset() const noexcept { return 0; }
@@ -25591,7 +25820,7 @@ struct shard_stage {
 };
 
 namespace detail {
-struct shard_fn {
+struct shard_forms {
   [[nodiscard]] shard_stage operator()(any_count rank, any_count world_size,
                                        replicate groups = replicate(1)) const {
     world share;
@@ -25602,6 +25831,18 @@ struct shard_fn {
   }
   [[nodiscard]] shard_stage operator()(const world& share, replicate groups = replicate(1)) const {
     return {share.replicated(groups.ranks)};
+  }
+};
+struct shard_fn : shard_forms {
+  using shard_forms::operator();
+  /// A mistake, which gets a sentence.
+  template <class... Given>
+    requires(!std::invocable<const shard_forms&, Given...>)
+  [[nodiscard]] shard_stage operator()(Given&&...) const {
+    static_assert(never<pack<Given...>>,
+                  "penstock: shard is told which share is ours; write shard(rank, world_size), as in "
+                  "shard(0, 4), or shard(world::from_environment())");
+    return {};
   }
 };
 }  // namespace detail
@@ -25886,7 +26127,7 @@ struct windowed_shuffle_stage {
 };
 
 namespace detail {
-struct shuffle_fn {
+struct shuffle_forms {
   [[nodiscard]] constexpr shuffle_stage operator()(std::uint64_t seed) const noexcept { return {seed}; }
   [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w) const noexcept {
     return {seed, w.shards, 1};
@@ -25894,6 +26135,19 @@ struct shuffle_fn {
   [[nodiscard]] constexpr windowed_shuffle_stage operator()(std::uint64_t seed, window w,
                                                             lanes l) const noexcept {
     return {seed, w.shards, l.count};
+  }
+};
+struct shuffle_fn : shuffle_forms {
+  using shuffle_forms::operator();
+  /// A mistake, which gets a sentence.
+  template <class... Given>
+    requires(!std::invocable<const shuffle_forms&, Given...>)
+  [[nodiscard]] constexpr shuffle_stage operator()(Given&&...) const noexcept {
+    static_assert(
+        never<pack<Given...>>,
+        "penstock: shuffle is given a seed, and how many shards it mixes by name; write shuffle(7), "
+        "shuffle(7, window(16)) or shuffle(7, window(16), lanes(64))");
+    return {};
   }
 };
 }  // namespace detail
@@ -26829,14 +27083,14 @@ PENSTOCK_INLINE running_weights::running_weights(std::vector<std::uint64_t> befo
   while (total_ >> shift_ > before_.size()) ++shift_;
   std::uint64_t at = 0;
   for (std::uint64_t stretch = 0; stretch <= ((total_ - 1) >> shift_) + 1; ++stretch) {
-    while (at + 1 < before_.size() && before_[static_cast<std::size_t>(at + 1)] <= stretch << shift_) ++at;
+    while (at + 1 < before_.size() && before_[detail::to_size(at + 1)] <= stretch << shift_) ++at;
     firsts_.add(at);
   }
 }
 
 PENSTOCK_INLINE weight_summing::weight_summing(std::uint64_t count, std::string what)
     : what_(std::move(what)), count_(count) {
-  before_.reserve(static_cast<std::size_t>(count));
+  before_.reserve(detail::to_size(count));
 }
 
 PENSTOCK_INLINE void weight_summing::scale_by(double sum) {
@@ -27228,7 +27482,7 @@ class recent_bindings {
  public:
   [[nodiscard]] position operator()(const Orders& orders, position p) {
     const std::uint64_t span = changes ? p.index / indices : 0;
-    entry& e = entries_[static_cast<std::size_t>((p.epoch + span) % kept)];
+    entry& e = entries_[detail::to_size((p.epoch + span) % kept)];
     if (e.epoch != p.epoch || e.span != span) [[unlikely]]
       bind(orders, e, p.epoch, span);
     return e.binding(p.index);
@@ -27368,8 +27622,8 @@ struct elements_differ {
   static consteval void explain() {
     static_assert(never<Reached>,
                   "penstock: mix and concat deliver one type of element, and the elements of these sources "
-                  "are of different types; convert them to one type with map(f) or fields<...>, see "
-                  "reached_by<...> beside this line");
+                  "are of different types; convert them to one type with map(f) or fields<...>. This error "
+                  "names them, in elements<...>");
   }
 };
 
@@ -27684,7 +27938,7 @@ struct concat_starts {
 
 /// The source that `concat` makes: `Plans` are detail::joined_plans or detail::listed_plans.
 template <class Plans>
-class concat_source {
+class concat_source : public opens_as_plan<concat_source<Plans>> {
   using numbers = std::vector<std::uint64_t>;
 
  public:
@@ -27792,7 +28046,7 @@ struct concat_fn {
     } else {
       using facts = elements_of<pack<plan_for<Args>...>>;
       if constexpr (!facts::same) {
-        mistakes::elements_differ::explain<reached_by<typename facts::type>>();
+        mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
         return ill_formed{};
       } else {
         return concat_source(joined(make_pack(as_plan(args)...)));
@@ -27880,7 +28134,7 @@ struct folder_files {
   [[nodiscard]] std::uint64_t size() const noexcept { return sizes.size(); }
   [[nodiscard]] std::string_view path(std::size_t i) const noexcept {
     return std::string_view(paths).substr(static_cast<std::size_t>(ends[i]),
-                                          static_cast<std::size_t>(ends[i + 1] - ends[i]));
+                                          detail::to_size(ends[i + 1] - ends[i]));
   }
 };
 
@@ -28141,7 +28395,7 @@ class folder_blob {
 /// after the plan was made; `errc::missing` if no file is found; `errc::format` for files that lie beside
 /// class folders; `errc::limit` if links lead to one folder in more than 1,000 ways. Errors of later stages
 /// carry the file and the key.
-class directory {
+class directory : public opens_as_plan<directory> {
  public:
   using penstock_part = source_tag;
   using element = record<field<"bytes", detail::folder_blob>, field<"label", std::int64_t>>;
@@ -28155,7 +28409,7 @@ class directory {
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
-      const auto i = static_cast<std::size_t>(checked(p.index));
+      const auto i = detail::to_size(checked(p.index));
       name(i, w.path);
       w.loaded = false;
       try {
@@ -28188,7 +28442,7 @@ class directory {
   [[nodiscard]] std::span<const std::string> classes() const noexcept { return files_->classes; }
   /// The path of a sample, relative to the folder.
   [[nodiscard]] std::string_view path(std::uint64_t index) const noexcept {
-    return files_->path(static_cast<std::size_t>(index));
+    return files_->path(detail::to_size(index));
   }
   /// Covers all paths and sizes and the names of the classes, but not the location of the folder.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint; }
@@ -28291,7 +28545,7 @@ PENSTOCK_INLINE buffer read_whole_file(const std::string& path, std::uint64_t mo
                 {what, " may not have more than ", round ? most / 1_MiB : most, round ? " MiB" : " bytes"})
         .in_file(path);
   }
-  buffer bytes(static_cast<std::size_t>(file.size()));
+  buffer bytes(detail::to_size(file.size()));
   file.read(bytes.span());
   return bytes;
 }
@@ -28328,13 +28582,13 @@ PENSTOCK_INLINE bytes_view folder_blob::finish() const {
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE std::string directory::reader::key(std::uint64_t index) const {
-  return std::string(files_->path(static_cast<std::size_t>(checked(index))));
+  return std::string(files_->path(detail::to_size(checked(index))));
 }
 
 PENSTOCK_INLINE void directory::reader::will_need(std::uint64_t index) const noexcept {
   try {
     std::string path;
-    name(static_cast<std::size_t>(checked(index)), path);
+    name(detail::to_size(checked(index)), path);
     const detail::regular_file opened(path);
     ::posix_fadvise(opened.number(), 0, 0, POSIX_FADV_WILLNEED);
   } catch (...) {  // the read itself will report the error
@@ -28421,6 +28675,10 @@ template <class R>
 concept sized_random_access = iterable<const R> && requires(const R& r) {
   { std::begin(r) } -> std::random_access_iterator;
   { std::size(r) } -> std::integral;
+};
+template <class R>
+concept names_a_file = std::convertible_to<const R&, std::string_view> || requires(const R& r) {
+  { r.filename() } -> std::same_as<R>;
 };
 template <class R>
 using iterated_value = std::iter_value_t<decltype(std::begin(std::declval<R&>()))>;
@@ -28620,7 +28878,12 @@ class from_forward_source : public opens_as_plan<from_forward_source<Range>> {
 struct from_fn {
   template <class Range>
   [[nodiscard]] auto operator()(Range range) const {
-    if constexpr (detail::sized_random_access<Range>) {
+    if constexpr (detail::names_a_file<Range>) {
+      static_assert(never<Range>,
+                    "penstock: from(range) is a dataset in memory, and this is a text; write lines(path) for "
+                    "the lines of a file, webdataset(path) for tar files, or from(std::vector{...})");
+      return ill_formed{};
+    } else if constexpr (detail::sized_random_access<Range>) {
       return from_source<Range>(std::move(range));
     } else if constexpr (detail::iterable<Range>) {
       using element = typename from_forward_source<Range>::element;
@@ -28723,7 +28986,7 @@ concept sample_generator = std::copy_constructible<F> && (std::invocable<const F
 
 /// The source that `generated` makes.
 template <sample_generator F>
-class generated_source {
+class generated_source : public opens_as_plan<generated_source<F>> {
   static constexpr bool takes_rng = std::invocable<const F&, std::uint64_t, rng&>;
   static auto call(const F& f, std::uint64_t seed, std::uint64_t index) -> decltype(auto) {
     if constexpr (takes_rng) {
@@ -28850,7 +29113,7 @@ struct idx_file {
   std::size_t row_bytes = 0;
 
   [[nodiscard]] const std::byte* row_at(std::uint64_t index) const noexcept {
-    return bytes.data() + first + static_cast<std::size_t>(index) * row_bytes;
+    return bytes.data() + first + detail::to_size(index) * row_bytes;
   }
 };
 
@@ -28915,7 +29178,7 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code
                    ", but " + std::to_string(present) + " bytes follow it",
                first);
   file.first = first;
-  file.row_bytes = static_cast<std::size_t>(row_bytes);
+  file.row_bytes = detail::to_size(row_bytes);
   file.bytes = std::move(bytes);
   file.path = std::move(path);
   return file;
@@ -28953,7 +29216,7 @@ class idx_row {
     if constexpr (sizeof(T) == 1) {
       return {reinterpret_cast<const T*>(data_), shape_};
     } else {
-      scratch_->resize_for_overwrite(static_cast<std::size_t>(shape_.elements()) * sizeof(T));
+      scratch_->resize_for_overwrite(detail::to_size(shape_.elements()) * sizeof(T));
       T* const values = reinterpret_cast<T*>(scratch_->data());
       write_dense(values);
       return {values, shape_};
@@ -28962,7 +29225,7 @@ class idx_row {
 
  private:
   void write_dense(T* into) const noexcept {
-    const auto count = static_cast<std::size_t>(shape_.elements());
+    const auto count = detail::to_size(shape_.elements());
     if constexpr (sizeof(T) == 1) {
       if (count != 0) std::memcpy(into, data_, count);
     } else {
@@ -28977,7 +29240,7 @@ class idx_row {
 
 /// The source that `idx` makes of one file.
 template <idx_value T>
-class idx_source {
+class idx_source : public opens_as_plan<idx_source<T>> {
  public:
   using penstock_part = source_tag;
   using element = idx_row<T>;
@@ -29024,7 +29287,7 @@ class idx_source {
 
 /// The source that `idx` makes from a file of images and a file of labels.
 template <idx_value T, idx_value Label>
-class idx_pair_source {
+class idx_pair_source : public opens_as_plan<idx_pair_source<T, Label>> {
  public:
   using penstock_part = source_tag;
   using element = record<field<"image", idx_row<T>>, field<"label", Label>>;
@@ -29391,9 +29654,7 @@ struct line_table {
   explicit line_table(std::string_view text);
 
   /// The entry for a line, and the number of lines to skip from there.
-  [[nodiscard]] std::size_t entry(std::uint64_t line) const noexcept {
-    return static_cast<std::size_t>(line / group);
-  }
+  [[nodiscard]] std::size_t entry(std::uint64_t line) const noexcept { return detail::to_size(line / group); }
   [[nodiscard]] std::uint64_t beyond(std::uint64_t line) const noexcept { return line % group; }
 
   /// The end of the line that begins at `at`, after its "\n" if it has one.
@@ -29701,11 +29962,11 @@ PENSTOCK_INLINE void pax_records::read(bytes_view body) {
     const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
     const auto digits = static_cast<std::size_t>(end - rest.data());
     if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
-        rest[static_cast<std::size_t>(length) - 1] != '\n') {
+        rest[detail::to_size(length) - 1] != '\n') {
       throw error(errc::format, "a pax header holds a record whose length is wrong");
     }
-    const std::string_view record = rest.substr(digits + 1, static_cast<std::size_t>(length) - digits - 2);
-    rest.remove_prefix(static_cast<std::size_t>(length));
+    const std::string_view record = rest.substr(digits + 1, detail::to_size(length) - digits - 2);
+    rest.remove_prefix(detail::to_size(length));
     const std::size_t equals = record.find('=');
     if (equals == std::string_view::npos || equals == 0) {
       throw error(errc::format, "a pax header holds a record without a keyword");
@@ -30337,14 +30598,14 @@ PENSTOCK_INLINE mapping::mapping(int opened, const object_signature& signature, 
 }
 PENSTOCK_INLINE mapping::~mapping() {
   guard_ = sigbus_guard();  // before the addresses can be reused
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), static_cast<std::size_t>(signature_.size));
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), detail::to_size(signature_.size));
 }
 
 PENSTOCK_INLINE void mapping::will_need(std::uint64_t offset, std::uint64_t size) const noexcept {
   if (offset >= signature_.size) return;
   const std::uint64_t end = size > signature_.size - offset ? signature_.size : offset + size;
   const std::uint64_t begin = offset - offset % page();
-  ::madvise(const_cast<std::byte*>(data_) + begin, static_cast<std::size_t>(end - begin), MADV_WILLNEED);
+  ::madvise(const_cast<std::byte*>(data_) + begin, detail::to_size(end - begin), MADV_WILLNEED);
 }
 PENSTOCK_INLINE void mapping::advise(int advice) const noexcept {
   if (data_ != nullptr)
@@ -30567,7 +30828,7 @@ class expansion {
     size_.names *= by.size_.names;
     check();
     std::vector<std::string> product;
-    if (makes_names_) product.reserve(static_cast<std::size_t>(size_.names));
+    if (makes_names_) product.reserve(detail::to_size(size_.names));
     for (const std::string& left : names_)
       for (const std::string& right : by.names_) product.emplace_back(left).append(right);
     names_.swap(product);
@@ -30793,7 +31054,7 @@ class mapped_file {
       detail::files::check_range(offset, size, found.size(), path(id));
       found.check_lost(path(id));
       if (state_->options.checked) check(found, offset, size, path(id));
-      return {found.data() + offset, static_cast<std::size_t>(size)};
+      return {found.data() + offset, detail::to_size(size)};
     }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       const bytes_view found = view(id, offset, into.size());
@@ -30871,8 +31132,8 @@ PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint
   constexpr int populate_read = 22;  // MADV_POPULATE_READ, which older headers lack
   if (size == 0) return;
   const std::uint64_t begin = offset / mapping::page() * mapping::page();
-  while (::madvise(const_cast<std::byte*>(found.data()) + begin,
-                   static_cast<std::size_t>(offset - begin + size), populate_read) != 0) {
+  while (::madvise(const_cast<std::byte*>(found.data()) + begin, detail::to_size(offset - begin + size),
+                   populate_read) != 0) {
     if (errno == EINTR) continue;
     if (errno == EFAULT) throw detail::files::changed_while_mapped(path, offset);
     if (errno == EINVAL) {
@@ -30931,7 +31192,7 @@ struct lines_options {
 
 /// The source that `lines` makes of text files.
 template <storage Storage>
-class line_source {
+class line_source : public opens_as_plan<line_source<Storage>> {
   static_assert(viewing_session<typename Storage::session>,
                 "penstock: lines are views of their files, which mapped_file and memory_files give");
 
@@ -31076,7 +31337,7 @@ namespace penstock::inline v0_1 {
 
 /// The source that `mix` makes: `Plans` are detail::joined_plans or detail::listed_plans.
 template <class Plans>
-class mix_source {
+class mix_source : public opens_as_plan<mix_source<Plans>> {
  public:
   using penstock_part = source_tag;
   using element = typename Plans::element;
@@ -31270,7 +31531,7 @@ struct mix_fn {
         auto plans = join_all(plans_among(args)...);
         using facts = elements_of<decltype(plans)>;
         if constexpr (!facts::same) {
-          mistakes::elements_differ::explain<reached_by<typename facts::type>>();
+          mistakes::elements_differ::explain<arrives_here<typename facts::type>>();
           return ill_formed{};
         } else {
           return make(joined(plans), rule, args...);
@@ -31443,7 +31704,7 @@ struct row_shape<> {
 ///   type_name()                  the name of T in the format
 ///   find(session, object, size)  the rows of a file
 template <class Format, class T, storage Storage, std::uint64_t... Lengths>
-class row_source {
+class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths...>> {
   using shape = row_shape<Lengths...>;
   struct files : row_files {
     Storage where;
@@ -31943,7 +32204,7 @@ class zip_directory {
     throw error(errc::format, "the zip archive's directory is damaged here; copy the file again")
         .at_offset(e.at);
   }
-  static std::size_t place(std::uint64_t at) noexcept { return static_cast<std::size_t>(at); }
+  static std::size_t place(std::uint64_t at) noexcept { return detail::to_size(at); }
 
   session_view session_;
   object_id object_;
@@ -32229,7 +32490,7 @@ class member_walk {
 
  private:
   [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
-    return in_.get(in_.archive, offset, static_cast<std::size_t>(count));
+    return in_.get(in_.archive, offset, detail::to_size(count));
   }
   [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const { return in_.reach(in_.archive, offset); }
   void extension(char type, std::optional<std::uint64_t> stored);
@@ -32559,7 +32820,7 @@ PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t 
   if (count == 0) return {};
   if (session_.views()) return session_.view(id_, offset, count);
   if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
-  return window_.view().subspan(static_cast<std::size_t>(offset - begin_), count);
+  return window_.view().subspan(detail::to_size(offset - begin_), count);
 }
 
 PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count) {
@@ -32637,9 +32898,9 @@ PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
   header.key_bytes = keys_.size();
   header.payload = payload_;
   header.unended = unended_ ? 1 : 0;
-  check_room(static_cast<std::size_t>(header.suffix_bytes), "bytes of suffixes");
+  check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
 
-  buffer out(static_cast<std::size_t>(header.file_size()));
+  buffer out(detail::to_size(header.file_size()));
   std::byte* to = out.data() + index_header::size;
   const auto put = [&to](auto value) {
     store_little(to, value);
@@ -32910,11 +33171,11 @@ namespace detail::tar {
 inline constexpr std::array<std::byte, 10240> zeros{};
 
 PENSTOCK_INLINE bytes_view padding_after(std::uint64_t size) noexcept {
-  return bytes_view(zeros).first(static_cast<std::size_t>(padded(size) - size));
+  return bytes_view(zeros).first(detail::to_size(padded(size) - size));
 }
 
 PENSTOCK_INLINE std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept {
-  const auto rest = static_cast<std::size_t>((zeros.size() - (size + 1024) % zeros.size()) % zeros.size());
+  const auto rest = detail::to_size((zeros.size() - (size + 1024) % zeros.size()) % zeros.size());
   return {bytes_view(zeros).first(1024), bytes_view(zeros).first(rest)};
 }
 
@@ -33257,7 +33518,7 @@ class synthetic_bytes {
 };
 
 /// The source that `synthetic` makes.
-class synthetic_source {
+class synthetic_source : public opens_as_plan<synthetic_source> {
  public:
   using penstock_part = source_tag;
   using element = synthetic_bytes;
@@ -33360,10 +33621,10 @@ PENSTOCK_INLINE synthetic_source::synthetic_source(const synthetic_options& opti
   if (options.shards == 0) return;
   if (options.shards > options.samples)
     throw error(errc::argument, "synthetic: there cannot be more shards than samples");
-  std::vector<std::uint64_t> starts(static_cast<std::size_t>(options.shards + 1));
+  std::vector<std::uint64_t> starts(detail::to_size(options.shards + 1));
   const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
   for (std::uint64_t i = 0; i <= options.shards; ++i)
-    starts[static_cast<std::size_t>(i)] = i * each + std::min(i, longer);
+    starts[detail::to_size(i)] = i * each + std::min(i, longer);
   starts_ = shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
 }
 
@@ -33580,7 +33841,7 @@ class megatron_index {
  private:
   static constexpr std::size_t head = 34;
 
-  static std::size_t at(std::uint64_t place) noexcept { return static_cast<std::size_t>(place); }
+  static std::size_t at(std::uint64_t place) noexcept { return detail::to_size(place); }
   [[nodiscard]] error fail(std::string what, std::uint64_t offset) const {
     return error(errc::format, std::move(what)).in_file(*path_).at_offset(offset);
   }
@@ -33782,7 +34043,7 @@ struct token_shape<token_window<Length, Targets>> {
 
 /// The source that `raw_tokens`, `llmc_tokens` and `megatron_tokens` make: windows of the tokens of files.
 template <token_value T, class Window, storage Storage>
-class token_source {
+class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
   static_assert(detail::is_token_window<Window>,
                 "penstock: tokens need token_window<1024>{} or token_windows{.length = 1024}");
 
@@ -34061,7 +34322,7 @@ PENSTOCK_INLINE std::size_t descriptor_cache::open_now() {
 PENSTOCK_INLINE std::size_t descriptor_cache::default_limit() noexcept {
   rlimit allowed{};
   if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
-  return std::clamp<std::size_t>(static_cast<std::size_t>(allowed.rlim_cur / 2), 1, 512);
+  return std::clamp<std::size_t>(detail::to_size(allowed.rlim_cur / 2), 1, 512);
 }
 
 PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {
@@ -34223,7 +34484,7 @@ class file {
         throw_not_mapped(id);
       detail::files::check_range(offset, size, there->size(), path(id));
       check_whole(*there, id, offset + size);
-      return {there->data() + offset, static_cast<std::size_t>(size)};
+      return {there->data() + offset, detail::to_size(size)};
     }
     /// Throws errc::io if bytes seen through views of this object may not have been the file's, because the
     /// file was truncated since. A truncation within its last page is not noticed here, but by the next read.
@@ -35724,14 +35985,14 @@ class copying_worker : public fetch_link<Session> {
       if (!holds(offset, size) && !pinned_) fill(around(member));
       if (holds(offset, size)) {
         pinned_ = true;  // the window must not move until the next sample
-        return {in_window(offset), static_cast<std::size_t>(size)};
+        return {in_window(offset), detail::to_size(size)};
       }
     }
     const std::size_t ordinal = member - at.first;
     if (spares_.size() <= ordinal) spares_.resize(ordinal + 1);
     spare& mine = spares_[ordinal];
     if (mine.generation != generation_) {
-      mine.bytes.resize_for_overwrite(static_cast<std::size_t>(size));
+      mine.bytes.resize_for_overwrite(detail::to_size(size));
       session_->read(at.shard, offset, mine.bytes.span());
       mine.generation = generation_;
     }
@@ -35977,7 +36238,7 @@ struct webdataset_options {
 /// SUN.holesdata is taken unchanged.
 /// Source: webdataset, tariterators.py; POSIX.1-2017 pax; the GNU tar manual.
 template <storage Storage>
-class webdataset {
+class webdataset : public opens_as_plan<webdataset<Storage>> {
   using shard_set = detail::tar::shard_set<Storage>;
   using session_type = typename Storage::session;
 
@@ -36432,12 +36693,12 @@ PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
   const std::uint64_t shards = set_->names.size();
   if (place.shard > shards || (place.shard == shards && place.sample != 0))
     throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
-  shard_ = static_cast<std::size_t>(place.shard);
+  shard_ = detail::to_size(place.shard);
   for (stream_sample passed; given_ != place.sample;) {
     if (next(passed) && shard_ == place.shard) continue;
     throw error(errc::state, {"the shard has fewer than the ", place.sample,
                               " samples that the state counts; it was changed"})
-        .in_file(set_->names[static_cast<std::size_t>(place.shard)]);
+        .in_file(set_->names[detail::to_size(place.shard)]);
   }
 }
 
@@ -36500,7 +36761,7 @@ struct webdataset_stream_options {
 
 /// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
 template <bool Files, unpacker... Unpack>
-class basic_webdataset_stream {
+class basic_webdataset_stream : public opens_as_plan<basic_webdataset_stream<Files, Unpack...>> {
  public:
   using penstock_part = source_tag;
   using element = detail::tar::stream_sample;
@@ -36739,7 +37000,7 @@ struct zipped_record<pack<Names...>, Elements...> {
 
 /// The source that `zip` makes; `Names` is a pack of names, empty if records are joined.
 template <class Names, class... Plans>
-class zip_source {
+class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
   using plans_type = detail::joined_plans<Plans...>;
   using joint = detail::zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>;
 
@@ -36840,7 +37101,7 @@ template <class Names, class... Plans>
     return ill_formed{};
   } else if constexpr (Names::size == 0 && !(any_record<typename Plans::element> && ...)) {
     mistakes::zip_needs_names::explain<
-        reached_by<elements<std::remove_cvref_t<typename Plans::element>...>>>();
+        arrives_here<elements<std::remove_cvref_t<typename Plans::element>...>>>();
     return ill_formed{};
   } else if constexpr (!zipped_record<Names, std::remove_cvref_t<typename Plans::element>...>::differ) {
     mistakes::zip_same_field::explain<Names>();
@@ -37163,8 +37424,8 @@ struct not_batchable {
   static consteval void explain() {
     static_assert(
         never<Reached>,
-        "penstock: batch stacks numbers, arrays, texts, bytes and records of these, and gets the type in "
-        "reached_by<...> beside this line; write map(f) before it");
+        "penstock: batch stacks numbers, arrays, texts, bytes and records of these, and what arrives here is "
+        "none of them; write map(f) before it. This error names its type, in arrives_here<...>");
   }
 };
 
@@ -37649,6 +37910,16 @@ struct decode_which_field {
                   "decode<field<\"name\", Codec>>");
   }
 };
+struct number_is_no_codec {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: decode<...> was given a type that is no codec but of a value; write integer_as<int> "
+        "or floating_as<float> for a number in digits, npy<float> for an array, text for a text");
+  }
+};
 struct not_a_codec {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -37673,6 +37944,11 @@ struct field_codec<basic_field<Name, C>> {
   using name_type = Name;
   using codec_type = C;
 };
+
+/// Whether `T` is a value, written where its codec belongs.
+template <class T>
+inline constexpr bool is_a_value =
+    std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>;
 
 /// `name: codec`, or just the codec.
 template <class C, class Name = typename field_codec<C>::name_type>
@@ -37819,7 +38095,10 @@ struct decode_stage {
     if constexpr (sizeof...(Codecs) == 0) {
       return mistakes::decode_nothing{};
     } else if constexpr (!(codec<typename detail::field_codec<Codecs>::codec_type> && ...)) {
-      return mistakes::not_a_codec{};
+      if constexpr ((detail::is_a_value<typename detail::field_codec<Codecs>::codec_type> || ...))
+        return mistakes::number_is_no_codec{};
+      else
+        return mistakes::not_a_codec{};
     } else if constexpr (by_name &&
                          !detail::names_differ<
                              basic_field<typename detail::field_codec<Codecs>::name_type, int>...>()) {
@@ -37972,8 +38251,8 @@ struct fields_need_names {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: fields<...> chooses members by name and the element that reaches it has no "
-                  "names; drop it");
+                  "penstock: fields<...> chooses members by name, and what arrives here has no names; "
+                  "drop it");
   }
 };
 
@@ -38169,8 +38448,8 @@ struct wrong_type {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: this stage's function cannot be called with the element that reaches it: "
-                  "it gets Gets and wants Wants, the two types of wrong_type<Gets, Wants> beside this line");
+                  "penstock: this stage's function cannot be called with what arrives here: it gets Gets and "
+                  "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
   }
 };
 struct returns_nothing {
@@ -38227,12 +38506,38 @@ template <class F>
   requires requires { &F::operator(); }
 struct parameter_of<F> : parameter_of<decltype(&F::operator())> {};
 
+struct call_operator {
+  void operator()() const;
+};
+template <class F>
+struct two_call_operators : F, call_operator {};
+/// A function object whose body is compiled when it is called: a template, or one of several.
+template <class F>
+concept late_function = std::is_class_v<F> && !std::is_final_v<F> && !requires {
+  typename parameter_of<F>::type;
+} && !requires { &two_call_operators<F>::operator(); };
+
+struct anything {
+  void operator()(...) const;
+};
+template <class F>
+struct or_anything : F {
+  using F::operator();
+  void operator()(...) const;
+};
+/// Chooses `F` where its parameters suit. So it fails only where a body has an error, which the compiler
+/// shows.
+template <class F, class V, class... More>
+using compiled_call =
+    decltype(std::declval<const std::conditional_t<late_function<F>, or_anything<F>, anything>&>()(
+        std::declval<argument_of<F, V>>(), std::declval<More>()...));
+
 template <class F, class V>
 struct wrong_call {
   using type = mistakes::wrong_argument;
 };
 template <class F, class V>
-  requires requires { typename parameter_of<F>::type; }
+  requires(!std::is_member_pointer_v<F>) && requires { typename parameter_of<F>::type; }
 struct wrong_call<F, V> {
   using type = mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>;
 };
@@ -38272,7 +38577,14 @@ consteval auto diagnose_function() {
 /// numbers if it takes them.
 template <class F, class V, class Call>
 constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
-  if constexpr (takes_unfinished<F>) {
+  if constexpr (std::is_member_pointer_v<F>) {
+    if constexpr (random_function<F, V>) {
+      rng random = c.random();
+      return call_member(f, penstock::finish(std::forward<V>(value)), random);
+    } else {
+      return call_member(f, penstock::finish(std::forward<V>(value)));
+    }
+  } else if constexpr (takes_unfinished<F>) {
     if constexpr (random_function<F, V>) {
       rng random = c.random();
       return f(std::forward<V>(value), random);
@@ -38294,7 +38606,8 @@ constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
 /// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`.
 /// Out: f's result; a view it returns must outlive the call (no pointers into locals). Pointwise; keeps all
 /// five guarantees.
-/// `f(sample)` or `f(sample, rng&)` must be callable when const: one object serves all workers at once. The
+/// `f(sample)` or `f(sample, rng&)` must be callable when const: one object serves all workers at once; a
+/// pointer to a member will do, `map(&point::x)`. The
 /// generator is keyed by the sample's position and this stage's number among the random stages, or by
 /// `key("...")`.
 /// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.
@@ -38307,6 +38620,12 @@ struct map_stage {
   [[no_unique_address]] F function;
   key address;
 
+  using penstock_function = F;
+  template <class V, class... More>
+  using called_with = detail::compiled_call<F, V, More...>;
+  template <class V, class... More>
+  using must_be_called_with =
+      decltype(std::declval<const F&>()(std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
   template <class V>
   static constexpr bool draws = detail::random_function<F, V>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
@@ -38418,6 +38737,12 @@ struct filter_stage {
   [[no_unique_address]] F function;
   key address;
 
+  using penstock_function = F;
+  template <class V, class... More>
+  using called_with = detail::compiled_call<F, const std::remove_cvref_t<V>&, More...>;
+  template <class V, class... More>
+  using must_be_called_with = decltype(std::declval<const F&>()(
+      std::declval<detail::argument_of<F, const std::remove_cvref_t<V>&>>(), std::declval<More>()...));
   template <class V>
   static constexpr bool draws = detail::random_function<F, const std::remove_cvref_t<V>&>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
@@ -38675,6 +39000,15 @@ struct pin_and_copy_stage {
   template <device Other>
   [[nodiscard]] constexpr pin_and_copy_stage<Other> operator()(Other other) const {
     return {other};
+  }
+  /// A mistake, which gets a sentence.
+  template <class... Given>
+    requires(sizeof...(Given) != 1 || !(device<std::remove_cvref_t<Given>> && ...))
+  [[nodiscard]] constexpr pin_and_copy_stage operator()(Given&&...) const {
+    static_assert(never<pack<Given...>>,
+                  "penstock: pin_and_copy is given a device, or nothing and no parentheses; write "
+                  "pin_and_copy for batches in host memory, or pin_and_copy(cuda{.device = 0})");
+    return *this;
   }
   [[nodiscard]] std::string describe() const {
     return detail::text({"pin_and_copy(", device_value.describe(), ")"});
@@ -39007,8 +39341,8 @@ struct not_expandable {
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: unbatch needs a range, an array, or a record of these, and gets the type in "
-                  "reached_by<...> beside this line");
+                  "penstock: unbatch needs a range, an array, or a record of these, and what arrives here is "
+                  "none of them; this error names its type, in arrives_here<...>");
   }
 };
 
@@ -39192,7 +39526,7 @@ class memory_files {
       const bytes_view all = content(id);
       if (offset > all.size() || size > all.size() - offset) [[unlikely]]
         refuse(id, offset, size);
-      return all.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+      return all.subspan(detail::to_size(offset), detail::to_size(size));
     }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       const bytes_view found = view(id, offset, into.size());
@@ -39772,7 +40106,7 @@ PENSTOCK_INLINE std::uint64_t lz4_frame_walk::little(std::size_t bytes) {
 
 PENSTOCK_INLINE void lz4_frame_walk::skip(std::uint64_t bytes) {
   need(bytes);
-  at_ += static_cast<std::size_t>(bytes);
+  at_ += detail::to_size(bytes);
 }
 
 PENSTOCK_INLINE void lz4_frame_walk::need(std::uint64_t bytes) const {
@@ -39937,7 +40271,7 @@ PENSTOCK_INLINE std::uint64_t zstd_frame_walk::little(std::size_t bytes) {
 PENSTOCK_INLINE void zstd_frame_walk::skip(std::uint64_t bytes) {
   if (packed_.size() - at_ < bytes)
     throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
-  at_ += static_cast<std::size_t>(bytes);
+  at_ += detail::to_size(bytes);
 }
 
 PENSTOCK_INLINE void zstd_frame_walk::frame() {

@@ -9,6 +9,7 @@
 
 #include "penstock.hpp"
 
+#include <concepts>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <string>
@@ -72,7 +73,13 @@ class fmt_text {
 /// for names and errors; nothing per sample. Throws what fmt and the allocation throw.
 namespace fmt {
 
-// A plan has begin and end, so without this it would have two formatters.
+// A plan has begin and end, so without this it would have two formatters. A source has them too, and no
+// formatter.
+template <class Source>
+  requires std::derived_from<Source, penstock::opens_as_plan<Source>>
+struct is_range<Source, char> {
+  static constexpr bool value = false;
+};
 template <class Source, class... Stages>
 struct is_range<penstock::plan<Source, Stages...>, char> {
   static constexpr bool value = false;

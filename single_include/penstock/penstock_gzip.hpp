@@ -107,12 +107,12 @@ class gzip_scratch {
     std::uint64_t room = rest.size() >= 4 ? little32(packed, packed.size() - 4) : 0;
     room = std::min(std::max<std::uint64_t>({room, content.capacity() - written, 1_KiB}), most);
     for (;;) {
-      reserve(written, static_cast<std::size_t>(room));
+      reserve(written, detail::to_size(room));
       std::byte nothing{};
       std::byte* const into = room == 0 ? &nothing : content.data() + written;
       std::size_t used = 0, got = 0;
       const auto result = libdeflate_deflate_decompress_ex(inflater_.get(), rest.data(), rest.size(), into,
-                                                           static_cast<std::size_t>(room), &used, &got);
+                                                           detail::to_size(room), &used, &got);
       if (result == LIBDEFLATE_SUCCESS) {
         at += used;
         trailer(packed, at, bytes_view(into, got));
@@ -237,7 +237,7 @@ namespace detail {
     for (std::uint64_t room = std::min(std::max<std::uint64_t>(guess, 1_KiB), most);;
          room = std::min(room * 2, most)) {
       if (written + room > out.capacity()) {
-        buffer grown(written + static_cast<std::size_t>(room));
+        buffer grown(written + detail::to_size(room));
         if (written != 0) std::memcpy(grown.data(), out.data(), written);
         out = std::move(grown);
       }
@@ -245,7 +245,7 @@ namespace detail {
       std::size_t used = 0, got = 0;
       const auto result = libdeflate_gzip_decompress_ex(inflater.get(), rest.data(), rest.size(),
                                                         room == 0 ? &nothing : out.data() + written,
-                                                        static_cast<std::size_t>(room), &used, &got);
+                                                        detail::to_size(room), &used, &got);
       if (result == LIBDEFLATE_SUCCESS) {
         at += used;
         written += got;

@@ -43,7 +43,7 @@ namespace detail {
   offset = std::min<std::uint64_t>(offset, text.size());
   if (offset == text.size()) throw error(errc::format, "the JSON ends too early").at_offset(offset);
   throw error(errc::format, {"this is not JSON: it goes wrong at ",
-                             quoted(bytes_of(text.substr(static_cast<std::size_t>(offset))), 12)})
+                             quoted(bytes_of(text.substr(detail::to_size(offset))), 12)})
       .at_offset(offset);
 }
 /// The text of a payload, at most `limit` bytes long.

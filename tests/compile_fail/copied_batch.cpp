@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: a batch is moved and never copied; write for (auto&& b : epoch)
+// expect beside the error: penstock: a batch is moved, never copied; write auto&& b
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

@@ -9,6 +9,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <libdeflate.h>
 
@@ -107,12 +108,12 @@ class gzip_scratch {
     std::uint64_t room = rest.size() >= 4 ? little32(packed, packed.size() - 4) : 0;
     room = std::min(std::max<std::uint64_t>({room, content.capacity() - written, 1_KiB}), most);
     for (;;) {
-      reserve(written, static_cast<std::size_t>(room));
+      reserve(written, detail::to_size(room));
       std::byte nothing{};
       std::byte* const into = room == 0 ? &nothing : content.data() + written;
       std::size_t used = 0, got = 0;
       const auto result = libdeflate_deflate_decompress_ex(inflater_.get(), rest.data(), rest.size(), into,
-                                                           static_cast<std::size_t>(room), &used, &got);
+                                                           detail::to_size(room), &used, &got);
       if (result == LIBDEFLATE_SUCCESS) {
         at += used;
         trailer(packed, at, bytes_view(into, got));

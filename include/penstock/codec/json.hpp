@@ -11,6 +11,7 @@
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/name.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -42,7 +43,7 @@ namespace detail {
   offset = std::min<std::uint64_t>(offset, text.size());
   if (offset == text.size()) throw error(errc::format, "the JSON ends too early").at_offset(offset);
   throw error(errc::format, {"this is not JSON: it goes wrong at ",
-                             quoted(bytes_of(text.substr(static_cast<std::size_t>(offset))), 12)})
+                             quoted(bytes_of(text.substr(detail::to_size(offset))), 12)})
       .at_offset(offset);
 }
 /// The text of a payload, at most `limit` bytes long.

@@ -4,6 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <cassert>
 #include <concepts>
@@ -94,7 +95,7 @@ class destination {
   /// All elements. The destination must be `dense()`.
   [[nodiscard]] constexpr std::span<T> values() const noexcept {
     assert(dense_ && "penstock: values() of a destination that is not dense");
-    return {data_, static_cast<std::size_t>(shape_.elements())};
+    return {data_, detail::to_size(shape_.elements())};
   }
   [[nodiscard]] constexpr strided_view<T> view() const noexcept { return {data_, shape_, strides()}; }
   /// Part `i` along the first dimension. The destination must have at least one dimension.
@@ -140,7 +141,7 @@ class destination {
       for (std::uint64_t i = 0; i < shape_[0]; ++i)
         data_[static_cast<std::int64_t>(i) * strides_[0]] = static_cast<T>(next());
     } else {
-      for (std::uint64_t i = 0; i < shape_[0]; ++i) (*this)[static_cast<std::size_t>(i)].fill_from(next);
+      for (std::uint64_t i = 0; i < shape_[0]; ++i) (*this)[detail::to_size(i)].fill_from(next);
     }
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <array>
 #include <concepts>
@@ -75,15 +76,15 @@ class strided_view {
   [[nodiscard]] constexpr std::size_t rows() const noexcept {
     std::uint64_t rows = 1;
     for (std::size_t i = 0; i + 1 < shape_.rank(); ++i) rows *= shape_[i];
-    return static_cast<std::size_t>(rows);
+    return detail::to_size(rows);
   }
   /// Row `i`, counted row-major. The view must have at least one dimension and a last stride of 1.
   [[nodiscard]] constexpr std::span<T> row(std::size_t i) const noexcept {
     const std::size_t last = shape_.rank() - 1;
     std::int64_t offset = 0;
-    for (std::size_t k = last; k-- > 0; i /= static_cast<std::size_t>(shape_[k]))
-      offset += static_cast<std::int64_t>(i % static_cast<std::size_t>(shape_[k])) * strides_[k];
-    return {data_ + offset, static_cast<std::size_t>(shape_[last])};
+    for (std::size_t k = last; k-- > 0; i /= detail::to_size(shape_[k]))
+      offset += static_cast<std::int64_t>(i % detail::to_size(shape_[k])) * strides_[k];
+    return {data_ + offset, detail::to_size(shape_[last])};
   }
   /// Bytes from one row to the next, as image libraries and graphics devices expect them; 0 if the shape has
   /// fewer than two dimensions.

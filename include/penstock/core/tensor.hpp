@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/detail/index_range.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <array>
 #include <cassert>
@@ -140,9 +141,7 @@ class tensor_view {
   /// The distance between neighbours along each dimension, in elements.
   [[nodiscard]] constexpr element_strides strides() const noexcept { return dense_strides(shape_); }
   /// The number of elements; the number of rows is `shape()[0]`.
-  [[nodiscard]] constexpr std::size_t size() const noexcept {
-    return static_cast<std::size_t>(shape_.elements());
-  }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return detail::to_size(shape_.elements()); }
   /// All elements, one after another; `values()` returns the same span.
   [[nodiscard]] constexpr std::span<T> flat() const noexcept { return {data_, size()}; }
   [[nodiscard]] constexpr std::span<T> values() const noexcept { return flat(); }
@@ -158,20 +157,18 @@ class tensor_view {
   [[nodiscard]] constexpr T& operator()(Is... indexes) const noexcept {
     assert(sizeof...(Is) == rank() && "penstock: a view is called with one index for each length");
     std::size_t k = 0, offset = 0;
-    ((offset = offset * static_cast<std::size_t>(shape_[k++]) + static_cast<std::size_t>(indexes)), ...);
+    ((offset = offset * detail::to_size(shape_[k++]) + static_cast<std::size_t>(indexes)), ...);
     return data_[offset];
   }
   /// Row `i` along the first dimension, or element `i` if that is the only one. The view must have at least
   /// one dimension.
   [[nodiscard]] constexpr tensor_part<T> operator[](std::size_t i) const noexcept {
     const extents row = shape_.drop_front();
-    return {data_ + i * static_cast<std::size_t>(row.elements()), row};
+    return {data_ + i * detail::to_size(row.elements()), row};
   }
   /// Iterates over the rows along the first dimension. A scalar has none.
   [[nodiscard]] constexpr iterator begin() const noexcept { return {*this, 0}; }
-  [[nodiscard]] constexpr iterator end() const noexcept {
-    return {*this, static_cast<std::size_t>(shape_[0])};
-  }
+  [[nodiscard]] constexpr iterator end() const noexcept { return {*this, detail::to_size(shape_[0])}; }
   /// The rows along the first dimension, as a range whose `size()` is the number of rows.
   [[nodiscard]] constexpr detail::index_range<tensor_view> rows() const noexcept {
     return detail::index_range<tensor_view>(*this);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +40,7 @@ class basic_ragged_view {
   [[nodiscard]] std::span<const std::uint64_t> offsets() const noexcept { return {offsets_, size_ + 1}; }
   /// The values of sample i.
   [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept {
-    return {values_ + offsets_[i], static_cast<std::size_t>(offsets_[i + 1] - offsets_[i])};
+    return {values_ + offsets_[i], detail::to_size(offsets_[i + 1] - offsets_[i])};
   }
   [[nodiscard]] const extents& shape(std::size_t i) const noexcept { return shapes_[i]; }
 
@@ -87,7 +88,7 @@ class basic_padded_view {
   [[nodiscard]] std::span<T> operator[](std::size_t i) const noexcept {
     const tensor_view<T> row = values_[i];
     const std::uint64_t inner = row.shape().drop_front().elements();
-    return {row.data(), static_cast<std::size_t>(lengths_[i] * inner)};
+    return {row.data(), detail::to_size(lengths_[i] * inner)};
   }
 
  private:

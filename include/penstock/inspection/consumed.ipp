@@ -4,6 +4,7 @@
 #include <penstock/inspection/consumed.hpp>
 
 #include <penstock/core/position.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/inspection/detail/bit_set.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/order/step_cut.hpp>
@@ -100,7 +101,7 @@ PENSTOCK_INLINE void visit_consumed(plan_view plan, const state& where, const co
       }
       ordinals.clear();
       for (std::uint64_t i = first; i < first + count; ++i)
-        ordinals.push_back(plan.buffer ? drawn[static_cast<std::size_t>(i)] : i);
+        ordinals.push_back(plan.buffer ? drawn[detail::to_size(i)] : i);
       deliver(ordinals);
     }
     flush();

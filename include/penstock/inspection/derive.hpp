@@ -6,6 +6,7 @@
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/projection.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/concepts.hpp>
@@ -141,7 +142,7 @@ struct found_index {
 template <derived_value T, class Plan>
 [[nodiscard]] derived_values values_of(const void* plan, std::uint64_t samples) {
   derived_values all;
-  all.values.reserve(static_cast<std::size_t>(samples));
+  all.values.reserve(detail::to_size(samples));
   auto run = static_cast<const Plan*>(plan)->open();
   if constexpr (std::same_as<T, std::string>) {
     std::unordered_map<std::string, std::uint64_t> numbers;

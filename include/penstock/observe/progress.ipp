@@ -3,6 +3,8 @@
 
 #include <penstock/observe/progress.hpp>
 
+#include <penstock/core/to_size.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -41,7 +43,7 @@ PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
   std::string result = label_ + " ";
   if (total_ != 0) {
     const std::uint64_t done = std::min(ticks_, total_);
-    const auto filled = static_cast<std::size_t>(done * width / total_);
+    const auto filled = detail::to_size(done * width / total_);
     result += "[" + std::string(filled, '#') + std::string(width - filled, '.') + "] ";
     std::snprintf(text, sizeof text, "%llu/%llu  ", static_cast<unsigned long long>(ticks_),
                   static_cast<unsigned long long>(total_));

@@ -4,6 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
@@ -119,7 +120,7 @@ class dealt_batches {
 
  private:
   [[nodiscard]] std::uint64_t start(std::uint64_t batch) const noexcept {
-    return batches_->starts[static_cast<std::size_t>(batch)];
+    return batches_->starts[detail::to_size(batch)];
   }
   [[noreturn, gnu::cold]] void refuse() const;
 

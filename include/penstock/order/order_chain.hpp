@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/pack.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/concepts.hpp>
 
 #include <algorithm>
@@ -32,10 +33,10 @@ template <class Bound>
 class bound_epochs {
  public:
   [[nodiscard]] position operator()(position at) const {
-    return bounds_[static_cast<std::size_t>(at.epoch - first_)](at.index);
+    return bounds_[detail::to_size(at.epoch - first_)](at.index);
   }
   [[nodiscard]] bool pads(position at) const {
-    return bounds_[static_cast<std::size_t>(at.epoch - first_)].pads(at.index);
+    return bounds_[detail::to_size(at.epoch - first_)].pads(at.index);
   }
 
   template <class Order>

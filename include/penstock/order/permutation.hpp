@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
 #include <penstock/order/detail/digit_network.hpp>
 
@@ -83,7 +84,7 @@ class permutation {
   constexpr void fill_table(std::uint64_t key) noexcept {
     for (std::size_t i = 0; i < n_; ++i) table_[i] = static_cast<std::uint8_t>(i);
     const std::uint64_t stream = mix64(key);
-    for (std::size_t i = static_cast<std::size_t>(n_); i > 1; --i) {
+    for (std::size_t i = detail::to_size(n_); i > 1; --i) {
       const std::uint64_t j = detail::multiply_high(mix64(stream + i), i);
       std::swap(table_[i - 1], table_[static_cast<std::size_t>(j)]);
     }
@@ -95,7 +96,7 @@ class permutation {
     return i;
   }
   [[nodiscard, gnu::noinline]] constexpr std::uint64_t of_few(std::uint64_t i) const noexcept {
-    if (n_ <= table_size) return table_[static_cast<std::size_t>(i)];
+    if (n_ <= table_size) return table_[detail::to_size(i)];
     do i = network_.forward<1>(network_.forward<0>(i));
     while (i >= n_);
     return i;

@@ -4,6 +4,7 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/fraction.hpp>
 
@@ -46,7 +47,7 @@ class sample_list {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return values_->size(); }
   [[nodiscard]] value_type operator[](std::uint64_t i) const noexcept {
-    return (*values_)[static_cast<std::size_t>(i)];
+    return (*values_)[detail::to_size(i)];
   }
   /// Always 0: the dataset is unknown.
   [[nodiscard]] std::uint64_t dataset() const noexcept { return 0; }

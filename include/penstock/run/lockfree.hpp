@@ -7,6 +7,7 @@
 
 #include <penstock/core/options.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/run/engine/ring.hpp>
 
 #include <boost/lockfree/queue.hpp>
@@ -44,7 +45,7 @@ class lockfree_ring {
       : blocks_(blocks),
         grains_(grains),
         spins_(spins),
-        work_(blocks * static_cast<std::size_t>(grains) + spare_nodes),
+        work_(blocks * detail::to_size(grains) + spare_nodes),
         ready_(blocks + spare_nodes),
         done_(std::make_unique<counter[]>(blocks)),
         finished_(blocks, none) {}
@@ -117,9 +118,7 @@ class lockfree_ring {
     std::atomic<std::uint32_t> value{0};
   };
 
-  [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept {
-    return static_cast<std::size_t>(s % blocks_);
-  }
+  [[nodiscard]] std::size_t place(std::uint64_t s) const noexcept { return detail::to_size(s % blocks_); }
   static void push(queue& to, std::uint64_t value) noexcept {
     while (!to.bounded_push(value)) std::this_thread::yield();
   }

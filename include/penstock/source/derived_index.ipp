@@ -34,7 +34,7 @@ PENSTOCK_INLINE void check_kind(const values_file& file, value_kind wanted) {
 
 PENSTOCK_INLINE shared<const values_file> opened_values(const std::string& path) {
   auto opened = values_file::open(path);
-  if (!opened.file) throw error(opened.why);
+  if (!opened.file) throw opened.why;
   return std::move(opened.file);
 }
 

@@ -9,6 +9,7 @@
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/folder_files.hpp>
 
@@ -93,7 +94,7 @@ class directory : public opens_as_plan<directory> {
 
     template <class Sink>
     void evaluate(position p, worker& w, Sink&& sink) const {
-      const auto i = static_cast<std::size_t>(checked(p.index));
+      const auto i = detail::to_size(checked(p.index));
       name(i, w.path);
       w.loaded = false;
       try {
@@ -126,7 +127,7 @@ class directory : public opens_as_plan<directory> {
   [[nodiscard]] std::span<const std::string> classes() const noexcept { return files_->classes; }
   /// The path of a sample, relative to the folder.
   [[nodiscard]] std::string_view path(std::uint64_t index) const noexcept {
-    return files_->path(static_cast<std::size_t>(index));
+    return files_->path(detail::to_size(index));
   }
   /// Covers all paths and sizes and the names of the classes, but not the location of the folder.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return files_->fingerprint; }

@@ -4,6 +4,7 @@
 #include <penstock/source/directory.hpp>
 
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/whole_file.hpp>
 
 #include <fcntl.h>
@@ -36,13 +37,13 @@ PENSTOCK_INLINE bytes_view folder_blob::finish() const {
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE std::string directory::reader::key(std::uint64_t index) const {
-  return std::string(files_->path(static_cast<std::size_t>(checked(index))));
+  return std::string(files_->path(detail::to_size(checked(index))));
 }
 
 PENSTOCK_INLINE void directory::reader::will_need(std::uint64_t index) const noexcept {
   try {
     std::string path;
-    name(static_cast<std::size_t>(checked(index)), path);
+    name(detail::to_size(checked(index)), path);
     const detail::regular_file opened(path);
     ::posix_fadvise(opened.number(), 0, 0, POSIX_FADV_WILLNEED);
   } catch (...) {  // the read itself will report the error

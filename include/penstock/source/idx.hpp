@@ -11,6 +11,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/idx_file.hpp>
@@ -52,7 +53,7 @@ class idx_row {
     if constexpr (sizeof(T) == 1) {
       return {reinterpret_cast<const T*>(data_), shape_};
     } else {
-      scratch_->resize_for_overwrite(static_cast<std::size_t>(shape_.elements()) * sizeof(T));
+      scratch_->resize_for_overwrite(detail::to_size(shape_.elements()) * sizeof(T));
       T* const values = reinterpret_cast<T*>(scratch_->data());
       write_dense(values);
       return {values, shape_};
@@ -61,7 +62,7 @@ class idx_row {
 
  private:
   void write_dense(T* into) const noexcept {
-    const auto count = static_cast<std::size_t>(shape_.elements());
+    const auto count = detail::to_size(shape_.elements());
     if constexpr (sizeof(T) == 1) {
       if (count != 0) std::memcpy(into, data_, count);
     } else {

@@ -7,6 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/idx.hpp>
 
 #include <libdeflate.h>
@@ -47,7 +48,7 @@ namespace detail {
     for (std::uint64_t room = std::min(std::max<std::uint64_t>(guess, 1_KiB), most);;
          room = std::min(room * 2, most)) {
       if (written + room > out.capacity()) {
-        buffer grown(written + static_cast<std::size_t>(room));
+        buffer grown(written + detail::to_size(room));
         if (written != 0) std::memcpy(grown.data(), out.data(), written);
         out = std::move(grown);
       }
@@ -55,7 +56,7 @@ namespace detail {
       std::size_t used = 0, got = 0;
       const auto result = libdeflate_gzip_decompress_ex(inflater.get(), rest.data(), rest.size(),
                                                         room == 0 ? &nothing : out.data() + written,
-                                                        static_cast<std::size_t>(room), &used, &got);
+                                                        detail::to_size(room), &used, &got);
       if (result == LIBDEFLATE_SUCCESS) {
         at += used;
         written += got;

@@ -4,6 +4,7 @@
 #include <penstock/source/synthetic.hpp>
 
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -24,10 +25,10 @@ PENSTOCK_INLINE synthetic_source::synthetic_source(const synthetic_options& opti
   if (options.shards == 0) return;
   if (options.shards > options.samples)
     throw error(errc::argument, "synthetic: there cannot be more shards than samples");
-  std::vector<std::uint64_t> starts(static_cast<std::size_t>(options.shards + 1));
+  std::vector<std::uint64_t> starts(detail::to_size(options.shards + 1));
   const std::uint64_t each = options.samples / options.shards, longer = options.samples % options.shards;
   for (std::uint64_t i = 0; i <= options.shards; ++i)
-    starts[static_cast<std::size_t>(i)] = i * each + std::min(i, longer);
+    starts[detail::to_size(i)] = i * each + std::min(i, longer);
   starts_ = shared<const std::vector<std::uint64_t>>(new const std::vector<std::uint64_t>(std::move(starts)));
 }
 

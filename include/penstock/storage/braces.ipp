@@ -3,6 +3,8 @@
 
 #include <penstock/storage/braces.hpp>
 
+#include <penstock/core/to_size.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -162,7 +164,7 @@ class expansion {
     size_.names *= by.size_.names;
     check();
     std::vector<std::string> product;
-    if (makes_names_) product.reserve(static_cast<std::size_t>(size_.names));
+    if (makes_names_) product.reserve(detail::to_size(size_.names));
     for (const std::string& left : names_)
       for (const std::string& right : by.names_) product.emplace_back(left).append(right);
     names_.swap(product);

@@ -3,6 +3,7 @@
 
 #include <penstock/storage/fetched.hpp>
 
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/range_store.hpp>
 
 namespace penstock::inline v0_1 {
@@ -21,7 +22,7 @@ PENSTOCK_INLINE bytes_view fetched_sample::look(const void* session, object_id o
     const std::uint64_t before = offset - part.offset;
     if (before > part.size || size > part.size - before) continue;
     if (!store_->wait(part)) return {};
-    return {part.bytes + before, static_cast<std::size_t>(size)};
+    return {part.bytes + before, detail::to_size(size)};
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/descriptor_cache.hpp>
 #include <penstock/storage/detail/mapping.hpp>
@@ -127,7 +128,7 @@ class file {
         throw_not_mapped(id);
       detail::files::check_range(offset, size, there->size(), path(id));
       check_whole(*there, id, offset + size);
-      return {there->data() + offset, static_cast<std::size_t>(size)};
+      return {there->data() + offset, detail::to_size(size)};
     }
     /// Throws errc::io if bytes seen through views of this object may not have been the file's, because the
     /// file was truncated since. A truncation within its last page is not noticed here, but by the next read.

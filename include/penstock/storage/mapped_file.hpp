@@ -5,6 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/mapping.hpp>
 #include <penstock/storage/detail/paths.hpp>
@@ -84,7 +85,7 @@ class mapped_file {
       detail::files::check_range(offset, size, found.size(), path(id));
       found.check_lost(path(id));
       if (state_->options.checked) check(found, offset, size, path(id));
-      return {found.data() + offset, static_cast<std::size_t>(size)};
+      return {found.data() + offset, detail::to_size(size)};
     }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       const bytes_view found = view(id, offset, into.size());

@@ -4,6 +4,7 @@
 #include <penstock/storage/mapped_file.hpp>
 
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -32,8 +33,8 @@ PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint
   constexpr int populate_read = 22;  // MADV_POPULATE_READ, which older headers lack
   if (size == 0) return;
   const std::uint64_t begin = offset / mapping::page() * mapping::page();
-  while (::madvise(const_cast<std::byte*>(found.data()) + begin,
-                   static_cast<std::size_t>(offset - begin + size), populate_read) != 0) {
+  while (::madvise(const_cast<std::byte*>(found.data()) + begin, detail::to_size(offset - begin + size),
+                   populate_read) != 0) {
     if (errno == EINTR) continue;
     if (errno == EFAULT) throw detail::files::changed_while_mapped(path, offset);
     if (errno == EINVAL) {

@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <cstdint>
@@ -42,7 +43,7 @@ class memory_files {
       const bytes_view all = content(id);
       if (offset > all.size() || size > all.size() - offset) [[unlikely]]
         refuse(id, offset, size);
-      return all.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+      return all.subspan(detail::to_size(offset), detail::to_size(size));
     }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       const bytes_view found = view(id, offset, into.size());

@@ -4,6 +4,7 @@
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/detail/fetched_part.hpp>
 
 #include <array>
@@ -123,11 +124,9 @@ class range_store {
     std::array<fetched_part, most_parts> parts{};
   };
 
-  [[nodiscard]] slot& at(std::uint64_t turn) noexcept {
-    return slots_[static_cast<std::size_t>(turn & (turns_ - 1))];
-  }
+  [[nodiscard]] slot& at(std::uint64_t turn) noexcept { return slots_[detail::to_size(turn & (turns_ - 1))]; }
   [[nodiscard]] read& read_at(std::uint64_t number) noexcept {
-    return reads_[static_cast<std::size_t>(number & (2 * turns_ - 1))];
+    return reads_[detail::to_size(number & (2 * turns_ - 1))];
   }
   void let_go(const slot& of) noexcept;
   void reclaim() noexcept;

@@ -4,6 +4,7 @@
 #include <penstock/storage/range_store.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -13,9 +14,9 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE range_store::range_store(std::uint64_t bytes, std::uint64_t turns)
     : capacity_(std::max<std::uint64_t>(bytes / 64, 4) * 64),
       turns_(std::bit_ceil(std::max<std::uint64_t>(turns, 2))),
-      slots_(static_cast<std::size_t>(turns_)),
-      reads_(static_cast<std::size_t>(2 * turns_)) {
-  memory_.resize_for_overwrite(static_cast<std::size_t>(capacity_));
+      slots_(detail::to_size(turns_)),
+      reads_(detail::to_size(2 * turns_)) {
+  memory_.resize_for_overwrite(detail::to_size(capacity_));
 }
 
 PENSTOCK_INLINE range_store::~range_store() = default;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 
 #include <concepts>
@@ -45,7 +46,7 @@ class session_view {
   /// A range: in place if the session has views, otherwise read into `room`. Lives as long as both.
   [[nodiscard]] bytes_view range(object_id id, std::uint64_t offset, std::uint64_t size, buffer& room) const {
     if (views()) return view(id, offset, size);
-    room.resize_for_overwrite(static_cast<std::size_t>(size));
+    room.resize_for_overwrite(detail::to_size(size));
     read(id, offset, room.span());
     return room.view();
   }

@@ -4,6 +4,7 @@
 #include <penstock/codec/detail/lz4_frames.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 
@@ -47,7 +48,7 @@ PENSTOCK_INLINE std::uint64_t lz4_frame_walk::little(std::size_t bytes) {
 
 PENSTOCK_INLINE void lz4_frame_walk::skip(std::uint64_t bytes) {
   need(bytes);
-  at_ += static_cast<std::size_t>(bytes);
+  at_ += detail::to_size(bytes);
 }
 
 PENSTOCK_INLINE void lz4_frame_walk::need(std::uint64_t bytes) const {

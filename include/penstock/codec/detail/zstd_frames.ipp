@@ -4,6 +4,7 @@
 #include <penstock/codec/detail/zstd_frames.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 
 namespace penstock::inline v0_1::detail {
 
@@ -27,7 +28,7 @@ PENSTOCK_INLINE std::uint64_t zstd_frame_walk::little(std::size_t bytes) {
 PENSTOCK_INLINE void zstd_frame_walk::skip(std::uint64_t bytes) {
   if (packed_.size() - at_ < bytes)
     throw error(errc::format, "the zstd frame is cut short").at_offset(packed_.size());
-  at_ += static_cast<std::size_t>(bytes);
+  at_ += detail::to_size(bytes);
 }
 
 PENSTOCK_INLINE void zstd_frame_walk::frame() {

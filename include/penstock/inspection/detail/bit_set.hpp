@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/cpp20.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <atomic>
 #include <bit>
@@ -16,17 +17,17 @@ namespace penstock::inline v0_1::detail {
 class bit_set {
  public:
   bit_set() = default;
-  explicit bit_set(std::uint64_t limit) : words_(static_cast<std::size_t>((limit + 63) / 64), 0) {}
+  explicit bit_set(std::uint64_t limit) : words_(detail::to_size((limit + 63) / 64), 0) {}
 
   /// Inserts a number; returns whether it was already in the set.
   bool set(std::uint64_t number) noexcept {
-    const std::atomic_ref<std::uint64_t> word(words_[static_cast<std::size_t>(number / 64)]);
+    const std::atomic_ref<std::uint64_t> word(words_[detail::to_size(number / 64)]);
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
     return (word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0;
   }
   /// Like `set`, while no other thread inserts.
   bool set_alone(std::uint64_t number) noexcept {
-    std::uint64_t& word = words_[static_cast<std::size_t>(number / 64)];
+    std::uint64_t& word = words_[detail::to_size(number / 64)];
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
     return (std::exchange(word, word | bit) & bit) != 0;
   }

@@ -4,6 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/inspection/detail/bit_set.hpp>
 #include <penstock/inspection/detail/plan_view.hpp>
 #include <penstock/inspection/topology.hpp>
@@ -63,7 +64,7 @@ class prover {
   [[nodiscard]] std::uint64_t pads_in(std::uint64_t begin, std::uint64_t end) const;
   /// The ordinal that is delivered at a position; they differ after a shuffle_buffer.
   [[nodiscard]] std::uint64_t ordinal(std::uint64_t index) const {
-    return plan_.buffer ? drawn_[static_cast<std::size_t>(index)] : index;
+    return plan_.buffer ? drawn_[detail::to_size(index)] : index;
   }
   [[nodiscard]] std::uint32_t shard_at(std::uint64_t sample) const;
 

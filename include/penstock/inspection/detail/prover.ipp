@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/step_cut.hpp>
 #include <penstock/order/tail.hpp>
 #include <penstock/run/engine/thread.hpp>
@@ -193,7 +194,7 @@ PENSTOCK_INLINE void prover::prove_sample(std::uint64_t index, position at, bool
     return;
   }
   if (!made_.sampled) {
-    shard_of_[static_cast<std::size_t>(index)] = shard_at(at.index);
+    shard_of_[detail::to_size(index)] = shard_at(at.index);
     const std::uint64_t sample = (at.epoch - source_epoch_) * made_.samples + at.index;
     if (padding) {
       const std::lock_guard lock(guard_);
@@ -201,7 +202,7 @@ PENSTOCK_INLINE void prover::prove_sample(std::uint64_t index, position at, bool
       return;
     }
     if (!listed_.empty())
-      listed_[static_cast<std::size_t>(index)] = at;
+      listed_[detail::to_size(index)] = at;
     else if (seen_.set(sample) && !plan_.repeats)
       order_violation({"sample ", at.index, " is at position ", index, " and at an earlier one"});
   }
@@ -216,7 +217,7 @@ PENSTOCK_INLINE void prover::prove_inverse(std::uint64_t index, position at) {
 
 PENSTOCK_INLINE void prover::prove_topologies() {
   for (std::uint64_t i = next_.fetch_add(1); i < made_.topologies.size(); i = next_.fetch_add(1)) {
-    const auto at = static_cast<std::size_t>(i);
+    const auto at = detail::to_size(i);
     sentences wrong = order_violations_;
     const topology_proof found = plan_.uneven.any() ? prove_uneven(at, wrong) : prove_one(at, wrong);
     const std::lock_guard lock(guard_);
@@ -230,7 +231,7 @@ PENSTOCK_INLINE void prover::prove_topologies() {
 PENSTOCK_INLINE topology_proof prover::prove_one(std::size_t which, sentences& wrong) {
   topology_proof found = made_.topologies[which];
   const cut& c = plan_.mine;
-  std::vector<cut> ranks(static_cast<std::size_t>(found.shape.ranks()), c);
+  std::vector<cut> ranks(detail::to_size(found.shape.ranks()), c);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     ranks[r].world = ranks.size();
     ranks[r].rank = r;
@@ -331,7 +332,7 @@ PENSTOCK_INLINE topology_proof prover::prove_uneven(std::size_t which, sentences
         }
         if (plan_.pads && all_of_it) pad_positions += pads_in(index, index + 1);
         if (!touched.empty())
-          touched[r / static_cast<std::size_t>(found.shape.ranks_per_node)].set_alone(
+          touched[r / detail::to_size(found.shape.ranks_per_node)].set_alone(
               shard_of_[static_cast<std::size_t>(index)]);
       }
     }
@@ -382,7 +383,7 @@ PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>
     found += view.valid();
     sums.padded += view.slots() - view.valid();
     bit_set* const node =
-        touched.empty() ? nullptr : &touched[static_cast<std::size_t>(mine.rank / shape.ranks_per_node)];
+        touched.empty() ? nullptr : &touched[detail::to_size(mine.rank / shape.ranks_per_node)];
     if (view.contiguous()) {
       if (view.valid() != 0 && view[0] != expected)
         violation(wrong, {"step ", step, " on ", mine.world, " ranks: rank ", mine.rank,
@@ -390,7 +391,7 @@ PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>
       expected += view.valid();
       if (node != nullptr)
         for (std::uint64_t i = 0; i < view.valid(); ++i)
-          node->set_alone(shard_of_[static_cast<std::size_t>(view[0] + i)]);
+          node->set_alone(shard_of_[detail::to_size(view[0] + i)]);
       continue;
     }
     for (std::uint64_t i = 0; i < view.valid(); ++i) {
@@ -417,7 +418,7 @@ PENSTOCK_INLINE void prover::prove_step(sentences& wrong, const std::vector<cut>
 }
 
 PENSTOCK_INLINE void prover::prove_stop(sentences& wrong, std::size_t which, std::uint64_t stop) {
-  const topology& next = shapes_[static_cast<std::size_t>((numbers_[which] + 1) % shapes_.size())];
+  const topology& next = shapes_[detail::to_size((numbers_[which] + 1) % shapes_.size())];
   const std::uint64_t ranks = made_.topologies[which].shape.ranks();
   const resumed_place there = plan_.resume(epoch_, stop, ranks);
   if (!there.refused.empty() || !there.same)

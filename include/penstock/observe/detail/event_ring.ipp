@@ -3,6 +3,8 @@
 
 #include <penstock/observe/detail/event_ring.hpp>
 
+#include <penstock/core/to_size.hpp>
+
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE event_ring::event_ring(std::size_t capacity)
@@ -11,7 +13,7 @@ PENSTOCK_INLINE event_ring::event_ring(std::size_t capacity)
 PENSTOCK_INLINE void event_ring::add(const run_event& e) noexcept {
   const std::uint64_t number = begun_.load(std::memory_order_relaxed);
   begun_.store(number + 1, std::memory_order_relaxed);
-  slot& into = slots_[static_cast<std::size_t>(number % capacity_)];
+  slot& into = slots_[detail::to_size(number % capacity_)];
   const words all = {e.begin_ns, e.end_ns, (std::uint64_t{e.stage} << 8) | static_cast<std::uint64_t>(e.what),
                      e.block,    e.batch,  e.epoch,
                      e.first,    e.last,   e.samples};
@@ -24,7 +26,7 @@ PENSTOCK_INLINE std::uint64_t event_ring::copy(std::vector<run_event>& all) cons
   const std::uint64_t first = done > capacity_ ? done - capacity_ : 0;
   std::uint64_t dropped = first;
   for (std::uint64_t number = first; number < done; ++number) {
-    const slot& at = slots_[static_cast<std::size_t>(number % capacity_)];
+    const slot& at = slots_[detail::to_size(number % capacity_)];
     words w{};
     for (std::size_t i = 0; i < w.size(); ++i) w[i] = at[i].load(std::memory_order_acquire);
     if (begun_.load(std::memory_order_acquire) > number + capacity_) {

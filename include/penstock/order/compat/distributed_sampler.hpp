@@ -4,6 +4,7 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/epoch_tables.hpp>
 
@@ -38,7 +39,7 @@ class distributed_sampler_order {
     std::vector<std::uint64_t> wide;
 
     [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
-      const auto place = static_cast<std::size_t>(i);
+      const auto place = detail::to_size(i);
       return wide.empty() ? narrow[place] : wide[place];
     }
   };

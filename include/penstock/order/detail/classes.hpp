@@ -3,6 +3,7 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/kept_list.hpp>
 
@@ -30,12 +31,12 @@ class classes {
     std::unordered_map<Value, std::uint32_t> numbers;
     std::vector<Value> values;
     // by position: its class, by first appearance
-    std::vector<std::uint32_t> met(static_cast<std::size_t>(size));
+    std::vector<std::uint32_t> met(detail::to_size(size));
     for (std::uint64_t i = 0; i < size; ++i) {
       const Value value = of(i);
       const auto [found, fresh] = numbers.try_emplace(value, static_cast<std::uint32_t>(values.size()));
       if (fresh) values.push_back(value);
-      met[static_cast<std::size_t>(i)] = found->second;
+      met[detail::to_size(i)] = found->second;
     }
     std::vector<std::uint32_t> order(values.size()), rank(values.size());
     for (std::uint32_t v = 0; v < order.size(); ++v) order[v] = v;
@@ -48,11 +49,11 @@ class classes {
 
   [[nodiscard]] std::uint64_t count() const noexcept { return starts_.size() - 1; }
   [[nodiscard]] std::uint64_t size(std::uint64_t group) const noexcept {
-    const auto g = static_cast<std::size_t>(group);
+    const auto g = detail::to_size(group);
     return starts_[g + 1] - starts_[g];
   }
   [[nodiscard]] std::uint64_t member(std::uint64_t group, std::uint64_t i) const noexcept {
-    return members_[starts_[static_cast<std::size_t>(group)] + i];
+    return members_[starts_[detail::to_size(group)] + i];
   }
   [[nodiscard]] std::uint64_t largest() const noexcept;
   [[nodiscard]] std::uint64_t smallest() const noexcept;

@@ -3,6 +3,8 @@
 
 #include <penstock/order/detail/classes.hpp>
 
+#include <penstock/core/to_size.hpp>
+
 namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void classes::fill(const std::vector<std::uint32_t>& met,
@@ -29,8 +31,8 @@ PENSTOCK_INLINE std::uint64_t classes::smallest() const noexcept {
 
 PENSTOCK_INLINE std::optional<classes::place> classes::find(std::uint64_t at) const noexcept {
   for (std::uint64_t g = 0; g < count(); ++g) {
-    const std::uint64_t first = starts_[static_cast<std::size_t>(g)];
-    const std::uint64_t last = starts_[static_cast<std::size_t>(g) + 1];
+    const std::uint64_t first = starts_[detail::to_size(g)];
+    const std::uint64_t last = starts_[detail::to_size(g) + 1];
     const std::uint64_t i = members_.below(first, last, at);
     if (first + i < last && members_[first + i] == at) return place{g, i};
   }

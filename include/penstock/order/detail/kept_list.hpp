@@ -4,6 +4,7 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/concepts.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
 
@@ -34,13 +35,13 @@ class packed_numbers {
   void resize(std::uint64_t count);
   void set(std::uint64_t i, std::uint64_t number) {
     if (wide_)
-      eight_[static_cast<std::size_t>(i)] = number;
+      eight_[detail::to_size(i)] = number;
     else
-      four_[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(number);
+      four_[detail::to_size(i)] = static_cast<std::uint32_t>(number);
   }
   [[nodiscard]] std::uint64_t size() const noexcept { return wide_ ? eight_.size() : four_.size(); }
   [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
-    return wide_ ? eight_[static_cast<std::size_t>(i)] : four_[static_cast<std::size_t>(i)];
+    return wide_ ? eight_[detail::to_size(i)] : four_[detail::to_size(i)];
   }
   /// How many of the ascending numbers in [first, last) are below x.
   [[nodiscard]] std::uint64_t below(std::uint64_t first, std::uint64_t last, std::uint64_t x) const noexcept;
@@ -70,14 +71,14 @@ class kept_list {
   [[nodiscard]] std::uint64_t size() const noexcept { return kept_; }
   [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
     if (runs_.empty()) return singles_[i];
-    const auto r = static_cast<std::size_t>(last_not_above(before_.data(), before_.size(), i));
+    const auto r = detail::to_size(last_not_above(before_.data(), before_.size(), i));
     return runs_[r] + (i - before_[r]);
   }
   /// How many positions below p are kept.
   [[nodiscard]] std::uint64_t kept_before(std::uint64_t p) const noexcept {
     if (runs_.empty()) return singles_.below(0, singles_.size(), p);
     if (p <= runs_[0]) return 0;
-    const auto r = static_cast<std::size_t>(last_not_above(runs_.data(), runs_.size(), p - 1));
+    const auto r = detail::to_size(last_not_above(runs_.data(), runs_.size(), p - 1));
     return before_[r] + std::min(p - runs_[r], length(r));
   }
   [[nodiscard]] bool has(std::uint64_t p) const noexcept { return kept_before(p + 1) != kept_before(p); }

@@ -4,6 +4,7 @@
 #include <penstock/order/detail/kept_list.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/detail/places.hpp>
 
 #include <utility>
@@ -12,9 +13,9 @@ namespace penstock::inline v0_1::detail {
 
 PENSTOCK_INLINE void packed_numbers::resize(std::uint64_t count) {
   if (wide_)
-    eight_.resize(static_cast<std::size_t>(count));
+    eight_.resize(detail::to_size(count));
   else
-    four_.resize(static_cast<std::size_t>(count));
+    four_.resize(detail::to_size(count));
 }
 
 PENSTOCK_INLINE std::uint64_t packed_numbers::below(std::uint64_t first, std::uint64_t last,
@@ -39,7 +40,7 @@ PENSTOCK_INLINE std::uint64_t kept_list::fingerprint() const noexcept {
     if (runs_.empty())
       while (i + n < kept_ && singles_[i + n] == begin + n) ++n;
     else
-      n = length(static_cast<std::size_t>(last_not_above(before_.data(), before_.size(), i)));
+      n = length(detail::to_size(last_not_above(before_.data(), before_.size(), i)));
     h.add(begin, n);
     i += n;
   }

@@ -4,6 +4,7 @@
 #include <penstock/order/detail/running_weights.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,14 +16,14 @@ PENSTOCK_INLINE running_weights::running_weights(std::vector<std::uint64_t> befo
   while (total_ >> shift_ > before_.size()) ++shift_;
   std::uint64_t at = 0;
   for (std::uint64_t stretch = 0; stretch <= ((total_ - 1) >> shift_) + 1; ++stretch) {
-    while (at + 1 < before_.size() && before_[static_cast<std::size_t>(at + 1)] <= stretch << shift_) ++at;
+    while (at + 1 < before_.size() && before_[detail::to_size(at + 1)] <= stretch << shift_) ++at;
     firsts_.add(at);
   }
 }
 
 PENSTOCK_INLINE weight_summing::weight_summing(std::uint64_t count, std::string what)
     : what_(std::move(what)), count_(count) {
-  before_.reserve(static_cast<std::size_t>(count));
+  before_.reserve(detail::to_size(count));
 }
 
 PENSTOCK_INLINE void weight_summing::scale_by(double sum) {

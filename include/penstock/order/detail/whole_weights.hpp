@@ -3,6 +3,7 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/detail/wide.hpp>
 
 #include <cstddef>
@@ -48,7 +49,7 @@ class weight_integrals {
 
   /// The last knot at or before sample p.
   [[nodiscard]] std::size_t knot_before(std::uint64_t p) const noexcept {
-    return static_cast<std::size_t>(last_not_above(knots_.data(), knots_.size(), p));
+    return detail::to_size(last_not_above(knots_.data(), knots_.size(), p));
   }
   [[nodiscard]] result at(std::size_t function, std::uint64_t p) const noexcept {
     return at(function, p, knot_before(p));

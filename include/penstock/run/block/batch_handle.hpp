@@ -60,14 +60,8 @@ class batch_handle {
         global_(other.global_),
         place_(other.place_),
         mask_(std::move(other.mask_)) {}
-  /// A mistake, which gets a sentence. No copy constructor: for traits a batch is one that is only moved.
-  template <std::same_as<batch_handle> Same>
-  batch_handle(Same&) {  // NOLINT: implicit, as a copy is
-    static_assert(
-        never<Same>,
-        "penstock: a batch is moved and never copied; write for (auto&& b : epoch), auto& [x, y] = b, "
-        "a parameter const auto& b, or std::move(b)");
-  }
+  // Compilers show this line. A constructor with a `static_assert` would give traits a wrong answer.
+  batch_handle(const batch_handle&) = delete;  // penstock: a batch is moved, never copied; write auto&& b
   batch_handle& operator=(batch_handle&& other) noexcept {
     if (this != &other) {
       reset();

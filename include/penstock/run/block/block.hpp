@@ -4,6 +4,7 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
 #include <penstock/run/block/row_origins.hpp>
 #include <penstock/run/block/slot_memory.hpp>
@@ -53,7 +54,7 @@ struct block : placement {
   void add_positions(row_origins& all, std::uint64_t first_row, std::uint64_t count) const;
   /// Adds the origins of a chunk's row that is combined into the last row of a batch.
   void add_to_last(row_origins& all, std::uint64_t row) const {
-    all.add_to_last({epoch, index(sources[static_cast<std::size_t>(row)])});
+    all.add_to_last({epoch, index(sources[detail::to_size(row)])});
   }
   /// Gives up `n` shares; true when they were the last.
   [[nodiscard]] bool release(std::uint32_t n) noexcept {

@@ -3,6 +3,8 @@
 
 #include <penstock/run/block/block.hpp>
 
+#include <penstock/core/to_size.hpp>
+
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -12,7 +14,7 @@ PENSTOCK_INLINE block::~block() = default;
 
 PENSTOCK_INLINE void block::add_positions(row_origins& all, std::uint64_t first_row,
                                           std::uint64_t count) const {
-  const std::size_t n = static_cast<std::size_t>(count);
+  const std::size_t n = detail::to_size(count);
   const std::uint32_t* const from_slots = sources.data() + first_row;
   position* const into = all.add_rows(n);
   const std::uint64_t of_epoch = epoch;

@@ -6,6 +6,7 @@
 #include <penstock/core/destination.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/run/block/slot_memory.hpp>
 
 #include <cstddef>
@@ -112,7 +113,7 @@ class flexible_values {
 
   /// Bytes of a slot for values of this shape.
   [[nodiscard]] std::size_t slot_bytes(const extents& shape) const noexcept {
-    return row_alignment_ == 0 ? static_cast<std::size_t>(shape.elements()) * element_bytes_
+    return row_alignment_ == 0 ? detail::to_size(shape.elements()) * element_bytes_
                                : slot_bytes_with_gaps(shape);
   }
   [[nodiscard, gnu::cold]] std::size_t slot_bytes_with_gaps(const extents& shape) const noexcept;

@@ -3,6 +3,7 @@
 
 #include <penstock/run/block/flexible_values.hpp>
 
+#include <penstock/core/to_size.hpp>
 #include <penstock/run/block/slot_layout.hpp>
 
 #include <algorithm>
@@ -96,8 +97,7 @@ PENSTOCK_INLINE bytes_view flexible_values::bytes(std::size_t slots) const noexc
 }
 
 PENSTOCK_INLINE std::size_t flexible_values::slot_bytes_with_gaps(const extents& shape) const noexcept {
-  return static_cast<std::size_t>(detail::pitched_elements(shape, element_bytes_, row_alignment_)) *
-         element_bytes_;
+  return detail::to_size(detail::pitched_elements(shape, element_bytes_, row_alignment_)) * element_bytes_;
 }
 
 PENSTOCK_INLINE std::byte* flexible_values::put_aside(std::size_t slot, const extents& shape) {
@@ -183,10 +183,10 @@ PENSTOCK_INLINE void flexible_values::finish_ragged(std::size_t slots, std::size
     shapes_[i] = i < valid ? entries_[i].shape : extents(std::uint64_t{0});
     offsets_[i + 1] = offsets_[i] + shapes_[i].elements();
   }
-  memory_.reserve(static_cast<std::size_t>(offsets_[slots]) * element_bytes_);
+  memory_.reserve(detail::to_size(offsets_[slots]) * element_bytes_);
   for (std::size_t i = 0; i < valid; ++i)
-    if (const auto count = static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); count != 0)
-      std::memcpy(memory_.data() + static_cast<std::size_t>(offsets_[i]) * element_bytes_, entries_[i].where,
+    if (const auto count = detail::to_size(offsets_[i + 1] - offsets_[i]); count != 0)
+      std::memcpy(memory_.data() + detail::to_size(offsets_[i]) * element_bytes_, entries_[i].where,
                   count * element_bytes_);
 }
 
@@ -210,16 +210,16 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
   }
   shape_ = inner.prepend(longest);
   settled_ = known_ = lead < valid;
-  const std::size_t row = static_cast<std::size_t>(shape_.elements()) * element_bytes_;
+  const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;
   memory_.reserve(slots * row);
   offsets_.assign(slots, 0);
-  mask_.assign(slots * static_cast<std::size_t>(longest), 0);
+  mask_.assign(slots * detail::to_size(longest), 0);
   std::byte* into = memory_.data();
   for (std::size_t i = 0; i < slots; ++i, into += row) {
     std::size_t filled = 0;
     if (i < valid && !(holes && is_blank(i))) {
       offsets_[i] = entries_[i].shape[0];
-      filled = static_cast<std::size_t>(entries_[i].shape.elements()) * element_bytes_;
+      filled = detail::to_size(entries_[i].shape.elements()) * element_bytes_;
       if (filled != 0) std::memcpy(into, entries_[i].where, filled);
       std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
     }

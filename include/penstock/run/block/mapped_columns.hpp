@@ -6,6 +6,7 @@
 #include <penstock/core/part.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/column.hpp>
 #include <penstock/run/block/column_set.hpp>
@@ -36,7 +37,7 @@ class returned_column {
   template <class V>
   void assign(const V& value) {
     const extents shape = detail::value_shape(value);
-    const auto count = static_cast<std::size_t>(shape.elements());
+    const auto count = detail::to_size(shape.elements());
     memory_.reserve(count * sizeof(value_type));
     if (count != 0) detail::write_values(value, data(), shape, memory_.space());
     shape_ = shape;
@@ -55,7 +56,7 @@ class returned_column {
 
  private:
   [[nodiscard]] value_type* data() const noexcept { return reinterpret_cast<value_type*>(memory_.data()); }
-  [[nodiscard]] std::size_t count() const noexcept { return static_cast<std::size_t>(shape_.elements()); }
+  [[nodiscard]] std::size_t count() const noexcept { return detail::to_size(shape_.elements()); }
   template <class T>
   [[nodiscard]] auto shown() const noexcept {
     if constexpr (std::is_same_v<View, std::span<value_type>>)

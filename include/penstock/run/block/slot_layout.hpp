@@ -5,6 +5,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -124,9 +125,8 @@ struct slot_layout<pitched_policy<Alignment>> {
   /// Zeroes the gap after each row of a slot.
   static void clear_gaps(std::byte* slot, const extents& shape, std::size_t element_bytes) noexcept {
     if (shape.rank() == 0) return;
-    const auto row = static_cast<std::size_t>(shape[shape.rank() - 1]) * element_bytes;
-    const auto pitch =
-        static_cast<std::size_t>(pitch_in_elements(shape, element_bytes, Alignment)) * element_bytes;
+    const auto row = detail::to_size(shape[shape.rank() - 1]) * element_bytes;
+    const auto pitch = detail::to_size(pitch_in_elements(shape, element_bytes, Alignment)) * element_bytes;
     if (row == pitch) return;
     for (std::uint64_t i = rows_in(shape); i > 0; --i, slot += pitch) std::memset(slot + row, 0, pitch - row);
   }

@@ -8,6 +8,7 @@
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/core/strided_view.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -49,7 +50,7 @@ class whole_tensor {
   operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it owns the view's values
   T* resize(const extents& shape) {
     shape_ = shape;
-    values_.resize(static_cast<std::size_t>(shape.elements()));
+    values_.resize(detail::to_size(shape.elements()));
     return reinterpret_cast<T*>(values_.data());
   }
 

@@ -3,6 +3,7 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/options.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/run/block/block.hpp>
@@ -189,7 +190,7 @@ class engine_shell {
   };
 
   [[nodiscard]] block*& in_ring(std::uint64_t s) noexcept {
-    return in_ring_[static_cast<std::size_t>(s % in_ring_.size())];
+    return in_ring_[detail::to_size(s % in_ring_.size())];
   }
   void prepare(block& b);
   [[nodiscard]] bool goes_on();

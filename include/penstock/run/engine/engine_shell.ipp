@@ -4,6 +4,7 @@
 #include <penstock/run/engine/engine_shell.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/run/engine/machine.hpp>
 
 #include <algorithm>
@@ -162,7 +163,7 @@ PENSTOCK_INLINE bool engine_shell::may_open() {
 /// Releases the memory of blocks that a lowered depth leaves idle. The run always needs one more block than
 /// the consumer holds.
 PENSTOCK_INLINE void engine_shell::shrink() {
-  const std::size_t held = pool_.out() - static_cast<std::size_t>(opened_ - delivered_);
+  const std::size_t held = pool_.out() - detail::to_size(opened_ - delivered_);
   const std::size_t needed = std::max(limits_.blocks() + pool_.most() - ring_.blocks(), held + 1);
   try {
     pool_.see_surplus(needed, [this](block& b) {
@@ -227,7 +228,7 @@ PENSTOCK_INLINE void engine_shell::prepare(block& b) {
     largest_ = std::max(largest_, calls_->held(b));
     sizes_known_ = true;
   }
-  if (!setup_.in_place && b.sources.size() < b.slots) b.sources.resize(static_cast<std::size_t>(b.slots));
+  if (!setup_.in_place && b.sources.size() < b.slots) b.sources.resize(detail::to_size(b.slots));
 }
 
 PENSTOCK_INLINE block* engine_shell::next() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/order/cut.hpp>
 #include <penstock/run/bad/bad_slot.hpp>
@@ -76,7 +77,7 @@ class evaluator {
   static void finish_columns(Block& p, const batch_rows& batch) noexcept {
     if constexpr (Bad::tolerates) {
       finish_tolerantly(p, batch, [&](bad_slot& one) {
-        p.columns.blank(static_cast<std::size_t>(one.row));
+        p.columns.blank(detail::to_size(one.row));
         one.substitute.reset();
         one.hole = true;
       });
@@ -132,7 +133,7 @@ class evaluator {
       decltype(Block::columns)& columns;
       template <class V>
       void write(std::uint64_t to, V&& value) const {
-        columns.write(static_cast<std::size_t>(to), std::forward<V>(value));
+        columns.write(detail::to_size(to), std::forward<V>(value));
       }
     };
     [[nodiscard]] writer begin() const noexcept { return {p.columns}; }
@@ -154,13 +155,13 @@ class evaluator {
     }
     void grow() {
       room = std::max<std::uint64_t>(16, room * 2);
-      p.columns.grow(static_cast<std::size_t>(room), static_cast<std::size_t>(count));
-      p.sources.resize(static_cast<std::size_t>(room));
+      p.columns.grow(detail::to_size(room), detail::to_size(count));
+      p.sources.resize(detail::to_size(room));
     }
     [[nodiscard]] std::uint64_t row() const noexcept { return count; }
     void take_back() noexcept {
-      for (; count != 0 && p.sources[static_cast<std::size_t>(count - 1)] == slot; --count)
-        p.columns.unwrite(static_cast<std::size_t>(count - 1));
+      for (; count != 0 && p.sources[detail::to_size(count - 1)] == slot; --count)
+        p.columns.unwrite(detail::to_size(count - 1));
     }
 
     /// Like the above; where each sample makes at most one row, there is always room.
@@ -170,7 +171,7 @@ class evaluator {
       std::uint64_t count;
       template <class V>
       void write(std::uint64_t of_slot, V&& value) {
-        columns.write(static_cast<std::size_t>(count), std::forward<V>(value));
+        columns.write(detail::to_size(count), std::forward<V>(value));
         sources[count] = static_cast<std::uint32_t>(of_slot);
         ++count;
       }
@@ -259,7 +260,7 @@ class evaluator {
         try {
           position at{p.epoch, p.index(e.slot)};
           std::span<const position> origins(&at, 1);
-          if (p.from_batches) origins = p.gathered.of(static_cast<std::size_t>(e.slot));
+          if (p.from_batches) origins = p.gathered.of(detail::to_size(e.slot));
           at = origins.front();
           e.what.at_position(at);
           if (bad_slot* const known = p.bad.find_replaced(e.slot)) {
@@ -299,7 +300,7 @@ class evaluator {
              Bring bring) const noexcept {
     Block& p = rows.p;
     const auto index_of = [&](std::uint64_t slot) {
-      return p.listed ? p.indices[static_cast<std::size_t>(slot)] : batch.view[slot - batch.first];
+      return p.listed ? p.indices[detail::to_size(slot)] : batch.view[slot - batch.first];
     };
     const auto one = [&](auto timing) {
       const std::uint64_t index = index_of(rows.slot);

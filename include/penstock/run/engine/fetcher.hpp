@@ -141,7 +141,7 @@ class fetcher {
   void settle(std::uint64_t turn, const fetched_part* part);
   void show_turns_of_oldest();
   static range_store::read& read_of(std::uint64_t tag) noexcept {
-    return *reinterpret_cast<range_store::read*>(static_cast<std::uintptr_t>(tag));
+    return *reinterpret_cast<range_store::read*>(detail::to_size(tag));
   }
   static void done(void* self, std::uint64_t tag, std::exception_ptr error) noexcept;
 

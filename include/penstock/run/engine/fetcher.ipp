@@ -3,6 +3,8 @@
 
 #include <penstock/run/engine/fetcher.hpp>
 
+#include <penstock/core/to_size.hpp>
+
 #include <algorithm>
 #include <exception>
 #include <functional>
@@ -59,8 +61,8 @@ PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
   const auto [low, high] = std::minmax_element(wanted.begin(), wanted.end(),
                                                [](const auto& a, const auto& b) { return a.turn < b.turn; });
   first_turn_ = low->turn;
-  turns_.assign(static_cast<std::size_t>(high->turn - first_turn_ + 1), {});
-  for (const auto& one : wanted) ++turns_[static_cast<std::size_t>(one.turn - first_turn_)].left;
+  turns_.assign(detail::to_size(high->turn - first_turn_ + 1), {});
+  for (const auto& one : wanted) ++turns_[detail::to_size(one.turn - first_turn_)].left;
   plan(wanted);
   requests_.reserve(pieces_.size());  // nothing throws from here on
   bool goes_on = true;
@@ -75,7 +77,7 @@ PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
 
 // Counts off a range of a turn, with its part of a read or without one; the last one publishes the turn.
 PENSTOCK_INLINE void fetcher::settle(std::uint64_t turn, const fetched_part* part) {
-  turn_state& state = turns_[static_cast<std::size_t>(turn - first_turn_)];
+  turn_state& state = turns_[detail::to_size(turn - first_turn_)];
   if (part != nullptr) {
     if (!state.claimed && !state.dropped) (store_.claim(turn) ? state.claimed : state.dropped) = true;
     if (state.dropped || !store_.add(turn, *part)) store_.release(*part->from);
@@ -126,7 +128,7 @@ PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_li
   }
   requests_.push_back({first.object,
                        one.begin,
-                       {room->bytes, static_cast<std::size_t>(one.end - one.begin)},
+                       {room->bytes, detail::to_size(one.end - one.begin)},
                        reinterpret_cast<std::uintptr_t>(room)});
   return true;
 }

@@ -4,6 +4,7 @@
 #include <penstock/run/feed/feed.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/run/state.hpp>
 
 #include <utility>
@@ -195,10 +196,10 @@ PENSTOCK_INLINE void feed::prepare_batches(placement& p, std::size_t most) {
     batch.delivered = {epoch_, step_};
     if (facts_.has_buffer) {
       draw(1, &p.indices);
-      p.indices.resize(static_cast<std::size_t>(batch.first + batch.slots));  // padding has no position
+      p.indices.resize(detail::to_size(batch.first + batch.slots));  // padding has no position
       for (std::uint64_t i = batch.first; i < batch.first + batch.valid; ++i) {
-        p.low = std::min(p.low, p.indices[static_cast<std::size_t>(i)]);
-        p.high = std::max(p.high, p.indices[static_cast<std::size_t>(i)] + 1);
+        p.low = std::min(p.low, p.indices[detail::to_size(i)]);
+        p.high = std::max(p.high, p.indices[detail::to_size(i)] + 1);
       }
     } else {
       batch.view = is_whole ? step_view(at.index * c.global, c.global, c.lanes, whole_.begin, whole_.slots,
@@ -249,10 +250,10 @@ PENSTOCK_INLINE void feed::prepare_uneven(placement& p) {
   p.listed = now_.lists();
   if (p.listed) {
     now_.list(step_, p.indices);
-    p.indices.resize(static_cast<std::size_t>(p.slots));  // padding has no position
+    p.indices.resize(detail::to_size(p.slots));  // padding has no position
     for (std::uint64_t slot = 0; slot < batch.valid; ++slot) {
-      p.low = std::min(p.low, p.indices[static_cast<std::size_t>(slot)]);
-      p.high = std::max(p.high, p.indices[static_cast<std::size_t>(slot)] + 1);
+      p.low = std::min(p.low, p.indices[detail::to_size(slot)]);
+      p.high = std::max(p.high, p.indices[detail::to_size(slot)] + 1);
     }
   } else if (batch.valid != 0) {
     const std::uint64_t first = view.contiguous() ? view.base() : now_.before(step_);

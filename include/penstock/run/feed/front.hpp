@@ -5,6 +5,7 @@
 #include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/order/concepts.hpp>
@@ -175,7 +176,7 @@ class buffer_front {
         ended_ = true;
     }
     if (size_ == 0) return false;
-    const auto drawn = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, size_));
+    const auto drawn = detail::to_size(buffer_draw(seed_, epoch_, given_++, size_));
     std::swap(item, held_[drawn]);
     if (!ended_ && !up_.next(held_[drawn])) ended_ = true;
     if (ended_) std::swap(held_[drawn], held_[--size_]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/position.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/cut.hpp>
 
 #include <cstddef>
@@ -45,7 +46,7 @@ struct placement {
 
   /// The position index of a row.
   [[nodiscard]] std::uint64_t index(std::uint64_t row) const {
-    if (listed) return indices[static_cast<std::size_t>(row)];
+    if (listed) return indices[detail::to_size(row)];
     std::size_t i = 0;
     while (i + 1 < batches.size() && row >= batches[i + 1].first) ++i;
     return batches[i].view[row - batches[i].first];

@@ -3,6 +3,7 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +45,7 @@ class position_buffer {
 
   /// The next ordinal; there must be one.
   std::uint64_t next() {
-    const auto drawn = static_cast<std::size_t>(buffer_draw(seed_, epoch_, given_++, held_.size()));
+    const auto drawn = detail::to_size(buffer_draw(seed_, epoch_, given_++, held_.size()));
     const std::uint64_t out = held_[drawn];
     if (taken_ < size_) {
       held_[drawn] = taken_++;

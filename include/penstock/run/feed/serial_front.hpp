@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/run/feed/front.hpp>
 
@@ -64,9 +65,9 @@ class serial_front {
           epoch_ = epoch;
           ended_ = false;
         }
-        if (items.size() < most) items.resize(static_cast<std::size_t>(most));
+        if (items.size() < most) items.resize(detail::to_size(most));
         while (!ended_ && count < most && !r.stopped()) {
-          if (front_.next(items[static_cast<std::size_t>(count)]))
+          if (front_.next(items[detail::to_size(count)]))
             ++count;
           else
             ended_ = true;

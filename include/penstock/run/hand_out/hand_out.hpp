@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/order/tail.hpp>
@@ -130,7 +131,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   {
     using row_type = whole<typename parts::element>;
     const auto handed = [this](std::uint64_t row) {
-      row_type& value = own(*block_).columns.template column<0>()[static_cast<std::size_t>(row)];
+      row_type& value = own(*block_).columns.template column<0>()[detail::to_size(row)];
       engine.delivered(1, detail::whole_size(value));
       return &value;
     };
@@ -245,7 +246,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
       return commit_end(epoch), nullptr;
     }
     out.slots = batch.slots = setup_.at_end == tail::pad ? setup_.batch_size : batch.valid;
-    if (batch.slots > room_) out.columns.grow(static_cast<std::size_t>(batch.slots), out.gathered.rows());
+    if (batch.slots > room_) out.columns.grow(detail::to_size(batch.slots), out.gathered.rows());
     engine_type::evaluator_type::finish_columns(out, batch);
     if (out.what == nullptr) engine.learn_from(out);
     if constexpr (parts::maps_batches) {
@@ -283,7 +284,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     engine.settle(out);
     out.columns.expect(engine.shapes());
     room_ = std::min<std::uint64_t>(setup_.batch_size, 65'536);
-    out.columns.begin(static_cast<std::size_t>(room_));
+    out.columns.begin(detail::to_size(room_));
   }
   /// Copies rows until the batch is full or none are left; if something throws, the rows copied so far stay.
   void fill(block_type& out, std::uint64_t epoch) {
@@ -297,7 +298,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
         out.columns.grow(static_cast<std::size_t>(more), static_cast<std::size_t>(filled));
         room_ = more;
       }
-      out.gathered.reserve(static_cast<std::size_t>(filled + count));
+      out.gathered.reserve(detail::to_size(filled + count));
       if (filled == 0 && row == 0 && count == size && count == chunk.rows && chunk.what == nullptr)
         std::swap(out.columns, chunk.columns);  // the whole chunk becomes the batch
       else

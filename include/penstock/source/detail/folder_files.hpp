@@ -4,6 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <dirent.h>
 
@@ -32,7 +33,7 @@ struct folder_files {
   [[nodiscard]] std::uint64_t size() const noexcept { return sizes.size(); }
   [[nodiscard]] std::string_view path(std::size_t i) const noexcept {
     return std::string_view(paths).substr(static_cast<std::size_t>(ends[i]),
-                                          static_cast<std::size_t>(ends[i + 1] - ends[i]));
+                                          detail::to_size(ends[i + 1] - ends[i]));
   }
 };
 

@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <array>
@@ -48,7 +49,7 @@ struct idx_file {
   std::size_t row_bytes = 0;
 
   [[nodiscard]] const std::byte* row_at(std::uint64_t index) const noexcept {
-    return bytes.data() + first + static_cast<std::size_t>(index) * row_bytes;
+    return bytes.data() + first + detail::to_size(index) * row_bytes;
   }
 };
 

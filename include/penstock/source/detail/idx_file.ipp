@@ -5,6 +5,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 
 namespace penstock::inline v0_1::detail {
 
@@ -52,7 +53,7 @@ PENSTOCK_INLINE idx_file parse_idx(buffer bytes, std::string path, unsigned code
                    ", but " + std::to_string(present) + " bytes follow it",
                first);
   file.first = first;
-  file.row_bytes = static_cast<std::size_t>(row_bytes);
+  file.row_bytes = detail::to_size(row_bytes);
   file.bytes = std::move(bytes);
   file.path = std::move(path);
   return file;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -27,9 +28,7 @@ struct line_table {
   explicit line_table(std::string_view text);
 
   /// The entry for a line, and the number of lines to skip from there.
-  [[nodiscard]] std::size_t entry(std::uint64_t line) const noexcept {
-    return static_cast<std::size_t>(line / group);
-  }
+  [[nodiscard]] std::size_t entry(std::uint64_t line) const noexcept { return detail::to_size(line / group); }
   [[nodiscard]] std::uint64_t beyond(std::uint64_t line) const noexcept { return line % group; }
 
   /// The end of the line that begins at `at`, after its "\n" if it has one.

@@ -6,6 +6,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/projection.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
@@ -58,7 +59,7 @@ class recent_bindings {
  public:
   [[nodiscard]] position operator()(const Orders& orders, position p) {
     const std::uint64_t span = changes ? p.index / indices : 0;
-    entry& e = entries_[static_cast<std::size_t>((p.epoch + span) % kept)];
+    entry& e = entries_[detail::to_size((p.epoch + span) % kept)];
     if (e.epoch != p.epoch || e.span != span) [[unlikely]]
       bind(orders, e, p.epoch, span);
     return e.binding(p.index);

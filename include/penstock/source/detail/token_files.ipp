@@ -7,6 +7,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/little_endian.hpp>
 #include <penstock/source/manifest.hpp>
@@ -158,7 +159,7 @@ class megatron_index {
  private:
   static constexpr std::size_t head = 34;
 
-  static std::size_t at(std::uint64_t place) noexcept { return static_cast<std::size_t>(place); }
+  static std::size_t at(std::uint64_t place) noexcept { return detail::to_size(place); }
   [[nodiscard]] error fail(std::string what, std::uint64_t offset) const {
     return error(errc::format, std::move(what)).in_file(*path_).at_offset(offset);
   }

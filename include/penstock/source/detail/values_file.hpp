@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <array>
 #include <cstddef>
@@ -71,11 +72,11 @@ class values_file {
   }
   [[nodiscard]] std::string_view text(std::uint64_t number) const noexcept {
     const std::uint64_t begin = number == 0 ? 0 : text_end(number - 1);
-    return text_of(bytes_.subspan(static_cast<std::size_t>(header_.texts_at() + begin),
-                                  static_cast<std::size_t>(text_end(number) - begin)));
+    return text_of(bytes_.subspan(detail::to_size(header_.texts_at() + begin),
+                                  detail::to_size(text_end(number) - begin)));
   }
   [[nodiscard]] std::string_view name() const noexcept {
-    return text_of(bytes_.subspan(static_cast<std::size_t>(header_.name_at())));
+    return text_of(bytes_.subspan(detail::to_size(header_.name_at())));
   }
 
  private:

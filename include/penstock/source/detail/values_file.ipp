@@ -3,6 +3,7 @@
 
 #include <penstock/source/detail/values_file.hpp>
 
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/output_file.hpp>
 #include <penstock/source/tar/index_file.hpp>
 #include <penstock/source/tar/shard_index.hpp>
@@ -42,7 +43,7 @@ PENSTOCK_INLINE values_file::outcome values_file::open(const std::string& path) 
     error why(errc::io, {"cannot open the derived index: ", std::generic_category().message(code),
                          missing ? "; derive(...) makes it" : ""});
     why.in_file(path);
-    if (!missing) throw error(why);
+    if (!missing) throw why;
     return {nullptr, values_fault::missing, why};
   }
   struct stat status {};
@@ -161,7 +162,7 @@ PENSTOCK_INLINE void write_values(const std::string& path, values_header header,
   header.texts = texts.size();
   header.text_bytes = 0;
   for (const std::string& one : texts) header.text_bytes += one.size();
-  buffer rest(static_cast<std::size_t>(header.file_size() - values_header::size));
+  buffer rest(detail::to_size(header.file_size() - values_header::size));
   std::byte* to = rest.data();
   const auto put = [&to](std::uint64_t value) {
     store_little(to, value);

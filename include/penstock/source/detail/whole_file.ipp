@@ -3,6 +3,8 @@
 
 #include <penstock/source/detail/whole_file.hpp>
 
+#include <penstock/core/to_size.hpp>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,7 +63,7 @@ PENSTOCK_INLINE buffer read_whole_file(const std::string& path, std::uint64_t mo
                 {what, " may not have more than ", round ? most / 1_MiB : most, round ? " MiB" : " bytes"})
         .in_file(path);
   }
-  buffer bytes(static_cast<std::size_t>(file.size()));
+  buffer bytes(detail::to_size(file.size()));
   file.read(bytes.span());
   return bytes;
 }

@@ -6,6 +6,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/little_endian.hpp>
 #include <penstock/source/detail/name_list.hpp>
 
@@ -208,7 +209,7 @@ class zip_directory {
     throw error(errc::format, "the zip archive's directory is damaged here; copy the file again")
         .at_offset(e.at);
   }
-  static std::size_t place(std::uint64_t at) noexcept { return static_cast<std::size_t>(at); }
+  static std::size_t place(std::uint64_t at) noexcept { return detail::to_size(at); }
 
   session_view session_;
   object_id object_;

@@ -4,6 +4,7 @@
 #include <penstock/source/tar/index_builder.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/member_name.hpp>
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
@@ -56,9 +57,9 @@ PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
   header.key_bytes = keys_.size();
   header.payload = payload_;
   header.unended = unended_ ? 1 : 0;
-  check_room(static_cast<std::size_t>(header.suffix_bytes), "bytes of suffixes");
+  check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
 
-  buffer out(static_cast<std::size_t>(header.file_size()));
+  buffer out(detail::to_size(header.file_size()));
   std::byte* to = out.data() + index_header::size;
   const auto put = [&to](auto value) {
     store_little(to, value);

@@ -5,6 +5,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <utility>
 
@@ -70,12 +71,12 @@ PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
   const std::uint64_t shards = set_->names.size();
   if (place.shard > shards || (place.shard == shards && place.sample != 0))
     throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
-  shard_ = static_cast<std::size_t>(place.shard);
+  shard_ = detail::to_size(place.shard);
   for (stream_sample passed; given_ != place.sample;) {
     if (next(passed) && shard_ == place.shard) continue;
     throw error(errc::state, {"the shard has fewer than the ", place.sample,
                               " samples that the state counts; it was changed"})
-        .in_file(set_->names[static_cast<std::size_t>(place.shard)]);
+        .in_file(set_->names[detail::to_size(place.shard)]);
   }
 }
 

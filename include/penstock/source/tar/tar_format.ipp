@@ -4,6 +4,7 @@
 #include <penstock/source/tar/tar_format.hpp>
 
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -17,11 +18,11 @@ namespace detail::tar {
 inline constexpr std::array<std::byte, 10240> zeros{};
 
 PENSTOCK_INLINE bytes_view padding_after(std::uint64_t size) noexcept {
-  return bytes_view(zeros).first(static_cast<std::size_t>(padded(size) - size));
+  return bytes_view(zeros).first(detail::to_size(padded(size) - size));
 }
 
 PENSTOCK_INLINE std::array<bytes_view, 2> end_of_archive(std::uint64_t size) noexcept {
-  const auto rest = static_cast<std::size_t>((zeros.size() - (size + 1024) % zeros.size()) % zeros.size());
+  const auto rest = detail::to_size((zeros.size() - (size + 1024) % zeros.size()) % zeros.size());
   return {bytes_view(zeros).first(1024), bytes_view(zeros).first(rest)};
 }
 

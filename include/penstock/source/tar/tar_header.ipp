@@ -4,6 +4,7 @@
 #include <penstock/source/tar/tar_header.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -92,11 +93,11 @@ PENSTOCK_INLINE void pax_records::read(bytes_view body) {
     const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
     const auto digits = static_cast<std::size_t>(end - rest.data());
     if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
-        rest[static_cast<std::size_t>(length) - 1] != '\n') {
+        rest[detail::to_size(length) - 1] != '\n') {
       throw error(errc::format, "a pax header holds a record whose length is wrong");
     }
-    const std::string_view record = rest.substr(digits + 1, static_cast<std::size_t>(length) - digits - 2);
-    rest.remove_prefix(static_cast<std::size_t>(length));
+    const std::string_view record = rest.substr(digits + 1, detail::to_size(length) - digits - 2);
+    rest.remove_prefix(detail::to_size(length));
     const std::size_t equals = record.find('=');
     if (equals == std::string_view::npos || equals == 0) {
       throw error(errc::format, "a pax header holds a record without a keyword");

@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
@@ -93,14 +94,14 @@ class copying_worker : public fetch_link<Session> {
       if (!holds(offset, size) && !pinned_) fill(around(member));
       if (holds(offset, size)) {
         pinned_ = true;  // the window must not move until the next sample
-        return {in_window(offset), static_cast<std::size_t>(size)};
+        return {in_window(offset), detail::to_size(size)};
       }
     }
     const std::size_t ordinal = member - at.first;
     if (spares_.size() <= ordinal) spares_.resize(ordinal + 1);
     spare& mine = spares_[ordinal];
     if (mine.generation != generation_) {
-      mine.bytes.resize_for_overwrite(static_cast<std::size_t>(size));
+      mine.bytes.resize_for_overwrite(detail::to_size(size));
       session_->read(at.shard, offset, mine.bytes.span());
       mine.generation = generation_;
     }

@@ -4,6 +4,7 @@
 #include <penstock/source/tar/tar_scan.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/packed_format.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 
@@ -17,7 +18,7 @@ PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t 
   if (count == 0) return {};
   if (session_.views()) return session_.view(id_, offset, count);
   if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
-  return window_.view().subspan(static_cast<std::size_t>(offset - begin_), count);
+  return window_.view().subspan(detail::to_size(offset - begin_), count);
 }
 
 PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count) {

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 
 #include <cstddef>
@@ -72,7 +73,7 @@ class member_walk {
 
  private:
   [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
-    return in_.get(in_.archive, offset, static_cast<std::size_t>(count));
+    return in_.get(in_.archive, offset, detail::to_size(count));
   }
   [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const { return in_.reach(in_.archive, offset); }
   void extension(char type, std::optional<std::uint64_t> stored);

@@ -4,6 +4,7 @@
 #include <penstock/storage/detail/descriptor_cache.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/detail/paths.hpp>
 
 #include <sys/resource.h>
@@ -48,7 +49,7 @@ PENSTOCK_INLINE std::size_t descriptor_cache::open_now() {
 PENSTOCK_INLINE std::size_t descriptor_cache::default_limit() noexcept {
   rlimit allowed{};
   if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
-  return std::clamp<std::size_t>(static_cast<std::size_t>(allowed.rlim_cur / 2), 1, 512);
+  return std::clamp<std::size_t>(detail::to_size(allowed.rlim_cur / 2), 1, 512);
 }
 
 PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {

@@ -3,6 +3,7 @@
 
 #include <penstock/storage/detail/mapping.hpp>
 
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/detail/paths.hpp>
 
 #include <sys/mman.h>
@@ -36,14 +37,14 @@ PENSTOCK_INLINE mapping::mapping(int opened, const object_signature& signature, 
 }
 PENSTOCK_INLINE mapping::~mapping() {
   guard_ = sigbus_guard();  // before the addresses can be reused
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), static_cast<std::size_t>(signature_.size));
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), detail::to_size(signature_.size));
 }
 
 PENSTOCK_INLINE void mapping::will_need(std::uint64_t offset, std::uint64_t size) const noexcept {
   if (offset >= signature_.size) return;
   const std::uint64_t end = size > signature_.size - offset ? signature_.size : offset + size;
   const std::uint64_t begin = offset - offset % page();
-  ::madvise(const_cast<std::byte*>(data_) + begin, static_cast<std::size_t>(end - begin), MADV_WILLNEED);
+  ::madvise(const_cast<std::byte*>(data_) + begin, detail::to_size(end - begin), MADV_WILLNEED);
 }
 PENSTOCK_INLINE void mapping::advise(int advice) const noexcept {
   if (data_ != nullptr)

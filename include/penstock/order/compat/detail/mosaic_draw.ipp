@@ -4,6 +4,7 @@
 #include <penstock/order/compat/detail/mosaic_draw.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/compat/detail/numpy_generator.hpp>
 
 #include <algorithm>
@@ -53,7 +54,7 @@ PENSTOCK_INLINE mosaic_drawn mosaic_draw::of(std::uint64_t epoch) const {
 PENSTOCK_INLINE std::vector<std::uint64_t> mosaic_draw::counts_of(std::size_t stream,
                                                                   std::uint64_t epoch) const {
   const std::uint64_t all = samples_of(stream);
-  std::vector<std::uint64_t> counts(static_cast<std::size_t>(first_[stream + 1] - first_[stream]));
+  std::vector<std::uint64_t> counts(detail::to_size(first_[stream + 1] - first_[stream]));
   if (all == 0) return counts;
   const auto size = [&](std::size_t i) { return shard_size(first_[stream] + i); };
   for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = size(i) * (choose_[stream] / all);
@@ -62,7 +63,7 @@ PENSTOCK_INLINE std::vector<std::uint64_t> mosaic_draw::counts_of(std::size_t st
   // Cut each shard into picks, then shuffle the picks and take them until there are enough.
   std::vector<std::uint32_t> picks;
   for (std::size_t i = 0; i < counts.size(); ++i)
-    picks.insert(picks.end(), static_cast<std::size_t>((size(i) + granularity_ - 1) / granularity_),
+    picks.insert(picks.end(), detail::to_size((size(i) + granularity_ - 1) / granularity_),
                  static_cast<std::uint32_t>(i));
   // A shard's last pick may be short, so it must be recognisable after the shuffle.
   std::vector<std::uint32_t> order(picks.size());
@@ -89,7 +90,7 @@ PENSTOCK_INLINE void mosaic_draw::too_many() {
 }
 
 PENSTOCK_INLINE std::uint64_t mosaic_draw::shard_size(std::uint64_t shard) const {
-  return (*starts_)[static_cast<std::size_t>(shard) + 1] - (*starts_)[static_cast<std::size_t>(shard)];
+  return (*starts_)[detail::to_size(shard) + 1] - (*starts_)[detail::to_size(shard)];
 }
 
 PENSTOCK_INLINE std::uint64_t mosaic_draw::samples_of(std::size_t stream) const {
@@ -100,7 +101,7 @@ PENSTOCK_INLINE std::uint64_t mosaic_draw::samples_of(std::size_t stream) const 
 PENSTOCK_INLINE void mosaic_draw::take(mosaic_drawn& drawn, std::uint64_t shard, std::uint64_t count,
                                        numpy_generator& random) const {
   const std::uint64_t size = shard_size(shard);
-  const auto first = static_cast<std::uint32_t>((*starts_)[static_cast<std::size_t>(shard)]);
+  const auto first = static_cast<std::uint32_t>((*starts_)[detail::to_size(shard)]);
   if (count == 0) return;
   for (std::uint64_t times = count / size; times != 0; --times) {
     for (std::uint64_t i = 0; i < size; ++i) drawn.samples.push_back(first + static_cast<std::uint32_t>(i));

@@ -3,6 +3,8 @@
 
 #include <penstock/order/compat/detail/mosaic_shuffle.hpp>
 
+#include <penstock/core/to_size.hpp>
+
 #include <algorithm>
 
 namespace penstock::inline v0_1::detail {
@@ -59,7 +61,7 @@ PENSTOCK_INLINE std::vector<std::vector<mosaic_shuffle::span>> mosaic_shuffle::d
   std::uint64_t before = 0;
   for (std::uint64_t node = 0; node < nodes_; ++node) {
     const std::uint64_t end = starts_.back() * (node + 1) / nodes_;
-    auto& part = parts[static_cast<std::size_t>(node)];
+    auto& part = parts[detail::to_size(node)];
     for (; next < spans.size() && before + spans[next].size() <= end; ++next) {
       part.push_back(spans[next]);
       before += spans[next].size();

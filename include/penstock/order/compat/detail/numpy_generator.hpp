@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/to_size.hpp>
 #include <penstock/order/detail/arithmetic.hpp>
 
 #include <algorithm>
@@ -110,17 +111,17 @@ class numpy_generator {
   [[nodiscard]] std::vector<std::uint64_t> choice(std::uint64_t from, std::uint64_t count) {
     std::vector<std::uint64_t> chosen;
     if (from > 10'000 && count > from / 50) {  // shuffles, and takes the end
-      chosen.resize(static_cast<std::size_t>(from));
-      for (std::uint64_t i = 0; i < from; ++i) chosen[static_cast<std::size_t>(i)] = i;
+      chosen.resize(detail::to_size(from));
+      for (std::uint64_t i = 0; i < from; ++i) chosen[detail::to_size(i)] = i;
       swap_down(chosen, from - 1, std::max<std::uint64_t>(from - count, 1));
       chosen.erase(chosen.begin(), chosen.end() - static_cast<std::ptrdiff_t>(count));
       return chosen;
     }
-    std::vector<bool> taken(static_cast<std::size_t>(from));  // Floyd's method
+    std::vector<bool> taken(detail::to_size(from));  // Floyd's method
     for (std::uint64_t i = from - count; i < from; ++i) {
       std::uint64_t drawn = integer(0, i + 1);
-      if (taken[static_cast<std::size_t>(drawn)]) drawn = i;
-      taken[static_cast<std::size_t>(drawn)] = true;
+      if (taken[detail::to_size(drawn)]) drawn = i;
+      taken[detail::to_size(drawn)] = true;
       chosen.push_back(drawn);
     }
     if (count > 1) swap_down(chosen, count - 1, 1);
@@ -131,7 +132,7 @@ class numpy_generator {
   /// Swaps each element from `last` down to `first` with a random one at or before it.
   void swap_down(std::vector<std::uint64_t>& all, std::uint64_t last, std::uint64_t first) noexcept {
     for (std::uint64_t i = last; i >= first; --i)
-      std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(integer(0, i + 1))]);
+      std::swap(all[detail::to_size(i)], all[detail::to_size(integer(0, i + 1))]);
   }
 
   struct wide {

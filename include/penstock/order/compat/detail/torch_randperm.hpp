@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/cpp20.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <array>
 #include <cstddef>
@@ -58,7 +59,7 @@ inline constexpr std::uint64_t torch_wide_draws = 0xffffffffu / 20;
 template <class Word>
 [[nodiscard]] std::vector<Word> torch_randperm(std::uint64_t n, std::uint64_t seed,
                                                std::uint64_t wide_draws_from = torch_wide_draws) {
-  std::vector<Word> order(static_cast<std::size_t>(n));
+  std::vector<Word> order(detail::to_size(n));
   mersenne_twister draw(static_cast<std::uint32_t>(seed));
   if (n < wide_draws_from) {
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<Word>(i);
@@ -68,7 +69,7 @@ template <class Word>
   } else {
     for (std::size_t i = 0; i < order.size(); ++i) {
       const std::uint64_t high = draw.next();
-      const auto other = static_cast<std::size_t>((high << 32 | draw.next()) % (i + 1));
+      const auto other = detail::to_size((high << 32 | draw.next()) % (i + 1));
       order[i] = order[other];
       order[other] = static_cast<Word>(i);
     }
