@@ -228,7 +228,8 @@ def made_of_headers(room, internal):
             if short != prose or members or code:
                 longer.append((public, paragraphs, members, code))
             if not short and f"{public}_stage" in seen:
-                short = f"Makes a `{public}_stage`."
+                article = "an" if public[0] in "aeiou" else "a"
+                short = f"Makes {article} `{public}_stage`."
             declared = re.sub(r"\s*[{=;].*", "", without_templates(declaration))
             lines.append(f"| `{public}` | {cell(short) if short else '`' + cell(declared) + '`'} |")
         lines.append("")
