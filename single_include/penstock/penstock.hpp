@@ -31010,7 +31010,7 @@ struct mapped_file_options {
   bool guarded = true;
 };
 
-/// Storage of local files, mapped read-only at first use: one path, a pattern with braces, or a list of
+/// Storage of local files, mapped read-only at first use: one path, a pattern of names, or a list of
 /// paths.
 ///
 /// Samples are views into the mappings and cost no copy; the views live as long as the session. The number of
@@ -31306,7 +31306,7 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 ///     auto captions = lines("captions-{00..15}.txt") | shuffle(seed) | batch(64, ragged);
 ///     auto documents = lines("corpus.jsonl") | decode<json_field<"text", std::string>>;
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage that can show its bytes in place. Out:
+/// In: a pattern of names, which is `mapped_file`, or any storage that can show its bytes in place. Out:
 /// a `std::string_view` of the mapping, which is also a byte element. Lines end with "\n" or "\r\n", the
 /// last line of a file possibly without either; the line end is not part of the line. Empty lines are
 /// samples; an empty file has none.
@@ -31914,7 +31914,7 @@ using npy_row_source = detail::row_source<detail::npy_format<T>, T, Storage, Len
 ///     auto features = npy_rows<float>("features-{00..07}.npy") | shuffle(seed) | batch(256);
 ///     auto images = npy_rows<std::uint8_t, 28, 28>("images.npy");     // their shape is part of the type
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage. Out: an array expression of the files'
+/// In: a pattern of names, which is `mapped_file`, or any storage. Out: an array expression of the files'
 /// shape minus its first dimension, a view of the mapping until it is written to its slot; with lengths in
 /// the type even the first batch is written in place. Versions 1.0 to 3.0 of the format, either byte order.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the header and
@@ -32264,7 +32264,7 @@ using npz_row_source = detail::row_source<detail::npz_format<T>, T, Storage, Len
 ///     auto fields = zip<"image", "label">(npz_rows<std::uint8_t, 28, 28>("mnist.npz", "x_train"),
 ///                                         npz_rows<std::uint8_t>("mnist.npz", "y_train"));
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage; the array's name as `numpy.load` takes
+/// In: a pattern of names, which is `mapped_file`, or any storage; the array's name as `numpy.load` takes
 /// it, which is common to all files.
 /// Out, kind, cost, threads: as for `npy_rows`. Making the plan reads the directory of each file, at most 64
 /// MiB. An array that is joined by `zip<...>` but not used by the plan (`| fields<"image">`) is neither
@@ -34150,7 +34150,7 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
 ///     auto text = raw_tokens<std::uint16_t>("train.bin", token_window<1024>{}) | shuffle(seed) | batch(32);
 ///     auto some = raw_tokens<std::uint32_t>("part-{00..63}.bin", token_windows{.length = 2048, .stride = 512});
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage; all its files form one dataset. Out: an
+/// In: a pattern of names, which is `mapped_file`, or any storage; all its files form one dataset. Out: an
 /// array expression of `length + targets` consecutive tokens, a view of the mapping until it is written to
 /// its slot. With `token_window<...>` the shape is part of the type, with `token_windows` it is known at run
 /// time. A window begins every `stride` tokens and lies entirely in one file; tokens after a file's last

@@ -149,7 +149,7 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 ///     auto captions = lines("captions-{00..15}.txt") | shuffle(seed) | batch(64, ragged);
 ///     auto documents = lines("corpus.jsonl") | decode<json_field<"text", std::string>>;
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage that can show its bytes in place. Out:
+/// In: a pattern of names, which is `mapped_file`, or any storage that can show its bytes in place. Out:
 /// a `std::string_view` of the mapping, which is also a byte element. Lines end with "\n" or "\r\n", the
 /// last line of a file possibly without either; the line end is not part of the line. Empty lines are
 /// samples; an empty file has none.

@@ -41,7 +41,7 @@ using npy_row_source = detail::row_source<detail::npy_format<T>, T, Storage, Len
 ///     auto features = npy_rows<float>("features-{00..07}.npy") | shuffle(seed) | batch(256);
 ///     auto images = npy_rows<std::uint8_t, 28, 28>("images.npy");     // their shape is part of the type
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage. Out: an array expression of the files'
+/// In: a pattern of names, which is `mapped_file`, or any storage. Out: an array expression of the files'
 /// shape minus its first dimension, a view of the mapping until it is written to its slot; with lengths in
 /// the type even the first batch is written in place. Versions 1.0 to 3.0 of the format, either byte order.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the header and

@@ -47,7 +47,7 @@ using npz_row_source = detail::row_source<detail::npz_format<T>, T, Storage, Len
 ///     auto fields = zip<"image", "label">(npz_rows<std::uint8_t, 28, 28>("mnist.npz", "x_train"),
 ///                                         npz_rows<std::uint8_t>("mnist.npz", "y_train"));
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage; the array's name as `numpy.load` takes
+/// In: a pattern of names, which is `mapped_file`, or any storage; the array's name as `numpy.load` takes
 /// it, which is common to all files.
 /// Out, kind, cost, threads: as for `npy_rows`. Making the plan reads the directory of each file, at most 64
 /// MiB. An array that is joined by `zip<...>` but not used by the plan (`| fields<"image">`) is neither

@@ -218,7 +218,7 @@ using safetensors_row_source = detail::row_source<detail::safetensors_format<T>,
 ///     auto features = safetensors_rows<float>("features-{00..07}.safetensors", "clip") | shuffle(seed) | batch(256);
 ///     auto tokens = safetensors_rows<std::int32_t, 2048>("tokens.safetensors", "ids");
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage; the tensor's name, which is common to
+/// In: a pattern of names, which is `mapped_file`, or any storage; the tensor's name, which is common to
 /// all files.
 /// Out, kind, cost, threads: as for `npy_rows`.
 /// Throws what `safetensors_file` throws; `errc::format` for a type other than `T` and for a tensor of no

@@ -188,7 +188,7 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
 ///     auto text = raw_tokens<std::uint16_t>("train.bin", token_window<1024>{}) | shuffle(seed) | batch(32);
 ///     auto some = raw_tokens<std::uint32_t>("part-{00..63}.bin", token_windows{.length = 2048, .stride = 512});
 ///
-/// In: a pattern with braces, which is `mapped_file`, or any storage; all its files form one dataset. Out: an
+/// In: a pattern of names, which is `mapped_file`, or any storage; all its files form one dataset. Out: an
 /// array expression of `length + targets` consecutive tokens, a view of the mapping until it is written to
 /// its slot. With `token_window<...>` the shape is part of the type, with `token_windows` it is known at run
 /// time. A window begins every `stride` tokens and lies entirely in one file; tokens after a file's last

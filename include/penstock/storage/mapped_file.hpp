@@ -41,7 +41,7 @@ struct mapped_file_options {
   bool guarded = true;
 };
 
-/// Storage of local files, mapped read-only at first use: one path, a pattern with braces, or a list of
+/// Storage of local files, mapped read-only at first use: one path, a pattern of names, or a list of
 /// paths.
 ///
 /// Samples are views into the mappings and cost no copy; the views live as long as the session. The number of
