@@ -65,9 +65,9 @@
 #include <penstock needs C++20: compile with -std=c++20>
 #endif
 
-/// What every header reaches before anything else. A compiler ends at an include that it cannot find, and
-/// prints it;
-/// behind an `#error` it goes on, through thousands of lines of what it does not know. It declares nothing.
+/// Every header reaches this one before anything else. It declares nothing. A compiler stops at an include
+/// that it cannot find and prints it; after an `#error` it would continue, through thousands of lines that it
+/// cannot parse.
 namespace penstock::inline v0_1 {}
 
 // ---- penstock/base/fixed_array.hpp
@@ -3844,14 +3844,14 @@ struct not_kept {
   using penstock_mistake = about_expression_tag;
 };
 
-/// `open` and loops are in a header that a plan does not need.
+/// `open` and loops need a header that a plan alone does not.
 struct run_not_included {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: a plan is opened by <penstock/run/run.hpp>, and this file does not include it; "
-                  "write #include <penstock/run/run.hpp> at its top, or <penstock/penstock.hpp>");
+                  "penstock: a plan is opened by <penstock/run/run.hpp>, which is not included before this; "
+                  "write #include <penstock/run/run.hpp> at the top of the file, or <penstock/penstock.hpp>");
   }
 };
 
@@ -9748,7 +9748,9 @@ struct empty_epoch {
   std::uint64_t source = 0;   ///< samples of the source
   std::uint64_t reached = 0;  ///< samples that reach the batch stage
   std::uint64_t batches = 0;  ///< batches that this stage makes from them, on this rank
-  std::string batch{};        ///< the batch stage, as `describe` prints it
+  std::uint64_t ranks = 1;
+  std::uint64_t step = 0;  ///< samples of a global step; 0 if steps differ
+  std::string batch{};     ///< the batch stage, as `describe` prints it
 };
 
 [[noreturn, gnu::cold]] void refuse_empty(const empty_epoch& why);
@@ -9759,8 +9761,11 @@ void check_batches(const Plan& p, const Cut& mine, std::optional<std::uint64_t> 
   using parts = plan_parts<Plan>;
   if constexpr (parts::batched && !parts::forward) {
     if (allowed || known != std::uint64_t{0}) return;
-    empty_epoch why{.source = p.source().size(), .reached = mine.size};
-    if constexpr (parts::direct && !parts::facts.uneven) why.batches = mine.steps();
+    empty_epoch why{.source = p.source().size(), .reached = mine.size, .ranks = mine.world};
+    if constexpr (parts::direct && !parts::facts.uneven) {
+      why.batches = mine.steps();
+      why.step = mine.global;
+    }
     const auto& batch = detail::at<parts::in::batch>(p.stages());
     why.batch = batch.describe();
     refuse_empty(why);
@@ -9811,7 +9816,9 @@ PENSTOCK_INLINE void refuse_empty(const empty_epoch& why) {
   } else if (why.batches == 0) {
     text +=
         detail::text({why.batch, " makes none of ", why.reached, why.reached == 1 ? " sample" : " samples"});
-    remedy = "use a smaller batch or tail::keep";
+    if (why.step != 0 && why.ranks > 1)
+      text += detail::text({", and a global step on ", why.ranks, " ranks takes ", why.step});
+    remedy = why.step != 0 ? "use a smaller batch or tail::keep" : "use tail::keep";
   } else {
     text += detail::text({"the stages after ", why.batch, " leave none of ", why.batches,
                           why.batches == 1 ? " batch" : " batches"});
@@ -17700,9 +17707,10 @@ class run {
     return {this, 0, 0};
   }
 
-  /// A run is an input range of what is left of its epochs (one, unless you called `epochs(n)`).
+  /// A run is an input range: of what is left of the epochs you asked for with `epochs(n)` or `epoch(e)`, or
+  /// else of the epoch where it stands.
   [[nodiscard]] iterator begin() {
-    if (allowed_ != 0 && first_epoch_ >= allowed_) return at_end_ = true, iterator(this);
+    if (allowed_ != 0 && core().epoch() >= allowed_) return at_end_ = true, iterator(this);
     begin_epoch(core().epoch(), std::max(allowed_, core().epoch() + 1));
     return iterator(this);
   }
@@ -17718,6 +17726,7 @@ class run {
       const std::uint64_t last = allowed_ != 0 ? allowed_ : first_epoch_ + 1;
       while (core().epoch() < last && !stopped()) {
         if (auto b = core().next_batch(core().epoch())) {
+          resumes_ = false;
           result.value.emplace(std::move(b));
           break;
         }
@@ -17910,10 +17919,14 @@ struct open_arguments {
   const state* where = nullptr;
   std::stop_token token;
 
-  void take(const state& s) { where = &s; }
+  // No conversions: the state is used after this call, when a converted one would be gone.
+  template <std::derived_from<state> State>
+  void take(const State& s) {
+    where = &s;
+  }
   void take(std::stop_token t) { token = std::move(t); }
   template <class T>
-    requires(!std::convertible_to<const T&, const state&> && !std::convertible_to<const T&, std::stop_token>)
+    requires(!std::derived_from<T, state> && !std::convertible_to<const T&, std::stop_token>)
   void take(const T&) {
     if constexpr (std::convertible_to<const T&, std::string_view>)
       static_assert(never<T>,
@@ -21048,8 +21061,8 @@ class any_loader {
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return functions().steps(self_); }
   /// The consumer's position: after the batches that it has requested.
   [[nodiscard]] penstock::state state() const { return functions().where(self_); }
-  /// Resumes from a state by opening the plan again; throws what `plan.open(state)` throws. Loops over the
-  /// loader end: start a new one.
+  /// Resumes from a state by opening the plan again; throws what `plan.open(state)` throws. Call it between
+  /// loops: a loop that is still running would deliver batches from there.
   void restore(const penstock::state& s) {
     const table& f = functions();
     current_ = nullptr;
@@ -30627,8 +30640,10 @@ namespace penstock::inline v0_1 {
 /// Expands a pattern to file names: first the braces (see `expand_braces`), then `*`, `?` and `[...]`, which
 /// match existing files, sorted by the bytes of their names.
 ///
-/// A `*` matches neither a slash nor a dot at the beginning of a name, and files that Penstock keeps beside
-/// shards (`.penstock-index`) never match. If a file's name is the pattern itself, brackets included, that
+/// A `*` matches neither a slash nor a dot at the beginning of a name. A file that Penstock keeps beside
+/// shards, with `.penstock-` in its name, never matches, and a file that two of the names match is taken
+/// once.
+/// If a file's name is the pattern itself, brackets included, that
 /// file is used; `\*`, `\?` and `\[` are literal. Names without these characters are used literally, whether
 /// or not the file exists.
 /// Throws errc::missing if nothing matches, errc::io for a folder that cannot be read, and errc::argument for
@@ -30946,7 +30961,7 @@ PENSTOCK_INLINE int glob_failed(const char* /*path*/, int why) {
   return 1;
 }
 
-PENSTOCK_INLINE void append_matches(std::vector<std::string>& names, const std::string& pattern) {
+PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) {
   struct matches {
     ::glob_t found{};
     ~matches() { ::globfree(&found); }
@@ -30957,33 +30972,37 @@ PENSTOCK_INLINE void append_matches(std::vector<std::string>& names, const std::
     throw error(errc::io, {"cannot list a folder of the pattern '", pattern,
                            "': ", std::generic_category().message(glob_failure)});
   }
-  const std::size_t before = names.size();
+  std::vector<std::string> names;
   if (code == 0) {
     for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
       std::string name = all.found.gl_pathv[i];
       if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));
     }
   }
-  if (names.size() == before) {
+  if (names.empty()) {
     throw error(errc::missing, {"no file matches '", pattern,
                                 "'; *, ? and [...] match the names of files (write \\* for a literal *)"});
   }
-  std::sort(names.begin() + static_cast<std::ptrdiff_t>(before), names.end());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace detail::files
 
 PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
   detail::files::check_is_name(pattern);
-  std::vector<std::string> expanded = expand_braces(pattern);
+  std::vector<std::string> expanded = detail::files::listed_names(expand_braces(pattern));
   const auto globs = [](const std::string& name) { return name.find_first_of("*?[") != std::string::npos; };
   if (std::none_of(expanded.begin(), expanded.end(), globs)) return expanded;
   std::vector<std::string> names;
+  std::set<std::string> matched;  // so that globs that overlap do not repeat a file
   for (std::string& name : expanded) {
-    if (!globs(name) || ::access(name.c_str(), F_OK) == 0)
+    if (globs(name) && ::access(name.c_str(), F_OK) != 0) {
+      for (std::string& match : detail::files::matches_of(name))
+        if (matched.insert(match).second) names.push_back(std::move(match));
+    } else {
       names.push_back(std::move(name));
-    else
-      detail::files::append_matches(names, name);
+    }
   }
   return names;
 }
@@ -37177,8 +37196,8 @@ PENSTOCK_INLINE std::uint64_t zipped_size(const std::vector<std::uint64_t>& size
 namespace penstock::inline v0_1 {
 
 /// Allows a plan whose epochs are known to have no batch, because the source is empty or `tail::drop` drops
-/// everything. Without it `open` throws `errc::argument` and says why there is none. An annotation: write it
-/// anywhere.
+/// everything. Without it `open` throws `errc::argument` and says why there is none. After `batch_by`, where
+/// epochs differ in their batches, the epoch where the run begins counts. An annotation: write it anywhere.
 ///
 ///     auto maybe_nothing = from(names) | batch(8, tail::drop) | allow_empty;
 struct allow_empty_stage {
@@ -38062,7 +38081,7 @@ struct decode_stage {
   constexpr decltype(auto) apply(V&& value, const Call& c) const {
     using type = std::remove_cvref_t<V>;
     if constexpr (any_record<type>) {
-      return apply_record(value, c, std::make_index_sequence<type::size>{});
+      return apply_record(std::forward<V>(value), c, std::make_index_sequence<type::size>{});
     } else if constexpr (open_sample<type> && by_name) {
       return apply_open(value, c, std::make_index_sequence<sizeof...(Codecs)>{});
     } else if constexpr (open_sample<type>) {
@@ -38145,17 +38164,19 @@ struct decode_stage {
       return mistakes::codec_wants_bytes{};
   }
   template <class R, class Call, std::size_t... Is>
-  constexpr auto apply_record(const R& sample, const Call& c, std::index_sequence<Is...>) const {
-    return record<basic_field<typename R::template field_at<Is>::name_type,
-                              std::remove_cvref_t<decltype(one_field<Is>(sample, c))>>...>(
-        one_field<Is>(sample, c)...);
+  constexpr auto apply_record(R&& sample, const Call& c, std::index_sequence<Is...>) const {
+    using type = std::remove_cvref_t<R>;
+    return record<basic_field<typename type::template field_at<Is>::name_type,
+                              std::remove_cvref_t<decltype(one_field<Is>(std::forward<R>(sample), c))>>...>(
+        one_field<Is>(std::forward<R>(sample), c)...);
   }
+  /// A field that passes is moved out of a record that nobody else has.
   template <std::size_t I, class R, class Call>
-  constexpr decltype(auto) one_field(const R& sample, const Call& c) const {
-    using field = typename R::template field_at<I>;
+  constexpr decltype(auto) one_field(R&& sample, const Call& c) const {
+    using field = typename std::remove_cvref_t<R>::template field_at<I>;
     constexpr std::size_t which = by_name ? detail::codec_for<typename field::name_type, Codecs...> : 0;
     if constexpr (which == detail::not_found || !byte_element<typename field::type>)
-      return get<I>(sample);
+      return get<I>(std::forward<R>(sample));
     else
       return detail::run_codec(detail::at<which>(codec_values), get<I>(sample), detail::at<which>(c.scratch));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: a plan is opened by <penstock/run/run.hpp>, and this file does not include it
+// expect: a plan is opened by <penstock/run/run.hpp>, which is not included before this
 
 #ifndef PENSTOCK_WRONG
 #include <penstock/run/run.hpp>

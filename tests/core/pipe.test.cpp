@@ -115,7 +115,7 @@ static_assert(ps::can_connect<texts, decltype(ps::decode<ps::integer>)> &&
                   !ps::can_connect<texts, decltype(ps::decode<>)> &&
                   !ps::can_connect<texts, decltype(ps::decode<int>)> &&
                   !ps::can_connect<texts, decltype(ps::decode<ps::text, ps::integer>)> &&
-                  !ps::can_connect<records, decltype(ps::decode<ps::integer>)> &&
+                  ps::can_connect<records, decltype(ps::decode<ps::integer>)> &&
                   ps::can_connect<records, decltype(ps::decode<ps::field<"b", ps::integer>>)> &&
                   !ps::can_connect<records, decltype(ps::decode<ps::field<"a", ps::integer>>)>,
               "codecs want bytes");

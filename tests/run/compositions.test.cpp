@@ -11,6 +11,7 @@
 #include <penstock/order/take.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
+#include <penstock/stage/allow_empty.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/enumerate.hpp>
 #include <penstock/stage/filter.hpp>
@@ -86,7 +87,7 @@ std::vector<numbers> job(const Make& make, std::uint64_t world, dice& d, std::ve
   std::vector<numbers> all;
   for (std::uint64_t rank = 0; rank < world; ++rank) {
     auto run = (make(rank, world) | ps::workers(static_cast<unsigned>(std::array{0, 1, 2, 7}[d.below(4)])) |
-                ps::prefetch(d.between(1, 6)))
+                ps::prefetch(d.between(1, 6)) | ps::allow_empty)
                    .open(where...);
     std::size_t step = 0;
     for (auto epoch : run.epochs(2))

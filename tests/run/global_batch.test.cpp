@@ -8,6 +8,7 @@
 #include <penstock/order/take.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
+#include <penstock/stage/allow_empty.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
@@ -44,7 +45,8 @@ job_steps run_job(const Make& make, std::uint64_t world, std::uint64_t epochs, s
                   const From&... where) {
   job_steps all;
   for (std::uint64_t rank = 0; rank < world; ++rank) {
-    auto run = (make(rank, world) | ps::workers(static_cast<unsigned>(rank % 3))).open(where...);
+    auto run =
+        (make(rank, world) | ps::workers(static_cast<unsigned>(rank % 3)) | ps::allow_empty).open(where...);
     std::size_t step = 0;
     for (auto epoch : run.epochs(epochs)) {
       if (step == most) break;

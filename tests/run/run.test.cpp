@@ -443,6 +443,18 @@ TEST_CASE("run/run: loops over epochs evaluate no sample twice") {
   check(counted | ps::shuffle(1));
 }
 
+TEST_CASE("run/run: a loop over the run itself stays within the epochs that were asked for") {
+  for (const unsigned workers : {0u, 2u}) {
+    auto run = (ps::generated(6, identity) | ps::batch(2) | ps::workers(workers)).open();
+    int steps = 0;
+    for (auto epoch : run.epochs(2))
+      for (auto&& b : epoch) steps += static_cast<int>(b.size()) / 2;
+    CHECK(steps == 6);
+    for (auto&& b : run) FAIL("a batch of " << b.size() << " of a third epoch");
+    CHECK(run.next().ended());
+  }
+}
+
 TEST_CASE("run/run: plans whose ranks would end at different times are refused") {
   const auto kept =
       ps::generated(100, identity) | ps::shard(0, 2) | ps::filter([](std::uint64_t) { return true; });

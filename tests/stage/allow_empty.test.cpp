@@ -49,7 +49,8 @@ TEST_CASE("stage/allow_empty: an epoch that is known to have no batch is an erro
              contains("batch(8, tail drop) makes none of 3 samples; use a smaller batch or tail::keep"));
   CHECK_THAT(refusal(three | ps::take(1) | ps::batch(8, ps::tail::drop)),
              contains("makes none of 1 sample;"));
-  CHECK_THAT(refusal(three | ps::shard(1, 2) | ps::batch(2, ps::tail::drop)), contains("none of 3 samples"));
+  CHECK_THAT(refusal(three | ps::shard(1, 2) | ps::batch(2, ps::tail::drop)),
+             contains("none of 3 samples, and a global step on 2 ranks takes 4; use a smaller batch"));
   CHECK_THAT(refusal(none | ps::batch(8)), contains("the source has no samples"));
   CHECK_THAT(refusal(three | ps::take(0) | ps::batch(8)),
              contains("the source has 3 samples, and none is left after its order stages"));

@@ -9,6 +9,7 @@
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -102,6 +104,27 @@ TEST_CASE("stage/decode: decode<identity> passes values that are already decoded
   }
   for (auto&& b : ps::from(samples) | ps::decode<ps::field<"y", ps::identity>> | ps::batch(1))
     CHECK(ps::get<"y">(b)[0] == 3);
+}
+
+TEST_CASE("stage/decode: fields that pass are moved, not copied") {
+  struct moved_only {
+    std::unique_ptr<int> value;
+  };
+  using sample = ps::record<ps::field<"owner", moved_only>, ps::field<"text", std::string>>;
+  const auto owners = ps::from({1, 2}) | ps::map([](int x) {
+                        return sample(moved_only{std::make_unique<int>(x)}, std::to_string(10 * x));
+                      });
+  int sum = 0;
+  for (auto&& s : owners | ps::decode<ps::field<"text", ps::integer>> | ps::map([](const auto& s) {
+                    return *get<"owner">(s).value + static_cast<int>(get<"text">(s));
+                  }))
+    sum += s;
+  CHECK(sum == 33);
+  sum = 0;
+  for (auto&& s : owners | ps::decode<ps::integer> |
+                      ps::map([](const auto& s) { return static_cast<int>(get<"text">(s)); }))
+    sum += s;
+  CHECK(sum == 30);
 }
 
 TEST_CASE(

@@ -62,6 +62,7 @@ TEST_CASE("storage/file_names: *, ? and [...] match files, in the order of their
   CHECK(found(dir, "{b,a}-*.tar") == names{"b-2.tar", "a-10.tar", "a-9.tar"});
   CHECK(found(dir, "{missing.tar,a-?.tar}") == names{"missing.tar", "a-9.tar"});
   CHECK(found(dir, "plain.tar") == names{"plain.tar"});
+  CHECK(found(dir, "{a-*,*-9}.tar") == names{"a-10.tar", "a-9.tar"});  // overlapping: each file once
 }
 
 TEST_CASE("storage/file_names: a name with brackets is that file, and an escaped character is itself") {
@@ -83,6 +84,7 @@ TEST_CASE("storage/file_names: a pattern that nothing matches, an address and a 
   CHECK(refusal((dir / "a.tar" / "*").string(), "no file matches") == ps::errc::missing);
   CHECK(refusal("s3://bucket/train-{00..09}.tar", "there is no storage for s3:// here") ==
         ps::errc::argument);
+  CHECK(refusal("{s3://b/a.tar,s3://b/c.tar}", "no storage for s3://") == ps::errc::argument);
   CHECK(refusal("https://host/a.tar", "webdataset_pipe") == ps::errc::argument);
   CHECK(refusal("file:///data/a.tar", "write the path without file://") == ps::errc::argument);
   CHECK(refusal("pipe:curl -s https://host/a.tar", "read it with webdataset_pipe") == ps::errc::argument);

@@ -3,6 +3,7 @@
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
+#include <penstock/stage/allow_empty.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/workers.hpp>
 
@@ -114,7 +115,7 @@ seen take_from(Run& run, std::uint64_t epochs, std::size_t most = 1'000'000) {
 }
 template <class Plan, class... From>
 seen look(const Plan& plan, std::uint64_t epochs = 1, const From&... from) {
-  auto run = plan.open(from...);
+  auto run = (plan | penstock::allow_empty).open(from...);
   return take_from(run, epochs);
 }
 

@@ -5,6 +5,7 @@
 #include <penstock/order/tail.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/stage/allow_empty.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/workers.hpp>
 
@@ -107,7 +108,7 @@ std::vector<batches> read_epochs(Run& run, std::uint64_t epochs) {
 /// All batches of the epochs up to `epochs` of a plan, opened here with the given annotations.
 template <class Plan>
 std::vector<batches> read_plan(const Plan& plan, std::uint64_t epochs) {
-  auto run = plan.open();
+  auto run = (plan | penstock::allow_empty).open();
   return read_epochs(run, epochs);
 }
 

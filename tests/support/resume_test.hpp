@@ -4,6 +4,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>
+#include <penstock/stage/allow_empty.hpp>
 #include <penstock/stage/memory.hpp>
 
 #include "support/catch.hpp"
@@ -34,7 +35,7 @@ struct trace {
 template <class Plan, class... From>
 trace follow(const Plan& plan, std::uint64_t epochs, bool with_states, const From&... from) {
   trace all;
-  auto run = plan.open(from...);
+  auto run = (plan | penstock::allow_empty).open(from...);
   for (auto epoch : run.epochs(epochs)) {
     for (auto&& element : epoch) {
       if constexpr (requires { element.valid_size(); })
@@ -52,7 +53,7 @@ trace follow(const Plan& plan, std::uint64_t epochs, bool with_states, const Fro
 template <class Plan, class Again>
 void check_all_stops(const Plan& plan, const Again& again, std::uint64_t epochs, std::size_t stride = 1) {
   const trace whole = follow(plan, epochs, true);
-  auto fresh = plan.open();
+  auto fresh = (plan | penstock::allow_empty).open();
   CHECK(follow(again, epochs, false, penstock::state_from_string(to_string(fresh.state()))).elements ==
         whole.elements);
   for (std::size_t i = 0; i < whole.states.size(); i += stride) {

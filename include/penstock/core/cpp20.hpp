@@ -5,7 +5,7 @@
 #include <penstock needs C++20: compile with -std=c++20>
 #endif
 
-/// What every header reaches before anything else. A compiler ends at an include that it cannot find, and
-/// prints it;
-/// behind an `#error` it goes on, through thousands of lines of what it does not know. It declares nothing.
+/// Every header reaches this one before anything else. It declares nothing. A compiler stops at an include
+/// that it cannot find and prints it; after an `#error` it would continue, through thousands of lines that it
+/// cannot parse.
 namespace penstock::inline v0_1 {}

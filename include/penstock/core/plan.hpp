@@ -30,14 +30,14 @@ struct not_kept {
   using penstock_mistake = about_expression_tag;
 };
 
-/// `open` and loops are in a header that a plan does not need.
+/// `open` and loops need a header that a plan alone does not.
 struct run_not_included {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
     static_assert(never<Reached>,
-                  "penstock: a plan is opened by <penstock/run/run.hpp>, and this file does not include it; "
-                  "write #include <penstock/run/run.hpp> at its top, or <penstock/penstock.hpp>");
+                  "penstock: a plan is opened by <penstock/run/run.hpp>, which is not included before this; "
+                  "write #include <penstock/run/run.hpp> at the top of the file, or <penstock/penstock.hpp>");
   }
 };
 

@@ -179,8 +179,8 @@ class any_loader {
   [[nodiscard]] std::uint64_t steps_per_epoch() const { return functions().steps(self_); }
   /// The consumer's position: after the batches that it has requested.
   [[nodiscard]] penstock::state state() const { return functions().where(self_); }
-  /// Resumes from a state by opening the plan again; throws what `plan.open(state)` throws. Loops over the
-  /// loader end: start a new one.
+  /// Resumes from a state by opening the plan again; throws what `plan.open(state)` throws. Call it between
+  /// loops: a loop that is still running would deliver batches from there.
   void restore(const penstock::state& s) {
     const table& f = functions();
     current_ = nullptr;

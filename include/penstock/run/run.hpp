@@ -169,9 +169,10 @@ class run {
     return {this, 0, 0};
   }
 
-  /// A run is an input range of what is left of its epochs (one, unless you called `epochs(n)`).
+  /// A run is an input range: of what is left of the epochs you asked for with `epochs(n)` or `epoch(e)`, or
+  /// else of the epoch where it stands.
   [[nodiscard]] iterator begin() {
-    if (allowed_ != 0 && first_epoch_ >= allowed_) return at_end_ = true, iterator(this);
+    if (allowed_ != 0 && core().epoch() >= allowed_) return at_end_ = true, iterator(this);
     begin_epoch(core().epoch(), std::max(allowed_, core().epoch() + 1));
     return iterator(this);
   }
@@ -187,6 +188,7 @@ class run {
       const std::uint64_t last = allowed_ != 0 ? allowed_ : first_epoch_ + 1;
       while (core().epoch() < last && !stopped()) {
         if (auto b = core().next_batch(core().epoch())) {
+          resumes_ = false;
           result.value.emplace(std::move(b));
           break;
         }
@@ -379,10 +381,14 @@ struct open_arguments {
   const state* where = nullptr;
   std::stop_token token;
 
-  void take(const state& s) { where = &s; }
+  // No conversions: the state is used after this call, when a converted one would be gone.
+  template <std::derived_from<state> State>
+  void take(const State& s) {
+    where = &s;
+  }
   void take(std::stop_token t) { token = std::move(t); }
   template <class T>
-    requires(!std::convertible_to<const T&, const state&> && !std::convertible_to<const T&, std::stop_token>)
+    requires(!std::derived_from<T, state> && !std::convertible_to<const T&, std::stop_token>)
   void take(const T&) {
     if constexpr (std::convertible_to<const T&, std::string_view>)
       static_assert(never<T>,

@@ -9,8 +9,8 @@
 namespace penstock::inline v0_1 {
 
 /// Allows a plan whose epochs are known to have no batch, because the source is empty or `tail::drop` drops
-/// everything. Without it `open` throws `errc::argument` and says why there is none. An annotation: write it
-/// anywhere.
+/// everything. Without it `open` throws `errc::argument` and says why there is none. After `batch_by`, where
+/// epochs differ in their batches, the epoch where the run begins counts. An annotation: write it anywhere.
 ///
 ///     auto maybe_nothing = from(names) | batch(8, tail::drop) | allow_empty;
 struct allow_empty_stage {

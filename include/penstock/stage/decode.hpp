@@ -202,7 +202,7 @@ struct decode_stage {
   constexpr decltype(auto) apply(V&& value, const Call& c) const {
     using type = std::remove_cvref_t<V>;
     if constexpr (any_record<type>) {
-      return apply_record(value, c, std::make_index_sequence<type::size>{});
+      return apply_record(std::forward<V>(value), c, std::make_index_sequence<type::size>{});
     } else if constexpr (open_sample<type> && by_name) {
       return apply_open(value, c, std::make_index_sequence<sizeof...(Codecs)>{});
     } else if constexpr (open_sample<type>) {
@@ -285,17 +285,19 @@ struct decode_stage {
       return mistakes::codec_wants_bytes{};
   }
   template <class R, class Call, std::size_t... Is>
-  constexpr auto apply_record(const R& sample, const Call& c, std::index_sequence<Is...>) const {
-    return record<basic_field<typename R::template field_at<Is>::name_type,
-                              std::remove_cvref_t<decltype(one_field<Is>(sample, c))>>...>(
-        one_field<Is>(sample, c)...);
+  constexpr auto apply_record(R&& sample, const Call& c, std::index_sequence<Is...>) const {
+    using type = std::remove_cvref_t<R>;
+    return record<basic_field<typename type::template field_at<Is>::name_type,
+                              std::remove_cvref_t<decltype(one_field<Is>(std::forward<R>(sample), c))>>...>(
+        one_field<Is>(std::forward<R>(sample), c)...);
   }
+  /// A field that passes is moved out of a record that nobody else has.
   template <std::size_t I, class R, class Call>
-  constexpr decltype(auto) one_field(const R& sample, const Call& c) const {
-    using field = typename R::template field_at<I>;
+  constexpr decltype(auto) one_field(R&& sample, const Call& c) const {
+    using field = typename std::remove_cvref_t<R>::template field_at<I>;
     constexpr std::size_t which = by_name ? detail::codec_for<typename field::name_type, Codecs...> : 0;
     if constexpr (which == detail::not_found || !byte_element<typename field::type>)
-      return get<I>(sample);
+      return get<I>(std::forward<R>(sample));
     else
       return detail::run_codec(detail::at<which>(codec_values), get<I>(sample), detail::at<which>(c.scratch));
   }

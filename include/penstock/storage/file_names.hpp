@@ -13,8 +13,10 @@ namespace penstock::inline v0_1 {
 /// Expands a pattern to file names: first the braces (see `expand_braces`), then `*`, `?` and `[...]`, which
 /// match existing files, sorted by the bytes of their names.
 ///
-/// A `*` matches neither a slash nor a dot at the beginning of a name, and files that Penstock keeps beside
-/// shards (`.penstock-index`) never match. If a file's name is the pattern itself, brackets included, that
+/// A `*` matches neither a slash nor a dot at the beginning of a name. A file that Penstock keeps beside
+/// shards, with `.penstock-` in its name, never matches, and a file that two of the names match is taken
+/// once.
+/// If a file's name is the pattern itself, brackets included, that
 /// file is used; `\*`, `\?` and `\[` are literal. Names without these characters are used literally, whether
 /// or not the file exists.
 /// Throws errc::missing if nothing matches, errc::io for a folder that cannot be read, and errc::argument for

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <new>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -56,7 +57,7 @@ PENSTOCK_INLINE int glob_failed(const char* /*path*/, int why) {
   return 1;
 }
 
-PENSTOCK_INLINE void append_matches(std::vector<std::string>& names, const std::string& pattern) {
+PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) {
   struct matches {
     ::glob_t found{};
     ~matches() { ::globfree(&found); }
@@ -67,33 +68,37 @@ PENSTOCK_INLINE void append_matches(std::vector<std::string>& names, const std::
     throw error(errc::io, {"cannot list a folder of the pattern '", pattern,
                            "': ", std::generic_category().message(glob_failure)});
   }
-  const std::size_t before = names.size();
+  std::vector<std::string> names;
   if (code == 0) {
     for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
       std::string name = all.found.gl_pathv[i];
       if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));
     }
   }
-  if (names.size() == before) {
+  if (names.empty()) {
     throw error(errc::missing, {"no file matches '", pattern,
                                 "'; *, ? and [...] match the names of files (write \\* for a literal *)"});
   }
-  std::sort(names.begin() + static_cast<std::ptrdiff_t>(before), names.end());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace detail::files
 
 PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
   detail::files::check_is_name(pattern);
-  std::vector<std::string> expanded = expand_braces(pattern);
+  std::vector<std::string> expanded = detail::files::listed_names(expand_braces(pattern));
   const auto globs = [](const std::string& name) { return name.find_first_of("*?[") != std::string::npos; };
   if (std::none_of(expanded.begin(), expanded.end(), globs)) return expanded;
   std::vector<std::string> names;
+  std::set<std::string> matched;  // so that globs that overlap do not repeat a file
   for (std::string& name : expanded) {
-    if (!globs(name) || ::access(name.c_str(), F_OK) == 0)
+    if (globs(name) && ::access(name.c_str(), F_OK) != 0) {
+      for (std::string& match : detail::files::matches_of(name))
+        if (matched.insert(match).second) names.push_back(std::move(match));
+    } else {
       names.push_back(std::move(name));
-    else
-      detail::files::append_matches(names, name);
+    }
   }
   return names;
 }

@@ -131,7 +131,7 @@ struct peers {
     check(MPI_Ibcast(length.get(), 1, MPI_UINT64_T, root, comm, &request));
     wait(request, length, deadline, what);
     auto kept = std::make_unique<std::string>(std::move(words));
-    kept->resize(detail::to_size(*length));
+    kept->resize(penstock::detail::to_size(*length));
     constexpr std::size_t most = std::size_t{1} << 30;  // MPI counts with int
     for (std::size_t at = 0; at < kept->size(); at += most) {
       check(MPI_Ibcast(kept->data() + at, static_cast<int>(std::min(most, kept->size() - at)), MPI_BYTE, root,
@@ -162,7 +162,7 @@ struct peers {
       kept->lengths.push_back(static_cast<int>(length));
       total += length;
     }
-    kept->all.resize(detail::to_size(rank == root ? total : 0));
+    kept->all.resize(penstock::detail::to_size(rank == root ? total : 0));
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Igatherv(kept->mine.data(), static_cast<int>(kept->mine.size()), MPI_BYTE, kept->all.data(),
                        kept->lengths.data(), kept->begins.data(), MPI_BYTE, root, comm, &request));

@@ -48,7 +48,9 @@ struct empty_epoch {
   std::uint64_t source = 0;   ///< samples of the source
   std::uint64_t reached = 0;  ///< samples that reach the batch stage
   std::uint64_t batches = 0;  ///< batches that this stage makes from them, on this rank
-  std::string batch{};        ///< the batch stage, as `describe` prints it
+  std::uint64_t ranks = 1;
+  std::uint64_t step = 0;  ///< samples of a global step; 0 if steps differ
+  std::string batch{};     ///< the batch stage, as `describe` prints it
 };
 
 [[noreturn, gnu::cold]] void refuse_empty(const empty_epoch& why);
@@ -59,8 +61,11 @@ void check_batches(const Plan& p, const Cut& mine, std::optional<std::uint64_t> 
   using parts = plan_parts<Plan>;
   if constexpr (parts::batched && !parts::forward) {
     if (allowed || known != std::uint64_t{0}) return;
-    empty_epoch why{.source = p.source().size(), .reached = mine.size};
-    if constexpr (parts::direct && !parts::facts.uneven) why.batches = mine.steps();
+    empty_epoch why{.source = p.source().size(), .reached = mine.size, .ranks = mine.world};
+    if constexpr (parts::direct && !parts::facts.uneven) {
+      why.batches = mine.steps();
+      why.step = mine.global;
+    }
     const auto& batch = detail::at<parts::in::batch>(p.stages());
     why.batch = batch.describe();
     refuse_empty(why);

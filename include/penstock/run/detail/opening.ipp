@@ -20,7 +20,9 @@ PENSTOCK_INLINE void refuse_empty(const empty_epoch& why) {
   } else if (why.batches == 0) {
     text +=
         detail::text({why.batch, " makes none of ", why.reached, why.reached == 1 ? " sample" : " samples"});
-    remedy = "use a smaller batch or tail::keep";
+    if (why.step != 0 && why.ranks > 1)
+      text += detail::text({", and a global step on ", why.ranks, " ranks takes ", why.step});
+    remedy = why.step != 0 ? "use a smaller batch or tail::keep" : "use tail::keep";
   } else {
     text += detail::text({"the stages after ", why.batch, " leave none of ", why.batches,
                           why.batches == 1 ? " batch" : " batches"});
