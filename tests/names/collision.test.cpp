@@ -64,7 +64,7 @@ std::vector<int> numbers(int n) {
 template <class Plan>
 std::size_t samples_of(const Plan& plan) {
   std::size_t count = 0;
-  for (auto&& b : plan.epoch(0)) count += b.valid_size();
+  for (auto&& b : (plan | allow_empty).epoch(0)) count += b.valid_size();
   return count;
 }
 

@@ -347,7 +347,7 @@ TEST_CASE("source/mix: bad weights are a sentence when the source is made") {
   CHECK_THROWS_WITH(ps::mix(ps::weights({std::numeric_limits<double>::quiet_NaN(), 1.0}), a, b),
                     contains("the weight of source 0 is not a number"));
   CHECK_THROWS_WITH(ps::mix(ps::weights{1, 1}, a, numbered(0, 1)), contains("source 1 has no samples"));
-  CHECK_THROWS_WITH(ps::mix(ps::weights{1, 1}, a, b | ps::repeat()), contains("source 1 has no end"));
+  CHECK_THROWS_WITH(ps::mix(ps::weights{1, 1}, a, b | ps::repeat()), contains("source 1 is endless"));
 }
 
 /// A stage that declares that it is not deterministic.

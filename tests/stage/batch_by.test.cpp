@@ -18,6 +18,7 @@
 #include <penstock/order/take.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
+#include <penstock/stage/allow_empty.hpp>
 #include <penstock/stage/bad_samples.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/map_batch.hpp>
@@ -78,7 +79,7 @@ batches cut_slowly(const numbers& samples, std::uint64_t limit) {
 template <class Plan>
 batches got(const Plan& plan, std::uint64_t epoch = 0) {
   batches all;
-  auto run = plan.open();
+  auto run = (plan | ps::allow_empty).open();
   for (auto&& b : run.epoch(epoch)) {
     CHECK(b.valid_size() == b.size());
     CHECK(b.step() == all.size());
@@ -487,7 +488,7 @@ TEST_CASE("stage/batch_by: epochs without a step are skipped") {
   CHECK(seen == steps);
   CHECK(got(cost_of(100'000)).empty());
   CHECK(got(ps::generated(0, itself) | ps::batch_by(length, 100)).empty());
-  auto nothing = (ps::generated(0, itself) | ps::batch_by(length, 100)).open();
+  auto nothing = (ps::generated(0, itself) | ps::batch_by(length, 100) | ps::allow_empty).open();
   (void)nothing.epochs(~std::uint64_t{0});
   CHECK(nothing.next().ended());
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/run/run.hpp>
+#include <penstock/stage/allow_empty.hpp>
 #include <penstock/stage/workers.hpp>
 
 #include <string>
@@ -15,7 +16,7 @@ template <class Plan>
   using parts = penstock::plan_parts<Plan>;
   using value = typename penstock::detail::stored<typename parts::element>::type;
   std::vector<std::vector<value>> all;
-  for (auto&& b : (plan | penstock::workers(workers)).epoch(0)) {
+  for (auto&& b : (plan | penstock::workers(workers) | penstock::allow_empty).epoch(0)) {
     if constexpr (parts::batched) {
       const auto values = b.values();
       if constexpr (requires { values.flat(); })
