@@ -28,7 +28,7 @@ class raw_tar {
     char block[512] = {};
     name.copy(block, 100);
     std::snprintf(block + 100, 8, "%07o", 0644);
-    std::snprintf(block + 124, 12, "%011llo", static_cast<unsigned long long>(size));
+    std::snprintf(block + 124, 12, "%011llo", size & 077777777777ull);
     std::snprintf(block + 136, 12, "%011o", 0);
     block[156] = type;
     if (kind == dialect::ustar) std::memcpy(block + 257, "ustar\00000", 8);
