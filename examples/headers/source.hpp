@@ -48,7 +48,7 @@ std::string safetensors(std::string_view name, std::string_view type, std::strin
 template <class T>
 std::string npy(const penstock::extents& shape) {
   const std::vector<std::byte> file =
-      penstock::npy_bytes<T>(shape, std::vector<T>(static_cast<std::size_t>(shape.elements())));
+      penstock::npy_bytes<T>(shape, std::vector<T>(shape.elements()));
   return {reinterpret_cast<const char*>(file.data()), file.size()};
 }
 

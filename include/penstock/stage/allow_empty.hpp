@@ -12,7 +12,7 @@ namespace penstock::inline v0_1 {
 /// everything. Without it `open` throws `errc::argument` and says why there is none. After `batch_by`, where
 /// epochs differ in their batches, the epoch where the run begins counts. An annotation: write it anywhere.
 ///
-///     auto maybe_nothing = from(names) | batch(8, tail::drop) | allow_empty;
+///     auto maybe_nothing = from(names) | batch(8, tail::drop, ragged) | allow_empty;
 struct allow_empty_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "allow_empty";
