@@ -47,8 +47,7 @@ std::string safetensors(std::string_view name, std::string_view type, std::strin
 /// An npy file of zeros.
 template <class T>
 std::string npy(const penstock::extents& shape) {
-  const std::vector<std::byte> file =
-      penstock::npy_bytes<T>(shape, std::vector<T>(shape.elements()));
+  const std::vector<std::byte> file = penstock::npy_bytes<T>(shape, std::vector<T>(shape.elements()));
   return {reinterpret_cast<const char*>(file.data()), file.size()};
 }
 

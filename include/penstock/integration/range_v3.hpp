@@ -26,11 +26,10 @@
 /// any other, such as a `filter`, is read forward.
 namespace penstock::inline v0_1 {
 
-/// One epoch of a run as a view: an input range of the rest of the epoch. Refers to the run, which must not
-/// move; only one thread at a time may iterate. Copying is free. Like `run.epoch(n)`, `begin` resumes at the
-/// run's position in this epoch, or restarts the epoch if the run is in another one or has finished this one.
-/// The elements are the run's batches, by reference, each valid until the next one is requested. Throws what
-/// the run throws.
+/// One epoch of a run as a view: an input range. Refers to the run, which must not move; only one thread at a
+/// time may iterate. Copying is free. Like a loop over `run.epoch(n)`, `begin` starts at the beginning of the
+/// epoch; if a state put the run into the middle of it, the first `begin` resumes there. The elements are the
+/// run's batches, by reference, each valid until the next one is requested. Throws what the run throws.
 template <class Run>
 class epoch_view : public ranges::view_interface<epoch_view<Run>, ranges::finite> {
  public:
@@ -46,7 +45,7 @@ class epoch_view : public ranges::view_interface<epoch_view<Run>, ranges::finite
   std::uint64_t number_ = 0;
 };
 
-/// The rest of one epoch as a view, like `run.epoch(number)`.
+/// One epoch as a view, like `run.epoch(number)`.
 ///
 ///     for (auto&& b : epoch_of(run, 3) | ranges::views::stride(2)) half += total(b);
 template <class Plan>
