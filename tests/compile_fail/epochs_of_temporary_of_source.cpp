@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: epochs() of a run that is about to go
+// expect: epochs() of a temporary run
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

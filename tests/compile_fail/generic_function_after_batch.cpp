@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: this stage works on samples and stands after batch
+// expect: this stage works on samples but comes after batch
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>

@@ -77,10 +77,11 @@ static_assert(ps::indexed<kept_all> && ps::deterministic<kept_all> && ps::resuma
               "order, map and batch keep all guarantees");
 static_assert(ps::elastic<const kept_all&>, "a reference to a plan is asked in the same way");
 // Whether a loop over the plan itself would see one epoch of many.
-const auto random_map = ps::map([](int x, ps::rng& r) { return x + static_cast<int>(r.below(2)); });
-const auto random_filter = ps::filter([](int, ps::rng& r) { return r.below(2) == 0; });
-const auto random_batch = ps::map_batch([](auto&, ps::rng&) {});
-const auto in_place = ps::map_batch([](auto&) {});
+[[maybe_unused]] const auto random_map =
+    ps::map([](int x, ps::rng& r) { return x + static_cast<int>(r.below(2)); });
+[[maybe_unused]] const auto random_filter = ps::filter([](int, ps::rng& r) { return r.below(2) == 0; });
+[[maybe_unused]] const auto random_batch = ps::map_batch([](auto&, ps::rng&) {});
+[[maybe_unused]] const auto in_place = ps::map_batch([](auto&) {});
 template <class Stage>
 constexpr bool varies_with = !decltype(numbers() | std::declval<Stage>())::same_every_epoch;
 static_assert(varies_with<decltype(ps::shuffle(1))> && varies_with<decltype(ps::shuffle(1, ps::window(2)))>);
@@ -91,9 +92,9 @@ static_assert(!varies_with<decltype(ps::repeat(2))> && !varies_with<decltype(ps:
               !varies_with<decltype(ps::fold(0, 2, 1))> && !varies_with<decltype(ps::bad_samples::skip(1))>);
 static_assert(!decltype(numbers() | ps::batch(2) | random_batch)::same_every_epoch);
 static_assert(decltype(numbers() | ps::batch(2) | in_place)::same_every_epoch);
-const auto half_shuffled = ps::concat(numbers(), numbers() | ps::shuffle(1));
-const auto paired = ps::zip<"x", "y">(numbers() | ps::shuffle(1), numbers());
-const auto mixed = ps::mix(ps::weights{1, 1}, numbers(), numbers());
+[[maybe_unused]] const auto half_shuffled = ps::concat(numbers(), numbers() | ps::shuffle(1));
+[[maybe_unused]] const auto paired = ps::zip<"x", "y">(numbers() | ps::shuffle(1), numbers());
+[[maybe_unused]] const auto mixed = ps::mix(ps::weights{1, 1}, numbers(), numbers());
 static_assert(!decltype(half_shuffled | ps::batch(1))::same_every_epoch);
 static_assert(decltype(ps::concat(numbers(), numbers()) | ps::batch(1))::same_every_epoch);
 static_assert(!decltype(paired | ps::batch(1))::same_every_epoch);
