@@ -399,7 +399,7 @@ TEST_CASE("run/layouts: map_batch changes values in place, and may return its ar
   const auto samples = pictures_of<placed_picture>(shape);
   const auto plus_one = ps::map_batch([](auto& columns) {
     const auto view = columns.values();
-    STATIC_REQUIRE(std::is_same_v<std::remove_const_t<decltype(view)>, ps::strided_view<std::int16_t>>);
+    static_assert(std::is_same_v<std::remove_const_t<decltype(view)>, ps::strided_view<std::int16_t>>);
     for (std::size_t r = 0; r < view.rows(); ++r)
       for (std::int16_t& x : view.row(r)) x = static_cast<std::int16_t>(x + 1);
   });
