@@ -67,7 +67,7 @@ if [ "$full" = 1 ]; then
   preset gcc-tsan
   # Thousands of stops and failures at random moments, under the thread sanitizer.
   PENSTOCK_LONG_TESTS=1 "${plain[@]}" ctest --preset gcc-tsan -R '^run/random_moments$' --no-label-summary
-  preset clang "-DCMAKE_CXX_COMPILER=$clang"
+  preset clang "-DCMAKE_CXX_COMPILER=$(command -v "$clang")"
   preset header-only
   preset unity
   preset minimal
@@ -84,4 +84,4 @@ if [ "$full" = 1 ]; then
   done
   export PENSTOCK_LONG_TESTS=1
 fi
-preset dev -DCMAKE_CXX_COMPILER=g++ "-DPENSTOCK_SECOND_COMPILER=$clang" "${cuda[@]}"
+preset dev "-DCMAKE_CXX_COMPILER=$(command -v g++)" "-DPENSTOCK_SECOND_COMPILER=$clang" "${cuda[@]}"
