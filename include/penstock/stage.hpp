@@ -10,6 +10,8 @@
 #include <penstock/stage/enumerate.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/filter.hpp>
+#include <penstock/stage/function_chain.hpp>
+#include <penstock/stage/functions.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/memory.hpp>

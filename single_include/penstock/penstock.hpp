@@ -3252,6 +3252,18 @@ class rng {
 
 namespace penstock::inline v0_1 {
 
+/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever you put the
+/// stage.
+struct key {
+  std::uint64_t hash = 0;
+  constexpr key() = default;
+  constexpr explicit key(std::string_view text) {
+    hash = 0xcbf29ce484222325u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    hash |= 1;
+  }
+};
+
 /// What a stage gets in addition to the value: the sample's position, the worker's scratch for this stage,
 /// and random numbers that belong to this sample and this stage only.
 template <class Scratch>
@@ -38447,8 +38459,9 @@ inline constexpr fields_stage<Names...> fields{};
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/stage/map.hpp
+// ---- penstock/stage/functions.hpp
 
+/// How `map` and `filter` call the functions that they are given.
 namespace penstock::inline v0_1 {
 
 namespace mistakes {
@@ -38483,30 +38496,41 @@ struct returns_nothing {
 
 }  // namespace mistakes
 
-/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever you put the
-/// stage.
-struct key {
-  std::uint64_t hash = 0;
-  constexpr key() = default;
-  constexpr explicit key(std::string_view text) {
-    hash = 0xcbf29ce484222325u;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    hash |= 1;
-  }
-};
-
 namespace detail {
 
 /// A function that takes unfinished values says so with a member alias; others receive finished ones.
 template <class F>
 concept takes_unfinished = requires { typename F::accepts_unfinished; };
 
-template <class F, class V>
-using argument_of = std::conditional_t<takes_unfinished<F>, V&&, finished<V>>;
+/// A function with memory: it has a scratch per worker, takes values as they are, and gets the call of its
+/// stage as its second parameter. It says so with a member alias.
+template <class F>
+concept accepts_call = requires { typename F::accepts_call; };
+
+template <class F>
+struct function_memory {
+  struct type {};
+};
+template <accepts_call F>
+  requires requires { typename F::scratch; }
+struct function_memory<F> {
+  using type = typename F::scratch;
+};
+/// The scratch of a function, or of its own accord an empty type.
+template <class F>
+using function_scratch = typename function_memory<F>::type;
 
 template <class F, class V>
-concept random_function =
-    !std::invocable<const F&, argument_of<F, V>> && std::invocable<const F&, argument_of<F, V>, rng&>;
+using argument_of = std::conditional_t<takes_unfinished<F> || accepts_call<F>, V&&, finished<V>>;
+
+template <class F, class V>
+concept random_function = !accepts_call<F> && !std::invocable<const F&, argument_of<F, V>> &&
+                          std::invocable<const F&, argument_of<F, V>, rng&>;
+
+/// Whether a function draws random numbers for a value.
+template <class F, class V>
+concept drawing_function =
+    random_function<F, V> || (accepts_call<F> && requires { requires F::template draws<V>; });
 
 /// The first parameter of a function that is neither a template nor overloaded.
 template <class F>
@@ -38572,7 +38596,7 @@ struct function_check {
                                    mistakes::mutable_function, typename wrong_call<F, V>::type>;
 };
 template <class F, class V>
-  requires std::invocable<const F&, argument_of<F, V>>
+  requires(!accepts_call<F>) && std::invocable<const F&, argument_of<F, V>>
 struct function_check<F, V> {
   using result = std::invoke_result_t<const F&, argument_of<F, V>>;
   using wrong = mistakes::none;
@@ -38583,6 +38607,35 @@ struct function_check<F, V> {
   using result = std::invoke_result_t<const F&, argument_of<F, V>, rng&>;
   using wrong = mistakes::none;
 };
+
+template <class F, class V>
+struct function_with_memory_check {
+  using result = void;
+  using wrong = mistakes::wrong_argument;
+};
+template <class F, class V>
+  requires std::invocable<const F&, V&&, const call<function_scratch<F>>&>
+struct function_with_memory_check<F, V> {
+  using result = std::invoke_result_t<const F&, V&&, const call<function_scratch<F>>&>;
+  using wrong = mistakes::none;
+};
+/// It may say itself what is wrong: `wrong_argument`, a mistake, or `wrong_argument_for<V>`.
+template <class F, class V>
+  requires(!std::invocable<const F&, V &&, const call<function_scratch<F>>&>) &&
+          requires { typename F::wrong_argument; }
+struct function_with_memory_check<F, V> {
+  using result = void;
+  using wrong = typename F::wrong_argument;
+};
+template <class F, class V>
+  requires(!std::invocable<const F&, V &&, const call<function_scratch<F>>&>) &&
+          requires { typename F::template wrong_argument_for<V>; }
+struct function_with_memory_check<F, V> {
+  using result = void;
+  using wrong = typename F::template wrong_argument_for<V>;
+};
+template <accepts_call F, class V>
+struct function_check<F, V> : function_with_memory_check<F, V> {};
 
 /// The mistake of a function that should turn an element into a value.
 template <class F, class V>
@@ -38605,6 +38658,8 @@ constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
     } else {
       return call_member(f, penstock::finish(std::forward<V>(value)));
     }
+  } else if constexpr (accepts_call<F>) {
+    return f(std::forward<V>(value), call<function_scratch<F>>{c.at, c.piece, c.seed, c.stream, c.scratch});
   } else if constexpr (takes_unfinished<F>) {
     if constexpr (random_function<F, V>) {
       rng random = c.random();
@@ -38622,6 +38677,81 @@ constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
 
 }  // namespace detail
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/function_chain.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Checks functions one after another, each with what the one before it returns.
+template <class V, class... Fs>
+struct chain_check {
+  using result = V;
+  using wrong = mistakes::none;
+  static constexpr bool draws = false;
+};
+template <class V, class F, class... Rest>
+struct chain_check<V, F, Rest...> {
+  using here = function_check<F, V>;
+  static constexpr bool right = is_right<typename here::wrong>;
+  static constexpr bool stops = !right || std::is_void_v<typename here::result>;
+  using rest =
+      typename std::conditional_t<stops, std::type_identity<chain_check<void>>,
+                                  std::type_identity<chain_check<typename here::result, Rest...>>>::type;
+  using wrong =
+      std::conditional_t<!right, typename here::wrong,
+                         std::conditional_t<stops, mistakes::returns_nothing, typename rest::wrong>>;
+  using result = typename rest::result;
+  static constexpr bool draws = drawing_function<F, V> || rest::draws;
+};
+
+}  // namespace detail
+
+/// Several functions called one after another, as one function: what `map(f, g, ...)` makes. Each has its own
+/// scratch and its own random numbers, which depend on how many functions before it draw.
+template <class... Fs>
+class function_chain {
+ public:
+  using accepts_call = void;
+  using scratch = std::tuple<detail::function_scratch<Fs>...>;
+  template <class V>
+  static constexpr bool draws = detail::chain_check<V, Fs...>::draws;
+  template <class V>
+  using wrong_argument_for = typename detail::chain_check<V, Fs...>::wrong;
+
+  constexpr explicit function_chain(Fs... functions) : functions_(std::move(functions)...) {}
+
+  template <class V>
+    requires(detail::is_right<wrong_argument_for<V>>)
+  constexpr decltype(auto) operator()(V&& value, const call<scratch>& c) const {
+    return call_from<0, 0>(std::forward<V>(value), c);
+  }
+
+ private:
+  /// Calls function `I` and those after it; `Drawn` of those before it draw random numbers.
+  template <std::size_t I, std::uint64_t Drawn, class V>
+  constexpr decltype(auto) call_from(V&& value, const call<scratch>& c) const {
+    using function = std::tuple_element_t<I, std::tuple<Fs...>>;
+    const call<detail::function_scratch<function>> own{
+        c.at, c.piece, c.seed, Drawn == 0 ? c.stream : mix64(c.stream + Drawn), std::get<I>(c.scratch)};
+    if constexpr (I + 1 == sizeof...(Fs))
+      return detail::call_function(std::get<I>(functions_), std::forward<V>(value), own);
+    else
+      return call_from<I + 1, Drawn + (detail::drawing_function<function, V> ? 1 : 0)>(
+          detail::call_function(std::get<I>(functions_), std::forward<V>(value), own), c);
+  }
+
+  [[no_unique_address]] std::tuple<Fs...> functions_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/map.hpp
+
+namespace penstock::inline v0_1 {
+
 /// Replaces each sample with the result of a function. Made by `map(f)`.
 ///
 /// In: any element; unfinished ones are finished first, unless `F` has a member alias `accepts_unfinished`.
@@ -38631,13 +38761,24 @@ constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
 /// pointer to a member will do, `map(&point::x)`. The
 /// generator is keyed by the sample's position and this stage's number among the random stages, or by
 /// `key("...")`.
+/// A function with memory has a member alias `accepts_call` and a `scratch`, which every worker has one of;
+/// it is called `f(value, const call<scratch>&)`, and its values are not finished first.
 /// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.
 ///
 ///     auto squares = from({1, 2, 3}) | map([](int x) { return x * x; });
+///     struct reverse {
+///       using accepts_call = void;
+///       struct scratch { std::string text; };
+///       std::string_view operator()(std::string_view word, const call<scratch>& c) const {
+///         c.scratch.text.assign(word.rbegin(), word.rend());
+///         return c.scratch.text;
+///       }
+///     };
 template <class F>
 struct map_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "map";
+  using scratch = detail::function_scratch<F>;
   [[no_unique_address]] F function;
   key address;
 
@@ -38648,7 +38789,7 @@ struct map_stage {
   using must_be_called_with =
       decltype(std::declval<const F&>()(std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
   template <class V>
-  static constexpr bool draws = detail::random_function<F, V>;
+  static constexpr bool draws = detail::drawing_function<F, V>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>
@@ -38669,11 +38810,12 @@ template <class Name, class F>
 struct map_field_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "map";
+  using scratch = detail::function_scratch<F>;
   [[no_unique_address]] F function;
   key address;
 
   template <class R>
-  static constexpr bool draws = detail::random_function<
+  static constexpr bool draws = detail::drawing_function<
       F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
@@ -38715,6 +38857,29 @@ struct map_field_stage {
   }
 };
 
+namespace detail {
+
+template <class... Fs>
+inline constexpr bool ends_with_key =
+    std::is_same_v<std::tuple_element_t<sizeof...(Fs) - 1, std::tuple<Fs...>>, key>;
+
+/// Calls make(chain, key) with the chain of `functions`, the last of which may be a `key`.
+template <class Make, class... Fs>
+[[nodiscard]] constexpr auto with_chain(const Make& make, Fs... functions) {
+  constexpr bool keyed = ends_with_key<Fs...>;
+  std::tuple<Fs...> all(std::move(functions)...);
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    auto chain =
+        function_chain<std::tuple_element_t<Is, std::tuple<Fs...>>...>(std::get<Is>(std::move(all))...);
+    if constexpr (keyed)
+      return make(std::move(chain), std::get<sizeof...(Fs) - 1>(all));
+    else
+      return make(std::move(chain), key{});
+  }(std::make_index_sequence<sizeof...(Fs) - (keyed ? 1 : 0)>{});
+}
+
+}  // namespace detail
+
 template <class F>
 [[nodiscard]] constexpr auto map(F function, key address = {}) {
   return map_stage<F>{std::move(function), address};
@@ -38722,6 +38887,27 @@ template <class F>
 template <fixed_string Name, class F>
 [[nodiscard]] constexpr auto map(F function, key address = {}) {
   return map_field_stage<name_of<Name>, F>{std::move(function), address};
+}
+
+/// `map(f, g, ...)` is `map(f) | map(g) | ...` in one stage: each function gets what the one before it returns.
+/// A `key` may stand at the end.
+template <class F, class G, class... Rest>
+  requires(!std::is_same_v<G, key>)
+[[nodiscard]] constexpr auto map(F first, G second, Rest... rest) {
+  return detail::with_chain(
+      []<class Chain>(Chain chain, key address) {
+        return map_stage<Chain>{std::move(chain), address};
+      },
+      std::move(first), std::move(second), std::move(rest)...);
+}
+template <fixed_string Name, class F, class G, class... Rest>
+  requires(!std::is_same_v<G, key>)
+[[nodiscard]] constexpr auto map(F first, G second, Rest... rest) {
+  return detail::with_chain(
+      []<class Chain>(Chain chain, key address) {
+        return map_field_stage<name_of<Name>, Chain>{std::move(chain), address};
+      },
+      std::move(first), std::move(second), std::move(rest)...);
 }
 
 }  // namespace penstock::inline v0_1
@@ -38755,6 +38941,7 @@ template <class F>
 struct filter_stage {
   using penstock_part = decider_tag;
   static constexpr std::string_view stage_name = "filter";
+  using scratch = detail::function_scratch<F>;
   [[no_unique_address]] F function;
   key address;
 
@@ -38765,7 +38952,7 @@ struct filter_stage {
   using must_be_called_with = decltype(std::declval<const F&>()(
       std::declval<detail::argument_of<F, const std::remove_cvref_t<V>&>>(), std::declval<More>()...));
   template <class V>
-  static constexpr bool draws = detail::random_function<F, const std::remove_cvref_t<V>&>;
+  static constexpr bool draws = detail::drawing_function<F, const std::remove_cvref_t<V>&>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>

@@ -5,10 +5,23 @@
 #include <penstock/core/random.hpp>
 
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 namespace penstock::inline v0_1 {
+
+/// The explicit address of a random stage: `map(f, key("crop"))` draws the same numbers wherever you put the
+/// stage.
+struct key {
+  std::uint64_t hash = 0;
+  constexpr key() = default;
+  constexpr explicit key(std::string_view text) {
+    hash = 0xcbf29ce484222325u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    hash |= 1;
+  }
+};
 
 /// What a stage gets in addition to the value: the sample's position, the worker's scratch for this stage,
 /// and random numbers that belong to this sample and this stage only.

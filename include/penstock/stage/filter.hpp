@@ -35,6 +35,7 @@ template <class F>
 struct filter_stage {
   using penstock_part = decider_tag;
   static constexpr std::string_view stage_name = "filter";
+  using scratch = detail::function_scratch<F>;
   [[no_unique_address]] F function;
   key address;
 
@@ -45,7 +46,7 @@ struct filter_stage {
   using must_be_called_with = decltype(std::declval<const F&>()(
       std::declval<detail::argument_of<F, const std::remove_cvref_t<V>&>>(), std::declval<More>()...));
   template <class V>
-  static constexpr bool draws = detail::random_function<F, const std::remove_cvref_t<V>&>;
+  static constexpr bool draws = detail::drawing_function<F, const std::remove_cvref_t<V>&>;
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/random.hpp>
+#include <penstock/stage/functions.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Checks functions one after another, each with what the one before it returns.
+template <class V, class... Fs>
+struct chain_check {
+  using result = V;
+  using wrong = mistakes::none;
+  static constexpr bool draws = false;
+};
+template <class V, class F, class... Rest>
+struct chain_check<V, F, Rest...> {
+  using here = function_check<F, V>;
+  static constexpr bool right = is_right<typename here::wrong>;
+  static constexpr bool stops = !right || std::is_void_v<typename here::result>;
+  using rest =
+      typename std::conditional_t<stops, std::type_identity<chain_check<void>>,
+                                  std::type_identity<chain_check<typename here::result, Rest...>>>::type;
+  using wrong =
+      std::conditional_t<!right, typename here::wrong,
+                         std::conditional_t<stops, mistakes::returns_nothing, typename rest::wrong>>;
+  using result = typename rest::result;
+  static constexpr bool draws = drawing_function<F, V> || rest::draws;
+};
+
+}  // namespace detail
+
+/// Several functions called one after another, as one function: what `map(f, g, ...)` makes. Each has its own
+/// scratch and its own random numbers, which depend on how many functions before it draw.
+template <class... Fs>
+class function_chain {
+ public:
+  using accepts_call = void;
+  using scratch = std::tuple<detail::function_scratch<Fs>...>;
+  template <class V>
+  static constexpr bool draws = detail::chain_check<V, Fs...>::draws;
+  template <class V>
+  using wrong_argument_for = typename detail::chain_check<V, Fs...>::wrong;
+
+  constexpr explicit function_chain(Fs... functions) : functions_(std::move(functions)...) {}
+
+  template <class V>
+    requires(detail::is_right<wrong_argument_for<V>>)
+  constexpr decltype(auto) operator()(V&& value, const call<scratch>& c) const {
+    return call_from<0, 0>(std::forward<V>(value), c);
+  }
+
+ private:
+  /// Calls function `I` and those after it; `Drawn` of those before it draw random numbers.
+  template <std::size_t I, std::uint64_t Drawn, class V>
+  constexpr decltype(auto) call_from(V&& value, const call<scratch>& c) const {
+    using function = std::tuple_element_t<I, std::tuple<Fs...>>;
+    const call<detail::function_scratch<function>> own{
+        c.at, c.piece, c.seed, Drawn == 0 ? c.stream : mix64(c.stream + Drawn), std::get<I>(c.scratch)};
+    if constexpr (I + 1 == sizeof...(Fs))
+      return detail::call_function(std::get<I>(functions_), std::forward<V>(value), own);
+    else
+      return call_from<I + 1, Drawn + (detail::drawing_function<function, V> ? 1 : 0)>(
+          detail::call_function(std::get<I>(functions_), std::forward<V>(value), own), c);
+  }
+
+  [[no_unique_address]] std::tuple<Fs...> functions_;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/call.hpp>
+#include <penstock/core/element.hpp>
+#include <penstock/core/mistake.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+/// How `map` and `filter` call the functions that they are given.
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct mutable_function {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: the function would be shared by all workers and must be callable when const; "
+                  "remove `mutable` and take random numbers from an rng& second parameter");
+  }
+};
+/// Shows in a compiler's message what the function receives, and what it expects.
+template <class Gets, class Wants>
+struct wrong_type {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage's function cannot be called with what arrives here: it gets Gets and "
+                  "wants Wants, the types that this error names in wrong_type<Gets, Wants>");
+  }
+};
+struct returns_nothing {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: map's function returns nothing; return the value to pass on");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// A function that takes unfinished values says so with a member alias; others receive finished ones.
+template <class F>
+concept takes_unfinished = requires { typename F::accepts_unfinished; };
+
+/// A function with memory: it has a scratch per worker, takes values as they are, and gets the call of its
+/// stage as its second parameter. It says so with a member alias.
+template <class F>
+concept accepts_call = requires { typename F::accepts_call; };
+
+template <class F>
+struct function_memory {
+  struct type {};
+};
+template <accepts_call F>
+  requires requires { typename F::scratch; }
+struct function_memory<F> {
+  using type = typename F::scratch;
+};
+/// The scratch of a function, or of its own accord an empty type.
+template <class F>
+using function_scratch = typename function_memory<F>::type;
+
+template <class F, class V>
+using argument_of = std::conditional_t<takes_unfinished<F> || accepts_call<F>, V&&, finished<V>>;
+
+template <class F, class V>
+concept random_function = !accepts_call<F> && !std::invocable<const F&, argument_of<F, V>> &&
+                          std::invocable<const F&, argument_of<F, V>, rng&>;
+
+/// Whether a function draws random numbers for a value.
+template <class F, class V>
+concept drawing_function =
+    random_function<F, V> || (accepts_call<F> && requires { requires F::template draws<V>; });
+
+/// The first parameter of a function that is neither a template nor overloaded.
+template <class F>
+struct parameter_of {};
+template <class R, class First, class... Rest>
+struct parameter_of<R (*)(First, Rest...)> {
+  using type = First;
+};
+template <class R, class C, class First, class... Rest>
+struct parameter_of<R (C::*)(First, Rest...) const> {
+  using type = First;
+};
+template <class R, class C, class First, class... Rest>
+struct parameter_of<R (C::*)(First, Rest...) const noexcept> {
+  using type = First;
+};
+template <class F>
+  requires requires { &F::operator(); }
+struct parameter_of<F> : parameter_of<decltype(&F::operator())> {};
+
+struct call_operator {
+  void operator()() const;
+};
+template <class F>
+struct two_call_operators : F, call_operator {};
+/// A function object whose body is compiled when it is called: a template, or one of several.
+template <class F>
+concept late_function = std::is_class_v<F> && !std::is_final_v<F> && !requires {
+  typename parameter_of<F>::type;
+} && !requires { &two_call_operators<F>::operator(); };
+
+struct anything {
+  void operator()(...) const;
+};
+template <class F>
+struct or_anything : F {
+  using F::operator();
+  void operator()(...) const;
+};
+/// Chooses `F` where its parameters suit. So it fails only where a body has an error, which the compiler
+/// shows.
+template <class F, class V, class... More>
+using compiled_call =
+    decltype(std::declval<const std::conditional_t<late_function<F>, or_anything<F>, anything>&>()(
+        std::declval<argument_of<F, V>>(), std::declval<More>()...));
+
+template <class F, class V>
+struct wrong_call {
+  using type = mistakes::wrong_argument;
+};
+template <class F, class V>
+  requires(!std::is_member_pointer_v<F>) && requires { typename parameter_of<F>::type; }
+struct wrong_call<F, V> {
+  using type = mistakes::wrong_type<std::remove_cvref_t<argument_of<F, V>>, typename parameter_of<F>::type>;
+};
+
+/// What a function returns for an element, or why it cannot be called with it.
+template <class F, class V>
+struct function_check {
+  using argument = argument_of<F, V>;
+  using result = void;
+  using wrong = std::conditional_t<std::invocable<F&, argument> || std::invocable<F&, argument, rng&>,
+                                   mistakes::mutable_function, typename wrong_call<F, V>::type>;
+};
+template <class F, class V>
+  requires(!accepts_call<F>) && std::invocable<const F&, argument_of<F, V>>
+struct function_check<F, V> {
+  using result = std::invoke_result_t<const F&, argument_of<F, V>>;
+  using wrong = mistakes::none;
+};
+template <class F, class V>
+  requires random_function<F, V>
+struct function_check<F, V> {
+  using result = std::invoke_result_t<const F&, argument_of<F, V>, rng&>;
+  using wrong = mistakes::none;
+};
+
+template <class F, class V>
+struct function_with_memory_check {
+  using result = void;
+  using wrong = mistakes::wrong_argument;
+};
+template <class F, class V>
+  requires std::invocable<const F&, V&&, const call<function_scratch<F>>&>
+struct function_with_memory_check<F, V> {
+  using result = std::invoke_result_t<const F&, V&&, const call<function_scratch<F>>&>;
+  using wrong = mistakes::none;
+};
+/// It may say itself what is wrong: `wrong_argument`, a mistake, or `wrong_argument_for<V>`.
+template <class F, class V>
+  requires(!std::invocable<const F&, V &&, const call<function_scratch<F>>&>) &&
+          requires { typename F::wrong_argument; }
+struct function_with_memory_check<F, V> {
+  using result = void;
+  using wrong = typename F::wrong_argument;
+};
+template <class F, class V>
+  requires(!std::invocable<const F&, V &&, const call<function_scratch<F>>&>) &&
+          requires { typename F::template wrong_argument_for<V>; }
+struct function_with_memory_check<F, V> {
+  using result = void;
+  using wrong = typename F::template wrong_argument_for<V>;
+};
+template <accepts_call F, class V>
+struct function_check<F, V> : function_with_memory_check<F, V> {};
+
+/// The mistake of a function that should turn an element into a value.
+template <class F, class V>
+consteval auto diagnose_function() {
+  using check = function_check<F, V>;
+  if constexpr (is_right<typename check::wrong> && std::is_void_v<typename check::result>)
+    return mistakes::returns_nothing{};
+  else
+    return typename check::wrong{};
+}
+
+/// Calls a user's function with the value, finished unless the function asks otherwise, and with random
+/// numbers if it takes them.
+template <class F, class V, class Call>
+constexpr decltype(auto) call_function(const F& f, V&& value, const Call& c) {
+  if constexpr (std::is_member_pointer_v<F>) {
+    if constexpr (random_function<F, V>) {
+      rng random = c.random();
+      return call_member(f, penstock::finish(std::forward<V>(value)), random);
+    } else {
+      return call_member(f, penstock::finish(std::forward<V>(value)));
+    }
+  } else if constexpr (accepts_call<F>) {
+    return f(std::forward<V>(value), call<function_scratch<F>>{c.at, c.piece, c.seed, c.stream, c.scratch});
+  } else if constexpr (takes_unfinished<F>) {
+    if constexpr (random_function<F, V>) {
+      rng random = c.random();
+      return f(std::forward<V>(value), random);
+    } else {
+      return f(std::forward<V>(value));
+    }
+  } else if constexpr (random_function<F, V>) {
+    rng random = c.random();
+    return f(penstock::finish(std::forward<V>(value)), random);
+  } else {
+    return f(penstock::finish(std::forward<V>(value)));
+  }
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
