@@ -38889,8 +38889,8 @@ template <fixed_string Name, class F>
   return map_field_stage<name_of<Name>, F>{std::move(function), address};
 }
 
-/// `map(f, g, ...)` is `map(f) | map(g) | ...` in one stage: each function gets what the one before it returns.
-/// A `key` may stand at the end.
+/// `map(f, g, ...)` is `map(f) | map(g) | ...` in one stage: each function gets the result of the one before
+/// it. A `key` may stand at the end.
 template <class F, class G, class... Rest>
   requires(!std::is_same_v<G, key>)
 [[nodiscard]] constexpr auto map(F first, G second, Rest... rest) {
