@@ -12,26 +12,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${PENSTOCK_BENCH_BUILD:-$root/build/bench}
 for argument in "$@"; do
   if [[ $argument == --help ]]; then
-    # The peers of row 18. PyTorch is large, and FFCV is built here with OpenCV and libturbojpeg (libopencv-dev,
-# libturbojpeg0-dev, pkg-config); an environment that already has them can be used too.
-peers=${PENSTOCK_BENCH_PEERS:-$build/peers}
-pip_install() {
-  timeout 600 "$peers/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install "$@" > /dev/null 2>&1
-}
-[ -e "$peers/bin/python" ] || python3 -m venv "$peers" > /dev/null 2>&1 || true
-export BENCH_PEERS_SCRIPTS=$root/bench/tar
-if "$peers/bin/python" -c 'import torch, numpy' 2> /dev/null || pip_install torch numpy; then
-  export BENCH_TORCH_PYTHON=$peers/bin/python
-else
-  echo "run.sh: PyTorch cannot be installed; row 18 goes without it" >&2
-fi
-if "$peers/bin/python" -c 'import ffcv' 2> /dev/null || pip_install ffcv pillow; then
-  export BENCH_FFCV_PYTHON=$peers/bin/python
-else
-  echo "run.sh: FFCV cannot be installed; row 18 goes without it" >&2
-fi
-
-python3 "$root/bench/report.py" --help
+    python3 "$root/bench/report.py" --help
     exit 0
   fi
 done
@@ -51,6 +32,25 @@ if python=$(webdataset_python "$build/webdataset"); then
   export BENCH_WEBDATASET_PYTHON=$python BENCH_WEBDATASET_SCRIPT=$root/bench/tar/webdataset_rate.py
 else
   echo "run.sh: webdataset cannot be installed; row 8c is left out" >&2
+fi
+
+# The peers of row 18. PyTorch is large, and FFCV is built here with OpenCV and libturbojpeg (libopencv-dev,
+# libturbojpeg0-dev, pkg-config); an environment that already has them can be used too.
+peers=${PENSTOCK_BENCH_PEERS:-$build/peers}
+pip_install() {
+  timeout 600 "$peers/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install "$@" > /dev/null 2>&1
+}
+[ -e "$peers/bin/python" ] || python3 -m venv "$peers" > /dev/null 2>&1 || true
+export BENCH_PEERS_SCRIPTS=$root/bench/tar
+if "$peers/bin/python" -c 'import torch, numpy' 2> /dev/null || pip_install torch numpy; then
+  export BENCH_TORCH_PYTHON=$peers/bin/python
+else
+  echo "run.sh: PyTorch cannot be installed; row 18 goes without it" >&2
+fi
+if "$peers/bin/python" -c 'import ffcv' 2> /dev/null || pip_install ffcv pillow; then
+  export BENCH_FFCV_PYTHON=$peers/bin/python
+else
+  echo "run.sh: FFCV cannot be installed; row 18 goes without it" >&2
 fi
 
 python3 "$root/bench/report.py" "$build" "$@"
