@@ -40,8 +40,13 @@ PROGRAMS = (
     ("bench_resume", ("16a", "16b", "16c", "16d", "16e", "16f", "16g", "16h")),
     ("bench_map_batch", ("19a", "19b")),
     ("bench_fetch", ("20a", "20b", "20c", "20d")),
+    ("bench_images", ("21a", "21b", "21c", "21d", "21e")),
+    ("bench_images_kernels", ("22a", "22b", "22c")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )
+# Programs of components that a build may lack: what their rows measure, and why they are left out.
+OPTIONAL = {"bench_gpu": ("batches to a GPU", "built without penstock::cuda"),
+            "bench_images": ("photos to batches", "built without penstock::jpeg")}
 INSTRUCTION_BARS = {"i1": "1.1", "i1b": "0", "i1c": "0", "i2": "1.3", "i2b": "0",
                     "i15a": "3", "i15b": "3", "i15c": "0", "i15d": "0", "i15e": "0"}
 
@@ -119,8 +124,9 @@ def main():
     lines, failed = [], []
     for program, rows in PROGRAMS:
         asked = wanted(rows, patterns)
-        if program == "bench_gpu" and not (options.build / "bench" / program).exists():
-            lines += [[row, "batches to a GPU", "", "", "", "skipped", "built without penstock::cuda"] for row in asked]
+        if program in OPTIONAL and not (options.build / "bench" / program).exists():
+            what, why = OPTIONAL[program]
+            lines += [[row, what, "", "", "", "skipped", why] for row in asked]
             continue
         for command in command_of(program, asked, options.build, compiler, options) if asked else []:
             if not run(command, lines):

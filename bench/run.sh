@@ -53,4 +53,14 @@ else
   echo "run.sh: FFCV cannot be installed; row 18 goes without it" >&2
 fi
 
+# The peers of rows 21e and 22c.
+export BENCH_IMAGES_SCRIPT=$root/bench/images/torch_images.py
+for python in "$peers/bin/python" /usr/bin/python3 python3; do
+  if "$python" -c 'import torch, torchvision, PIL' 2> /dev/null; then
+    export BENCH_TORCHVISION_PYTHON=$python
+    break
+  fi
+done
+[ -n "${BENCH_TORCHVISION_PYTHON:-}" ] || echo "run.sh: there is no torchvision; rows 21e and 22c go without it" >&2
+
 python3 "$root/bench/report.py" "$build" "$@"

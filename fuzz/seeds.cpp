@@ -4,20 +4,24 @@
 // run.
 
 #include <penstock/codec/gzip.hpp>
+#include <penstock/codec/jpeg_encoder.hpp>
 #include <penstock/codec/json.hpp>
 #include <penstock/codec/lz4.hpp>
 #include <penstock/codec/npy.hpp>
+#include <penstock/codec/png_encoder.hpp>
 #include <penstock/codec/unpack_bzip2.hpp>
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_lz4.hpp>
 #include <penstock/codec/unpack_xz.hpp>
 #include <penstock/codec/unpack_zstd.hpp>
+#include <penstock/codec/webp_encoder.hpp>
 #include <penstock/codec/zstd.hpp>
 #include <penstock/run/state.hpp>
 #include <penstock/source/idx_gz.hpp>
 #include <penstock/source/tar/index_builder.hpp>
 #include <penstock/storage/memory_files.hpp>
 
+#include "support/raw_png.hpp"
 #include "support/raw_tar.hpp"
 #include "support/tar_cases.hpp"
 #include "support/zip_writer.hpp"
@@ -366,6 +370,71 @@ void values(folder& out) {
   out.add("derived_index", mode(0) + "PENSTVAL");
 }
 
+/// [how] [format] [a part, 16 bytes] file
+void more_images(folder& out) {
+  const ps::image_size size{29, 21};
+  std::vector<std::uint16_t> values(std::size_t{4} * size.width * size.height);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<std::uint16_t>(i * 6553 / (1 + i % 3));
+  std::vector<std::uint8_t> bytes(values.begin(), values.end());
+  const std::string part = little(3, 4) + little(5, 4) + little(16, 4) + little(9, 4);
+  const auto add = [&](const char* target, unsigned how, unsigned format, ps::bytes_view file) {
+    out.add(target, mode(how) + mode(format) + part + std::string(ps::text_of(file)));
+  };
+  ps::png_encoder png;
+  ps::webp_encoder webp;
+  for (unsigned format = 0; format < 6; ++format)
+    for (const unsigned how : {0u, 1u, 4u}) {
+      const ps::png_options turned{.shown = static_cast<ps::orientation>(1 + format)};
+      add("png", how, format, png.encode(ps::pixel_view<std::uint8_t, 1>(bytes.data(), size)));
+      add("png", how, format, png.encode(ps::pixel_view<std::uint8_t, 3>(bytes.data(), size), turned));
+      add("png", how, format, png.encode(ps::pixel_view<std::uint16_t, 4>(values.data(), size), turned));
+      penstock_test::raw_png raw;
+      raw.width = size.width;
+      raw.height = size.height;
+      raw.depth = 2;
+      raw.colour = 3;
+      raw.interlaced = true;
+      raw.before = raw.chunk("PLTE", "abcdefghijkl") + raw.chunk("tRNS", "abc");
+      add("png", how, format,
+          ps::bytes_of(raw.of_samples(std::vector<unsigned>(size.width * size.height, 2))));
+      for (const bool lossless : {false, true}) {
+        const ps::webp_options options{.quality = 50, .lossless = lossless};
+        add("webp", how, format, webp.encode(ps::pixel_view<std::uint8_t, 3>(bytes.data(), size), options));
+        add("webp", how, format, webp.encode(ps::pixel_view<std::uint8_t, 4>(bytes.data(), size), options));
+      }
+    }
+}
+
+/// [how] [x] [y] [width] [height] file
+void images(folder& out) {
+  ps::jpeg_encoder encoder;
+  const ps::image_size size{45, 37};
+  std::vector<std::uint8_t> values(std::size_t{3} * size.width * size.height);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<std::uint8_t>(i * 7 % 251 / (1 + i % 3));
+  const ps::pixel_view<std::uint8_t, 3> rgb(values.data(), size);
+  const ps::pixel_view<std::uint8_t, 1> gray(values.data(), size);
+  const std::string exif(
+      "\xff\xe1\0\x22"
+      "Exif\0\0MM\0*\0\0\0\x08\0\1\x01\x12\0\3\0\0\0\1\0\6\0\0\0\0\0\0",
+      36);
+  const auto add = [&out](unsigned how, ps::bytes_view file) {
+    out.add("jpeg", mode(how) + std::string("\x40\x30\x80\x90") + std::string(ps::text_of(file)));
+  };
+  for (const bool progressive : {false, true}) {
+    for (const auto chroma :
+         {ps::jpeg_chroma::full_444, ps::jpeg_chroma::half_422, ps::jpeg_chroma::quarter_420}) {
+      const std::string file(
+          ps::text_of(encoder.encode(rgb, {.quality = 60, .chroma = chroma, .progressive = progressive})));
+      for (unsigned how = 0; how < 3; ++how) add(how, ps::bytes_of(file));
+      add(6, ps::bytes_of(file.substr(0, 2) + exif + file.substr(2)));
+      add(10, ps::bytes_of(file.substr(0, file.size() * 3 / 4)));
+    }
+    add(2, encoder.encode(gray, {.progressive = progressive}));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -387,5 +456,7 @@ int main(int argc, char** argv) {
   metadata(out);
   descriptions(out);
   values(out);
+  images(out);
+  more_images(out);
   return 0;
 }

@@ -30,7 +30,7 @@ BANNED = {
 FOREIGN = r"""__has_\w+ __cpp_\w+ __cplusplus __linux__ __APPLE__ __unix__ __x86_64__ __i386__ __aarch64__
 __SSE\w* __AVX\w* __SIZEOF_\w+ __BYTE_ORDER__ __SANITIZE_\w+ __builtin_\w+ __GNUC__ __clang__
 __int128 __uint128_t __extension__ __attribute__ __m\d+i? _mm\w*_\w+ _MSC_VER _MSVC_LANG _WIN32 _WIN64
-_POSIX\w* _SC_\w+""".split()
+_POSIX\w* _SC_\w+ __restrict __asm__ __FMA__""".split()
 # A leading underscore before a letter, or two underscores anywhere; `1_GiB` and `operator""_GiB` are neither.
 RESERVED = re.compile(r"""(?<![\w."'])(?!(?:%s)\b)(_[A-Za-z]\w*|\w*__\w*)""" % "|".join(FOREIGN))
 OPEN = re.compile(r"\b(TO[D]O|FIX[M]E|X[X]X)\b|\bun[i]mplemented\b|\bnot [i]mplemented\b")

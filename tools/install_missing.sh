@@ -8,6 +8,12 @@ have_header() {
   command -v g++ >/dev/null && printf '#include <%s>\n' "$1" | g++ -x c++ -fsyntax-only - 2>/dev/null
 }
 
+# have_libjpeg: jpeglib.h needs another header before it
+have_libjpeg() {
+  command -v g++ >/dev/null &&
+    printf '#include <cstdio>\n#include <jpeglib.h>\n' | g++ -x c++ -fsyntax-only - 2>/dev/null
+}
+
 # have_mpi: can programs of MPI be compiled?
 have_mpi() { command -v mpicxx >/dev/null && printf '#include <mpi.h>\n' | mpicxx -x c++ -fsyntax-only - 2>/dev/null; }
 
@@ -57,6 +63,9 @@ install_missing() {
     have_header lzma.h || wanted+=(liblzma-dev)
     have_header nlohmann/json.hpp || wanted+=(nlohmann-json3-dev)
     have_header yaml.h || wanted+=(libyaml-dev)
+    have_libjpeg || wanted+=(libjpeg-dev)
+    have_header spng.h || wanted+=(libspng-dev)
+    have_header webp/decode.h || wanted+=(libwebp-dev)
     have_header fmt/format.h || wanted+=(libfmt-dev)
     have_header range/v3/version.hpp || wanted+=(librange-v3-dev)
     have_header liburing.h || wanted+=(liburing-dev)
@@ -75,10 +84,15 @@ install_missing() {
     command -v valgrind >/dev/null || optional+=(valgrind)
     command -v spin >/dev/null || optional+=(spin)
     have_header torch/csrc/api/include/torch/version.h || optional+=(libtorch-dev)
-    # The peer of distributed_sampler; large, so only where everything is compared.
+    # The peers of distributed_sampler and of the images; large, so only where everything is compared.
     if [ "$1" = full ] || [ "${CI:-}" = true ]; then
       python3 -c 'import torch' 2>/dev/null || /usr/bin/python3 -c 'import torch' 2>/dev/null ||
         optional+=(python3-torch)
+      python3 -c 'import torchvision' 2>/dev/null || /usr/bin/python3 -c 'import torchvision' 2>/dev/null ||
+        optional+=(python3-torchvision)
+      python3 -c 'import PIL' 2>/dev/null || /usr/bin/python3 -c 'import PIL' 2>/dev/null || optional+=(python3-pil)
+      command -v djpeg >/dev/null || optional+=(libjpeg-turbo-progs)
+      command -v dwebp >/dev/null || optional+=(webp)
     fi
   fi
 

@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 PENSTOCK = INCLUDE / "penstock"
-ROOMS = ("core", "base", "order", "storage", "codec", "source", "stage", "evaluation", "run", "inspection",
+ROOMS = ("core", "base", "order", "storage", "image", "codec", "source", "stage", "evaluation", "run", "inspection",
          "device", "observe", "integration")
 # Folders of a room that only the room itself sees, as it sees its detail folder.
 INNER = ("source/tar",)

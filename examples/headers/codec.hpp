@@ -4,6 +4,8 @@
 #include "names.hpp"
 
 #include <penstock/codec/gzip.hpp>
+#include <penstock/codec/jpeg.hpp>
+#include <penstock/codec/jpeg_encoder.hpp>
 #include <penstock/codec/json.hpp>
 #include <penstock/codec/lz4.hpp>
 #include <penstock/codec/unpack_bzip2.hpp>

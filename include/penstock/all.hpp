@@ -8,6 +8,7 @@
 #include <penstock/core.hpp>
 #include <penstock/device.hpp>
 #include <penstock/evaluation.hpp>
+#include <penstock/image.hpp>
 #include <penstock/inspection.hpp>
 #include <penstock/integration.hpp>
 #include <penstock/observe.hpp>

@@ -7,6 +7,8 @@
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/floating.hpp>
 #include <penstock/codec/identity.hpp>
+#include <penstock/codec/image_of.hpp>
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/npy.hpp>
+#include <penstock/codec/pixels.hpp>
 #include <penstock/codec/text.hpp>

@@ -12,6 +12,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/guarantee.hpp>
+#include <penstock/core/half.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>

@@ -15,6 +15,7 @@
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/map_batch.hpp>
 #include <penstock/stage/memory.hpp>
+#include <penstock/stage/mix_batch.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/require.hpp>

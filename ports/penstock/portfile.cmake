@@ -19,6 +19,9 @@ vcpkg_check_features(
            xz PENSTOCK_ENABLE_XZ
            json PENSTOCK_ENABLE_JSON
            yaml PENSTOCK_ENABLE_YAML
+           jpeg PENSTOCK_ENABLE_JPEG
+           png PENSTOCK_ENABLE_PNG
+           webp PENSTOCK_ENABLE_WEBP
            fmt PENSTOCK_ENABLE_FMT
            range-v3 PENSTOCK_ENABLE_RANGE_V3
            asio PENSTOCK_ENABLE_ASIO

@@ -35,6 +35,15 @@
 #ifdef CONSUMER_YAML
 #include <penstock/source/energon.hpp>
 #endif
+#ifdef CONSUMER_JPEG
+#include <penstock/codec/jpeg.hpp>
+#endif
+#ifdef CONSUMER_PNG
+#include <penstock/codec/png.hpp>
+#endif
+#ifdef CONSUMER_WEBP
+#include <penstock/codec/webp.hpp>
+#endif
 #ifdef CONSUMER_CUDA
 #include <penstock/device/cuda.hpp>
 #endif
@@ -133,6 +142,15 @@ int main() {
 #endif
 #ifdef CONSUMER_YAML
   refuses("yaml", [](ps::bytes_view) { (void)ps::detail::yaml_document::read(ps::bytes_of("a: [")); });
+#endif
+#ifdef CONSUMER_JPEG
+  codec_refuses<ps::jpeg>();
+#endif
+#ifdef CONSUMER_PNG
+  codec_refuses<ps::png>();
+#endif
+#ifdef CONSUMER_WEBP
+  codec_refuses<ps::webp>();
 #endif
 #ifdef CONSUMER_FMT
   if (fmt::format("{}", ps::position{3, 4}) != "3:4") ++faults;

@@ -28,6 +28,15 @@
 #ifdef CONSUMER_HAS_CUDA
 #include <penstock/penstock_cuda.hpp>
 #endif
+#ifdef CONSUMER_HAS_JPEG
+#include <penstock/penstock_jpeg.hpp>
+#endif
+#ifdef CONSUMER_HAS_PNG
+#include <penstock/penstock_png.hpp>
+#endif
+#ifdef CONSUMER_HAS_WEBP
+#include <penstock/penstock_webp.hpp>
+#endif
 #ifdef CONSUMER_HAS_FMT
 #include <penstock/penstock_fmt.hpp>
 #endif

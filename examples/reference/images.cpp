@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Images from shards to batches: the snippets of docs/images.md and of the README.
+
+#include <penstock/codec/integer.hpp>
+#include <penstock/codec/jpeg.hpp>
+#include <penstock/codec/jpeg_encoder.hpp>
+#include <penstock/codec/png.hpp>
+#include <penstock/codec/png_encoder.hpp>
+#include <penstock/image.hpp>
+#include <penstock/penstock.hpp>
+#include <penstock/source/shard_writer.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace ps = penstock;
+
+namespace {
+
+void must(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "images: %s\n", what);
+  std::exit(1);
+}
+
+/// A folder of its own with shards of made-up photos: a JPEG, a class, and a mask of the same size as PNG.
+class photos {
+ public:
+  explicit photos(std::uint64_t count)
+      : before_(std::filesystem::current_path()), place_(before_ / "made_up_photos") {
+    std::filesystem::remove_all(place_);  // left by a killed program
+    std::filesystem::create_directories(place_);
+    std::filesystem::current_path(place_);
+    ps::shard_writer out("photos-%04d.tar", {.maxcount = 16});
+    ps::jpeg_encoder jpegs;
+    ps::png_encoder pngs;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto width = static_cast<std::uint32_t>(200 + 10 * (i % 9));
+      const auto height = static_cast<std::uint32_t>(260 - 10 * (i % 7));
+      std::vector<std::uint8_t> rgb(std::size_t{width} * height * 3), mask(std::size_t{width} * height);
+      for (std::uint32_t y = 0; y < height; ++y)
+        for (std::uint32_t x = 0; x < width; ++x) {
+          const std::size_t at = std::size_t{y} * width + x;
+          rgb[3 * at] = static_cast<std::uint8_t>(x);
+          rgb[3 * at + 1] = static_cast<std::uint8_t>(y);
+          rgb[3 * at + 2] = static_cast<std::uint8_t>(40 * i);
+          mask[at] = x < 128 ? 0 : 255;
+        }
+      out.write(std::to_string(i),
+                {{"jpg", jpegs.encode(ps::pixel_view<std::uint8_t, 3>(rgb.data(), {width, height}))},
+                 {"png", pngs.encode(ps::pixel_view<std::uint8_t, 1>(mask.data(), {width, height}))},
+                 {"cls", std::to_string(i % 10)}});
+    }
+    out.close();
+  }
+  photos(const photos&) = delete;
+  photos& operator=(const photos&) = delete;
+  ~photos() {
+    std::filesystem::current_path(before_);
+    std::error_code ignored;
+    std::filesystem::remove_all(place_, ignored);
+  }
+
+ private:
+  std::filesystem::path before_, place_;
+};
+
+void five_lines() {
+  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg", "cls"> |
+                ps::decode<ps::field<"jpg", ps::jpeg>, ps::field<"cls", ps::integer>> |
+                ps::map<"jpg">(ps::random_resized_crop(224), ps::horizontal_flip(),
+                               ps::normalize(ps::imagenet), ps::to_chw()) |
+                ps::shuffle(7) | ps::batch(16);
+  std::uint64_t images = 0;
+  for (auto&& batch : loader.epoch(0)) {
+    must(ps::get<"jpg">(batch).shape() == ps::extents(16, 3, 224, 224), "a batch of 16 crops");
+    images += batch.size();
+  }
+  must(images == 64, "64 images");
+}
+
+void one_draw_for_two_fields() {
+  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg", "png"> |
+                ps::decode<ps::field<"jpg", ps::jpeg>, ps::field<"png", ps::png_as<ps::gray8>>> |
+                ps::map<"jpg">(ps::random_resized_crop(96), ps::horizontal_flip(), ps::key("crop")) |
+                ps::map<"png">(ps::random_resized_crop(96, {.how = ps::interpolation::nearest}),
+                               ps::horizontal_flip(), ps::key("crop")) |
+                ps::batch(16);
+  std::uint64_t right = 0, all = 0;
+  for (auto&& batch : loader.epoch(0)) {
+    const auto images = ps::get<"jpg">(batch);
+    const auto masks = ps::get<"png">(batch);
+    for (std::size_t i = 0; i < batch.size(); ++i)
+      for (std::size_t y = 0; y < 96; ++y)
+        for (std::size_t x = 0; x < 96; ++x, ++all)
+          right += (images(i, y, x, 0u) >= 128) == (masks(i, y, x, 0u) == 255) ? 1u : 0u;
+  }
+  must(all == 64 * 96 * 96 && right * 50 > all * 49, "masks follow their images");
+}
+
+/// An operation of your own: a function object that wraps an image in another.
+struct darken : ps::image_operation {
+  template <ps::byte_image I>
+  struct darkened : ps::image_expression<darkened<I>, std::uint8_t, I::channels> {
+    using view_type = ps::pixel_view<std::uint8_t, I::channels>;
+    I image;
+    ps::image_scratch* scratch;
+
+    darkened(const I& wrapped, ps::image_scratch& s) : image(wrapped), scratch(&s) {}
+    [[nodiscard]] ps::image_size size() const { return image.size(); }
+    [[nodiscard]] ps::image_scratch& memory() const { return *scratch; }
+    [[nodiscard]] view_type read(const ps::image_part& part) const {
+      const view_type pixels = image.read(part);
+      auto* const made = ps::room_for<std::uint8_t>(scratch->pixels, pixels.height() * pixels.row_values());
+      for (std::size_t y = 0; y < pixels.height(); ++y)
+        for (std::size_t i = 0; i < pixels.row_values(); ++i)
+          made[y * pixels.row_values() + i] = static_cast<std::uint8_t>(pixels.row(y)[i] / 2);
+      return {made, part.size()};
+    }
+  };
+
+  template <ps::byte_image I>
+  [[nodiscard]] auto operator()(const I& image, const ps::call<ps::image_scratch>& c) const {
+    return darkened<I>(image, c.scratch);
+  }
+};
+
+void an_operation_of_your_own() {
+  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg"> |
+                ps::decode<ps::field<"jpg", ps::jpeg>> | ps::map<"jpg">(ps::resize(64, 64), darken{}) |
+                ps::batch(16);
+  for (auto&& batch : loader)
+    for (const std::uint8_t value : ps::get<"jpg">(batch).flat()) must(value < 128, "no bright pixel");
+}
+
+}  // namespace
+
+int main() {
+  const photos files(64);
+  five_lines();
+  one_draw_for_two_fields();
+  an_operation_of_your_own();
+  std::puts("images: crops, masks and an operation of one's own, as docs/images.md shows them");
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/image/orientation.hpp>
+#include <penstock/image/pixels.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// What is known of a PNG before a library is asked. Source: Portable Network Graphics (PNG) Specification,
+/// third edition (W3C), clauses 5 and 11.
+namespace penstock::inline v0_1::detail {
+
+struct png_header {
+  image_size size;  ///< as stored
+  std::uint8_t depth = 0;
+  std::uint8_t colour = 0;  ///< 0 gray, 2 RGB, 3 palette, 4 gray with alpha, 6 RGBA
+  bool interlaced = false;
+};
+
+/// Whether the bytes begin with PNG's signature.
+[[nodiscard]] bool begins_as_png(bytes_view bytes) noexcept;
+
+/// The first chunk. Throws `errc::format` if these are no bytes of a PNG, or its header is damaged or cut
+/// off.
+[[nodiscard]] png_header read_png_header(bytes_view png);
+
+/// The orientation in the first eXIf chunk whose checksum is right; `upright` without one. Looks at the
+/// chunks' first bytes only.
+[[nodiscard]] orientation png_orientation(bytes_view png) noexcept;
+
+/// The checksum of PNG's chunks. Source: the specification's annex D.
+[[nodiscard]] std::uint32_t png_checksum(bytes_view bytes) noexcept;
+
+/// Passes on the bytes of a PNG that matter to its pixels: without the ancillary chunks except tRNS, so that
+/// a damaged profile or a text of a gigabyte costs nothing.
+class png_filter {
+ public:
+  explicit png_filter(bytes_view png) noexcept;
+  /// Copies the next `into.size()` bytes; returns false if there are fewer.
+  [[nodiscard]] bool read(mutable_bytes into) noexcept;
+
+ private:
+  void next_chunk() noexcept;
+
+  bytes_view rest_;
+  std::size_t passing_;  // bytes of `rest_` that need no look
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/codec/detail/png_header.ipp>
+#endif

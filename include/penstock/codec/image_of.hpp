@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/codec/concepts.hpp>
+#include <penstock/codec/detail/known_formats.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/element.hpp>
+#include <penstock/image/lazy_image.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace penstock::inline v0_1 {
+
+/// A codec of images that knows its format's first bytes: `C::recognises(bytes)`.
+template <class C>
+concept image_codec = codec<C> && lazy_image<decoded<C, bytes_view>> && requires(bytes_view bytes) {
+  { C::recognises(bytes) } -> std::same_as<bool>;
+};
+
+/// One of several lazy images of the same kind of pixels: a `lazy_image` that asks the one that it has.
+template <class First, class... More>
+class one_of_images
+    : public image_expression<one_of_images<First, More...>, typename First::value_type, First::channels> {
+  using base = image_expression<one_of_images, typename First::value_type, First::channels>;
+
+ public:
+  using typename base::value_type;
+  using typename base::view_type;
+
+  template <std::size_t I, class Image>
+  one_of_images(std::in_place_index_t<I> which, const Image& image) : image_(which, image) {}
+
+  [[nodiscard]] image_size size() const {
+    return ask([](const auto& one) -> image_size { return one.size(); });
+  }
+  [[nodiscard]] view_type read(const image_part& part) const {
+    return ask([&](const auto& one) -> view_type { return one.read(part); });
+  }
+  void draw(const image_part& part, const destination<value_type>& into) const {
+    ask([&](const auto& one) { one.draw(part, into); });
+  }
+  [[nodiscard]] image_scratch& memory() const {
+    return ask([](const auto& one) -> image_scratch& { return one.memory(); });
+  }
+  /// The number of the codec that the image is of.
+  [[nodiscard]] std::size_t index() const noexcept { return image_.index(); }
+
+ private:
+  // Comparisons instead of std::visit's table of functions: the compiler sees through them.
+  template <std::size_t I = 0, class F>
+  decltype(auto) ask(F&& f) const {
+    if constexpr (I == sizeof...(More)) {
+      return f(*std::get_if<I>(&image_));
+    } else {
+      if (image_.index() == I) return f(*std::get_if<I>(&image_));
+      return ask<I + 1>(std::forward<F>(f));
+    }
+  }
+
+  std::variant<First, More...> image_;
+};
+
+/// The codec for images of several formats: each image is decoded by the one that recognises its first bytes.
+/// File names do not count.
+///
+/// In: any byte element. Out: a `lazy_image`. The codecs must give the same kind of pixels.
+/// Kind: pointwise, keeps all guarantees. Cost: that of the codec that it takes. The scratch is a tuple of
+/// theirs.
+/// Throws `errc::format` for other formats, and says of which the bytes are if it knows; errors of the
+/// codecs as they are.
+///
+///     using picture = image_of<png_as<gray8>, webp_as<gray8>>;
+///     auto pictures = directory("pictures") | decode<picture>;
+///     auto stored = directory("pictures") | decode<picture>(picture{{.orient = false}, {.orient = false}});
+template <class... Codecs>
+class image_of {
+  static_assert(sizeof...(Codecs) >= 1, "penstock: image_of<A, B, ...> needs a codec of images, as png");
+  static_assert((image_codec<Codecs> && ...),
+                "penstock: image_of<A, B, ...>: each of A, B, ... must be a codec of images with "
+                "recognises(bytes), as jpeg, png and webp are");
+  using first = std::tuple_element_t<0, std::tuple<decoded<Codecs, bytes_view>...>>;
+  static_assert(
+      (std::same_as<typename decoded<Codecs, bytes_view>::view_type, typename first::view_type> && ...),
+      "penstock: image_of<A, B, ...>: all codecs must give the same kind of pixels, as jpeg_as<rgb8> "
+      "and png_as<rgb8> do");
+
+ public:
+  static constexpr std::string_view codec_name = "image";
+  static constexpr auto extensions = [] {
+    std::array<std::string_view, (std::size(Codecs::extensions) + ...)> all{};
+    auto end = all.begin();
+    ((end = std::copy(std::begin(Codecs::extensions), std::end(Codecs::extensions), end)), ...);
+    return all;
+  }();
+  using scratch = std::tuple<scratch_of<Codecs>...>;
+  using image_type = one_of_images<decoded<Codecs, bytes_view>...>;
+
+  image_of() = default;
+  /// Sets the codecs, with their options.
+  constexpr explicit image_of(Codecs... codecs) : codecs_(std::move(codecs)...) {}
+
+  [[nodiscard]] static bool recognises(bytes_view bytes) noexcept {
+    return (Codecs::recognises(bytes) || ...);
+  }
+
+  template <byte_element Bytes>
+  [[nodiscard]] image_type decode(const Bytes& in, scratch& s) const {
+    return by_content<0>(as_bytes(in), s);
+  }
+
+ private:
+  template <std::size_t I>
+  image_type by_content(bytes_view bytes, scratch& s) const {
+    if constexpr (I == sizeof...(Codecs)) {
+      detail::refuse_image_format(bytes, {Codecs::codec_name...});
+    } else {
+      const auto& one = std::get<I>(codecs_);
+      if (one.recognises(bytes)) return {std::in_place_index<I>, one.decode(bytes, std::get<I>(s))};
+      return by_content<I + 1>(bytes, s);
+    }
+  }
+
+  std::tuple<Codecs...> codecs_;
+};
+
+}  // namespace penstock::inline v0_1

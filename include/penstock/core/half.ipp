@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/half.hpp>
+
+#include <cstring>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Converts blocks of a length that the compiler knows, which GCC 12 wants for vector code at -O2.
+template <class From, class To>
+void convert_blocks(const From* __restrict from, To* __restrict to, std::size_t count) noexcept {
+  constexpr std::size_t block = 16;
+  std::size_t i = 0;
+  for (; i + block <= count; i += block)
+    for (std::size_t k = 0; k < block; ++k) to[i + k] = To(from[i + k]);
+  for (; i < count; ++i) to[i] = To(from[i]);
+}
+
+PENSTOCK_INLINE void convert_portably(const float* from, half* to, std::size_t count) noexcept {
+  convert_blocks(from, to, count);
+}
+PENSTOCK_INLINE void convert_portably(const half* from, float* to, std::size_t count) noexcept {
+  convert_blocks(from, to, count);
+}
+
+#ifdef __x86_64__
+
+// Vectors as the compilers themselves know them: their header of intrinsics takes longer to compile than
+// all of this library's images.
+using floats8 [[gnu::vector_size(32)]] = float;
+using shorts8 [[gnu::vector_size(16)]] = short;
+
+__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float* from, half* to,
+                                                                     std::size_t count) noexcept {
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    floats8 values;
+    std::memcpy(&values, from + i, sizeof values);
+    const shorts8 halves = __builtin_ia32_vcvtps2ph256(values, 0);  // 0: to the nearest, ties to even
+    std::memcpy(static_cast<void*>(to + i), &halves, sizeof halves);
+  }
+  return i;
+}
+__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half* from, float* to,
+                                                                     std::size_t count) noexcept {
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    shorts8 halves;
+    std::memcpy(&halves, from + i, sizeof halves);
+    const floats8 values = __builtin_ia32_vcvtph2ps256(halves);
+    std::memcpy(to + i, &values, sizeof values);
+  }
+  return i;
+}
+
+PENSTOCK_INLINE bool has_avx2() noexcept {
+  static const bool has = [] {
+    unsigned a = 1, b = 0, c = 0, d = 0;
+    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    const bool f16c = (c >> 29 & 1) != 0;  // which Clang 16 has no name for below
+    __builtin_cpu_init();
+    return f16c && __builtin_cpu_supports("avx2") != 0;
+  }();
+  return has;
+}
+
+#else
+
+template <class From, class To>
+std::size_t convert_avx2(const From*, To*, std::size_t) noexcept {
+  return 0;
+}
+PENSTOCK_INLINE bool has_avx2() noexcept { return false; }
+
+#endif
+
+}  // namespace detail
+
+PENSTOCK_INLINE void convert(const float* from, half* to, std::size_t count) noexcept {
+  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(from, to, count) : 0;
+  detail::convert_portably(from + done, to + done, count - done);
+}
+PENSTOCK_INLINE void convert(const half* from, float* to, std::size_t count) noexcept {
+  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(from, to, count) : 0;
+  detail::convert_portably(from + done, to + done, count - done);
+}
+PENSTOCK_INLINE void convert(const float* from, bfloat16* to, std::size_t count) noexcept {
+  detail::convert_blocks(from, to, count);
+}
+PENSTOCK_INLINE void convert(const bfloat16* from, float* to, std::size_t count) noexcept {
+  detail::convert_blocks(from, to, count);
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/image/detail/row_image.hpp>
+#include <penstock/image/lookup.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+/// Operations on the colours of images of bytes: grayscale, saturation, hue, color_jitter. See also
+/// image/lookup.hpp.
+///
+/// The bytes are those of torchvision 0.14 on tensors of uint8; alpha, the last of four channels, stays as it
+/// is, and gray images have no colours to change.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Gray values: one channel, or as many as the image has with colours that are equal.
+template <byte_image I, std::size_t Out>
+class gray_image : public row_image<gray_image<I, Out>, I, Out> {
+ public:
+  gray_image(const I& image, image_scratch& scratch, bool changes)
+      : row_image<gray_image, I, Out>(image, scratch, changes) {}
+
+  void write_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width) const {
+    for (std::size_t x = 0; x < width; ++x) {
+      const std::uint8_t* const pixel = from + x * I::channels;
+      std::uint8_t gray = pixel[0];
+      if constexpr (I::channels >= 3) gray = luma(pixel);
+      for (std::size_t c = 0; c < colours_of<Out>; ++c) to[x * Out + c] = gray;
+      if constexpr (Out == 4) to[x * Out + 3] = pixel[3];
+    }
+  }
+};
+
+/// Two tables of products: of the image's values, and of those it is blended with.
+struct blend_tables {
+  const float *own, *other;
+  [[nodiscard]] std::uint8_t operator()(std::uint8_t value, std::uint8_t with) const noexcept {
+    return to_byte(own[value] + other[with]);
+  }
+};
+/// Source: torchvision 0.14, functional_tensor.py, `_blend`.
+[[nodiscard]] blend_tables make_blend(image_scratch& scratch, double factor);
+
+template <std::size_t Channels>
+void saturate_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, const blend_tables& blend) {
+  for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
+    const std::uint8_t gray = luma(from);
+    for (std::size_t c = 0; c < 3; ++c) to[c] = blend(from[c], gray);
+    if constexpr (Channels == 4) to[3] = from[3];
+  }
+}
+/// Turns the hue of one pixel. Source: torchvision 0.14, functional_tensor.py, `adjust_hue`.
+void turn_hue(const std::uint8_t* from, std::uint8_t* to, float by) noexcept;
+template <std::size_t Channels>
+void hue_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width, float by) {
+  for (std::size_t x = 0; x < width; ++x, from += Channels, to += Channels) {
+    turn_hue(from, to, by);
+    if constexpr (Channels == 4) to[3] = from[3];
+  }
+}
+
+template <byte_image I>
+class saturated_image : public row_image<saturated_image<I>, I> {
+ public:
+  saturated_image(const I& image, double factor, image_scratch& scratch)
+      : row_image<saturated_image, I>(image, scratch, true), blend_(make_blend(scratch, factor)) {}
+  void write_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width) const {
+    saturate_row<I::channels>(from, to, width, blend_);
+  }
+
+ private:
+  blend_tables blend_;
+};
+
+template <byte_image I>
+class hued_image : public row_image<hued_image<I>, I> {
+ public:
+  hued_image(const I& image, double by, image_scratch& scratch)
+      : row_image<hued_image, I>(image, scratch, true), by_(static_cast<float>(by)) {}
+  void write_row(const std::uint8_t* from, std::uint8_t* to, std::size_t width) const {
+    hue_row<I::channels>(from, to, width, by_);
+  }
+
+ private:
+  float by_;
+};
+
+enum class color_step : std::uint8_t { brightness, contrast, saturation, hue };
+
+/// What `color_jitter` drew: steps in their order, with their factors.
+struct color_steps {
+  struct one {
+    color_step kind;
+    double factor;
+  };
+  std::array<one, 4> all;
+  std::size_t count = 0;
+};
+
+template <byte_image I>
+class jittered_image : public image_expression<jittered_image<I>, std::uint8_t, I::channels> {
+ public:
+  using view_type = pixel_view<std::uint8_t, I::channels>;
+  static constexpr std::size_t channels = I::channels;
+
+  jittered_image(const I& image, const color_steps& steps, image_scratch& scratch)
+      : image_(image), steps_(steps), scratch_(&scratch) {}
+
+  [[nodiscard]] image_size size() const { return image_.size(); }
+  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
+  [[nodiscard]] view_type read(const image_part& part) const {
+    if (steps_.count == 0) return image_.read(part);
+    bool all = false;  // contrast needs the mean of the whole image
+    for (std::size_t i = 0; i < steps_.count; ++i) all = all || steps_.all[i].kind == color_step::contrast;
+    const view_type from = image_.read(all ? whole_of(size()) : part);
+    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, from.row_values() * from.height());
+    view_type at = from;
+    for (std::size_t i = 0; i < steps_.count; ++i) {
+      apply(steps_.all[i], at, to);
+      at = view_type(to, from.size());
+    }
+    return all ? at.part(part) : at;
+  }
+
+ private:
+  void apply(const color_steps::one& step, const view_type& from, std::uint8_t* to) const {
+    const auto rows = [&](auto&& write) {
+      for (std::size_t y = 0; y < from.height(); ++y) write(from.row(y), to + y * from.row_values());
+    };
+    const std::size_t width = from.width();
+    if (step.kind == color_step::brightness || step.kind == color_step::contrast) {
+      std::uint8_t* const table = room_for<std::uint8_t>(scratch_->tables, 256);
+      if (step.kind == color_step::brightness)
+        brightness_table{step.factor}(table);
+      else
+        contrast_table{step.factor}(table, luma_sum(from), std::uint64_t{width} * from.height());
+      rows([&](const std::uint8_t* in, std::uint8_t* out) {
+        for (std::size_t x = 0; x < width; ++x) {
+          for (std::size_t c = 0; c < colours_of<channels>; ++c)
+            out[x * channels + c] = table[in[x * channels + c]];
+          if constexpr (channels == 4) out[x * channels + 3] = in[x * channels + 3];
+        }
+      });
+    } else if constexpr (channels >= 3) {
+      if (step.kind == color_step::saturation) {
+        const blend_tables blend = make_blend(*scratch_, step.factor);
+        rows([&](const std::uint8_t* in, std::uint8_t* out) {
+          saturate_row<channels>(in, out, width, blend);
+        });
+      } else {
+        const auto by = static_cast<float>(step.factor);
+        rows([&](const std::uint8_t* in, std::uint8_t* out) { hue_row<channels>(in, out, width, by); });
+      }
+    }
+  }
+
+  I image_;
+  color_steps steps_;
+  image_scratch* scratch_;
+};
+
+}  // namespace detail
+
+template <std::size_t Channels>
+class grayscale_operation : public byte_operation {
+  static_assert(Channels == 1 || Channels == 3, "penstock: grayscale makes images of 1 or of 3 channels");
+
+ public:
+  template <byte_image I>
+  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
+    if constexpr (Channels == 1 && I::channels == 1)
+      return I(image);
+    else
+      return detail::gray_image < I,
+             Channels == 3 && I::channels == 4 ? 4 : Channels > (image, c.scratch, true);
+  }
+};
+
+class random_grayscale_operation : public byte_operation {
+ public:
+  template <class>
+  static constexpr bool draws = true;
+
+  explicit random_grayscale_operation(double p) : p_(p) {
+    detail::check_range("random_grayscale", "the probability", p, 0, 1);
+  }
+  template <byte_image I>
+  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
+    if constexpr (I::channels == 1)
+      return I(image);
+    else
+      return detail::gray_image<I, I::channels>(image, c.scratch, c.random().chance(p_));
+  }
+
+ private:
+  double p_;
+};
+
+class saturation_operation : public byte_operation {
+ public:
+  explicit saturation_operation(double factor) : factor_(factor) {
+    detail::check_range("saturation", "the factor", factor, 0, 1e6);
+  }
+  template <byte_image I>
+  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
+    if constexpr (I::channels == 1)
+      return I(image);
+    else
+      return detail::saturated_image<I>(image, factor_, c.scratch);
+  }
+
+ private:
+  double factor_;
+};
+
+class hue_operation : public byte_operation {
+ public:
+  explicit hue_operation(double by) : by_(by) { detail::check_range("hue", "the turn", by, -0.5, 0.5); }
+  template <byte_image I>
+  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
+    if constexpr (I::channels == 1)
+      return I(image);
+    else
+      return detail::hued_image<I>(image, by_, c.scratch);
+  }
+
+ private:
+  double by_;
+};
+
+class color_jitter_operation : public byte_operation {
+ public:
+  template <class>
+  static constexpr bool draws = true;
+
+  color_jitter_operation(double brightness, double contrast, double saturation, double hue);
+  template <byte_image I>
+  [[nodiscard]] detail::jittered_image<I> operator()(const I& image, const call<image_scratch>& c) const {
+    return {image, draw_steps(c.random(), I::channels >= 3), c.scratch};
+  }
+  /// The order and the factors that are drawn from these numbers.
+  [[nodiscard]] detail::color_steps draw_steps(rng random, bool colours) const;
+
+ private:
+  std::array<double, 4> ranges_;  // as in color_step
+};
+
+/// The gray values of an image: 0.2989 red + 0.587 green + 0.114 blue. With one channel, or with three that
+/// are equal; alpha goes with one channel and stays with three. torchvision: `rgb_to_grayscale`, `Grayscale`.
+///
+///     const auto gray = grayscale();
+///     const auto gray_rgb = grayscale<3>();
+template <std::size_t Channels = 1>
+[[nodiscard]] constexpr grayscale_operation<Channels> grayscale() noexcept {
+  return {};
+}
+
+/// Gray values with probability `p`, in as many channels as before. torchvision: `RandomGrayscale`. Throws
+/// `errc::argument` unless p is from 0 to 1.
+///
+///     const auto sometimes_gray = random_grayscale(0.2);
+[[nodiscard]] inline random_grayscale_operation random_grayscale(double p = 0.1) {
+  return random_grayscale_operation(p);
+}
+
+/// Away from the gray values, or towards them: 0 is gray, 1 the image, 2 twice as colourful. torchvision:
+/// `functional.adjust_saturation`. Throws `errc::argument` unless the factor is from 0 to 1e6.
+///
+///     const auto paler = saturation(0.5);
+[[nodiscard]] inline saturation_operation saturation(double factor) { return saturation_operation(factor); }
+
+/// Turns the hue by a part of the circle, -0.5 to 0.5; 0.5 and -0.5 give the opposite colours. torchvision:
+/// `functional.adjust_hue`. Throws `errc::argument` for other numbers. Cost: some 40 operations and three
+/// divisions per pixel, the slowest of the colour operations.
+///
+///     const auto turned = hue(0.1);
+[[nodiscard]] inline hue_operation hue(double turn) { return hue_operation(turn); }
+
+/// Brightness, contrast, saturation and hue changed at random, in random order. The first three factors are
+/// from max(0, 1 - x) to 1 + x, the hue turns by -x to x; 0 leaves out. torchvision: `ColorJitter`; its draws
+/// are different. Throws `errc::argument` for negative numbers, for more than 1e5, for a hue above 0.5. Cost:
+/// a pass for each of the four; with contrast all of the image is computed even if only a part is asked for.
+///
+///     const auto jitter = color_jitter(0.4, 0.4, 0.4, 0.1);
+[[nodiscard]] inline color_jitter_operation color_jitter(double brightness, double contrast = 0,
+                                                         double saturation = 0, double hue = 0) {
+  return {brightness, contrast, saturation, hue};
+}
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/image/color.ipp>
+#endif

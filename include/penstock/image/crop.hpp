@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/any_count.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/image/detail/sides.hpp>
+#include <penstock/image/lazy_image.hpp>
+#include <penstock/image/operation.hpp>
+#include <penstock/image/pad.hpp>
+#include <penstock/image/padded.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// A rectangle of a lazy image. Reads and draws that rectangle of the inner image: costs nothing by itself.
+template <lazy_image I>
+class cropped : public image_expression<cropped<I>, typename I::value_type, I::channels> {
+ public:
+  /// `part` lies within the image.
+  cropped(I image, const image_part& part, image_scratch& scratch)
+      : image_(std::move(image)), part_(part), scratch_(&scratch) {}
+
+  [[nodiscard]] image_size size() const noexcept { return part_.size(); }
+  [[nodiscard]] pixel_view<typename I::value_type, I::channels> read(const image_part& part) const {
+    return image_.read(shifted(part));
+  }
+  void draw(const image_part& part, const destination<typename I::value_type>& into) const {
+    image_.draw(shifted(part), into);
+  }
+  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
+
+ private:
+  [[nodiscard]] image_part shifted(const image_part& part) const noexcept {
+    return {part_.x + part.x, part_.y + part.y, part.width, part.height};
+  }
+
+  I image_;
+  image_part part_;
+  image_scratch* scratch_;
+};
+
+namespace detail {
+
+/// Half of a number, rounded to the nearest integer, and to the even one of two: Python's `round(n / 2.0)`.
+[[nodiscard]] constexpr std::uint64_t half_to_even(std::uint64_t n) noexcept {
+  const std::uint64_t half = n / 2;
+  return n % 2 == 1 && half % 2 == 1 ? half + 1 : half;
+}
+/// Where the middle `wanted` pixels of `n` begin, by torchvision's rules; below 0 if there are fewer.
+[[nodiscard]] constexpr std::int64_t centre_of(std::uint32_t n, std::uint32_t wanted) noexcept {
+  if (wanted > n) return -static_cast<std::int64_t>((wanted - n) / 2);
+  return static_cast<std::int64_t>(half_to_even(n - wanted));
+}
+[[noreturn, gnu::cold]] inline void refuse_crop(const image_size& wanted, const image_size& found,
+                                                const char* advice) {
+  throw error(errc::shape, {"a crop of ", wanted.width, " x ", wanted.height, " from an image of ",
+                            found.width, " x ", found.height, "; ", advice});
+}
+
+}  // namespace detail
+
+/// What `crop(...)` makes: a function for `map`.
+class crop_operation : public image_operation {
+ public:
+  explicit crop_operation(const image_part& part) : part_(part) {}
+
+  template <lazy_image I>
+  [[nodiscard]] cropped<I> operator()(const I& image, const call<image_scratch>& c) const {
+    if (const image_size from = image.size(); !part_.within(from)) [[unlikely]]
+      throw error(errc::shape,
+                  {"a crop of ", part_.width, " x ", part_.height, " at (", part_.x, ", ", part_.y,
+                   ") from an image of ", from.width, " x ", from.height, "; resize or pad the image first"});
+    return {image, part_, c.scratch};
+  }
+
+ private:
+  image_part part_;
+};
+
+/// What `center_crop(...)` makes: a function for `map`.
+class center_crop_operation : public image_operation {
+ public:
+  explicit center_crop_operation(const image_size& size) : size_(size) {}
+
+  template <lazy_image I>
+  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
+    const image_size from = image.size();
+    return {image,
+            detail::centre_of(from.width, size_.width),
+            detail::centre_of(from.height, size_.height),
+            size_,
+            0,
+            padding_mode::constant,
+            c.scratch};
+  }
+
+ private:
+  image_size size_;
+};
+
+/// What `random_crop` does before it crops.
+struct random_crop_options {
+  image_padding padding = {};  ///< pixels that are added on the sides first
+  bool pad_if_needed = false;  ///< an image that is too small is padded on both sides by what it lacks
+  pixel_fill fill = 0;         ///< for `padding_mode::constant`
+  padding_mode mode = padding_mode::constant;
+};
+
+/// What `random_crop(...)` makes: a function for `map`.
+class random_crop_operation : public image_operation {
+ public:
+  template <class>
+  static constexpr bool draws = true;
+
+  random_crop_operation(const image_size& size, const random_crop_options& options)
+      : size_(size), options_(options) {}
+
+  template <lazy_image I>
+  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
+    rng random = c.random();
+    const auto [x, y] = choose(image.size(), random);
+    return {image, x, y, size_, options_.fill, options_.mode, c.scratch};
+  }
+
+  /// The upper left corner of the rectangle, in the plane of an image of this size; below 0 where it is in
+  /// the padding. It depends on the size and the random numbers only.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& from, rng& random) const {
+    std::uint64_t left = options_.padding.left, top = options_.padding.top;
+    std::uint64_t width = left + from.width + options_.padding.right;
+    std::uint64_t height = top + from.height + options_.padding.bottom;
+    if (options_.pad_if_needed) {
+      add_missing(left, width, size_.width);
+      add_missing(top, height, size_.height);
+    }
+    if (width < size_.width || height < size_.height) [[unlikely]]
+      detail::refuse_crop(size_, from,
+                          "write random_crop(size, {.pad_if_needed = true}), or resize it first");
+    const std::uint64_t y = random.below(height - size_.height + 1);
+    const std::uint64_t x = random.below(width - size_.width + 1);
+    return {static_cast<std::int64_t>(x) - static_cast<std::int64_t>(left),
+            static_cast<std::int64_t>(y) - static_cast<std::int64_t>(top)};
+  }
+
+ private:
+  static void add_missing(std::uint64_t& before, std::uint64_t& length, std::uint64_t wanted) noexcept {
+    if (length >= wanted) return;
+    const std::uint64_t missing = wanted - length;
+    before += missing;
+    length += 2 * missing;
+  }
+
+  image_size size_;
+  random_crop_options options_;
+};
+
+/// The rectangle of this size whose upper left corner is (x, y). torchvision's `functional.crop`, which fills
+/// what is beyond the image, where this throws `errc::shape` for the sample.
+///
+/// In: a lazy image of any kind. Out: a lazy image, of which only the rectangle is ever read. Pointwise.
+/// Throws `errc::argument` if a number is negative, a side is 0, or one is larger than 2^20.
+///
+///     auto corner = map<"jpg">(crop(0, 0, 64, 48));  // x, y, width, height
+[[nodiscard]] inline crop_operation crop(any_count x, any_count y, any_count width, any_count height) {
+  return crop_operation({detail::side_of(x, "crop", 0), detail::side_of(y, "crop", 0),
+                         detail::side_of(width, "crop"), detail::side_of(height, "crop")});
+}
+
+/// The middle of images. Smaller images are padded with 0. torchvision's `CenterCrop`, whose rounding it has:
+/// an odd pixel is left away where Python's `round` says.
+///
+/// In: a lazy image of any kind. Out: a lazy image, of which only the middle is ever read. Pointwise.
+/// Throws `errc::argument` for sizes of 0, or of more than 2^20.
+///
+///     auto square = map<"jpg">(resize(256), center_crop(224));
+///     auto wide = map<"jpg">(center_crop(224, 448));  // height, width
+[[nodiscard]] inline center_crop_operation center_crop(any_count height, any_count width) {
+  return center_crop_operation(
+      {detail::side_of(width, "center_crop"), detail::side_of(height, "center_crop")});
+}
+[[nodiscard]] inline center_crop_operation center_crop(any_count size) { return center_crop(size, size); }
+
+/// A rectangle of this size from anywhere in an image. torchvision's `RandomCrop`, with its order: `padding`
+/// first, then `pad_if_needed`. Where both add pixels of the image, they are added at once.
+///
+/// In: a lazy image of any kind. Out: a lazy image, of which only the rectangle is ever read. Pointwise;
+/// draws two random numbers. With one `key`, images of one size get the same rectangle.
+/// Throws `errc::argument` for sizes of 0, or of more than 2^20; `errc::shape`, for a sample, if the image is
+/// smaller than the rectangle, and not padded.
+///
+///     auto shifted = map<"img">(random_crop(32, {.padding = 4}));
+///     auto image = map<"jpg">(random_crop(224, {.pad_if_needed = true}), key("crop"));
+///     auto mask = map<"png">(random_crop(224, {.pad_if_needed = true, .fill = 255}), key("crop"));
+[[nodiscard]] inline random_crop_operation random_crop(any_count height, any_count width,
+                                                       const random_crop_options& options = {}) {
+  return {{detail::side_of(width, "random_crop"), detail::side_of(height, "random_crop")}, options};
+}
+[[nodiscard]] inline random_crop_operation random_crop(any_count size,
+                                                       const random_crop_options& options = {}) {
+  return random_crop(size, size, options);
+}
+
+}  // namespace penstock::inline v0_1

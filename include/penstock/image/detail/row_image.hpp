@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/image/operation.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::inline v0_1::detail {
+
+/// The base of images whose every pixel is computed from that pixel of another image. `Self` has
+///   write_row(from, to, width)   computes a row
+///   needs_all()                  whether it must see all pixels first, which then are read even for a part
+///   look_at(pixels)              sees them
+/// With `changes` false it is the other image.
+template <class Self, byte_image I, std::size_t Out = I::channels>
+class row_image : public image_expression<Self, std::uint8_t, Out> {
+ public:
+  using view_type = pixel_view<std::uint8_t, Out>;
+
+  row_image(const I& image, image_scratch& scratch, bool changes)
+      : image_(image), scratch_(&scratch), changes_(changes) {}
+
+  [[nodiscard]] image_size size() const { return image_.size(); }
+  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
+  [[nodiscard]] view_type read(const image_part& part) const {
+    if constexpr (Out == I::channels) {
+      if (!changes_) return image_.read(part);
+    }
+    const auto pixels = seen(part);
+    const std::size_t row = part.width * Out;
+    std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, row * part.height);
+    for (std::size_t y = 0; y < part.height; ++y) self().write_row(pixels.row(y), to + y * row, part.width);
+    return {to, part.size()};
+  }
+  void draw(const image_part& part, const destination<std::uint8_t>& into) const {
+    if constexpr (Out == I::channels) {
+      if (!changes_) return image_.draw(part, into);
+    }
+    const auto pixels = seen(part);
+    const element_strides strides = into.strides();
+    const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{Out};
+    std::uint8_t* const row =
+        interleaved ? nullptr : room_for<std::uint8_t>(scratch_->pixels, part.width * Out);
+    for (std::size_t y = 0; y < part.height; ++y) {
+      std::uint8_t* const to = into.data() + static_cast<std::int64_t>(y) * strides[0];
+      self().write_row(pixels.row(y), interleaved ? to : row, part.width);
+      if (interleaved) continue;
+      copy_pixels(
+          view_type(row, {part.width, 1}),
+          destination<std::uint8_t>(to, extents(1, std::size_t{part.width}, Out), strides, into.space()));
+    }
+  }
+  [[nodiscard]] bool needs_all() const { return false; }
+  template <class Pixels>
+  void look_at(const Pixels&) const {}
+
+ private:
+  [[nodiscard]] const Self& self() const { return static_cast<const Self&>(*this); }
+  [[nodiscard]] auto seen(const image_part& part) const {
+    if (!self().needs_all()) return image_.read(part);
+    const auto all = image_.read(whole_of(image_.size()));
+    self().look_at(all);
+    return all.part(part);
+  }
+
+  I image_;
+  image_scratch* scratch_;
+  bool changes_;
+};
+
+/// How many channels of so many have colours; the last of four is alpha.
+template <std::size_t Channels>
+inline constexpr std::size_t colours_of = Channels == 4 ? 3 : Channels;
+
+/// Each byte times a factor, rounded to `float`.
+constexpr void fill_products(float* table, float factor) noexcept {
+  for (std::size_t v = 0; v < 256; ++v) table[v] = factor * static_cast<float>(v);
+}
+constexpr std::array<std::array<float, 256>, 3> luma_products() noexcept {
+  std::array<std::array<float, 256>, 3> all{};
+  fill_products(all[0].data(), 0.2989f);
+  fill_products(all[1].data(), 0.587f);
+  fill_products(all[2].data(), 0.114f);
+  return all;
+}
+/// Products from a table are never contracted with a sum: the same bytes on every processor.
+inline constexpr std::array<std::array<float, 256>, 3> luma_table = luma_products();
+
+/// The gray value of a pixel. Source: torchvision 0.14, functional_tensor.py, `rgb_to_grayscale`.
+inline std::uint8_t luma(const std::uint8_t* rgb) noexcept {
+  return static_cast<std::uint8_t>(luma_table[0][rgb[0]] + luma_table[1][rgb[1]] + luma_table[2][rgb[2]]);
+}
+
+/// The product or quotient `x`, rounded to `float`: keeps compilers from contracting it with a sum, where a
+/// processor has an instruction for both.
+inline float rounded(float x) noexcept {
+#if defined(__x86_64__) && defined(__FMA__)
+  __asm__("" : "+x"(x));
+#elif defined(__aarch64__)
+  __asm__("" : "+w"(x));
+#elif !defined(__x86_64__)
+  volatile float kept = x;
+  x = kept;
+#endif
+  return x;
+}
+
+/// A number of less than 2^31 as a byte: without its fraction, within 0 and 255. Without a branch.
+inline std::uint8_t to_byte(float value) noexcept {
+  const int whole = static_cast<int>(value);
+  const int low = whole & ~(whole >> 31);
+  return static_cast<std::uint8_t>(low | ((255 - low) >> 31));
+}
+
+/// Throws `errc::argument` unless `value` is a number from `low` to `high`.
+void check_range(const char* operation, const char* what, double value, double low, double high);
+
+}  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/image/detail/row_image.ipp>
+#endif

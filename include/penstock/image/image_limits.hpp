@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/image/pixels.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// What a codec accepts of an image's header, before it allocates anything: a header of 20 bytes can claim
+/// gigabytes. The defaults admit what cameras make.
+struct image_limits {
+  std::uint32_t width = 32'768;                  ///< in pixels
+  std::uint32_t height = 32'768;                 ///< in pixels
+  std::uint64_t bytes = std::uint64_t{1} << 30;  ///< of all decoded pixels, in the format asked for
+};
+
+namespace detail {
+
+/// Throws `errc::limit` for an image beyond the limits, and `errc::format` for one without pixels; `codec` is
+/// the codec's name.
+void check_image_size(const image_size& size, std::size_t pixel_bytes, const image_limits& limits,
+                      std::string_view codec);
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/image/image_limits.ipp>
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// How an operation computes pixels between pixels. torchvision's `InterpolationMode`.
+///   nearest    the nearest pixel: keeps the labels of a mask
+///   bilinear   a triangle over 2 x 2 pixels; the default of all operations
+///   bicubic    a cubic over 4 x 4 pixels; its results can be beyond those around it, and are clipped
+///   area       the mean of the pixels that fall on the new one (torchvision: BOX); only where an image
+///              becomes smaller or larger, not where it is turned
+/// With antialias, where an image becomes smaller, the triangle and the cubic grow by the factor of the
+/// reduction, so that each pixel counts.
+enum class interpolation : std::uint8_t { nearest, bilinear, bicubic, area };
+
+/// The name of an interpolation, spelled as in the enum.
+[[nodiscard]] constexpr std::string_view to_string(interpolation how) noexcept {
+  switch (how) {
+    case interpolation::nearest:
+      return "nearest";
+    case interpolation::bilinear:
+      return "bilinear";
+    case interpolation::bicubic:
+      return "bicubic";
+    case interpolation::area:
+      return "area";
+  }
+  return "unknown";
+}
+
+}  // namespace penstock::inline v0_1

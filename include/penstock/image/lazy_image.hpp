@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/destination.hpp>
+#include <penstock/core/element.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/image/pixels.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+/// Images that are not computed yet. An operation wraps one in another; nothing is decoded until the last
+/// one knows where its pixels go, and then only the part that is needed.
+namespace penstock::inline v0_1 {
+
+/// What one operation, or one codec, keeps for one worker. The buffers keep their capacity, so that nothing
+/// is allocated once they have grown.
+struct image_scratch {
+  buffer pixels;  ///< what `read` returns a view of
+  buffer work;    ///< pixels between two passes
+  buffer tables;  ///< weights, indexes, histograms
+  buffer dense;   ///< for `finish`
+};
+
+/// Room for `count` values of type `T` in a buffer; its old content is lost.
+template <class T>
+[[nodiscard]] T* room_for(buffer& b, std::size_t count) {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "penstock: a buffer has room for numbers, or other trivially copyable values");
+  b.resize_for_overwrite(count * sizeof(T));
+  return reinterpret_cast<T*>(b.data());
+}
+
+/// Copies pixels to a destination of shape (height, width, channels) with any strides.
+template <class T, std::size_t Channels>
+void copy_pixels(const pixel_view<T, Channels>& pixels, const destination<T>& into) {
+  const element_strides strides = into.strides();
+  if (strides[2] == 1 && strides[1] == std::int64_t{Channels}) {
+    if (into.dense() && pixels.dense()) {
+      if (pixels.width() != 0 && pixels.height() != 0)
+        std::memcpy(into.data(), pixels.data(), pixels.height() * pixels.row_values() * sizeof(T));
+      return;
+    }
+    for (std::size_t y = 0; y < pixels.height(); ++y)
+      std::memcpy(into.data() + static_cast<std::int64_t>(y) * strides[0], pixels.row(y),
+                  pixels.row_values() * sizeof(T));
+    return;
+  }
+  for (std::size_t y = 0; y < pixels.height(); ++y) {
+    const T* const from_row = pixels.row(y);
+    T* const row = into.data() + static_cast<std::int64_t>(y) * strides[0];
+    for (std::size_t c = 0; c < Channels; ++c) {
+      T* const to = row + static_cast<std::int64_t>(c) * strides[2];
+      if (strides[1] == 1) {
+        for (std::size_t x = 0; x < pixels.width(); ++x) to[x] = from_row[x * Channels + c];
+      } else {
+        for (std::size_t x = 0; x < pixels.width(); ++x)
+          to[static_cast<std::int64_t>(x) * strides[1]] = from_row[x * Channels + c];
+      }
+    }
+  }
+}
+
+/// An image that is not computed yet: an array expression of shape (height, width, channels) whose number of
+/// channels is known from its type.
+///   size()             width and height
+///   read(part)         the pixels of a rectangle, which lies within it: a view that is valid until the next
+///                      `read` or `draw`, in the worker's scratch or wherever the pixels are
+///   draw(part, into)   writes the pixels of a rectangle to a destination of shape (part.height, part.width,
+///                      channels), with any strides
+///   memory()           a scratch that `finish` may use
+/// Derive from `image_expression`, which has everything but `size`, `read` and `memory`.
+template <class I>
+concept lazy_image =
+    placed_expression<I> && requires(const std::remove_cvref_t<I>& image, const image_part& part,
+                                     const destination<typename std::remove_cvref_t<I>::value_type>& into) {
+      typename std::remove_cvref_t<I>::is_lazy_image;
+      { image.size() } -> std::convertible_to<image_size>;
+      {
+        image.read(part)
+      } -> std::same_as<
+          pixel_view<typename std::remove_cvref_t<I>::value_type, std::remove_cvref_t<I>::channels>>;
+      image.draw(part, into);
+      { image.memory() } -> std::same_as<image_scratch&>;
+    };
+
+/// The base of lazy images. `Self` has `size()`, `read(part)` and `memory()`; a `draw(part, into)` of its own
+/// writes pixels without keeping them first. The part is never empty in one direction only.
+template <class Self, class T, std::size_t Channels>
+struct image_expression {
+  using unfinished = void;
+  using is_lazy_image = void;
+  using value_type = T;
+  using view_type = pixel_view<T, Channels>;
+  static constexpr std::size_t channels = Channels;
+
+  /// (height, width, channels)
+  [[nodiscard]] extents shape() const {
+    const image_size size = self().size();
+    return extents(std::size_t{size.height}, std::size_t{size.width}, Channels);
+  }
+  void write_to(const destination<T>& into) const { self().draw(whole_of(self().size()), into); }
+  void draw(const image_part& part, const destination<T>& into) const {
+    copy_pixels(self().read(part), into);
+  }
+  /// All pixels, without gaps; valid as long as the image, until its next use.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    const image_size size = self().size();
+    const view_type pixels = self().read(whole_of(size));
+    if (pixels.dense()) return {pixels.data(), shape()};
+    T* const dense = room_for<T>(self().memory().dense, std::size_t{size.width} * size.height * Channels);
+    copy_pixels(pixels, destination<T>(dense, shape()));
+    return {dense, shape()};
+  }
+
+ private:
+  [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+};
+
+}  // namespace penstock::inline v0_1

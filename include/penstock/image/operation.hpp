@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/call.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/image/lazy_image.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct operation_wants_image {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this operation works on images and gets something else; decode them first, as in "
+        "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
+  }
+};
+struct operation_wants_bytes {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this operation works on images of 8 bits and gets other numbers; write it before "
+        "to_float, normalize and to_half");
+  }
+};
+struct operation_after_to_chw {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this operation works on images and comes after to_chw, which makes an array; write "
+        "to_chw last");
+  }
+};
+
+}  // namespace mistakes
+
+/// An image of bytes: of 8-bit values.
+template <class I>
+concept byte_image = lazy_image<I> && std::same_as<typename std::remove_cvref_t<I>::value_type, std::uint8_t>;
+
+/// An array that was an image until `to_chw`.
+template <class V>
+concept channels_first_array = requires { typename std::remove_cvref_t<V>::is_channels_first_array; };
+
+namespace detail {
+
+template <class V>
+struct image_mistake {
+  using type = mistakes::operation_wants_image;
+};
+template <channels_first_array V>
+struct image_mistake<V> {
+  using type = mistakes::operation_after_to_chw;
+};
+
+template <class V>
+struct byte_image_mistake : image_mistake<V> {};
+template <lazy_image V>
+struct byte_image_mistake<V> {
+  using type = mistakes::operation_wants_bytes;
+};
+
+}  // namespace detail
+
+/// The base of operations on images: functions for `map` that wrap a lazy image in another, and have a
+/// scratch per worker. An operation has `operator()(const I& image, const call<image_scratch>& c) const` for
+/// a `lazy_image` I. One that draws random numbers, from `c.random()`, also has
+/// `template <class> static constexpr bool draws = true;`.
+///
+/// It costs nothing by itself: the image that it returns does the work when it is written to its place in
+/// the batch. Pointwise; the same pixels for any number of workers, and after a restore.
+struct image_operation {
+  using accepts_call = void;
+  using scratch = image_scratch;
+  /// The mistake of calling it with a `V`.
+  template <class V>
+  using wrong_argument_for = typename detail::image_mistake<V>::type;
+};
+
+/// The base of operations on images of bytes: its `operator()` takes a `byte_image`.
+struct byte_operation : image_operation {
+  template <class V>
+  using wrong_argument_for = typename detail::byte_image_mistake<V>::type;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/destination.hpp>
+#include <penstock/image/pixels.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::inline v0_1 {
+
+/// How a stored image is turned to be shown, as EXIF numbers it.
+/// Source: Exif 2.32, 4.6.4, tag 274 (CIPA DC-008-2019).
+enum class orientation : std::uint8_t {
+  upright = 1,
+  mirrored = 2,     ///< left and right change places
+  rotated_180 = 3,  ///< shown after half a turn
+  flipped = 4,      ///< top and bottom change places
+  transposed = 5,   ///< rows become columns
+  rotated_90 = 6,   ///< shown after a quarter turn clockwise
+  transversed = 7,  ///< transposed, and half a turn
+  rotated_270 = 8,  ///< shown after a quarter turn counter-clockwise
+};
+
+/// Whether width and height change places.
+[[nodiscard]] constexpr bool turns_sideways(orientation o) noexcept { return o >= orientation::transposed; }
+
+/// The size of a shown image whose stored size this is; and the other way round.
+[[nodiscard]] constexpr image_size oriented(const image_size& stored, orientation o) noexcept {
+  return turns_sideways(o) ? image_size{stored.height, stored.width} : stored;
+}
+
+namespace detail {
+
+/// What leads from a shown pixel to its stored one: first rows and columns change places, then the axes turn.
+struct orientation_steps {
+  bool flip_x, flip_y, transpose;
+};
+[[nodiscard]] constexpr orientation_steps steps_of(orientation o) noexcept {
+  switch (o) {
+    case orientation::mirrored:
+      return {true, false, false};
+    case orientation::rotated_180:
+      return {true, true, false};
+    case orientation::flipped:
+      return {false, true, false};
+    case orientation::transposed:
+      return {false, false, true};
+    case orientation::rotated_90:
+      return {false, true, true};
+    case orientation::transversed:
+      return {true, true, true};
+    case orientation::rotated_270:
+      return {true, false, true};
+    default:
+      return {false, false, false};
+  }
+}
+
+}  // namespace detail
+
+/// The rectangle of the stored image that holds a rectangle of the shown one. `stored`: the stored size.
+[[nodiscard]] constexpr image_part stored_part(const image_part& shown, const image_size& stored,
+                                               orientation o) noexcept {
+  const detail::orientation_steps s = detail::steps_of(o);
+  image_part part = s.transpose ? image_part{shown.y, shown.x, shown.height, shown.width} : shown;
+  if (s.flip_x) part.x = stored.width - part.x - part.width;
+  if (s.flip_y) part.y = stored.height - part.y - part.height;
+  return part;
+}
+
+/// Writes stored pixels to a destination of the shown shape, (height, width, channels) with any strides.
+template <class T, std::size_t Channels>
+void orient_pixels(const pixel_view<T, Channels>& stored, orientation o, const destination<T>& into) {
+  const detail::orientation_steps s = detail::steps_of(o);
+  const element_strides strides = into.strides();
+  // The distances in the destination from one stored pixel, and row, to the next.
+  std::int64_t step_x = s.transpose ? strides[0] : strides[1];
+  std::int64_t step_y = s.transpose ? strides[1] : strides[0];
+  T* first = into.data();
+  if (s.flip_x && stored.width() != 0) {
+    first += static_cast<std::int64_t>(stored.width() - 1) * step_x;
+    step_x = -step_x;
+  }
+  if (s.flip_y && stored.height() != 0) {
+    first += static_cast<std::int64_t>(stored.height() - 1) * step_y;
+    step_y = -step_y;
+  }
+  for (std::size_t y = 0; y < stored.height(); ++y) {
+    const T* pixel = stored.row(y);
+    T* to = first + static_cast<std::int64_t>(y) * step_y;
+    for (std::size_t x = 0; x < stored.width(); ++x, pixel += Channels, to += step_x)
+      for (std::size_t c = 0; c < Channels; ++c) to[static_cast<std::int64_t>(c) * strides[2]] = pixel[c];
+  }
+}
+
+/// The orientation in a TIFF header: in JPEG the EXIF block after `Exif\0\0`, in PNG the eXIf chunk, in WebP
+/// the EXIF chunk. `upright` if there is none, if it is no number from 1 to 8, or if the block is damaged: an
+/// orientation that cannot be read is not worth an image. Reads the first directory only.
+[[nodiscard]] orientation exif_orientation(bytes_view tiff) noexcept;
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/image/orientation.ipp>
+#endif

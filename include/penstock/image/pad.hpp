@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/any_count.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/image/detail/sides.hpp>
+#include <penstock/image/lazy_image.hpp>
+#include <penstock/image/operation.hpp>
+#include <penstock/image/padded.hpp>
+
+#include <concepts>
+#include <cstdint>
+
+namespace penstock::inline v0_1 {
+
+/// How many pixels are added on each side.
+struct image_padding {
+  std::uint32_t left = 0, top = 0, right = 0, bottom = 0;
+
+  image_padding() = default;
+  /// The same on all sides.
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  image_padding(T all)
+      : image_padding(any_count(all), any_count(all)) {}  // NOLINT(google-explicit-constructor)
+  image_padding(any_count left_right, any_count top_bottom)
+      : image_padding(left_right, top_bottom, left_right, top_bottom) {}
+  image_padding(any_count l, any_count t, any_count r, any_count b)
+      : left(detail::side_of(l, "pad", 0)),
+        top(detail::side_of(t, "pad", 0)),
+        right(detail::side_of(r, "pad", 0)),
+        bottom(detail::side_of(b, "pad", 0)) {}
+};
+
+/// What is put on the sides.
+struct pad_options {
+  pixel_fill fill = 0;  ///< for `padding_mode::constant`
+  padding_mode mode = padding_mode::constant;
+};
+
+/// What `pad(...)` makes: a function for `map`.
+class pad_operation : public image_operation {
+ public:
+  pad_operation(const image_padding& padding, const pad_options& options)
+      : padding_(padding), options_(options) {}
+
+  template <lazy_image I>
+  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
+    const image_size from = image.size();
+    const std::uint64_t width = std::uint64_t{from.width} + padding_.left + padding_.right;
+    const std::uint64_t height = std::uint64_t{from.height} + padding_.top + padding_.bottom;
+    return {image,
+            -std::int64_t{padding_.left},
+            -std::int64_t{padding_.top},
+            detail::padded_size(width, height),
+            options_.fill,
+            options_.mode,
+            c.scratch};
+  }
+
+ private:
+  image_padding padding_;
+  pad_options options_;
+};
+
+/// Adds pixels on the sides of images: of a colour, or made of those at the edges. torchvision's `Pad`.
+///
+/// In: a lazy image of any kind. Out: a lazy image. Pointwise; costs nothing but the writing.
+/// Throws `errc::argument` if a number is negative or larger than 2^20; for a sample, `errc::argument` if
+/// `fill` has another number of channels than the image, or a value that its type does not hold, and
+/// `errc::shape` if there is no pixel to repeat.
+///
+///     auto framed = map<"jpg">(pad(4, {.fill = {124, 116, 104}}));
+///     auto wider = map<"jpg">(pad(8, 0, {.mode = padding_mode::reflect}));  // left and right, not top
+///     auto below = map<"jpg">(pad(0, 0, 0, 16));                            // left, top, right, bottom
+[[nodiscard]] inline pad_operation pad(any_count all, const pad_options& options = {}) {
+  return {image_padding(all, all), options};
+}
+[[nodiscard]] inline pad_operation pad(any_count left_right, any_count top_bottom,
+                                       const pad_options& options = {}) {
+  return {image_padding(left_right, top_bottom), options};
+}
+[[nodiscard]] inline pad_operation pad(any_count left, any_count top, any_count right, any_count bottom,
+                                       const pad_options& options = {}) {
+  return {image_padding(left, top, right, bottom), options};
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/image/erase.hpp>
+#include <penstock/image/operation.hpp>
+
+#include <array>
+
+namespace penstock::inline v0_1 {
+
+/// Options of `random_erasing`, with torchvision's defaults.
+struct random_erasing_options {
+  double p = 0.5;  ///< the probability that anything is erased
+  std::array<double, 2> scale = {0.02,
+                                 0.33};  ///< the rectangle's area, least and most, as a share of the image's
+  std::array<double, 2> ratio = {0.3, 3.3};  ///< its height by its width, least and most
+  erase_value value = 0;                     ///< what it is painted with
+};
+
+namespace detail {
+
+/// Throws `errc::argument`, with a sentence about the option that is wrong.
+void check_random_erasing(const random_erasing_options& options);
+/// The rectangle to erase; empty if there is none.
+[[nodiscard]] image_part draw_box_to_erase(const random_erasing_options& options, const image_size& image,
+                                           rng& random);
+
+}  // namespace detail
+
+/// Erases a random rectangle; made by `random_erasing`.
+class random_erasing_operation : public image_operation {
+ public:
+  template <class>
+  static constexpr bool draws = true;
+
+  explicit random_erasing_operation(const random_erasing_options& options) : options_(options) {
+    detail::check_random_erasing(options_);
+  }
+
+  template <lazy_image I>
+  [[nodiscard]] erased_image<I> operator()(const I& image, const call<image_scratch>& c) const {
+    rng random = c.random();
+    const image_part box = detail::draw_box_to_erase(options_, image.size(), random);
+    return {image,
+            detail::make_painted_box<typename I::value_type, I::channels>(
+                box, options_.value, options_.value.random() ? random() : 0),
+            c.scratch};
+  }
+
+ private:
+  random_erasing_options options_;
+};
+
+/// With probability `p` paints a random rectangle of an image. Its area and the logarithm of its ratio are
+/// uniform; a rectangle that is not smaller than the image in both directions is drawn again, up to ten
+/// times, after which nothing is erased. torchvision: RandomErasing.
+///
+/// Write it where torchvision has it, after `normalize`, so that 0 is the mean; or before, on bytes, where
+/// it costs less. Values are in units of the image there: see `pixel_fill` and `random_pixels`.
+/// Source: Zhong et al., "Random erasing data augmentation", 2017.
+///
+/// Throws `errc::argument` unless `p` is from 0 to 1, the scales are from 0 to 1, the ratios are positive
+/// and finite, and the first of each is not above the second.
+///
+///     const auto some = random_erasing({.p = 0.25});
+///     const auto mean = random_erasing({.scale = {0.05, 0.2}, .value = {124, 116, 104}});
+///     const auto noise = random_erasing({.value = random_pixels});
+[[nodiscard]] inline random_erasing_operation random_erasing(const random_erasing_options& options = {}) {
+  return random_erasing_operation(options);
+}
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/image/random_erasing.ipp>
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/any_count.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/image/crop.hpp>
+#include <penstock/image/detail/sides.hpp>
+#include <penstock/image/interpolation.hpp>
+#include <penstock/image/lazy_image.hpp>
+#include <penstock/image/operation.hpp>
+#include <penstock/image/resize.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace penstock::inline v0_1 {
+
+/// A range of real numbers, from which one is drawn.
+struct real_range {
+  double least = 0;
+  double most = 1;
+};
+
+/// Which rectangles `random_resized_crop` takes, and how it resizes them.
+struct random_resized_crop_options {
+  real_range scale = {0.08, 1};           ///< the share of the image's area
+  real_range ratio = {3.0 / 4, 4.0 / 3};  ///< width / height; drawn from its logarithms
+  interpolation how = interpolation::bilinear;
+  bool antialias = true;
+};
+
+/// What `random_resized_crop(...)` makes: a function for `map`.
+class random_resized_crop_operation : public byte_operation {
+ public:
+  template <class>
+  static constexpr bool draws = true;
+
+  random_resized_crop_operation(const image_size& size, const random_resized_crop_options& options)
+      : size_(size), options_(options) {
+    check(options.scale, "scale");
+    check(options.ratio, "ratio");
+    if (options.scale.most > 1)
+      throw error(errc::argument,
+                  "random_resized_crop: a scale above 1; it is the share of the image's area");
+  }
+
+  template <byte_image I>
+  [[nodiscard]] resized<cropped<I>> operator()(const I& image, const call<image_scratch>& c) const {
+    if (const image_size from = image.size(); from.width == 0 || from.height == 0) [[unlikely]]
+      detail::refuse_no_pixels(from);
+    rng random = c.random();
+    return {cropped<I>(image, choose(image.size(), random), c.scratch), size_, options_.how,
+            options_.antialias, c.scratch};
+  }
+
+  /// The rectangle of an image of this size, which has pixels. It depends on the size and the random numbers
+  /// only.
+  [[nodiscard]] image_part choose(const image_size& from, rng& random) const {
+    const double area = static_cast<double>(from.width) * from.height;
+    const double least = std::log(options_.ratio.least), most = std::log(options_.ratio.most);
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      const double wanted = area * random.uniform(options_.scale.least, options_.scale.most);
+      const double ratio = std::exp(random.uniform(least, most));
+      const double w = std::nearbyint(std::sqrt(wanted * ratio)),
+                   h = std::nearbyint(std::sqrt(wanted / ratio));
+      if (w >= 1 && w <= from.width && h >= 1 && h <= from.height) {
+        const auto width = static_cast<std::uint32_t>(w), height = static_cast<std::uint32_t>(h);
+        const auto y = static_cast<std::uint32_t>(random.below(std::uint64_t{from.height} - height + 1));
+        const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{from.width} - width + 1));
+        return {x, y, width, height};
+      }
+    }
+    return middle(from);
+  }
+
+ private:
+  static void check(const real_range& range, const char* name) {
+    if (!(range.least > 0) || !(range.most >= range.least) || std::isinf(range.most))
+      throw error(errc::argument, {"random_resized_crop: ", name,
+                                   " is from a number above 0 to one that is not smaller, as in {0.5, 1}"});
+  }
+  /// The largest rectangle in the middle whose ratio is allowed.
+  [[nodiscard]] image_part middle(const image_size& from) const {
+    const double ratio = static_cast<double>(from.width) / from.height;
+    const auto side = [](double length, std::uint32_t most) {
+      return static_cast<std::uint32_t>(std::clamp(std::nearbyint(length), 1.0, static_cast<double>(most)));
+    };
+    std::uint32_t w = from.width, h = from.height;
+    if (ratio < options_.ratio.least)
+      h = side(w / options_.ratio.least, from.height);
+    else if (ratio > options_.ratio.most)
+      w = side(h * options_.ratio.most, from.width);
+    return {(from.width - w) / 2, (from.height - h) / 2, w, h};
+  }
+
+  image_size size_;
+  random_resized_crop_options options_;
+};
+
+/// A rectangle of random size, shape and place, resized to this size. torchvision's `RandomResizedCrop`, with
+/// its algorithm: up to ten tries to find a rectangle that lies in the image, then one in the middle.
+///
+/// In: a lazy image of 8 bits, with 1, 3 or 4 channels. Out: a lazy image, of which only the rectangle is
+/// ever read: with a codec that decodes parts, the rest is not decoded. Pointwise; draws random numbers. With
+/// one `key`, images of one size get the same rectangle, whatever their interpolation.
+/// Throws `errc::argument` for sizes of 0, or of more than 2^20, and for ranges that are not above 0;
+/// `errc::shape`, for a sample, if it has no pixels.
+///
+///     auto train = map<"jpg">(random_resized_crop(224));
+///     auto large = map<"jpg">(random_resized_crop(224, {.scale = {0.25, 1}}), key("crop"));
+///     auto labels = map<"png">(
+///         random_resized_crop(224, {.scale = {0.25, 1}, .how = interpolation::nearest}), key("crop"));
+[[nodiscard]] inline random_resized_crop_operation random_resized_crop(
+    any_count height, any_count width, const random_resized_crop_options& options = {}) {
+  return {{detail::side_of(width, "random_resized_crop"), detail::side_of(height, "random_resized_crop")},
+          options};
+}
+[[nodiscard]] inline random_resized_crop_operation random_resized_crop(
+    any_count size, const random_resized_crop_options& options = {}) {
+  return random_resized_crop(size, size, options);
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/any_count.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/image/detail/sides.hpp>
+#include <penstock/image/interpolation.hpp>
+#include <penstock/image/lazy_image.hpp>
+#include <penstock/image/operation.hpp>
+#include <penstock/image/resample.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// How `resize` works, and how long a side may become.
+struct resize_options {
+  interpolation how = interpolation::bilinear;
+  bool antialias = true;
+  /// With a shorter side only: no side becomes longer than this, and then the shorter one becomes shorter
+  /// than was asked for. 0: no limit.
+  std::uint32_t max_size = 0;
+};
+
+/// A lazy image of another size. Only the part of the inner image that is needed is read, and rows are
+/// written straight to their destination where its pixels are interleaved. An image that has the size
+/// already is passed through.
+template <byte_image I>
+class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
+ public:
+  /// `image` must have pixels, and `to` no side of 0.
+  resized(I image, const image_size& to, interpolation how, bool antialias, image_scratch& scratch)
+      : image_(std::move(image)), how_{image_.size(), to, how, antialias}, scratch_(&scratch) {}
+
+  [[nodiscard]] image_size size() const noexcept { return how_.to; }
+  [[nodiscard]] pixel_view<std::uint8_t, I::channels> read(const image_part& part) const {
+    if (how_.from == how_.to) return image_.read(part);
+    std::uint8_t* const pixels =
+        room_for<std::uint8_t>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
+    draw(part, destination<std::uint8_t>(
+                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
+    return {pixels, part.size()};
+  }
+  void draw(const image_part& part, const destination<std::uint8_t>& into) const {
+    if (how_.from == how_.to) return image_.draw(part, into);
+    resample(image_, how_, part, *scratch_, into);
+  }
+  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
+
+ private:
+  I image_;
+  resampling how_;
+  image_scratch* scratch_;
+};
+
+namespace detail {
+
+[[gnu::cold]] [[noreturn]] inline void refuse_no_pixels(const image_size& size) {
+  throw error(errc::shape, {"an image of ", size.width, " x ", size.height, " has no pixels to resize"});
+}
+template <byte_image I>
+[[nodiscard]] resized<I> resized_to(const I& image, const image_size& to, interpolation how, bool antialias,
+                                    image_scratch& scratch) {
+  const image_size from = image.size();
+  if (from.width == 0 || from.height == 0) [[unlikely]]
+    refuse_no_pixels(from);
+  return {image, to, how, antialias, scratch};
+}
+
+}  // namespace detail
+
+/// What `resize(...)` makes: a function for `map`.
+class resize_operation : public byte_operation {
+ public:
+  /// To a size, or to a shorter side if `height` is 0.
+  resize_operation(std::uint32_t height, std::uint32_t width_or_shorter, const resize_options& options)
+      : height_(height), width_(width_or_shorter), options_(options) {
+    if (options.max_size == 0) return;
+    if (height != 0)
+      throw error(errc::argument, "resize: max_size is for a shorter side; remove it, or the second size");
+    if (options.max_size <= width_or_shorter)
+      throw error(errc::argument, {"resize: max_size ", options.max_size,
+                                   " must be larger than the shorter side, ", width_or_shorter});
+  }
+
+  template <byte_image I>
+  [[nodiscard]] resized<I> operator()(const I& image, const call<image_scratch>& c) const {
+    return detail::resized_to(image, new_size(image.size()), options_.how, options_.antialias, c.scratch);
+  }
+
+  /// The size that an image of this size gets. Throws `errc::limit` if a side would be longer than 2^31 - 1.
+  [[nodiscard]] image_size new_size(const image_size& from) const {
+    if (height_ != 0) return {width_, height_};
+    const std::uint32_t shorter = std::min(from.width, from.height);
+    const std::uint32_t longer = std::max(from.width, from.height);
+    if (shorter == 0) return from;
+    std::uint64_t new_shorter = width_, new_longer = std::uint64_t{width_} * longer / shorter;
+    if (options_.max_size != 0 && new_longer > options_.max_size) {
+      new_shorter = std::max<std::uint64_t>(options_.max_size * new_shorter / new_longer, 1);
+      new_longer = options_.max_size;
+    }
+    if (new_longer > std::numeric_limits<std::int32_t>::max()) [[unlikely]]
+      throw error(errc::limit,
+                  {"resize to a shorter side of ", width_, " would make an image of ", from.width, " x ",
+                   from.height, " ", new_longer, " pixels long; give it a max_size"});
+    const auto s = static_cast<std::uint32_t>(new_shorter), l = static_cast<std::uint32_t>(new_longer);
+    return from.width <= from.height ? image_size{s, l} : image_size{l, s};
+  }
+
+ private:
+  std::uint32_t height_, width_;
+  resize_options options_;
+};
+
+/// Resizes images so that their shorter side has this many pixels; the other one becomes
+/// floor(shorter_side * longer / shorter). As torchvision's `Resize(size)`; with antialias, which is the
+/// default, the bytes are Pillow's.
+///
+/// In: a lazy image of 8 bits, with 1, 3 or 4 channels. Out: a lazy image. Pointwise. Nothing is computed but
+/// what the operations behind it need, of that part of the image.
+/// Throws `errc::argument` for sizes of 0, or of more than 2^20, and for a max_size that is not larger;
+/// `errc::shape`, for a sample, if it has no pixels.
+///
+///     auto smaller = map<"jpg">(resize(256), center_crop(224));
+///     auto labels = map<"png">(resize(256, {.how = interpolation::nearest}), center_crop(224));
+[[nodiscard]] inline resize_operation resize(any_count shorter_side, const resize_options& options = {}) {
+  return {0, detail::side_of(shorter_side, "resize"), options};
+}
+/// Resizes images to this size, whatever their shape; torchvision's `Resize((height, width))`.
+[[nodiscard]] inline resize_operation resize(any_count height, any_count width,
+                                             const resize_options& options = {}) {
+  return {detail::side_of(height, "resize"), detail::side_of(width, "resize"), options};
+}
+
+}  // namespace penstock::inline v0_1

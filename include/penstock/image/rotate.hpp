@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/image/warp.hpp>
+
+#include <array>
+
+namespace penstock::inline v0_1 {
+
+/// Options of `rotate` and `rotate_by`, with torchvision's defaults.
+struct rotate_options {
+  interpolation how = interpolation::nearest;  ///< or bilinear
+  bool expand = false;                         ///< make the image large enough for all of it
+  pixel_fill fill = 0;                         ///< what is outside the image
+};
+
+/// Options of `affine`. Each range is the least and the most.
+struct affine_options {
+  std::array<double, 2> degrees{};    ///< clockwise
+  std::array<double, 2> translate{};  ///< at most so much of the width, of the height, in both directions
+  std::array<double, 2> scale{1, 1};  ///< above 0
+  std::array<double, 2> shear{};      ///< of x, in degrees
+  std::array<double, 2> shear_y{};    ///< of y, in degrees
+  interpolation how = interpolation::nearest;  ///< or bilinear
+  pixel_fill fill = 0;                         ///< what is outside the image
+};
+
+namespace detail {
+
+void check_degrees(std::string_view function, const std::array<double, 2>& degrees);
+void check_affine(const affine_options& options);
+/// Drawn in torchvision's order: angle, translation (whole pixels), scale, shears.
+[[nodiscard]] affine_change draw_affine(const affine_options& options, const image_size& size, rng& random);
+
+}  // namespace detail
+
+/// Turns images by an angle, or by a random one of a range; made by `rotate` and `rotate_by`.
+template <bool Random>
+class rotate_operation : public image_operation {
+ public:
+  template <class>
+  static constexpr bool draws = Random;
+
+  rotate_operation(const std::array<double, 2>& degrees, const rotate_options& options)
+      : degrees_(degrees), options_(options) {
+    detail::check_degrees(Random ? "rotate" : "rotate_by", degrees);
+    detail::check_warp(Random ? "rotate" : "rotate_by", options.how);
+  }
+
+  template <lazy_image I>
+  [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
+    const warp_matrix matrix = matrix_of({.degrees = -angle(c)});
+    const image_size size = image.size();
+    return {image, matrix, options_.expand ? expanded_size(matrix, size) : size,
+            warp_options{options_.how, options_.fill}, c.scratch};
+  }
+
+ private:
+  [[nodiscard]] double angle(const call<image_scratch>& c) const {
+    if constexpr (Random)
+      return c.random().uniform(degrees_[0], degrees_[1]);
+    else
+      return degrees_[0];
+  }
+
+  std::array<double, 2> degrees_;
+  rotate_options options_;
+};
+
+/// Moves, turns, scales and shears images as drawn; made by `affine`.
+class affine_operation : public image_operation {
+ public:
+  template <class>
+  static constexpr bool draws = true;
+
+  explicit affine_operation(const affine_options& options) : options_(options) {
+    detail::check_affine(options);
+  }
+  template <lazy_image I>
+  [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
+    rng random = c.random();
+    const image_size size = image.size();
+    return {image, matrix_of(detail::draw_affine(options_, size, random)), size,
+            warp_options{options_.how, options_.fill}, c.scratch};
+  }
+
+ private:
+  affine_options options_;
+};
+
+/// Turns each image around its centre by a random angle from a range, in degrees, counter-clockwise.
+/// torchvision: RandomRotation. What comes from outside the image is `fill`; with `expand` the image grows
+/// so that nothing of it is lost. See `warp` for interpolation and cost, and write `key("...")` to turn a
+/// mask with its image.
+///
+/// Throws `errc::argument` unless the range is of finite numbers, the least first, and for other
+/// interpolations than nearest and bilinear.
+///
+///     const auto turn = rotate({-30, 30}, {.how = interpolation::bilinear});
+[[nodiscard]] inline rotate_operation<true> rotate(const std::array<double, 2>& degrees,
+                                                   const rotate_options& options = {}) {
+  return {degrees, options};
+}
+
+/// Turns every image by this angle in degrees, counter-clockwise; as `rotate`. torchvision:
+/// functional.rotate. A quarter turn moves whole pixels if both sides are even or both odd; otherwise, with
+/// `expand` too, pixels fall between others, as in torchvision.
+///
+///     const auto quarter = rotate_by(90, {.expand = true});
+[[nodiscard]] inline rotate_operation<false> rotate_by(double degrees, const rotate_options& options = {}) {
+  return {{degrees, degrees}, options};
+}
+
+/// Turns (clockwise), moves, scales and shears each image at random; the centre stays but for the move.
+/// torchvision: RandomAffine. See `warp` for interpolation, `fill` and cost.
+///
+/// Throws `errc::argument` unless all ranges are of finite numbers, the least first; shares of the size are
+/// from 0 to 1, scales positive, and shears between -90 and 90.
+///
+///     const auto some = affine({.degrees = {-10, 10}, .translate = {0.1, 0.1}, .scale = {0.9, 1.1}});
+[[nodiscard]] inline affine_operation affine(const affine_options& options) {
+  return affine_operation(options);
+}
+
+/// The same change of every image: see `affine_change`. torchvision: functional.affine.
+///
+///     const auto twice = affine_by({.scale = 2}, {.how = interpolation::bilinear});
+[[nodiscard]] inline warp_operation affine_by(const affine_change& change, const warp_options& options = {}) {
+  detail::check_warp("affine_by", options.how);
+  return {matrix_of(change), options};
+}
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/image/rotate.ipp>
+#endif

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/half.hpp>
+#include <penstock/image/detail/convert_pixels.hpp>
+#include <penstock/image/operation.hpp>
+#include <penstock/image/to_chw.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+/// The last operations on images: their values as real numbers, normalised, of 32 or 16 bits.
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct operation_wants_values {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this operation works on images of 8 bits, of 16 bits or of float, and gets other "
+        "numbers; write to_half and to_bfloat16 after it");
+  }
+};
+struct normalize_of_other_channels {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: normalize has as many means as the image has channels, or one for all of them; "
+                  "decode to another format, as in jpeg_as<rgb8>, or write one mean and one deviation");
+  }
+};
+
+}  // namespace mistakes
+
+/// Means and standard deviations of the channels of many images, whose values are from 0 to 1.
+template <std::size_t Channels>
+struct channel_statistics {
+  std::array<double, Channels> mean{}, std{};
+};
+
+/// Those of ImageNet, with which most published networks were trained. Source: torchvision,
+/// `ImageClassification` presets.
+inline constexpr channel_statistics<3> imagenet{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
+
+/// An image whose values can become real numbers.
+template <class I>
+concept value_image =
+    lazy_image<I> && (std::same_as<typename std::remove_cvref_t<I>::value_type, std::uint8_t> ||
+                      std::same_as<typename std::remove_cvref_t<I>::value_type, std::uint16_t> ||
+                      std::same_as<typename std::remove_cvref_t<I>::value_type, float>);
+
+/// An image of real numbers: each value of another image, minus a shift, times a scale, both of its channel.
+/// Several such operations are one pass: shifts and scales are combined with 53 bits.
+template <value_image I, class Out>
+class converted_image : public image_expression<converted_image<I, Out>, Out, I::channels> {
+ public:
+  using base = image_expression<converted_image<I, Out>, Out, I::channels>;
+  using typename base::view_type;
+  using inner = I;
+  /// In the order in which they are applied.
+  struct channel_values {
+    std::array<double, I::channels> shift, scale;
+  };
+
+  converted_image(const I& image, const channel_values& values, image_scratch& scratch)
+      : image_(image), values_(values), scratch_(&scratch) {}
+
+  [[nodiscard]] image_size size() const { return image_.size(); }
+  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
+  [[nodiscard]] view_type read(const image_part& part) const {
+    const std::size_t row = std::size_t{part.width} * I::channels;
+    Out* const pixels = room_for<Out>(scratch_->pixels, row * part.height);
+    draw(part,
+         destination<Out>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
+    return {pixels, part.size()};
+  }
+  void draw(const image_part& part, const destination<Out>& into) const {
+    const auto pixels = image_.read(part);
+    const element_strides strides = into.strides();
+    detail::channel_map<I::channels> map;
+    for (std::size_t c = 0; c < I::channels; ++c) {
+      map.shift[c] = static_cast<float>(values_.shift[c]);
+      map.scale[c] = static_cast<float>(values_.scale[c]);
+    }
+    if (pixels.dense() && strides[0] == strides[1] * static_cast<std::int64_t>(pixels.width()))
+      return draw_row(pixels.data(), pixels.width() * pixels.height(), into.data(), strides, map);
+    for (std::size_t y = 0; y < pixels.height(); ++y)
+      draw_row(pixels.row(y), pixels.width(), into.data() + static_cast<std::int64_t>(y) * strides[0],
+               strides, map);
+  }
+
+  [[nodiscard]] const I& image() const { return image_; }
+  [[nodiscard]] const channel_values& values() const { return values_; }
+
+ private:
+  using in = typename I::value_type;
+
+  static void draw_row(const in* from, std::size_t width, Out* to, const element_strides& strides,
+                       const detail::channel_map<I::channels>& map) {
+    const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{I::channels};
+    const bool planes = strides[1] == 1;
+    if constexpr (std::is_same_v<Out, float>) {
+      if (interleaved) return detail::convert_row_fast(from, to, width, map);
+      if (planes) return detail::convert_planes_fast(from, to, strides[2], width, map);
+    }
+    // In pieces that stay in the nearest cache.
+    constexpr std::size_t most = 256;
+    alignas(64) float piece[most * I::channels];
+    for (std::size_t x = 0; x < width; x += most) {
+      const std::size_t count = width - x < most ? width - x : most;
+      const in* const at = from + x * I::channels;
+      Out* const place = to + static_cast<std::int64_t>(x) * strides[1];
+      if (planes && !interleaved) {
+        detail::convert_planes_fast(at, piece, most, count, map);
+        for (std::size_t c = 0; c < I::channels; ++c)
+          put(piece + c * most, place + static_cast<std::int64_t>(c) * strides[2], count);
+        continue;
+      }
+      detail::convert_row_fast(at, piece, count, map);
+      if (interleaved) {
+        put(piece, place, count * I::channels);
+        continue;
+      }
+      for (std::size_t i = 0; i < count; ++i)
+        for (std::size_t c = 0; c < I::channels; ++c)
+          place[static_cast<std::int64_t>(i) * strides[1] + static_cast<std::int64_t>(c) * strides[2]] =
+              Out(piece[i * I::channels + c]);
+    }
+  }
+  static void put(const float* from, Out* to, std::size_t count) {
+    if constexpr (!std::is_same_v<Out, float>) convert(from, to, count);
+  }
+
+  I image_;
+  channel_values values_;
+  image_scratch* scratch_;
+};
+
+namespace detail {
+
+/// The largest value of a type of pixels, which becomes 1.
+template <class T>
+inline constexpr double full_value = std::is_same_v<T, float>          ? 1.0
+                                     : std::is_same_v<T, std::uint8_t> ? 255.0
+                                                                       : 65535.0;
+
+template <class V>
+struct values_mistake : image_mistake<V> {};
+template <lazy_image V>
+struct values_mistake<V> {
+  using type = mistakes::operation_wants_values;
+};
+
+template <class Out, value_image I>
+[[nodiscard]] converted_image<I, Out> as_values(const I& image, image_scratch& scratch) {
+  typename converted_image<I, Out>::channel_values values;
+  values.shift.fill(0.0);
+  values.scale.fill(1.0 / full_value<typename I::value_type>);
+  return {image, values, scratch};
+}
+/// A conversion of what is converted already: one, with the same values.
+template <class Out, value_image I>
+[[nodiscard]] converted_image<I, Out> as_values(const converted_image<I, float>& image,
+                                                image_scratch& scratch) {
+  return {image.image(), {image.values().shift, image.values().scale}, scratch};
+}
+
+/// Throws `errc::argument` unless the mean is finite, and the deviation is a positive number within reason.
+void check_statistics(const double* mean, const double* std, std::size_t count);
+
+}  // namespace detail
+
+template <class Out>
+class convert_operation : public image_operation {
+ public:
+  template <class V>
+  using wrong_argument_for = typename detail::values_mistake<V>::type;
+
+  template <value_image I>
+  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
+    return detail::as_values<Out>(image, c.scratch);
+  }
+};
+
+template <std::size_t Channels>
+class normalize_operation : public image_operation {
+ public:
+  template <class V>
+  using wrong_argument_for = std::conditional_t<value_image<V>, mistakes::normalize_of_other_channels,
+                                                typename detail::values_mistake<V>::type>;
+
+  explicit normalize_operation(const channel_statistics<Channels>& statistics) : statistics_(statistics) {
+    detail::check_statistics(statistics.mean.data(), statistics.std.data(), Channels);
+  }
+
+  template <value_image I>
+    requires(Channels == 1 || Channels == I::channels)
+  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
+    const auto plain = detail::as_values<float>(image, c.scratch);
+    auto values = plain.values();
+    for (std::size_t i = 0; i < I::channels; ++i) {
+      const std::size_t own = Channels == 1 ? 0 : i;
+      values.shift[i] += statistics_.mean[own] / values.scale[i];
+      values.scale[i] /= statistics_.std[own];
+    }
+    return std::remove_const_t<decltype(plain)>(plain.image(), values, c.scratch);
+  }
+
+ private:
+  channel_statistics<Channels> statistics_;
+};
+
+/// Values from 0 to 1 as `float`: 8 bits divided by 255, 16 bits by 65,535; an image of `float` stays as it
+/// is.
+/// torchvision: `ToDtype(torch.float32, scale=True)`, equal but for the last bit.
+///
+///     const auto operation = to_float();
+[[nodiscard]] constexpr convert_operation<float> to_float() noexcept { return {}; }
+/// As `to_float`, rounded to `half`. One pass together with `to_float` and `normalize` before it.
+///
+///     const auto operation = to_half();
+[[nodiscard]] constexpr convert_operation<half> to_half() noexcept { return {}; }
+/// As `to_float`, rounded to `bfloat16`. One pass together with `to_float` and `normalize` before it.
+///
+///     const auto operation = to_bfloat16();
+[[nodiscard]] constexpr convert_operation<bfloat16> to_bfloat16() noexcept { return {}; }
+
+/// (value - mean) / std for each channel, as `float`, with values from 0 to 1: images of 8 or 16 bits are
+/// scaled to that by `normalize` itself. One mean and one deviation serve any number of channels; otherwise
+/// their number is the image's. Within 2 units in the last place of torchvision's `Normalize`, relative to
+/// the larger of value and mean; the results are equal on every processor.
+///
+/// Throws `errc::argument` if a mean is not finite or a deviation is not positive and finite. Cost: one pass
+/// from the pixels to their place in the batch, channels last or first, about as fast as copying that many
+/// bytes.
+///
+///     const auto photos = normalize(imagenet);
+///     const auto others = normalize({0.5, 0.5, 0.5}, {0.25, 0.25, 0.25});
+///     const auto digits = normalize(0.1307, 0.3081);
+template <std::size_t Channels>
+[[nodiscard]] normalize_operation<Channels> normalize(const channel_statistics<Channels>& statistics) {
+  return normalize_operation<Channels>(statistics);
+}
+template <std::size_t Channels>
+[[nodiscard]] normalize_operation<Channels> normalize(const double (&mean)[Channels],
+                                                      const double (&std)[Channels]) {
+  channel_statistics<Channels> statistics;
+  for (std::size_t c = 0; c < Channels; ++c) {
+    statistics.mean[c] = mean[c];
+    statistics.std[c] = std[c];
+  }
+  return normalize_operation<Channels>(statistics);
+}
+[[nodiscard]] inline normalize_operation<1> normalize(double mean, double std) {
+  return normalize_operation<1>(channel_statistics<1>{{mean}, {std}});
+}
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/image/values.ipp>
+#endif

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/image/interpolation.hpp>
+#include <penstock/image/operation.hpp>
+#include <penstock/image/padded.hpp>
+#include <penstock/image/warp_matrix.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// Options of `warp`, and of the pixels of `rotate` and `affine`.
+struct warp_options {
+  interpolation how = interpolation::nearest;  ///< or bilinear
+  pixel_fill fill = 0;                         ///< what is outside the image
+};
+
+namespace detail {
+
+/// Throws `errc::argument`, in the name of `function`, unless images can be warped like this.
+void check_warp(std::string_view function, interpolation how);
+/// The part of an image that the pixels of `part` need; empty if they are all outside.
+[[nodiscard]] image_part warp_source(const warp_matrix& matrix, const image_size& from, const image_size& to,
+                                     const image_part& part);
+
+/// The nearest integer, ties to even, of a number below 2^51: without a call, which `std::nearbyint` is.
+[[nodiscard]] inline std::int64_t nearest_integer(double x) noexcept {
+  return static_cast<std::int64_t>((x + 0x1.8p52) - 0x1.8p52);
+}
+
+}  // namespace detail
+
+/// An image whose pixels come from elsewhere in the one below, by a `warp_matrix`; made by `warp`, `rotate`
+/// and `affine`. Reads the bounding box of what the part needs, once, and computes row by row.
+template <lazy_image I>
+class warped_image : public image_expression<warped_image<I>, typename I::value_type, I::channels> {
+  using base = image_expression<warped_image, typename I::value_type, I::channels>;
+
+ public:
+  using typename base::value_type;
+  using typename base::view_type;
+  static constexpr std::size_t channels = I::channels;
+
+  warped_image(I image, const warp_matrix& matrix, const image_size& size, const warp_options& options,
+               image_scratch& memory)
+      : image_(std::move(image)),
+        matrix_(matrix),
+        size_(size),
+        bilinear_(options.how == interpolation::bilinear),
+        fill_(options.fill.template as<value_type, channels>()),
+        memory_(&memory) {}
+
+  [[nodiscard]] image_size size() const { return size_; }
+  [[nodiscard]] image_scratch& memory() const { return *memory_; }
+  /// Where pixels come from.
+  [[nodiscard]] const warp_matrix& matrix() const noexcept { return matrix_; }
+  [[nodiscard]] view_type read(const image_part& part) const {
+    const std::size_t row = std::size_t{part.width} * channels;
+    value_type* const own = room_for<value_type>(memory_->pixels, row * part.height);
+    const source from = source_of(part);
+    for (std::uint32_t y = 0; y < part.height; ++y)
+      write_row(from, part.x, part.y + y, part.width, own + y * row);
+    return {own, part.size()};
+  }
+  void draw(const image_part& part, const destination<value_type>& into) const {
+    const element_strides strides = into.strides();
+    const source from = source_of(part);
+    if (strides[2] == 1 && strides[1] == std::int64_t{channels}) {
+      for (std::uint32_t y = 0; y < part.height; ++y)
+        write_row(from, part.x, part.y + y, part.width, into.data() + std::int64_t{y} * strides[0]);
+      return;
+    }
+    value_type* const row = room_for<value_type>(memory_->work, std::size_t{part.width} * channels);
+    for (std::uint32_t y = 0; y < part.height; ++y) {
+      write_row(from, part.x, part.y + y, part.width, row);
+      copy_pixels(view_type(row, {part.width, 1}),
+                  destination<value_type>(into.data() + std::int64_t{y} * strides[0],
+                                          extents(1, part.width, channels), strides));
+    }
+  }
+
+ private:
+  /// Pixels of the image below, and which they are.
+  struct source {
+    image_part part;
+    view_type pixels;
+    [[nodiscard]] const value_type* at(std::int64_t x, std::int64_t y) const noexcept {
+      return pixels.at(static_cast<std::size_t>(x - part.x), static_cast<std::size_t>(y - part.y));
+    }
+  };
+
+  [[nodiscard]] source source_of(const image_part& part) const {
+    source from{detail::warp_source(matrix_, image_.size(), size_, part), {}};
+    if (from.part.width != 0) from.pixels = image_.read(from.part);
+    return from;
+  }
+  void write_row(const source& given, std::uint32_t first, std::uint32_t y, std::uint32_t width,
+                 value_type* to) const {
+    // by value: what is written are bytes, which could otherwise be any of these
+    const source from = given;
+    const std::array<value_type, channels> fill = fill_;
+    const double a = matrix_.a, d = matrix_.d;
+    const bool bilinear = bilinear_;
+    if (from.part.width == 0) {
+      for (std::uint32_t x = 0; x < width; ++x, to += channels) std::copy_n(fill.data(), channels, to);
+      return;
+    }
+    const image_size below = image_.size();
+    const double across = 0.5 - 0.5 * size_.width, down = y + 0.5 - 0.5 * size_.height;
+    const double u0 = matrix_.b * down + matrix_.c + 0.5 * below.width - 0.5;
+    const double v0 = matrix_.e * down + matrix_.f + 0.5 * below.height - 0.5;
+    for (std::uint32_t x = 0; x < width; ++x, to += channels) {
+      const double offset = first + x + across;
+      const double u = a * offset + u0, v = d * offset + v0;
+      // not within a pixel of the image; also what is no number
+      if (!(u > -1 && v > -1 && u < below.width && v < below.height)) {
+        std::copy_n(fill.data(), channels, to);
+      } else if (bilinear) {
+        blend(from, below, u, v, to);
+      } else {
+        const std::int64_t nx = detail::nearest_integer(u), ny = detail::nearest_integer(v);
+        const bool inside = nx >= 0 && ny >= 0 && nx < below.width && ny < below.height;
+        std::copy_n(inside ? from.at(nx, ny) : fill.data(), channels, to);
+      }
+    }
+  }
+  void blend(const source& from, const image_size& below, double u, double v, value_type* to) const {
+    // rounded down, as numbers are above -1
+    const std::int64_t x = static_cast<std::int64_t>(u + 1) - 1, y = static_cast<std::int64_t>(v + 1) - 1;
+    const float right = static_cast<float>(u - static_cast<double>(x)), left = 1 - right;
+    const float low = static_cast<float>(v - static_cast<double>(y)), high = 1 - low;
+    std::array<float, channels> sum{};
+    float inside = 0;
+    const auto add = [&](std::int64_t px, std::int64_t py, float weight) {
+      if (px < 0 || py < 0 || px >= below.width || py >= below.height) return;
+      const value_type* const pixel = from.at(px, py);
+      for (std::size_t c = 0; c < channels; ++c) sum[c] += static_cast<float>(pixel[c]) * weight;
+      inside += weight;
+    };
+    if (x >= 0 && y >= 0 && x + 1 < below.width && y + 1 < below.height) [[likely]] {
+      const value_type* const above = from.at(x, y);
+      const value_type* const under = from.at(x, y + 1);
+      if constexpr (sizeof(value_type) == 1 && std::is_integral_v<value_type>) {
+        // weights in 2048ths: exact to an eighth of a level
+        const int wx = static_cast<int>(right * 2048 + 0.5f), wy = static_cast<int>(low * 2048 + 0.5f);
+        for (std::size_t c = 0; c < channels; ++c) {
+          const int top = above[c] * (2048 - wx) + above[channels + c] * wx;
+          const int bottom = under[c] * (2048 - wx) + under[channels + c] * wx;
+          to[c] = static_cast<value_type>((top * (2048 - wy) + bottom * wy + (1 << 21)) >> 22);
+        }
+        return;
+      }
+      const float w0 = left * high, w1 = right * high, w2 = left * low, w3 = right * low;
+      for (std::size_t c = 0; c < channels; ++c)
+        to[c] = rounded(static_cast<float>(above[c]) * w0 + static_cast<float>(above[channels + c]) * w1 +
+                        static_cast<float>(under[c]) * w2 + static_cast<float>(under[channels + c]) * w3);
+      return;
+    }
+    add(x, y, left * high), add(x + 1, y, right * high);
+    add(x, y + 1, left * low), add(x + 1, y + 1, right * low);
+    for (std::size_t c = 0; c < channels; ++c)
+      to[c] = rounded(sum[c] * inside + (1 - inside) * static_cast<float>(fill_[c]));
+  }
+  [[nodiscard]] static value_type rounded(float x) noexcept {
+    if constexpr (std::is_integral_v<value_type>)
+      return static_cast<value_type>(x + 0.5f);
+    else
+      return static_cast<value_type>(x);
+  }
+
+  I image_;
+  warp_matrix matrix_;
+  image_size size_;
+  bool bilinear_;
+  std::array<value_type, channels> fill_;
+  image_scratch* memory_;
+};
+
+/// Takes the pixels of an image from elsewhere; made by `warp`.
+class warp_operation : public image_operation {
+ public:
+  warp_operation(const warp_matrix& matrix, const warp_options& options);
+
+  template <lazy_image I>
+  [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
+    return {image, matrix_, image.size(), options_, c.scratch};
+  }
+
+ private:
+  warp_matrix matrix_;
+  warp_options options_;
+};
+
+/// Takes each pixel from where a matrix says, in an image of the same size. See `rotate` and `affine`, which
+/// make matrices. Pixels that come from outside the image are `fill`.
+///
+/// The interpolations are nearest and bilinear. As in torchvision, pixel centres are at half numbers and
+/// nothing is smoothed where an image becomes smaller; `bilinear` fades to `fill` over the outermost pixel,
+/// and there multiplies twice by the part that is inside. Works on images of any type. Only the bounding
+/// box of what is needed is read. Cost: a pass over the result with about 10 operations a pixel for
+/// nearest, 10 a value for bilinear.
+///
+/// Throws `errc::argument` for other interpolations, and numbers that are not finite.
+///
+///     const auto shifted = warp({.c = 4, .f = -2}, {.how = interpolation::bilinear, .fill = 127});
+[[nodiscard]] inline warp_operation warp(const warp_matrix& matrix, const warp_options& options = {}) {
+  return {matrix, options};
+}
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/image/warp.ipp>
+#endif

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/image/warp_matrix.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE warp_matrix warp_matrix::inverse() const {
+  const double det = a * e - b * d;
+  if (!(std::isnormal(det)))
+    throw error(errc::argument, "this map of an image has no inverse: it makes a line of the plane");
+  const warp_matrix back{e / det, -b / det, 0, -d / det, a / det, 0};
+  return {back.a, back.b, -(back.a * c + back.b * f), back.d, back.e, -(back.d * c + back.e * f)};
+}
+
+PENSTOCK_INLINE warp_matrix matrix_of(const affine_change& change) {
+  const double numbers[] = {change.degrees,  change.translate.x, change.translate.y, change.scale,
+                            change.shear[0], change.shear[1],    change.center.x,    change.center.y};
+  for (const double x : numbers)
+    if (!std::isfinite(x)) throw error(errc::argument, "an affine change of an image needs finite numbers");
+  if (!(change.scale > 0 && std::isfinite(1 / change.scale)))
+    throw error(errc::argument, "an affine change of an image needs a scale above 0");
+  if (!(std::abs(change.shear[0]) < 90 && std::abs(change.shear[1]) < 90))
+    throw error(errc::argument, "an affine change of an image needs shears between -90 and 90 degrees");
+
+  constexpr double radians = std::numbers::pi / 180;
+  const double turn = change.degrees * radians;
+  const double shear_x = change.shear[0] * radians, shear_y = change.shear[1] * radians;
+  // rotation and shear, forwards
+  const double cosine = std::cos(turn - shear_y) / std::cos(shear_y);
+  const double sine = std::sin(turn - shear_y) / std::cos(shear_y);
+  const double slant = std::tan(shear_x);
+  const double a = cosine, b = -cosine * slant - std::sin(turn);
+  const double c = sine, d = -sine * slant + std::cos(turn);
+  // backwards: their determinant is 1
+  const double s = 1 / change.scale;
+  warp_matrix made{d * s, -b * s, 0, -c * s, a * s, 0};
+  const image_point from{change.center.x + change.translate.x, change.center.y + change.translate.y};
+  made.c = change.center.x - (made.a * from.x + made.b * from.y);
+  made.f = change.center.y - (made.d * from.x + made.e * from.y);
+  return made;
+}
+
+PENSTOCK_INLINE image_size expanded_size(const warp_matrix& matrix, const image_size& size) {
+  const float a = static_cast<float>(matrix.a), b = static_cast<float>(matrix.b);
+  const float d = static_cast<float>(matrix.d), e = static_cast<float>(matrix.e);
+  const float half_width = 0.5f * static_cast<float>(size.width);
+  const float half_height = 0.5f * static_cast<float>(size.height);
+  // of a rectangle around 0: the corners are at plus and minus these
+  const auto length = [](float reach, float half) {
+    constexpr float step = 1e-4f;  // torchvision's: what is less than this beyond a pixel needs no new one
+    const float most = std::ceil(std::trunc((half + reach) / step) * step);
+    const float least = std::floor(std::trunc((half - reach) / step) * step);
+    if (!(most - least < static_cast<float>(std::numeric_limits<std::int32_t>::max())))
+      throw error(errc::limit, "an image becomes too large when it is turned with expand");
+    return static_cast<std::uint32_t>(most - least);
+  };
+  return {length(std::abs(a) * half_width + std::abs(b) * half_height, half_width),
+          length(std::abs(d) * half_width + std::abs(e) * half_height, half_height)};
+}
+
+}  // namespace penstock::inline v0_1

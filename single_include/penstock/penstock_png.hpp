@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Penstock 0.1.0, the component png. It needs penstock.hpp beside it.
+// Made by tools/amalgamate.py from include/penstock; do not edit.
+#pragma once
+
+#if !__has_include(<spng.h>)
+#error "penstock_png.hpp needs libspng: link penstock::png"
+#endif
+
+#include "penstock.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <spng.h>
+#include <string_view>
+#include <type_traits>
+
+// ---- penstock/codec/detail/spng_memory.hpp
+
+namespace penstock::inline v0_1::detail {
+
+struct free_spng {
+  void operator()(spng_ctx* context) const noexcept { spng_ctx_free(context); }
+};
+using spng_context = std::unique_ptr<spng_ctx, free_spng>;
+
+/// A context whose memory, and that of zlib behind it, is the thread's `kept_memory`: only within a scope.
+[[nodiscard]] inline spng_context new_spng(int flags) {
+  spng_alloc functions{kept_memory::allocate, kept_memory::reallocate, kept_memory::allocate_zeros,
+                       kept_memory::release};
+  spng_context context(spng_ctx_new2(&functions, flags));
+  if (!context) throw std::bad_alloc();
+  return context;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/png.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A PNG to decode, and how.
+struct png_job {
+  bytes_view png;
+  png_header header;
+  image_limits limits;
+  bool recover = false;
+};
+
+/// The bytes of a pixel in one of libspng's formats.
+[[nodiscard]] constexpr std::size_t spng_pixel_bytes(int format) noexcept {
+  switch (format) {
+    case SPNG_FMT_G8:
+      return 1;
+    case SPNG_FMT_RGB8:
+      return 3;
+    case SPNG_FMT_RGBA8:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+/// The format to have libspng decode to for pixels of `Format`: what it can do exactly for every file.
+template <pixel_format Format>
+[[nodiscard]] constexpr int spng_format_for(const png_header& header) noexcept {
+  if constexpr (sizeof(typename Format::value_type) == 2)
+    return header.depth == 16 ? SPNG_FMT_RGBA16 : SPNG_FMT_RGBA8;
+  else if constexpr (Format::channels == 4)
+    return SPNG_FMT_RGBA8;
+  else if (Format::channels == 1 && header.colour == 0 && header.depth <= 8)
+    return SPNG_FMT_G8;
+  else
+    return SPNG_FMT_RGB8;
+}
+
+/// Writes pixels of one of libspng's formats as pixels of `Format`.
+template <pixel_format Format>
+void convert_png_row(const std::byte* from, int format, typename Format::value_type* to,
+                     std::size_t count) noexcept {
+  using value = typename Format::value_type;
+  constexpr std::size_t channels = Format::channels;
+  const std::size_t from_channels = spng_pixel_bytes(format) / (format == SPNG_FMT_RGBA16 ? 2 : 1);
+  const auto run = [&]<class From>(const From* pixel, std::uint32_t scale) {
+    if constexpr (channels == 1) {
+      for (std::size_t i = 0; i < count; ++i, pixel += from_channels)
+        to[i] = static_cast<value>(luma(pixel[0] * scale, pixel[1] * scale, pixel[2] * scale));
+    } else {
+      for (std::size_t i = 0; i < count; ++i, pixel += from_channels, to += channels)
+        for (std::size_t c = 0; c < channels; ++c) to[c] = static_cast<value>(pixel[c] * scale);
+    }
+  };
+  if constexpr (sizeof(value) == 1)
+    run(reinterpret_cast<const std::uint8_t*>(from), 1);
+  else if (format == SPNG_FMT_RGBA16)
+    run(reinterpret_cast<const std::uint16_t*>(from), 1);
+  else
+    run(reinterpret_cast<const std::uint8_t*>(from), 257);  // 255 becomes 65,535
+}
+
+}  // namespace detail
+
+/// The per-worker memory of `png`: pixels, and what libspng and zlib allocate, which is kept for the next
+/// image.
+class png_scratch {
+ public:
+  /// The images that were damaged and decoded in part, because of `recover`.
+  std::uint64_t warnings = 0;
+  image_scratch image;
+
+  /// Decodes the rows of a part of the stored image to one of libspng's formats. `straight(y)` is where row
+  /// `part.y + y` may be written, or null; otherwise `put(y, pixels)` gets the row's part.
+  template <class Straight, class Put>
+  void decode(const detail::png_job& job, int format, const image_part& part, Straight&& straight,
+              Put&& put) {
+    const detail::kept_memory::scope kept(memory_);
+    memory_.forget_failure();
+    std::uint32_t done = 0;
+    int fault = rows(job, format, part, false, done, straight, put);
+    if (fault == SPNG_OK) return;
+    if (memory_.failed() || fault == SPNG_EMEM) throw std::bad_alloc();
+    if (!job.recover) refuse(fault);
+    if (fault == SPNG_ECHUNK_CRC) {
+      fault = rows(job, format, part, true, done, straight, put);
+      if (memory_.failed() || fault == SPNG_EMEM) throw std::bad_alloc();
+    }
+    ++warnings;
+    // What is missing is zero.
+    const std::size_t bytes = part.width * detail::spng_pixel_bytes(format);
+    std::memset(room_for<std::byte>(row_, bytes), 0, bytes);
+    for (; done < part.height; ++done) {
+      if (std::byte* const to = straight(done); to != nullptr)
+        std::memset(to, 0, bytes);
+      else
+        put(done, row_.data());
+    }
+  }
+
+ private:
+  [[noreturn, gnu::cold]] static void refuse(int fault) {
+    switch (fault) {
+      case SPNG_ECHUNK_CRC:
+        throw error(errc::checksum, "a chunk of the png image does not match its checksum");
+      case SPNG_IO_EOF:
+      case SPNG_IO_ERROR:
+      case SPNG_EIDAT_TOO_SHORT:
+        throw error(errc::format, "the png image is truncated: it ends before its last pixel");
+      default:
+        throw error(errc::format, {"the png image is damaged: ", spng_strerror(fault)});
+    }
+  }
+  static int next_bytes(spng_ctx*, void* filter, void* into, std::size_t size) {
+    auto& from = *static_cast<detail::png_filter*>(filter);
+    return from.read({static_cast<std::byte*>(into), size}) ? 0 : SPNG_IO_EOF;
+  }
+
+  /// Returns libspng's error; `done` is the number of the part's rows that are written.
+  template <class Straight, class Put>
+  int rows(const detail::png_job& job, int format, const image_part& part, bool ignore_checksums,
+           std::uint32_t& done, Straight& straight, Put& put) {
+    constexpr std::size_t most_of_a_chunk = 1 << 20;  // of those that libspng would keep
+    done = 0;
+    detail::png_filter filter(job.png);
+    const detail::spng_context context = detail::new_spng(ignore_checksums ? SPNG_CTX_IGNORE_ADLER32 : 0);
+    spng_ctx* const c = context.get();
+    spng_set_image_limits(c, job.limits.width, job.limits.height);
+    spng_set_chunk_limits(c, most_of_a_chunk, most_of_a_chunk);
+    if (ignore_checksums) spng_set_crc_action(c, SPNG_CRC_USE, SPNG_CRC_USE);
+    if (const int fault = spng_set_png_stream(c, next_bytes, &filter); fault != 0) return fault;
+    const int flags = SPNG_DECODE_PROGRESSIVE | SPNG_DECODE_TRNS;
+    if (const int fault = spng_decode_image(c, nullptr, 0, format, flags); fault != 0) return fault;
+    const std::size_t pixel = detail::spng_pixel_bytes(format);
+    const std::size_t row_bytes = job.header.size.width * pixel;
+    if (job.header.interlaced) return interlaced_rows(c, job, row_bytes, pixel, part, done, put);
+
+    std::byte* const row = room_for<std::byte>(row_, row_bytes);
+    const bool whole_rows = part.width == job.header.size.width;
+    const std::uint32_t end = part.y + part.height;
+    for (std::uint32_t y = 0; y < end; ++y) {
+      std::byte* const to = whole_rows && y >= part.y ? straight(y - part.y) : nullptr;
+      const int fault = spng_decode_row(c, to != nullptr ? to : row, row_bytes);
+      if (fault != 0 && fault != SPNG_EOI) return fault;
+      if (y >= part.y) {
+        if (to == nullptr) put(y - part.y, row + part.x * pixel);
+        ++done;
+      }
+      if (fault == SPNG_EOI) return end_of(c);
+    }
+    return SPNG_OK;
+  }
+  template <class Put>
+  int interlaced_rows(spng_ctx* c, const detail::png_job& job, std::size_t row_bytes, std::size_t pixel,
+                      const image_part& part, std::uint32_t& done, Put& put) {
+    const std::size_t bytes = row_bytes * job.header.size.height;
+    std::byte* const all = room_for<std::byte>(whole_, bytes);
+    if (job.recover) std::memset(all, 0, bytes);
+    int fault = SPNG_OK;
+    spng_row_info info{};
+    while (fault == SPNG_OK && (fault = spng_get_row_info(c, &info)) == SPNG_OK)
+      fault = spng_decode_row(c, all + info.row_num * row_bytes, row_bytes);
+    if (fault == SPNG_EOI) fault = end_of(c);
+    if (fault != SPNG_OK && !job.recover) return fault;
+    for (; done < part.height; ++done) put(done, all + (part.y + done) * row_bytes + part.x * pixel);
+    return fault;
+  }
+  /// Of what follows the last row, only the checksum of the pixels matters.
+  static int end_of(spng_ctx* c) {
+    return spng_decode_chunks(c) == SPNG_ECHUNK_CRC ? SPNG_ECHUNK_CRC : SPNG_OK;
+  }
+
+  detail::kept_memory memory_;
+  buffer row_;
+  buffer whole_;
+};
+
+/// A PNG that is not decoded yet: a `lazy_image` over bytes that are valid as long as the codec's input.
+template <pixel_format Format>
+class png_image : public image_expression<png_image<Format>, typename Format::value_type, Format::channels> {
+  using base = image_expression<png_image, typename Format::value_type, Format::channels>;
+
+ public:
+  using value_type = typename Format::value_type;
+  using typename base::view_type;
+
+  png_image(png_scratch& scratch, const detail::png_job& job, orientation turn) noexcept
+      : scratch_(&scratch), job_(job), turn_(turn) {}
+
+  /// As shown: after the orientation.
+  [[nodiscard]] image_size size() const noexcept { return oriented(job_.header.size, turn_); }
+  [[nodiscard]] image_scratch& memory() const noexcept { return scratch_->image; }
+
+  /// Decodes the rows down to the part's last one, and keeps the part's.
+  [[nodiscard]] view_type read(const image_part& part) const {
+    if (part.width == 0 || part.height == 0) return {};
+    const image_part stored = stored_part(part, job_.header.size, turn_);
+    buffer& pixels = scratch_->image.pixels;
+    value_type* const to = room_for<value_type>(pixels, area(part) * Format::channels);
+    decode(stored, to, static_cast<std::ptrdiff_t>(std::size_t{stored.width} * Format::channels));
+    const view_type view(to, stored.size());
+    if (turn_ == orientation::upright) return view;
+    value_type* const turned = room_for<value_type>(scratch_->image.work, area(part) * Format::channels);
+    orient_pixels(view, turn_, destination<value_type>(turned, shape_of(part)));
+    return {turned, part.size()};
+  }
+  /// Decodes straight into destinations whose pixels are interleaved, of images that are stored upright.
+  void draw(const image_part& part, const destination<value_type>& into) const {
+    if (part.width == 0 || part.height == 0) return;
+    const element_strides strides = into.strides();
+    const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{Format::channels};
+    if (turn_ == orientation::upright && interleaved) {
+      decode(part, into.data(), static_cast<std::ptrdiff_t>(strides[0]));
+    } else if (turn_ == orientation::upright) {
+      copy_pixels(read(part), into);
+    } else {
+      const image_part stored = stored_part(part, job_.header.size, turn_);
+      value_type* const to = room_for<value_type>(scratch_->image.pixels, area(part) * Format::channels);
+      decode(stored, to, static_cast<std::ptrdiff_t>(std::size_t{stored.width} * Format::channels));
+      orient_pixels(view_type(to, stored.size()), turn_, into);
+    }
+  }
+
+ private:
+  static std::size_t area(const image_part& part) noexcept { return std::size_t{part.width} * part.height; }
+  static extents shape_of(const image_part& part) noexcept {
+    return extents(std::size_t{part.height}, std::size_t{part.width}, Format::channels);
+  }
+  void decode(const image_part& stored, value_type* to, std::ptrdiff_t pitch) const {
+    const int format = detail::spng_format_for<Format>(job_.header);
+    constexpr std::size_t pixel_bytes = sizeof(value_type) * Format::channels;
+    const bool same =
+        detail::spng_pixel_bytes(format) == pixel_bytes && (format == SPNG_FMT_RGBA16) == (pixel_bytes == 8);
+    const auto row = [&](std::uint32_t y) { return to + static_cast<std::ptrdiff_t>(y) * pitch; };
+    scratch_->decode(
+        job_, format, stored,
+        [&](std::uint32_t y) { return same ? reinterpret_cast<std::byte*>(row(y)) : nullptr; },
+        [&](std::uint32_t y, const std::byte* pixels) {
+          if (same)
+            std::memcpy(row(y), pixels, stored.width * pixel_bytes);
+          else
+            detail::convert_png_row<Format>(pixels, format, row(y), stored.width);
+        });
+  }
+
+  png_scratch* scratch_;
+  detail::png_job job_;
+  orientation turn_;
+};
+
+/// PNG, decoded with libspng to pixels of `Format`: gray8, rgb8, rgba8, gray16, rgb16 or rgba16.
+///
+/// In: any byte element. Out: a `lazy_image` of the size at which the image is shown: the orientation of its
+/// eXIf chunk is applied, unless `orient` is false. Nothing but the chunks' headers is looked at until the
+/// image is read, and then only the rows down to the last one that is needed; of interlaced images, all.
+/// Every colour type and depth becomes every format: palettes and gray become colours; colours become gray
+/// by Pillow's luma, (19595 R + 38470 G + 7471 B + 32768) >> 16; 16 bits become 8 by dropping the lower 8,
+/// as libspng does; 8 bits become 16 times 257. A tRNS chunk is alpha for rgba8 and rgba16. For the other
+/// formats alpha is dropped, and the colours under it stay as they are, as with Pillow's `convert("RGB")`.
+/// Gamma, profiles and texts are ignored; damaged ones do no harm.
+/// Kind: pointwise, keeps all guarantees. Cost: libspng's and zlib's; no allocation once the scratch has
+/// grown, because their memory is kept in the scratch. Thread-safe, with a scratch per thread.
+/// Throws `errc::limit` for sizes beyond `limits`, before it allocates anything; `errc::format` for what is
+/// no PNG, damaged or truncated; `errc::checksum` for chunks of pixels, palettes and headers whose checksum
+/// is wrong. Damage below the last row that is needed is not noticed. With `recover`, rows that are missing
+/// become zero (black, transparent), wrong checksums are ignored, and `png_scratch::warnings` counts such
+/// images.
+///
+///     auto pictures = directory("pictures") | decode<png_as<rgba8>>;
+///     auto depths = directory("depths") | decode<png_as<gray16>>(png_as<gray16>{.limits = {.width = 4096}});
+template <pixel_format Format>
+struct png_as {
+  image_limits limits{};  ///< of the stored image, and of the bytes of its pixels in `Format`
+  bool orient = true;     ///< whether the orientation is applied
+  bool recover = false;   ///< whether a damaged image becomes what is left of it
+
+  static constexpr std::string_view codec_name = "png";
+  static constexpr std::string_view extensions[] = {"png"};
+  using scratch = png_scratch;
+
+  /// Whether these are the first bytes of a PNG.
+  [[nodiscard]] static bool recognises(bytes_view bytes) noexcept { return detail::begins_as_png(bytes); }
+
+  template <byte_element Bytes>
+  [[nodiscard]] png_image<Format> decode(const Bytes& in, scratch& s) const {
+    const bytes_view bytes = as_bytes(in);
+    const detail::png_header header = detail::read_png_header(bytes);
+    constexpr std::size_t pixel_bytes = sizeof(typename Format::value_type) * Format::channels;
+    const std::size_t kept_bytes = detail::spng_pixel_bytes(detail::spng_format_for<Format>(header));
+    detail::check_image_size(header.size, header.interlaced ? std::max(pixel_bytes, kept_bytes) : pixel_bytes,
+                             limits, codec_name);
+    return {
+        s, {bytes, header, limits, recover}, orient ? detail::png_orientation(bytes) : orientation::upright};
+  }
+};
+
+/// PNG to RGB, 8 bits each.
+using png = png_as<rgb8>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/png_encoder.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How `png_encoder` compresses.
+struct png_options {
+  int level = 6;                             ///< zlib's, from 0 (not at all) to 9 (slowest)
+  orientation shown = orientation::upright;  ///< how the image is to be turned; written as an eXIf chunk
+};
+
+/// Writes PNGs of 8 and 16 bits: gray, RGB and RGBA, by the number of channels. For tools and tests.
+///
+/// One image after another; the memory is kept, so nothing is allocated once it has grown. Throws
+/// `errc::argument` for images without pixels and unknown levels.
+///
+///     const std::uint8_t black[2 * 2 * 3] = {};
+///     png_encoder encoder;
+///     bytes_view file = encoder.encode(pixel_view<std::uint8_t, 3>(black, {2, 2}));
+class png_encoder {
+ public:
+  /// The bytes of the file; valid until the next call.
+  template <class T, std::size_t Channels>
+    requires((std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t>) &&
+             (Channels == 1 || Channels == 3 || Channels == 4))
+  [[nodiscard]] bytes_view encode(const pixel_view<T, Channels>& pixels, const png_options& options = {}) {
+    constexpr int colour = Channels == 1   ? SPNG_COLOR_TYPE_GRAYSCALE
+                           : Channels == 3 ? SPNG_COLOR_TYPE_TRUECOLOR
+                                           : SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
+    return write(pixels.size(), reinterpret_cast<const std::byte*>(pixels.data()), pixels.pitch() * sizeof(T),
+                 pixels.row_values() * sizeof(T), sizeof(T) * 8, colour, options);
+  }
+
+ private:
+  static int append(spng_ctx*, void* self, void* bytes, std::size_t size) noexcept {
+    auto& encoder = *static_cast<png_encoder*>(self);
+    try {
+      encoder.file_.append({static_cast<const std::byte*>(bytes), size});
+    } catch (const std::bad_alloc&) {
+      encoder.no_memory_ = true;
+      return SPNG_IO_ERROR;
+    }
+    return 0;
+  }
+
+  bytes_view write(const image_size& size, const std::byte* pixels, std::size_t pitch, std::size_t row_bytes,
+                   std::size_t depth, int colour, const png_options& options) {
+    if (size.width == 0 || size.height == 0)
+      throw error(errc::argument, {"png_encoder: an image of ", size.width, " x ", size.height,
+                                   " has no pixels; a png image has at least one"});
+    if (options.level < 0 || options.level > 9)
+      throw error(errc::argument, {"png_encoder: there is no level ", options.level, "; give 0 to 9"});
+    const detail::kept_memory::scope kept(memory_);
+    memory_.forget_failure();
+    no_memory_ = false;
+    file_.clear();
+    const int fault = run(size, pixels, pitch, row_bytes, depth, colour, options);
+    if (fault == SPNG_EOI) return file_.view();
+    if (no_memory_ || memory_.failed() || fault == SPNG_EMEM) throw std::bad_alloc();
+    throw error(errc::argument, {"png_encoder: libspng refuses the image: ", spng_strerror(fault)});
+  }
+  int run(const image_size& size, const std::byte* pixels, std::size_t pitch, std::size_t row_bytes,
+          std::size_t depth, int colour, const png_options& options) {
+    const detail::spng_context context = detail::new_spng(SPNG_CTX_ENCODER);
+    spng_ctx* const c = context.get();
+    if (const int fault = spng_set_png_stream(c, append, this); fault != 0) return fault;
+    spng_ihdr header{};
+    header.width = size.width;
+    header.height = size.height;
+    header.bit_depth = static_cast<std::uint8_t>(depth);
+    header.color_type = static_cast<std::uint8_t>(colour);
+    if (const int fault = spng_set_ihdr(c, &header); fault != 0) return fault;
+    if (const int fault = spng_set_option(c, SPNG_IMG_COMPRESSION_LEVEL, options.level); fault != 0)
+      return fault;
+    // A TIFF header and a directory of one entry: the orientation.
+    char exif[26] = {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0};
+    exif[19] = static_cast<char>(options.shown);
+    spng_exif turned{sizeof(exif), exif};
+    if (options.shown != orientation::upright)
+      if (const int fault = spng_set_exif(c, &turned); fault != 0) return fault;
+    const int flags = SPNG_ENCODE_PROGRESSIVE | SPNG_ENCODE_FINALIZE;
+    int fault = spng_encode_image(c, nullptr, 0, SPNG_FMT_PNG, flags);
+    for (std::uint32_t y = 0; y < size.height && fault == 0; ++y)
+      fault = spng_encode_row(c, pixels + y * pitch, row_bytes);
+    return fault;
+  }
+
+  detail::kept_memory memory_;
+  buffer file_;
+  bool no_memory_ = false;
+};
+
+}  // namespace penstock::inline v0_1

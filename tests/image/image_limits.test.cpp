@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include <penstock/image/image_limits.hpp>
+
+#include <penstock/core/error.hpp>
+
+#include "support/catch.hpp"
+
+#include <string>
+
+namespace ps = penstock;
+
+namespace {
+
+std::string refusal(const ps::image_size& size, std::size_t pixel_bytes, const ps::image_limits& limits,
+                    ps::errc code) {
+  try {
+    ps::detail::check_image_size(size, pixel_bytes, limits, "jpeg");
+  } catch (const ps::error& e) {
+    CHECK(e.code() == code);
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("image/image_limits: an image within the limits passes") {
+  CHECK(refusal({1, 1}, 8, {}, ps::errc::limit).empty());
+  CHECK(refusal({32'768, 10'000}, 3, {}, ps::errc::limit).empty());
+  CHECK(refusal({100, 50}, 3, {.width = 100, .height = 50, .bytes = 15'000}, ps::errc::limit).empty());
+}
+
+TEST_CASE("image/image_limits: the sentence says what is too large, and what to write") {
+  using penstock_test::contains;
+  CHECK_THAT(refusal({65'500, 65'500}, 3, {}, ps::errc::limit),
+             contains("the jpeg image is 65500 x 65500 pixels, and the limit is 32768 x 32768") &&
+                 contains("jpeg{.limits = {.width"));
+  CHECK_THAT(refusal({101, 50}, 3, {.width = 100}, ps::errc::limit), contains("101 x 50"));
+  CHECK_THAT(refusal({50, 101}, 3, {.height = 100}, ps::errc::limit), contains("50 x 101"));
+  CHECK_THAT(refusal({32'768, 32'768}, 8, {}, ps::errc::limit),
+             contains("takes 8589934592 bytes, and the limit is 1073741824") && contains(".bytes"));
+  CHECK_THAT(refusal({0, 5}, 3, {}, ps::errc::format), contains("has no pixels: it is 0 x 5"));
+  CHECK_THAT(refusal({5, 0}, 3, {}, ps::errc::format), contains("has no pixels"));
+}
