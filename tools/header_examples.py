@@ -23,7 +23,7 @@ ELSEWHERE = tuple(room for room in source_tree.ROOMS if room not in ROOMS)
 # Examples declare unused variables, and their names may shadow others.
 PRAGMAS = "".join(
     f'#pragma GCC diagnostic ignored "-W{warning}"\n'
-    for warning in ("shadow", "unused-variable", "unused-but-set-variable"))
+    for warning in ("shadow", "unused-variable", "unused-but-set-variable", "unused-local-typedefs"))
 
 
 def examples_of(room):

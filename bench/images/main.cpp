@@ -69,8 +69,7 @@ class hand {
 
   /// The crop of sample `i` of an epoch, as the pipeline draws it; reads the header.
   ps::image_part begin(ps::bytes_view file, std::uint64_t epoch, std::uint64_t i) {
-    jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(file.data()),
-                 static_cast<unsigned long>(file.size()));
+    jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(file.data()), file.size());
     jpeg_read_header(&jpeg_, TRUE);
     jpeg_.out_color_space = JCS_RGB;
     ps::rng random(seed, epoch, i, key_.hash);
@@ -218,7 +217,7 @@ void measure(const bench::options& o) {
     std::ifstream in(paths[i], std::ios::binary);
     const std::string file{std::istreambuf_iterator<char>(in), {}};
     full_chroma += is_444(ps::bytes_of(file)) ? 1 : 0;
-    char key[16];
+    char key[32];
     std::snprintf(key, sizeof key, "%06zu", i);
     out.write(key, {{"jpg", ps::bytes_of(file)}});
   }

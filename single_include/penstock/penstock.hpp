@@ -3484,16 +3484,16 @@ class raw_image : public image_expression<raw_image<Format>, typename Format::va
         planar_ ? strides[1] == 1 : strides[1] == static_cast<std::int64_t>(channels_) && strides[2] == 1;
     for (std::size_t p = 0; p < (planar_ ? channels_ : 1); ++p)
       for (std::size_t y = 0; y < part.height; ++y) {
-        const std::byte* from = bytes_ + p * plane + offset(part.x, part.y + y);
+        const std::byte* input = bytes_ + p * plane + offset(part.x, part.y + y);
         value_type* row = into.data() + static_cast<std::int64_t>(y) * strides[0] +
                           static_cast<std::int64_t>(p) * strides[2];
         if (runs) {
-          if (part.width != 0) std::memcpy(row, from, part.width * run_channels * sizeof(value_type));
+          if (part.width != 0) std::memcpy(row, input, part.width * run_channels * sizeof(value_type));
           continue;
         }
         for (std::size_t x = 0; x < part.width; ++x, row += strides[1])
-          for (std::size_t c = 0; c < run_channels; ++c, from += sizeof(value_type))
-            std::memcpy(row + static_cast<std::int64_t>(c) * strides[2], from, sizeof(value_type));
+          for (std::size_t c = 0; c < run_channels; ++c, input += sizeof(value_type))
+            std::memcpy(row + static_cast<std::int64_t>(c) * strides[2], input, sizeof(value_type));
       }
   }
 
@@ -4209,19 +4209,19 @@ namespace detail {
 
 /// Converts blocks of a length that the compiler knows, which GCC 12 wants for vector code at -O2.
 template <class From, class To>
-void convert_blocks(const From* __restrict from, To* __restrict to, std::size_t count) noexcept {
+void convert_blocks(const From* __restrict input, To* __restrict to, std::size_t count) noexcept {
   constexpr std::size_t block = 16;
   std::size_t i = 0;
   for (; i + block <= count; i += block)
-    for (std::size_t k = 0; k < block; ++k) to[i + k] = To(from[i + k]);
-  for (; i < count; ++i) to[i] = To(from[i]);
+    for (std::size_t k = 0; k < block; ++k) to[i + k] = To(input[i + k]);
+  for (; i < count; ++i) to[i] = To(input[i]);
 }
 
-PENSTOCK_INLINE void convert_portably(const float* from, half* to, std::size_t count) noexcept {
-  convert_blocks(from, to, count);
+PENSTOCK_INLINE void convert_portably(const float* input, half* to, std::size_t count) noexcept {
+  convert_blocks(input, to, count);
 }
-PENSTOCK_INLINE void convert_portably(const half* from, float* to, std::size_t count) noexcept {
-  convert_blocks(from, to, count);
+PENSTOCK_INLINE void convert_portably(const half* input, float* to, std::size_t count) noexcept {
+  convert_blocks(input, to, count);
 }
 
 #ifdef __x86_64__
@@ -4231,23 +4231,23 @@ PENSTOCK_INLINE void convert_portably(const half* from, float* to, std::size_t c
 using floats8 [[gnu::vector_size(32)]] = float;
 using shorts8 [[gnu::vector_size(16)]] = short;
 
-__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float* from, half* to,
+__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float* input, half* to,
                                                                      std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     floats8 values;
-    std::memcpy(&values, from + i, sizeof values);
+    std::memcpy(&values, input + i, sizeof values);
     const shorts8 halves = __builtin_ia32_vcvtps2ph256(values, 0);  // 0: to the nearest, ties to even
     std::memcpy(static_cast<void*>(to + i), &halves, sizeof halves);
   }
   return i;
 }
-__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half* from, float* to,
+__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half* input, float* to,
                                                                      std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     shorts8 halves;
-    std::memcpy(&halves, from + i, sizeof halves);
+    std::memcpy(&halves, input + i, sizeof halves);
     const floats8 values = __builtin_ia32_vcvtph2ps256(halves);
     std::memcpy(to + i, &values, sizeof values);
   }
@@ -4277,19 +4277,19 @@ PENSTOCK_INLINE bool has_avx2() noexcept { return false; }
 
 }  // namespace detail
 
-PENSTOCK_INLINE void convert(const float* from, half* to, std::size_t count) noexcept {
-  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(from, to, count) : 0;
-  detail::convert_portably(from + done, to + done, count - done);
+PENSTOCK_INLINE void convert(const float* input, half* to, std::size_t count) noexcept {
+  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
+  detail::convert_portably(input + done, to + done, count - done);
 }
-PENSTOCK_INLINE void convert(const half* from, float* to, std::size_t count) noexcept {
-  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(from, to, count) : 0;
-  detail::convert_portably(from + done, to + done, count - done);
+PENSTOCK_INLINE void convert(const half* input, float* to, std::size_t count) noexcept {
+  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
+  detail::convert_portably(input + done, to + done, count - done);
 }
-PENSTOCK_INLINE void convert(const float* from, bfloat16* to, std::size_t count) noexcept {
-  detail::convert_blocks(from, to, count);
+PENSTOCK_INLINE void convert(const float* input, bfloat16* to, std::size_t count) noexcept {
+  detail::convert_blocks(input, to, count);
 }
-PENSTOCK_INLINE void convert(const bfloat16* from, float* to, std::size_t count) noexcept {
-  detail::convert_blocks(from, to, count);
+PENSTOCK_INLINE void convert(const bfloat16* input, float* to, std::size_t count) noexcept {
+  detail::convert_blocks(input, to, count);
 }
 
 }  // namespace penstock::inline v0_1
@@ -9340,8 +9340,7 @@ PENSTOCK_INLINE color_jitter_operation::color_jitter_operation(double brightness
 
 PENSTOCK_INLINE detail::color_steps color_jitter_operation::draw_steps(rng random, bool colours) const {
   std::array<std::size_t, 4> order = {0, 1, 2, 3};
-  for (std::size_t i = 3; i > 0; --i)
-    std::swap(order[i], order[static_cast<std::size_t>(random.below(i + 1))]);
+  for (std::size_t i = 3; i > 0; --i) std::swap(order[i], order[detail::to_size(random.below(i + 1))]);
   detail::color_steps steps;
   for (const std::size_t i : order) {
     const auto kind = static_cast<detail::color_step>(i);
@@ -9600,11 +9599,11 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
     const auto pixels = image_.read({left, top, right - left, bottom - top});
     const element_strides strides = into.strides();
     for (std::uint32_t y = 0; y < part.height; ++y) {
-      const value_type* const from = pixels.row(rows[y] - top);
+      const value_type* const input = pixels.row(rows[y] - top);
       value_type* to = into.data() + std::int64_t{y} * strides[0];
       for (std::uint32_t x = 0; x < part.width; ++x, to += strides[1])
         for (std::size_t c = 0; c < I::channels; ++c)
-          to[static_cast<std::int64_t>(c) * strides[2]] = from[(columns[x] - left) * I::channels + c];
+          to[static_cast<std::int64_t>(c) * strides[2]] = input[(columns[x] - left) * I::channels + c];
     }
   }
 
@@ -9702,9 +9701,9 @@ PENSTOCK_INLINE warp_matrix matrix_of(const affine_change& change) {
   // backwards: their determinant is 1
   const double s = 1 / change.scale;
   warp_matrix made{d * s, -b * s, 0, -c * s, a * s, 0};
-  const image_point from{change.center.x + change.translate.x, change.center.y + change.translate.y};
-  made.c = change.center.x - (made.a * from.x + made.b * from.y);
-  made.f = change.center.y - (made.d * from.x + made.e * from.y);
+  const image_point input{change.center.x + change.translate.x, change.center.y + change.translate.y};
+  made.c = change.center.x - (made.a * input.x + made.b * input.y);
+  made.f = change.center.y - (made.d * input.x + made.e * input.y);
   return made;
 }
 
@@ -9743,7 +9742,7 @@ namespace detail {
 /// Throws `errc::argument`, in the name of `function`, unless images can be warped like this.
 void check_warp(std::string_view function, interpolation how);
 /// The part of an image that the pixels of `part` need; empty if they are all outside.
-[[nodiscard]] image_part warp_source(const warp_matrix& matrix, const image_size& from, const image_size& to,
+[[nodiscard]] image_part warp_source(const warp_matrix& matrix, const image_size& input, const image_size& to,
                                      const image_part& part);
 
 /// The nearest integer, ties to even, of a number below 2^51: without a call, which `std::nearbyint` is.
@@ -9780,22 +9779,22 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
   [[nodiscard]] view_type read(const image_part& part) const {
     const std::size_t row = std::size_t{part.width} * channels;
     value_type* const own = room_for<value_type>(memory_->pixels, row * part.height);
-    const source from = source_of(part);
+    const source input = source_of(part);
     for (std::uint32_t y = 0; y < part.height; ++y)
-      write_row(from, part.x, part.y + y, part.width, own + y * row);
+      write_row(input, part.x, part.y + y, part.width, own + y * row);
     return {own, part.size()};
   }
   void draw(const image_part& part, const destination<value_type>& into) const {
     const element_strides strides = into.strides();
-    const source from = source_of(part);
+    const source input = source_of(part);
     if (strides[2] == 1 && strides[1] == std::int64_t{channels}) {
       for (std::uint32_t y = 0; y < part.height; ++y)
-        write_row(from, part.x, part.y + y, part.width, into.data() + std::int64_t{y} * strides[0]);
+        write_row(input, part.x, part.y + y, part.width, into.data() + std::int64_t{y} * strides[0]);
       return;
     }
     value_type* const row = room_for<value_type>(memory_->work, std::size_t{part.width} * channels);
     for (std::uint32_t y = 0; y < part.height; ++y) {
-      write_row(from, part.x, part.y + y, part.width, row);
+      write_row(input, part.x, part.y + y, part.width, row);
       copy_pixels(view_type(row, {part.width, 1}),
                   destination<value_type>(into.data() + std::int64_t{y} * strides[0],
                                           extents(1, part.width, channels), strides));
@@ -9813,18 +9812,18 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
   };
 
   [[nodiscard]] source source_of(const image_part& part) const {
-    source from{detail::warp_source(matrix_, image_.size(), size_, part), {}};
-    if (from.part.width != 0) from.pixels = image_.read(from.part);
-    return from;
+    source input{detail::warp_source(matrix_, image_.size(), size_, part), {}};
+    if (input.part.width != 0) input.pixels = image_.read(input.part);
+    return input;
   }
   void write_row(const source& given, std::uint32_t first, std::uint32_t y, std::uint32_t width,
                  value_type* to) const {
     // by value: what is written are bytes, which could otherwise be any of these
-    const source from = given;
+    const source input = given;
     const std::array<value_type, channels> fill = fill_;
     const double a = matrix_.a, d = matrix_.d;
     const bool bilinear = bilinear_;
-    if (from.part.width == 0) {
+    if (input.part.width == 0) {
       for (std::uint32_t x = 0; x < width; ++x, to += channels) std::copy_n(fill.data(), channels, to);
       return;
     }
@@ -9839,15 +9838,15 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
       if (!(u > -1 && v > -1 && u < below.width && v < below.height)) {
         std::copy_n(fill.data(), channels, to);
       } else if (bilinear) {
-        blend(from, below, u, v, to);
+        blend(input, below, u, v, to);
       } else {
         const std::int64_t nx = detail::nearest_integer(u), ny = detail::nearest_integer(v);
         const bool inside = nx >= 0 && ny >= 0 && nx < below.width && ny < below.height;
-        std::copy_n(inside ? from.at(nx, ny) : fill.data(), channels, to);
+        std::copy_n(inside ? input.at(nx, ny) : fill.data(), channels, to);
       }
     }
   }
-  void blend(const source& from, const image_size& below, double u, double v, value_type* to) const {
+  void blend(const source& input, const image_size& below, double u, double v, value_type* to) const {
     // rounded down, as numbers are above -1
     const std::int64_t x = static_cast<std::int64_t>(u + 1) - 1, y = static_cast<std::int64_t>(v + 1) - 1;
     const float right = static_cast<float>(u - static_cast<double>(x)), left = 1 - right;
@@ -9856,13 +9855,13 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
     float inside = 0;
     const auto add = [&](std::int64_t px, std::int64_t py, float weight) {
       if (px < 0 || py < 0 || px >= below.width || py >= below.height) return;
-      const value_type* const pixel = from.at(px, py);
+      const value_type* const pixel = input.at(px, py);
       for (std::size_t c = 0; c < channels; ++c) sum[c] += static_cast<float>(pixel[c]) * weight;
       inside += weight;
     };
     if (x >= 0 && y >= 0 && x + 1 < below.width && y + 1 < below.height) [[likely]] {
-      const value_type* const above = from.at(x, y);
-      const value_type* const under = from.at(x, y + 1);
+      const value_type* const above = input.at(x, y);
+      const value_type* const under = input.at(x, y + 1);
       if constexpr (sizeof(value_type) == 1 && std::is_integral_v<value_type>) {
         // weights in 2048ths: exact to an eighth of a level
         const int wx = static_cast<int>(right * 2048 + 0.5f), wy = static_cast<int>(low * 2048 + 0.5f);
@@ -10436,9 +10435,9 @@ class pad_operation : public image_operation {
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const image_size from = image.size();
-    const std::uint64_t width = std::uint64_t{from.width} + padding_.left + padding_.right;
-    const std::uint64_t height = std::uint64_t{from.height} + padding_.top + padding_.bottom;
+    const image_size input = image.size();
+    const std::uint64_t width = std::uint64_t{input.width} + padding_.left + padding_.right;
+    const std::uint64_t height = std::uint64_t{input.height} + padding_.top + padding_.bottom;
     return {image,
             -std::int64_t{padding_.left},
             -std::int64_t{padding_.top},
@@ -10535,10 +10534,10 @@ class crop_operation : public image_operation {
 
   template <lazy_image I>
   [[nodiscard]] cropped<I> operator()(const I& image, const call<image_scratch>& c) const {
-    if (const image_size from = image.size(); !part_.within(from)) [[unlikely]]
-      throw error(errc::shape,
-                  {"a crop of ", part_.width, " x ", part_.height, " at (", part_.x, ", ", part_.y,
-                   ") from an image of ", from.width, " x ", from.height, "; resize or pad the image first"});
+    if (const image_size input = image.size(); !part_.within(input)) [[unlikely]]
+      throw error(errc::shape, {"a crop of ", part_.width, " x ", part_.height, " at (", part_.x, ", ",
+                                part_.y, ") from an image of ", input.width, " x ", input.height,
+                                "; resize or pad the image first"});
     return {image, part_, c.scratch};
   }
 
@@ -10553,10 +10552,10 @@ class center_crop_operation : public image_operation {
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const image_size from = image.size();
+    const image_size input = image.size();
     return {image,
-            detail::centre_of(from.width, size_.width),
-            detail::centre_of(from.height, size_.height),
+            detail::centre_of(input.width, size_.width),
+            detail::centre_of(input.height, size_.height),
             size_,
             0,
             padding_mode::constant,
@@ -10593,16 +10592,16 @@ class random_crop_operation : public image_operation {
 
   /// The upper left corner of the rectangle, in the plane of an image of this size; below 0 where it is in
   /// the padding. It depends on the size and the random numbers only.
-  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& from, rng& random) const {
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& input, rng& random) const {
     std::uint64_t left = options_.padding.left, top = options_.padding.top;
-    std::uint64_t width = left + from.width + options_.padding.right;
-    std::uint64_t height = top + from.height + options_.padding.bottom;
+    std::uint64_t width = left + input.width + options_.padding.right;
+    std::uint64_t height = top + input.height + options_.padding.bottom;
     if (options_.pad_if_needed) {
       add_missing(left, width, size_.width);
       add_missing(top, height, size_.height);
     }
     if (width < size_.width || height < size_.height) [[unlikely]]
-      detail::refuse_crop(size_, from,
+      detail::refuse_crop(size_, input,
                           "write random_crop(size, {.pad_if_needed = true}), or resize it first");
     const std::uint64_t y = random.below(height - size_.height + 1);
     const std::uint64_t x = random.below(width - size_.width + 1);
@@ -11048,8 +11047,8 @@ PENSTOCK_INLINE image_geometry& image_geometry::crop(const image_part& part) {
 }
 
 PENSTOCK_INLINE image_geometry& image_geometry::resize(const image_size& size) {
-  const auto ratio = [](std::uint32_t to, std::uint32_t from) {
-    return from == 0 ? 1.0 : static_cast<double>(to) / from;
+  const auto ratio = [](std::uint32_t to, std::uint32_t input) {
+    return input == 0 ? 1.0 : static_cast<double>(to) / input;
   };
   then({.a = ratio(size.width, size_.width), .e = ratio(size.height, size_.height)});
   size_ = size;
@@ -12272,9 +12271,9 @@ namespace detail {
 template <byte_image I>
 [[nodiscard]] resized<I> resized_to(const I& image, const image_size& to, interpolation how, bool antialias,
                                     image_scratch& scratch) {
-  const image_size from = image.size();
-  if (from.width == 0 || from.height == 0) [[unlikely]]
-    refuse_no_pixels(from);
+  const image_size input = image.size();
+  if (input.width == 0 || input.height == 0) [[unlikely]]
+    refuse_no_pixels(input);
   return {image, to, how, antialias, scratch};
 }
 
@@ -12300,11 +12299,11 @@ class resize_operation : public byte_operation {
   }
 
   /// The size that an image of this size gets. Throws `errc::limit` if a side would be longer than 2^31 - 1.
-  [[nodiscard]] image_size new_size(const image_size& from) const {
+  [[nodiscard]] image_size new_size(const image_size& input) const {
     if (height_ != 0) return {width_, height_};
-    const std::uint32_t shorter = std::min(from.width, from.height);
-    const std::uint32_t longer = std::max(from.width, from.height);
-    if (shorter == 0) return from;
+    const std::uint32_t shorter = std::min(input.width, input.height);
+    const std::uint32_t longer = std::max(input.width, input.height);
+    if (shorter == 0) return input;
     std::uint64_t new_shorter = width_, new_longer = std::uint64_t{width_} * longer / shorter;
     if (options_.max_size != 0 && new_longer > options_.max_size) {
       new_shorter = std::max<std::uint64_t>(options_.max_size * new_shorter / new_longer, 1);
@@ -12312,10 +12311,10 @@ class resize_operation : public byte_operation {
     }
     if (new_longer > std::numeric_limits<std::int32_t>::max()) [[unlikely]]
       throw error(errc::limit,
-                  {"resize to a shorter side of ", width_, " would make an image of ", from.width, " x ",
-                   from.height, " ", new_longer, " pixels long; give it a max_size"});
+                  {"resize to a shorter side of ", width_, " would make an image of ", input.width, " x ",
+                   input.height, " ", new_longer, " pixels long; give it a max_size"});
     const auto s = static_cast<std::uint32_t>(new_shorter), l = static_cast<std::uint32_t>(new_longer);
-    return from.width <= from.height ? image_size{s, l} : image_size{l, s};
+    return input.width <= input.height ? image_size{s, l} : image_size{l, s};
   }
 
  private:
@@ -12380,8 +12379,8 @@ class random_resized_crop_operation : public byte_operation {
 
   template <byte_image I>
   [[nodiscard]] resized<cropped<I>> operator()(const I& image, const call<image_scratch>& c) const {
-    if (const image_size from = image.size(); from.width == 0 || from.height == 0) [[unlikely]]
-      detail::refuse_no_pixels(from);
+    if (const image_size input = image.size(); input.width == 0 || input.height == 0) [[unlikely]]
+      detail::refuse_no_pixels(input);
     rng random = c.random();
     return {cropped<I>(image, choose(image.size(), random), c.scratch), size_, options_.how,
             options_.antialias, c.scratch};
@@ -12389,22 +12388,22 @@ class random_resized_crop_operation : public byte_operation {
 
   /// The rectangle of an image of this size, which has pixels. It depends on the size and the random numbers
   /// only.
-  [[nodiscard]] image_part choose(const image_size& from, rng& random) const {
-    const double area = static_cast<double>(from.width) * from.height;
+  [[nodiscard]] image_part choose(const image_size& input, rng& random) const {
+    const double area = static_cast<double>(input.width) * input.height;
     const double least = std::log(options_.ratio.least), most = std::log(options_.ratio.most);
     for (int attempt = 0; attempt < 10; ++attempt) {
       const double wanted = area * random.uniform(options_.scale.least, options_.scale.most);
       const double ratio = std::exp(random.uniform(least, most));
       const double w = std::nearbyint(std::sqrt(wanted * ratio)),
                    h = std::nearbyint(std::sqrt(wanted / ratio));
-      if (w >= 1 && w <= from.width && h >= 1 && h <= from.height) {
+      if (w >= 1 && w <= input.width && h >= 1 && h <= input.height) {
         const auto width = static_cast<std::uint32_t>(w), height = static_cast<std::uint32_t>(h);
-        const auto y = static_cast<std::uint32_t>(random.below(std::uint64_t{from.height} - height + 1));
-        const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{from.width} - width + 1));
+        const auto y = static_cast<std::uint32_t>(random.below(std::uint64_t{input.height} - height + 1));
+        const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{input.width} - width + 1));
         return {x, y, width, height};
       }
     }
-    return middle(from);
+    return middle(input);
   }
 
  private:
@@ -12414,17 +12413,17 @@ class random_resized_crop_operation : public byte_operation {
                                    " is from a number above 0 to one that is not smaller, as in {0.5, 1}"});
   }
   /// The largest rectangle in the middle whose ratio is allowed.
-  [[nodiscard]] image_part middle(const image_size& from) const {
-    const double ratio = static_cast<double>(from.width) / from.height;
+  [[nodiscard]] image_part middle(const image_size& input) const {
+    const double ratio = static_cast<double>(input.width) / input.height;
     const auto side = [](double length, std::uint32_t most) {
       return static_cast<std::uint32_t>(std::clamp(std::nearbyint(length), 1.0, static_cast<double>(most)));
     };
-    std::uint32_t w = from.width, h = from.height;
+    std::uint32_t w = input.width, h = input.height;
     if (ratio < options_.ratio.least)
-      h = side(w / options_.ratio.least, from.height);
+      h = side(w / options_.ratio.least, input.height);
     else if (ratio > options_.ratio.most)
-      w = side(h * options_.ratio.most, from.width);
-    return {(from.width - w) / 2, (from.height - h) / 2, w, h};
+      w = side(h * options_.ratio.most, input.width);
+    return {(input.width - w) / 2, (input.height - h) / 2, w, h};
   }
 
   image_size size_;
@@ -13043,20 +13042,20 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
  private:
   using in = typename I::value_type;
 
-  static void draw_row(const in* from, std::size_t width, Out* to, const element_strides& strides,
+  static void draw_row(const in* input, std::size_t width, Out* to, const element_strides& strides,
                        const detail::channel_map<I::channels>& map) {
     const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{I::channels};
     const bool planes = strides[1] == 1;
     if constexpr (std::is_same_v<Out, float>) {
-      if (interleaved) return detail::convert_row_fast(from, to, width, map);
-      if (planes) return detail::convert_planes_fast(from, to, strides[2], width, map);
+      if (interleaved) return detail::convert_row_fast(input, to, width, map);
+      if (planes) return detail::convert_planes_fast(input, to, strides[2], width, map);
     }
     // In pieces that stay in the nearest cache.
     constexpr std::size_t most = 256;
     alignas(64) float piece[most * I::channels];
     for (std::size_t x = 0; x < width; x += most) {
       const std::size_t count = width - x < most ? width - x : most;
-      const in* const at = from + x * I::channels;
+      const in* const at = input + x * I::channels;
       Out* const place = to + static_cast<std::int64_t>(x) * strides[1];
       if (planes && !interleaved) {
         detail::convert_planes_fast(at, piece, most, count, map);
@@ -13075,8 +13074,8 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
               Out(piece[i * I::channels + c]);
     }
   }
-  static void put(const float* from, Out* to, std::size_t count) {
-    if constexpr (!std::is_same_v<Out, float>) convert(from, to, count);
+  static void put(const float* input, Out* to, std::size_t count) {
+    if constexpr (!std::is_same_v<Out, float>) convert(input, to, count);
   }
 
   I image_;
@@ -46601,7 +46600,7 @@ PENSTOCK_INLINE kept_memory::block* kept_memory::block_of(void* memory) noexcept
 }
 
 PENSTOCK_INLINE void* kept_memory::take(std::size_t size) noexcept {
-  const auto size_class = static_cast<std::size_t>(std::bit_width((std::max<std::size_t>(size, 1) - 1) >> 6));
+  const std::size_t size_class = std::bit_width((std::max<std::size_t>(size, 1) - 1) >> 6);
   if (size_class >= classes) {
     failed_ = true;
     return nullptr;

@@ -84,7 +84,7 @@ template <pixel_format Format>
 
 /// Writes pixels of one of libspng's formats as pixels of `Format`.
 template <pixel_format Format>
-void convert_png_row(const std::byte* from, int format, typename Format::value_type* to,
+void convert_png_row(const std::byte* input, int format, typename Format::value_type* to,
                      std::size_t count) noexcept {
   using value = typename Format::value_type;
   constexpr std::size_t channels = Format::channels;
@@ -99,11 +99,11 @@ void convert_png_row(const std::byte* from, int format, typename Format::value_t
     }
   };
   if constexpr (sizeof(value) == 1)
-    run(reinterpret_cast<const std::uint8_t*>(from), 1);
+    run(reinterpret_cast<const std::uint8_t*>(input), 1);
   else if (format == SPNG_FMT_RGBA16)
-    run(reinterpret_cast<const std::uint16_t*>(from), 1);
+    run(reinterpret_cast<const std::uint16_t*>(input), 1);
   else
-    run(reinterpret_cast<const std::uint8_t*>(from), 257);  // 255 becomes 65,535
+    run(reinterpret_cast<const std::uint8_t*>(input), 257);  // 255 becomes 65,535
 }
 
 }  // namespace detail
@@ -158,8 +158,8 @@ class png_scratch {
     }
   }
   static int next_bytes(spng_ctx*, void* filter, void* into, std::size_t size) {
-    auto& from = *static_cast<detail::png_filter*>(filter);
-    return from.read({static_cast<std::byte*>(into), size}) ? 0 : SPNG_IO_EOF;
+    auto& input = *static_cast<detail::png_filter*>(filter);
+    return input.read({static_cast<std::byte*>(into), size}) ? 0 : SPNG_IO_EOF;
   }
 
   /// Returns libspng's error; `done` is the number of the part's rows that are written.

@@ -91,7 +91,7 @@ TEST_CASE("image/warp: values of other types") {
     CHECK(all_ways_agree(ps::warp(matrix, {.how = how, .fill = 40'000})(deep, c)));
   }
   const test_image<ps::half, 3> halves(
-      {23, 18}, [](auto x, auto y, auto c) { return ps::half(static_cast<float>(x * 2 + y * 3 + c)); });
+      {23, 18}, [](auto x, auto y, auto k) { return ps::half(static_cast<float>(x * 2 + y * 3 + k)); });
   const auto moved = ps::warp({.c = 0.5}, {.how = ps::interpolation::bilinear, .fill = 0.5})(halves, c);
   CHECK(static_cast<float>(moved.read({4, 5, 1, 1}).data()[0]) == 24.0f);
   const auto erased = ps::erase({4, 5, 1, 1}, -0.25)(halves, c);

@@ -57,16 +57,16 @@ class raw_image : public image_expression<raw_image<Format>, typename Format::va
         planar_ ? strides[1] == 1 : strides[1] == static_cast<std::int64_t>(channels_) && strides[2] == 1;
     for (std::size_t p = 0; p < (planar_ ? channels_ : 1); ++p)
       for (std::size_t y = 0; y < part.height; ++y) {
-        const std::byte* from = bytes_ + p * plane + offset(part.x, part.y + y);
+        const std::byte* input = bytes_ + p * plane + offset(part.x, part.y + y);
         value_type* row = into.data() + static_cast<std::int64_t>(y) * strides[0] +
                           static_cast<std::int64_t>(p) * strides[2];
         if (runs) {
-          if (part.width != 0) std::memcpy(row, from, part.width * run_channels * sizeof(value_type));
+          if (part.width != 0) std::memcpy(row, input, part.width * run_channels * sizeof(value_type));
           continue;
         }
         for (std::size_t x = 0; x < part.width; ++x, row += strides[1])
-          for (std::size_t c = 0; c < run_channels; ++c, from += sizeof(value_type))
-            std::memcpy(row + static_cast<std::int64_t>(c) * strides[2], from, sizeof(value_type));
+          for (std::size_t c = 0; c < run_channels; ++c, input += sizeof(value_type))
+            std::memcpy(row + static_cast<std::int64_t>(c) * strides[2], input, sizeof(value_type));
       }
   }
 

@@ -63,8 +63,8 @@ class webp_encoder {
     ~picture() { WebPPictureFree(this); }
   };
 
-  static int append(const std::uint8_t* bytes, std::size_t size, const WebPPicture* from) noexcept {
-    auto& encoder = *static_cast<webp_encoder*>(from->custom_ptr);
+  static int append(const std::uint8_t* bytes, std::size_t size, const WebPPicture* input) noexcept {
+    auto& encoder = *static_cast<webp_encoder*>(input->custom_ptr);
     try {
       encoder.file_.append({reinterpret_cast<const std::byte*>(bytes), size});
     } catch (const std::bad_alloc&) {

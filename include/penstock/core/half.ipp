@@ -11,19 +11,19 @@ namespace detail {
 
 /// Converts blocks of a length that the compiler knows, which GCC 12 wants for vector code at -O2.
 template <class From, class To>
-void convert_blocks(const From* __restrict from, To* __restrict to, std::size_t count) noexcept {
+void convert_blocks(const From* __restrict input, To* __restrict to, std::size_t count) noexcept {
   constexpr std::size_t block = 16;
   std::size_t i = 0;
   for (; i + block <= count; i += block)
-    for (std::size_t k = 0; k < block; ++k) to[i + k] = To(from[i + k]);
-  for (; i < count; ++i) to[i] = To(from[i]);
+    for (std::size_t k = 0; k < block; ++k) to[i + k] = To(input[i + k]);
+  for (; i < count; ++i) to[i] = To(input[i]);
 }
 
-PENSTOCK_INLINE void convert_portably(const float* from, half* to, std::size_t count) noexcept {
-  convert_blocks(from, to, count);
+PENSTOCK_INLINE void convert_portably(const float* input, half* to, std::size_t count) noexcept {
+  convert_blocks(input, to, count);
 }
-PENSTOCK_INLINE void convert_portably(const half* from, float* to, std::size_t count) noexcept {
-  convert_blocks(from, to, count);
+PENSTOCK_INLINE void convert_portably(const half* input, float* to, std::size_t count) noexcept {
+  convert_blocks(input, to, count);
 }
 
 #ifdef __x86_64__
@@ -33,23 +33,23 @@ PENSTOCK_INLINE void convert_portably(const half* from, float* to, std::size_t c
 using floats8 [[gnu::vector_size(32)]] = float;
 using shorts8 [[gnu::vector_size(16)]] = short;
 
-__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float* from, half* to,
+__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float* input, half* to,
                                                                      std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     floats8 values;
-    std::memcpy(&values, from + i, sizeof values);
+    std::memcpy(&values, input + i, sizeof values);
     const shorts8 halves = __builtin_ia32_vcvtps2ph256(values, 0);  // 0: to the nearest, ties to even
     std::memcpy(static_cast<void*>(to + i), &halves, sizeof halves);
   }
   return i;
 }
-__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half* from, float* to,
+__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half* input, float* to,
                                                                      std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     shorts8 halves;
-    std::memcpy(&halves, from + i, sizeof halves);
+    std::memcpy(&halves, input + i, sizeof halves);
     const floats8 values = __builtin_ia32_vcvtph2ps256(halves);
     std::memcpy(to + i, &values, sizeof values);
   }
@@ -79,19 +79,19 @@ PENSTOCK_INLINE bool has_avx2() noexcept { return false; }
 
 }  // namespace detail
 
-PENSTOCK_INLINE void convert(const float* from, half* to, std::size_t count) noexcept {
-  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(from, to, count) : 0;
-  detail::convert_portably(from + done, to + done, count - done);
+PENSTOCK_INLINE void convert(const float* input, half* to, std::size_t count) noexcept {
+  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
+  detail::convert_portably(input + done, to + done, count - done);
 }
-PENSTOCK_INLINE void convert(const half* from, float* to, std::size_t count) noexcept {
-  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(from, to, count) : 0;
-  detail::convert_portably(from + done, to + done, count - done);
+PENSTOCK_INLINE void convert(const half* input, float* to, std::size_t count) noexcept {
+  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
+  detail::convert_portably(input + done, to + done, count - done);
 }
-PENSTOCK_INLINE void convert(const float* from, bfloat16* to, std::size_t count) noexcept {
-  detail::convert_blocks(from, to, count);
+PENSTOCK_INLINE void convert(const float* input, bfloat16* to, std::size_t count) noexcept {
+  detail::convert_blocks(input, to, count);
 }
-PENSTOCK_INLINE void convert(const bfloat16* from, float* to, std::size_t count) noexcept {
-  detail::convert_blocks(from, to, count);
+PENSTOCK_INLINE void convert(const bfloat16* input, float* to, std::size_t count) noexcept {
+  detail::convert_blocks(input, to, count);
 }
 
 }  // namespace penstock::inline v0_1

@@ -3,6 +3,8 @@
 
 #include <penstock/image/color.hpp>
 
+#include <penstock/core/to_size.hpp>
+
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -65,8 +67,7 @@ PENSTOCK_INLINE color_jitter_operation::color_jitter_operation(double brightness
 
 PENSTOCK_INLINE detail::color_steps color_jitter_operation::draw_steps(rng random, bool colours) const {
   std::array<std::size_t, 4> order = {0, 1, 2, 3};
-  for (std::size_t i = 3; i > 0; --i)
-    std::swap(order[i], order[static_cast<std::size_t>(random.below(i + 1))]);
+  for (std::size_t i = 3; i > 0; --i) std::swap(order[i], order[detail::to_size(random.below(i + 1))]);
   detail::color_steps steps;
   for (const std::size_t i : order) {
     const auto kind = static_cast<detail::color_step>(i);

@@ -69,10 +69,10 @@ class crop_operation : public image_operation {
 
   template <lazy_image I>
   [[nodiscard]] cropped<I> operator()(const I& image, const call<image_scratch>& c) const {
-    if (const image_size from = image.size(); !part_.within(from)) [[unlikely]]
-      throw error(errc::shape,
-                  {"a crop of ", part_.width, " x ", part_.height, " at (", part_.x, ", ", part_.y,
-                   ") from an image of ", from.width, " x ", from.height, "; resize or pad the image first"});
+    if (const image_size input = image.size(); !part_.within(input)) [[unlikely]]
+      throw error(errc::shape, {"a crop of ", part_.width, " x ", part_.height, " at (", part_.x, ", ",
+                                part_.y, ") from an image of ", input.width, " x ", input.height,
+                                "; resize or pad the image first"});
     return {image, part_, c.scratch};
   }
 
@@ -87,10 +87,10 @@ class center_crop_operation : public image_operation {
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const image_size from = image.size();
+    const image_size input = image.size();
     return {image,
-            detail::centre_of(from.width, size_.width),
-            detail::centre_of(from.height, size_.height),
+            detail::centre_of(input.width, size_.width),
+            detail::centre_of(input.height, size_.height),
             size_,
             0,
             padding_mode::constant,
@@ -127,16 +127,16 @@ class random_crop_operation : public image_operation {
 
   /// The upper left corner of the rectangle, in the plane of an image of this size; below 0 where it is in
   /// the padding. It depends on the size and the random numbers only.
-  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& from, rng& random) const {
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& input, rng& random) const {
     std::uint64_t left = options_.padding.left, top = options_.padding.top;
-    std::uint64_t width = left + from.width + options_.padding.right;
-    std::uint64_t height = top + from.height + options_.padding.bottom;
+    std::uint64_t width = left + input.width + options_.padding.right;
+    std::uint64_t height = top + input.height + options_.padding.bottom;
     if (options_.pad_if_needed) {
       add_missing(left, width, size_.width);
       add_missing(top, height, size_.height);
     }
     if (width < size_.width || height < size_.height) [[unlikely]]
-      detail::refuse_crop(size_, from,
+      detail::refuse_crop(size_, input,
                           "write random_crop(size, {.pad_if_needed = true}), or resize it first");
     const std::uint64_t y = random.below(height - size_.height + 1);
     const std::uint64_t x = random.below(width - size_.width + 1);

@@ -24,8 +24,8 @@ PENSTOCK_INLINE image_geometry& image_geometry::crop(const image_part& part) {
 }
 
 PENSTOCK_INLINE image_geometry& image_geometry::resize(const image_size& size) {
-  const auto ratio = [](std::uint32_t to, std::uint32_t from) {
-    return from == 0 ? 1.0 : static_cast<double>(to) / from;
+  const auto ratio = [](std::uint32_t to, std::uint32_t input) {
+    return input == 0 ? 1.0 : static_cast<double>(to) / input;
   };
   then({.a = ratio(size.width, size_.width), .e = ratio(size.height, size_.height)});
   size_ = size;

@@ -46,9 +46,9 @@ class pad_operation : public image_operation {
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const image_size from = image.size();
-    const std::uint64_t width = std::uint64_t{from.width} + padding_.left + padding_.right;
-    const std::uint64_t height = std::uint64_t{from.height} + padding_.top + padding_.bottom;
+    const image_size input = image.size();
+    const std::uint64_t width = std::uint64_t{input.width} + padding_.left + padding_.right;
+    const std::uint64_t height = std::uint64_t{input.height} + padding_.top + padding_.bottom;
     return {image,
             -std::int64_t{padding_.left},
             -std::int64_t{padding_.top},

@@ -225,11 +225,11 @@ class padded : public image_expression<padded<I>, typename I::value_type, I::cha
     const auto pixels = image_.read({left, top, right - left, bottom - top});
     const element_strides strides = into.strides();
     for (std::uint32_t y = 0; y < part.height; ++y) {
-      const value_type* const from = pixels.row(rows[y] - top);
+      const value_type* const input = pixels.row(rows[y] - top);
       value_type* to = into.data() + std::int64_t{y} * strides[0];
       for (std::uint32_t x = 0; x < part.width; ++x, to += strides[1])
         for (std::size_t c = 0; c < I::channels; ++c)
-          to[static_cast<std::int64_t>(c) * strides[2]] = from[(columns[x] - left) * I::channels + c];
+          to[static_cast<std::int64_t>(c) * strides[2]] = input[(columns[x] - left) * I::channels + c];
     }
   }
 

@@ -48,8 +48,8 @@ class random_resized_crop_operation : public byte_operation {
 
   template <byte_image I>
   [[nodiscard]] resized<cropped<I>> operator()(const I& image, const call<image_scratch>& c) const {
-    if (const image_size from = image.size(); from.width == 0 || from.height == 0) [[unlikely]]
-      detail::refuse_no_pixels(from);
+    if (const image_size input = image.size(); input.width == 0 || input.height == 0) [[unlikely]]
+      detail::refuse_no_pixels(input);
     rng random = c.random();
     return {cropped<I>(image, choose(image.size(), random), c.scratch), size_, options_.how,
             options_.antialias, c.scratch};
@@ -57,22 +57,22 @@ class random_resized_crop_operation : public byte_operation {
 
   /// The rectangle of an image of this size, which has pixels. It depends on the size and the random numbers
   /// only.
-  [[nodiscard]] image_part choose(const image_size& from, rng& random) const {
-    const double area = static_cast<double>(from.width) * from.height;
+  [[nodiscard]] image_part choose(const image_size& input, rng& random) const {
+    const double area = static_cast<double>(input.width) * input.height;
     const double least = std::log(options_.ratio.least), most = std::log(options_.ratio.most);
     for (int attempt = 0; attempt < 10; ++attempt) {
       const double wanted = area * random.uniform(options_.scale.least, options_.scale.most);
       const double ratio = std::exp(random.uniform(least, most));
       const double w = std::nearbyint(std::sqrt(wanted * ratio)),
                    h = std::nearbyint(std::sqrt(wanted / ratio));
-      if (w >= 1 && w <= from.width && h >= 1 && h <= from.height) {
+      if (w >= 1 && w <= input.width && h >= 1 && h <= input.height) {
         const auto width = static_cast<std::uint32_t>(w), height = static_cast<std::uint32_t>(h);
-        const auto y = static_cast<std::uint32_t>(random.below(std::uint64_t{from.height} - height + 1));
-        const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{from.width} - width + 1));
+        const auto y = static_cast<std::uint32_t>(random.below(std::uint64_t{input.height} - height + 1));
+        const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{input.width} - width + 1));
         return {x, y, width, height};
       }
     }
-    return middle(from);
+    return middle(input);
   }
 
  private:
@@ -82,17 +82,17 @@ class random_resized_crop_operation : public byte_operation {
                                    " is from a number above 0 to one that is not smaller, as in {0.5, 1}"});
   }
   /// The largest rectangle in the middle whose ratio is allowed.
-  [[nodiscard]] image_part middle(const image_size& from) const {
-    const double ratio = static_cast<double>(from.width) / from.height;
+  [[nodiscard]] image_part middle(const image_size& input) const {
+    const double ratio = static_cast<double>(input.width) / input.height;
     const auto side = [](double length, std::uint32_t most) {
       return static_cast<std::uint32_t>(std::clamp(std::nearbyint(length), 1.0, static_cast<double>(most)));
     };
-    std::uint32_t w = from.width, h = from.height;
+    std::uint32_t w = input.width, h = input.height;
     if (ratio < options_.ratio.least)
-      h = side(w / options_.ratio.least, from.height);
+      h = side(w / options_.ratio.least, input.height);
     else if (ratio > options_.ratio.most)
-      w = side(h * options_.ratio.most, from.width);
-    return {(from.width - w) / 2, (from.height - h) / 2, w, h};
+      w = side(h * options_.ratio.most, input.width);
+    return {(input.width - w) / 2, (input.height - h) / 2, w, h};
   }
 
   image_size size_;

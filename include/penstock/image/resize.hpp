@@ -66,9 +66,9 @@ namespace detail {
 template <byte_image I>
 [[nodiscard]] resized<I> resized_to(const I& image, const image_size& to, interpolation how, bool antialias,
                                     image_scratch& scratch) {
-  const image_size from = image.size();
-  if (from.width == 0 || from.height == 0) [[unlikely]]
-    refuse_no_pixels(from);
+  const image_size input = image.size();
+  if (input.width == 0 || input.height == 0) [[unlikely]]
+    refuse_no_pixels(input);
   return {image, to, how, antialias, scratch};
 }
 
@@ -94,11 +94,11 @@ class resize_operation : public byte_operation {
   }
 
   /// The size that an image of this size gets. Throws `errc::limit` if a side would be longer than 2^31 - 1.
-  [[nodiscard]] image_size new_size(const image_size& from) const {
+  [[nodiscard]] image_size new_size(const image_size& input) const {
     if (height_ != 0) return {width_, height_};
-    const std::uint32_t shorter = std::min(from.width, from.height);
-    const std::uint32_t longer = std::max(from.width, from.height);
-    if (shorter == 0) return from;
+    const std::uint32_t shorter = std::min(input.width, input.height);
+    const std::uint32_t longer = std::max(input.width, input.height);
+    if (shorter == 0) return input;
     std::uint64_t new_shorter = width_, new_longer = std::uint64_t{width_} * longer / shorter;
     if (options_.max_size != 0 && new_longer > options_.max_size) {
       new_shorter = std::max<std::uint64_t>(options_.max_size * new_shorter / new_longer, 1);
@@ -106,10 +106,10 @@ class resize_operation : public byte_operation {
     }
     if (new_longer > std::numeric_limits<std::int32_t>::max()) [[unlikely]]
       throw error(errc::limit,
-                  {"resize to a shorter side of ", width_, " would make an image of ", from.width, " x ",
-                   from.height, " ", new_longer, " pixels long; give it a max_size"});
+                  {"resize to a shorter side of ", width_, " would make an image of ", input.width, " x ",
+                   input.height, " ", new_longer, " pixels long; give it a max_size"});
     const auto s = static_cast<std::uint32_t>(new_shorter), l = static_cast<std::uint32_t>(new_longer);
-    return from.width <= from.height ? image_size{s, l} : image_size{l, s};
+    return input.width <= input.height ? image_size{s, l} : image_size{l, s};
   }
 
  private:

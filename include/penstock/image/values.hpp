@@ -103,20 +103,20 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
  private:
   using in = typename I::value_type;
 
-  static void draw_row(const in* from, std::size_t width, Out* to, const element_strides& strides,
+  static void draw_row(const in* input, std::size_t width, Out* to, const element_strides& strides,
                        const detail::channel_map<I::channels>& map) {
     const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{I::channels};
     const bool planes = strides[1] == 1;
     if constexpr (std::is_same_v<Out, float>) {
-      if (interleaved) return detail::convert_row_fast(from, to, width, map);
-      if (planes) return detail::convert_planes_fast(from, to, strides[2], width, map);
+      if (interleaved) return detail::convert_row_fast(input, to, width, map);
+      if (planes) return detail::convert_planes_fast(input, to, strides[2], width, map);
     }
     // In pieces that stay in the nearest cache.
     constexpr std::size_t most = 256;
     alignas(64) float piece[most * I::channels];
     for (std::size_t x = 0; x < width; x += most) {
       const std::size_t count = width - x < most ? width - x : most;
-      const in* const at = from + x * I::channels;
+      const in* const at = input + x * I::channels;
       Out* const place = to + static_cast<std::int64_t>(x) * strides[1];
       if (planes && !interleaved) {
         detail::convert_planes_fast(at, piece, most, count, map);
@@ -135,8 +135,8 @@ class converted_image : public image_expression<converted_image<I, Out>, Out, I:
               Out(piece[i * I::channels + c]);
     }
   }
-  static void put(const float* from, Out* to, std::size_t count) {
-    if constexpr (!std::is_same_v<Out, float>) convert(from, to, count);
+  static void put(const float* input, Out* to, std::size_t count) {
+    if constexpr (!std::is_same_v<Out, float>) convert(input, to, count);
   }
 
   I image_;

@@ -28,7 +28,7 @@ namespace detail {
 /// Throws `errc::argument`, in the name of `function`, unless images can be warped like this.
 void check_warp(std::string_view function, interpolation how);
 /// The part of an image that the pixels of `part` need; empty if they are all outside.
-[[nodiscard]] image_part warp_source(const warp_matrix& matrix, const image_size& from, const image_size& to,
+[[nodiscard]] image_part warp_source(const warp_matrix& matrix, const image_size& input, const image_size& to,
                                      const image_part& part);
 
 /// The nearest integer, ties to even, of a number below 2^51: without a call, which `std::nearbyint` is.
@@ -65,22 +65,22 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
   [[nodiscard]] view_type read(const image_part& part) const {
     const std::size_t row = std::size_t{part.width} * channels;
     value_type* const own = room_for<value_type>(memory_->pixels, row * part.height);
-    const source from = source_of(part);
+    const source input = source_of(part);
     for (std::uint32_t y = 0; y < part.height; ++y)
-      write_row(from, part.x, part.y + y, part.width, own + y * row);
+      write_row(input, part.x, part.y + y, part.width, own + y * row);
     return {own, part.size()};
   }
   void draw(const image_part& part, const destination<value_type>& into) const {
     const element_strides strides = into.strides();
-    const source from = source_of(part);
+    const source input = source_of(part);
     if (strides[2] == 1 && strides[1] == std::int64_t{channels}) {
       for (std::uint32_t y = 0; y < part.height; ++y)
-        write_row(from, part.x, part.y + y, part.width, into.data() + std::int64_t{y} * strides[0]);
+        write_row(input, part.x, part.y + y, part.width, into.data() + std::int64_t{y} * strides[0]);
       return;
     }
     value_type* const row = room_for<value_type>(memory_->work, std::size_t{part.width} * channels);
     for (std::uint32_t y = 0; y < part.height; ++y) {
-      write_row(from, part.x, part.y + y, part.width, row);
+      write_row(input, part.x, part.y + y, part.width, row);
       copy_pixels(view_type(row, {part.width, 1}),
                   destination<value_type>(into.data() + std::int64_t{y} * strides[0],
                                           extents(1, part.width, channels), strides));
@@ -98,18 +98,18 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
   };
 
   [[nodiscard]] source source_of(const image_part& part) const {
-    source from{detail::warp_source(matrix_, image_.size(), size_, part), {}};
-    if (from.part.width != 0) from.pixels = image_.read(from.part);
-    return from;
+    source input{detail::warp_source(matrix_, image_.size(), size_, part), {}};
+    if (input.part.width != 0) input.pixels = image_.read(input.part);
+    return input;
   }
   void write_row(const source& given, std::uint32_t first, std::uint32_t y, std::uint32_t width,
                  value_type* to) const {
     // by value: what is written are bytes, which could otherwise be any of these
-    const source from = given;
+    const source input = given;
     const std::array<value_type, channels> fill = fill_;
     const double a = matrix_.a, d = matrix_.d;
     const bool bilinear = bilinear_;
-    if (from.part.width == 0) {
+    if (input.part.width == 0) {
       for (std::uint32_t x = 0; x < width; ++x, to += channels) std::copy_n(fill.data(), channels, to);
       return;
     }
@@ -124,15 +124,15 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
       if (!(u > -1 && v > -1 && u < below.width && v < below.height)) {
         std::copy_n(fill.data(), channels, to);
       } else if (bilinear) {
-        blend(from, below, u, v, to);
+        blend(input, below, u, v, to);
       } else {
         const std::int64_t nx = detail::nearest_integer(u), ny = detail::nearest_integer(v);
         const bool inside = nx >= 0 && ny >= 0 && nx < below.width && ny < below.height;
-        std::copy_n(inside ? from.at(nx, ny) : fill.data(), channels, to);
+        std::copy_n(inside ? input.at(nx, ny) : fill.data(), channels, to);
       }
     }
   }
-  void blend(const source& from, const image_size& below, double u, double v, value_type* to) const {
+  void blend(const source& input, const image_size& below, double u, double v, value_type* to) const {
     // rounded down, as numbers are above -1
     const std::int64_t x = static_cast<std::int64_t>(u + 1) - 1, y = static_cast<std::int64_t>(v + 1) - 1;
     const float right = static_cast<float>(u - static_cast<double>(x)), left = 1 - right;
@@ -141,13 +141,13 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
     float inside = 0;
     const auto add = [&](std::int64_t px, std::int64_t py, float weight) {
       if (px < 0 || py < 0 || px >= below.width || py >= below.height) return;
-      const value_type* const pixel = from.at(px, py);
+      const value_type* const pixel = input.at(px, py);
       for (std::size_t c = 0; c < channels; ++c) sum[c] += static_cast<float>(pixel[c]) * weight;
       inside += weight;
     };
     if (x >= 0 && y >= 0 && x + 1 < below.width && y + 1 < below.height) [[likely]] {
-      const value_type* const above = from.at(x, y);
-      const value_type* const under = from.at(x, y + 1);
+      const value_type* const above = input.at(x, y);
+      const value_type* const under = input.at(x, y + 1);
       if constexpr (sizeof(value_type) == 1 && std::is_integral_v<value_type>) {
         // weights in 2048ths: exact to an eighth of a level
         const int wx = static_cast<int>(right * 2048 + 0.5f), wy = static_cast<int>(low * 2048 + 0.5f);

@@ -41,9 +41,9 @@ PENSTOCK_INLINE warp_matrix matrix_of(const affine_change& change) {
   // backwards: their determinant is 1
   const double s = 1 / change.scale;
   warp_matrix made{d * s, -b * s, 0, -c * s, a * s, 0};
-  const image_point from{change.center.x + change.translate.x, change.center.y + change.translate.y};
-  made.c = change.center.x - (made.a * from.x + made.b * from.y);
-  made.f = change.center.y - (made.d * from.x + made.e * from.y);
+  const image_point input{change.center.x + change.translate.x, change.center.y + change.translate.y};
+  made.c = change.center.x - (made.a * input.x + made.b * input.y);
+  made.f = change.center.y - (made.d * input.x + made.e * input.y);
   return made;
 }
 

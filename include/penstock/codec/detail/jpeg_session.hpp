@@ -7,6 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <array>
 #include <csetjmp>
@@ -238,7 +239,7 @@ class jpeg_session {
     const std::uint64_t row_bytes = (std::uint64_t{width} * sizeof(element) + step - 1) / step * step;
     if (rows != 0 && row_bytes > memory_limit / rows) leave(trouble::too_much_memory);
     const auto index = static_cast<Rows>(take(pool, rows * sizeof(element*)));
-    auto* at = static_cast<std::byte*>(take(pool, static_cast<std::size_t>(row_bytes * rows) + step));
+    auto* at = static_cast<std::byte*>(take(pool, to_size(row_bytes * rows) + step));
     for (JDIMENSION y = 0; y < rows; ++y, at += row_bytes) index[y] = reinterpret_cast<element*>(at);
     return index;
   }

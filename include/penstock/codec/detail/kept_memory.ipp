@@ -41,7 +41,7 @@ PENSTOCK_INLINE kept_memory::block* kept_memory::block_of(void* memory) noexcept
 }
 
 PENSTOCK_INLINE void* kept_memory::take(std::size_t size) noexcept {
-  const auto size_class = static_cast<std::size_t>(std::bit_width((std::max<std::size_t>(size, 1) - 1) >> 6));
+  const std::size_t size_class = std::bit_width((std::max<std::size_t>(size, 1) - 1) >> 6);
   if (size_class >= classes) {
     failed_ = true;
     return nullptr;

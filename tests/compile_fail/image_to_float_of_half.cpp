@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: this operation works on images of 8 bits, of 16 bits or of float
+
+#include <penstock/codec/pixels.hpp>
+#include <penstock/image.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/map.hpp>
+
+#include <string>
+#include <vector>
+
+namespace ps = penstock;
+
+int main() {
+  const auto images = ps::from(std::vector<std::string>{"rgb", "bgr"}) |
+                      ps::decode<ps::pixels<ps::rgb8>>(ps::pixels<ps::rgb8>{.width = 1, .height = 1});
+#ifdef PENSTOCK_WRONG
+  auto loader = images | ps::map(ps::to_half(), ps::to_float()) | ps::batch(2);
+#else
+  auto loader = images | ps::map(ps::to_float(), ps::to_half()) | ps::batch(2);
+#endif
+  std::size_t sum = 0;
+  for (auto&& b : loader.epoch(0)) sum += b.size();
+  return sum == 0;
+}
