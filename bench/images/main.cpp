@@ -73,7 +73,7 @@ class hand {
     jpeg_read_header(&jpeg_, TRUE);
     jpeg_.out_color_space = JCS_RGB;
     ps::rng random(seed, epoch, i, key_.hash);
-    ps::rng second(seed, epoch, i, ps::mix64(key_.hash + 1));
+    ps::rng second(seed, epoch, i, ps::mix64(ps::mix64(key_.hash) + 1));
     mirrored_ = second.chance(0.5);
     return crop_.choose({jpeg_.image_width, jpeg_.image_height}, random);
   }

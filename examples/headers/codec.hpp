@@ -22,6 +22,10 @@ const std::vector<std::byte> file_bytes = penstock::npy_bytes<float>(penstock::e
 const auto records = penstock::from(std::vector<std::vector<std::byte>>{file_bytes});
 
 const bool has_files = [] {
+  for (const std::string folder : {"pictures", "raw"}) {  // for plans that are made and not opened
+    std::filesystem::create_directories(folder + "/cats");
+    write_file(folder + "/cats/1.png", "");
+  }
   write_file("boxes.jsonl", "{\"box\": [1, 2, 3.5]}\n");
   write_file("corpus.jsonl", "{\"text\": \"a dog\"}\n");
   for (const std::string& name : penstock::expand_braces("train-{0000..0127}.tar"))

@@ -3817,9 +3817,11 @@ struct key {
 template <class Scratch>
 struct call {
   position at;
-  std::uint32_t piece = 0;   ///< which piece of the sample, after `unbatch`
-  std::uint64_t seed = 0;    ///< the pipeline's seed
-  std::uint64_t stream = 0;  ///< the stage's number among the random stages, or the hash of its key
+  std::uint32_t piece = 0;  ///< which piece of the sample, after `unbatch`
+  std::uint64_t seed = 0;   ///< the pipeline's seed
+  std::uint64_t stream =
+      /// of the stage: its number among the random ones, or the hash of its key; then of the function in it
+      0;
   Scratch& scratch;
 
   /// Random numbers keyed by seed, position, piece and stage: identical for any number of threads or ranks
@@ -4226,8 +4228,8 @@ PENSTOCK_INLINE void convert_portably(const half* input, float* to, std::size_t 
 
 #ifdef __x86_64__
 
-// Vectors as the compilers themselves know them: their header of intrinsics takes longer to compile than
-// all of this library's images.
+// Vectors as the compilers themselves know them, and instructions by name: the header of intrinsics takes
+// longer to compile than all of this library's images, and compilers rename what stands behind it.
 using floats8 [[gnu::vector_size(32)]] = float;
 using shorts8 [[gnu::vector_size(16)]] = short;
 
@@ -4237,7 +4239,8 @@ __attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float
   for (; i + 8 <= count; i += 8) {
     floats8 values;
     std::memcpy(&values, input + i, sizeof values);
-    const shorts8 halves = __builtin_ia32_vcvtps2ph256(values, 0);  // 0: to the nearest, ties to even
+    shorts8 halves;
+    __asm__("vcvtps2ph $0, %1, %0" : "=x"(halves) : "x"(values));  // 0: to the nearest, ties to even
     std::memcpy(static_cast<void*>(to + i), &halves, sizeof halves);
   }
   return i;
@@ -4248,7 +4251,8 @@ __attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half*
   for (; i + 8 <= count; i += 8) {
     shorts8 halves;
     std::memcpy(&halves, input + i, sizeof halves);
-    const floats8 values = __builtin_ia32_vcvtph2ps256(halves);
+    floats8 values;
+    __asm__("vcvtph2ps %1, %0" : "=x"(values) : "x"(halves));
     std::memcpy(to + i, &values, sizeof values);
   }
   return i;
@@ -6814,12 +6818,12 @@ concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.finge
 template <class Stage>
 concept choosing_stage = part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>;
 
-/// Calls f<draws>(stage) for each stage.
+/// Calls f<draws, element>(stage) for each stage.
 template <class Context, class F>
 void each_stage(const F&) {}
 template <class Context, class F, class Stage, class... Rest>
 void each_stage(const F& f, const Stage& stage, const Rest&... rest) {
-  f.template operator()<random_stage<Stage, Context>>(stage);
+  f.template operator()<random_stage<Stage, Context>, typename Context::element>(stage);
   each_stage<typename fold_context<Context, Stage>::type>(f, rest...);
 }
 
@@ -6959,8 +6963,11 @@ std::uint64_t random_fingerprint(const Plan& p) {
     if (const std::uint64_t inner = p.source().random_fingerprint(); inner != 0) h.add("source", inner);
   p.stages().apply([&](const auto&... stages) {
     detail::each_stage<detail::context_of<typename Plan::source_type>>(
-        [&]<bool Draws, class Stage>(const Stage& stage) {
+        [&]<bool Draws, class Element, class Stage>(const Stage& stage) {
           if constexpr (Draws) h.add(part_of_kind<Stage, batch_map_tag>, detail::stream_address_of(stage));
+          if constexpr (Draws && requires { Stage::template streams<Element>; })
+            if (constexpr auto streams = Stage::template streams<Element>; streams > 1)
+              h.add("streams", streams);
         },
         stages...);
   });
@@ -6978,7 +6985,7 @@ std::vector<std::string> sequence_words(const Plan& p) {
   detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)
     detail::add_text(words, detail::word_of_data(p.source().sequence_text()));
-  const auto one = [&]<bool Draws, class Stage>(const Stage& stage) {
+  const auto one = [&]<bool Draws, class Element, class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
       if (deals_early) detail::add_text(words, "shard");
     } else if constexpr (part_of_kind<Stage, batch_tag> && !uneven_batch<Stage>) {
@@ -8142,6 +8149,26 @@ auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/image/detail/rounded.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// The product or quotient `x`, rounded to `float`: keeps compilers from contracting it with a sum, where a
+/// processor has an instruction for both.
+inline float rounded(float x) noexcept {
+#if defined(__x86_64__) && defined(__FMA__)
+  __asm__("" : "+x"(x));
+#elif defined(__aarch64__)
+  __asm__("" : "+w"(x));
+#elif !defined(__x86_64__)
+  volatile float kept = x;
+  x = kept;
+#endif
+  return x;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/image/operation.hpp
 
 namespace penstock::inline v0_1 {
@@ -8318,20 +8345,6 @@ inline constexpr std::array<std::array<float, 256>, 3> luma_table = luma_product
 /// The gray value of a pixel. Source: torchvision 0.14, functional_tensor.py, `rgb_to_grayscale`.
 inline std::uint8_t luma(const std::uint8_t* rgb) noexcept {
   return static_cast<std::uint8_t>(luma_table[0][rgb[0]] + luma_table[1][rgb[1]] + luma_table[2][rgb[2]]);
-}
-
-/// The product or quotient `x`, rounded to `float`: keeps compilers from contracting it with a sum, where a
-/// processor has an instruction for both.
-inline float rounded(float x) noexcept {
-#if defined(__x86_64__) && defined(__FMA__)
-  __asm__("" : "+x"(x));
-#elif defined(__aarch64__)
-  __asm__("" : "+w"(x));
-#elif !defined(__x86_64__)
-  volatile float kept = x;
-  x = kept;
-#endif
-  return x;
 }
 
 /// A number of less than 2^31 as a byte: without its fraction, within 0 and 255. Without a branch.
@@ -8580,7 +8593,7 @@ class random_sharpness_operation : public byte_operation {
 ///
 /// Throws `errc::argument` unless the kernel is an odd number from 1 to 1023, and the deviations are from
 /// 0.01 to 1e4, the lower one first. Cost: two passes of `kernel` products per value, of whole numbers, which
-/// both compilers turn into vector code: the same bytes on every processor.
+/// both compilers turn into vector code: equal bytes on every processor, if the C library's `exp` is equal.
 ///
 ///     const auto blur = gaussian_blur(5);
 ///     const auto stronger = gaussian_blur(23, 1.0, 3.0);
@@ -9806,6 +9819,10 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
   struct source {
     image_part part;
     view_type pixels;
+    [[nodiscard]] bool holds(std::int64_t x, std::int64_t y) const noexcept {
+      return x >= part.x && y >= part.y && x < std::int64_t{part.x} + part.width &&
+             y < std::int64_t{part.y} + part.height;
+    }
     [[nodiscard]] const value_type* at(std::int64_t x, std::int64_t y) const noexcept {
       return pixels.at(static_cast<std::size_t>(x - part.x), static_cast<std::size_t>(y - part.y));
     }
@@ -9838,15 +9855,14 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
       if (!(u > -1 && v > -1 && u < below.width && v < below.height)) {
         std::copy_n(fill.data(), channels, to);
       } else if (bilinear) {
-        blend(input, below, u, v, to);
+        blend(input, u, v, to);
       } else {
         const std::int64_t nx = detail::nearest_integer(u), ny = detail::nearest_integer(v);
-        const bool inside = nx >= 0 && ny >= 0 && nx < below.width && ny < below.height;
-        std::copy_n(inside ? input.at(nx, ny) : fill.data(), channels, to);
+        std::copy_n(input.holds(nx, ny) ? input.at(nx, ny) : fill.data(), channels, to);
       }
     }
   }
-  void blend(const source& input, const image_size& below, double u, double v, value_type* to) const {
+  void blend(const source& input, double u, double v, value_type* to) const {
     // rounded down, as numbers are above -1
     const std::int64_t x = static_cast<std::int64_t>(u + 1) - 1, y = static_cast<std::int64_t>(v + 1) - 1;
     const float right = static_cast<float>(u - static_cast<double>(x)), left = 1 - right;
@@ -9854,12 +9870,12 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
     std::array<float, channels> sum{};
     float inside = 0;
     const auto add = [&](std::int64_t px, std::int64_t py, float weight) {
-      if (px < 0 || py < 0 || px >= below.width || py >= below.height) return;
+      if (!input.holds(px, py)) return;
       const value_type* const pixel = input.at(px, py);
       for (std::size_t c = 0; c < channels; ++c) sum[c] += static_cast<float>(pixel[c]) * weight;
       inside += weight;
     };
-    if (x >= 0 && y >= 0 && x + 1 < below.width && y + 1 < below.height) [[likely]] {
+    if (input.holds(x, y) && input.holds(x + 1, y + 1)) [[likely]] {
       const value_type* const above = input.at(x, y);
       const value_type* const under = input.at(x, y + 1);
       if constexpr (sizeof(value_type) == 1 && std::is_integral_v<value_type>) {
@@ -10814,7 +10830,8 @@ class erase_operation : public image_operation {
 
 /// Paints a rectangle of every image with a pixel, by default with zeros; what is outside an image does not
 /// count. `random_pixels` paints noise, other for each sample: any integers, or for other types numbers of
-/// mean 0 and variance 1. torchvision: functional.erase.
+/// mean 0 and variance 1. torchvision: functional.erase. It counts as an operation that draws, with a
+/// constant too.
 ///
 /// Works on images of any type: before `normalize` values are from 0 to 255, after it they are not. The image
 /// below is still read whole; painting costs a pass over the rectangle.
@@ -11519,7 +11536,7 @@ struct filter_window {
 /// The point of the source, in 32 bits, as PyTorch computes it; and the four or two pixels around it.
 PENSTOCK_INLINE float fixed_point(const resample_axis& axis, std::uint32_t i) {
   const float scale = static_cast<float>(axis.from) / static_cast<float>(axis.to);
-  const float at = scale * (static_cast<float>(i) + 0.5f) - 0.5f;
+  const float at = rounded(scale * (static_cast<float>(i) + 0.5f)) - 0.5f;
   return axis.how == interpolation::bilinear && at < 0 ? 0 : at;
 }
 PENSTOCK_INLINE index_interval fixed_window(const resample_axis& axis, std::uint32_t i) {
@@ -12501,20 +12518,25 @@ class rotate_operation : public image_operation {
 
   template <lazy_image I>
   [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const warp_matrix matrix = matrix_of({.degrees = -angle(c)});
-    const image_size size = image.size();
-    return {image, matrix, options_.expand ? expanded_size(matrix, size) : size,
-            warp_options{options_.how, options_.fill}, c.scratch};
+    rng random = c.random();
+    const warp_matrix matrix = choose(random);
+    return {image, matrix, new_size(matrix, image.size()), warp_options{options_.how, options_.fill},
+            c.scratch};
+  }
+
+  /// Where pixels come from; depends on the random numbers only.
+  [[nodiscard]] warp_matrix choose([[maybe_unused]] rng& random) const {
+    if constexpr (Random)
+      return matrix_of({.degrees = -random.uniform(degrees_[0], degrees_[1])});
+    else
+      return matrix_of({.degrees = -degrees_[0]});
+  }
+  /// The size of a turned image, given that of the image.
+  [[nodiscard]] image_size new_size(const warp_matrix& matrix, const image_size& size) const {
+    return options_.expand ? expanded_size(matrix, size) : size;
   }
 
  private:
-  [[nodiscard]] double angle(const call<image_scratch>& c) const {
-    if constexpr (Random)
-      return c.random().uniform(degrees_[0], degrees_[1]);
-    else
-      return degrees_[0];
-  }
-
   std::array<double, 2> degrees_;
   rotate_options options_;
 };
@@ -12532,8 +12554,12 @@ class affine_operation : public image_operation {
   [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     rng random = c.random();
     const image_size size = image.size();
-    return {image, matrix_of(detail::draw_affine(options_, size, random)), size,
-            warp_options{options_.how, options_.fill}, c.scratch};
+    return {image, choose(size, random), size, warp_options{options_.how, options_.fill}, c.scratch};
+  }
+
+  /// Where pixels come from; depends on the size and the random numbers only.
+  [[nodiscard]] warp_matrix choose(const image_size& size, rng& random) const {
+    return matrix_of(detail::draw_affine(options_, size, random));
   }
 
  private:
@@ -44515,12 +44541,21 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// The number of streams of random numbers that a function needs for a value.
+template <class F, class V>
+consteval std::uint64_t streams_of() {
+  if constexpr (requires { F::template streams<V>; })
+    return F::template streams<V>;
+  else
+    return drawing_function<F, V> ? 1 : 0;
+}
+
 /// Checks functions one after another, each with what the one before it returns.
 template <class V, class... Fs>
 struct chain_check {
   using result = V;
   using wrong = mistakes::none;
-  static constexpr bool draws = false;
+  static constexpr std::uint64_t streams = 0;
 };
 template <class V, class F, class... Rest>
 struct chain_check<V, F, Rest...> {
@@ -44534,20 +44569,23 @@ struct chain_check<V, F, Rest...> {
       std::conditional_t<!right, typename here::wrong,
                          std::conditional_t<stops, mistakes::returns_nothing, typename rest::wrong>>;
   using result = typename rest::result;
-  static constexpr bool draws = drawing_function<F, V> || rest::draws;
+  static constexpr std::uint64_t streams = streams_of<F, V>() + rest::streams;
 };
 
 }  // namespace detail
 
 /// Several functions called one after another, as one function: what `map(f, g, ...)` makes. Each has its own
-/// scratch and its own random numbers, which depend on how many functions before it draw.
+/// scratch and its own random numbers, which depend on how many functions before it draw. A result that is a
+/// reference into what a function before it returned is copied; a view of that must not be returned.
 template <class... Fs>
 class function_chain {
  public:
   using accepts_call = void;
   using scratch = std::tuple<detail::function_scratch<Fs>...>;
   template <class V>
-  static constexpr bool draws = detail::chain_check<V, Fs...>::draws;
+  static constexpr std::uint64_t streams = detail::chain_check<V, Fs...>::streams;
+  template <class V>
+  static constexpr bool draws = streams<V> != 0;
   template <class V>
   using wrong_argument_for = typename detail::chain_check<V, Fs...>::wrong;
 
@@ -44556,21 +44594,31 @@ class function_chain {
   template <class V>
     requires(detail::is_right<wrong_argument_for<V>>)
   constexpr decltype(auto) operator()(V&& value, const call<scratch>& c) const {
-    return call_from<0, 0>(std::forward<V>(value), c);
+    return call_from<0, 0, false>(std::forward<V>(value), c);
   }
 
  private:
-  /// Calls function `I` and those after it; `Drawn` of those before it draw random numbers.
-  template <std::size_t I, std::uint64_t Drawn, class V>
+  /// Calls function `I` and those after it. Those before it drew `Drawn` streams of random numbers;
+  /// `Temporary`
+  /// is whether `value` may refer to what one of them returned, which is about to go.
+  template <std::size_t I, std::uint64_t Drawn, bool Temporary, class V>
   constexpr decltype(auto) call_from(V&& value, const call<scratch>& c) const {
     using function = std::tuple_element_t<I, std::tuple<Fs...>>;
-    const call<detail::function_scratch<function>> own{
-        c.at, c.piece, c.seed, Drawn == 0 ? c.stream : mix64(c.stream + Drawn), std::get<I>(c.scratch)};
-    if constexpr (I + 1 == sizeof...(Fs))
+    using result = typename detail::function_check<function, V>::result;
+    const call<detail::function_scratch<function>> own{c.at, c.piece, c.seed,
+                                                       Drawn == 0 ? c.stream : mix64(mix64(c.stream) + Drawn),
+                                                       std::get<I>(c.scratch)};
+    if constexpr (I + 1 != sizeof...(Fs)) {
+      return call_from < I + 1, Drawn + detail::streams_of<function, V>(),
+             Temporary ||
+                 !std::is_reference_v < result >>
+                     (detail::call_function(std::get<I>(functions_), std::forward<V>(value), own), c);
+    } else if constexpr (Temporary) {
+      return std::remove_cvref_t<result>(
+          detail::call_function(std::get<I>(functions_), std::forward<V>(value), own));
+    } else {
       return detail::call_function(std::get<I>(functions_), std::forward<V>(value), own);
-    else
-      return call_from<I + 1, Drawn + (detail::drawing_function<function, V> ? 1 : 0)>(
-          detail::call_function(std::get<I>(functions_), std::forward<V>(value), own), c);
+    }
   }
 
   [[no_unique_address]] std::tuple<Fs...> functions_;
@@ -44620,6 +44668,9 @@ struct map_stage {
       decltype(std::declval<const F&>()(std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
   template <class V>
   static constexpr bool draws = detail::drawing_function<F, V>;
+  /// The number of streams of random numbers; above 1 in `map(f, g, ...)`.
+  template <class V>
+  static constexpr std::uint64_t streams = detail::streams_of<F, V>();
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>
@@ -44645,8 +44696,12 @@ struct map_field_stage {
   key address;
 
   template <class R>
-  static constexpr bool draws = detail::drawing_function<
-      F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
+  using argument =
+      std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>;
+  template <class R>
+  static constexpr bool draws = detail::drawing_function<F, argument<R>>;
+  template <class R>
+  static constexpr std::uint64_t streams = detail::streams_of<F, argument<R>>();
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <any_record R, class Call>
@@ -44720,7 +44775,9 @@ template <fixed_string Name, class F>
 }
 
 /// `map(f, g, ...)` is `map(f) | map(g) | ...` in one stage: each function gets the result of the one before
-/// it. A `key` may stand at the end.
+/// it, which goes when the last one has returned. So the last one must not return a view of it. A `key` may
+/// stand at the end: the first function that draws then draws as `map(f, key)` does, and each other one has
+/// numbers that depend on how many draw before it.
 template <class F, class G, class... Rest>
   requires(!std::is_same_v<G, key>)
 [[nodiscard]] constexpr auto map(F first, G second, Rest... rest) {
@@ -45027,7 +45084,7 @@ struct cutmix_options {
 
 namespace detail {
 
-/// A draw from Beta(alpha, alpha), for alpha > 0.
+/// A draw from Beta(alpha, alpha), for alpha from 1e-6 to 1e6.
 [[nodiscard]] double draw_beta(rng& random, double alpha);
 
 /// Throws `errc::argument`, in the name of `function`.
@@ -45329,7 +45386,7 @@ class cutmix_function {
 /// `map_batch`; its last bit depends on the C library's logarithm.
 /// Source: Zhang et al., "mixup: beyond empirical risk minimization", 2018.
 ///
-/// Throws `errc::argument` if there are no classes or `alpha` is not positive and finite, and `errc::shape`
+/// Throws `errc::argument` if there are no classes or `alpha` is not from 1e-6 to 1e6, and `errc::shape`
 /// in the run for a label that is not a class.
 ///
 ///     using labelled = record<field<"image", std::array<float, 12>>, field<"label", int>>;
@@ -45416,8 +45473,8 @@ PENSTOCK_INLINE std::size_t check_mixing(std::string_view function, any_count cl
   const std::uint64_t count = classes.of(function);
   if (count == 0 || count > std::numeric_limits<std::uint32_t>::max())
     throw error(errc::argument, {function, " needs the number of classes, at least 1, and not ", count});
-  if (!(alpha > 0 && alpha <= std::numeric_limits<double>::max()))
-    throw error(errc::argument, {function, ": alpha must be above 0, as in .alpha = 0.2"});
+  if (!(alpha >= 1e-6 && alpha <= 1e6))  // beyond that the logarithms of a share's parts overflow
+    throw error(errc::argument, {function, ": alpha must be from 1e-6 to 1e6, as in .alpha = 0.2"});
   return to_size(count);
 }
 

@@ -2,6 +2,8 @@
 
 #include <penstock/image/warp.hpp>
 
+#include <penstock/image/crop.hpp>
+
 #include <penstock/core/half.hpp>
 #include <penstock/image/erase.hpp>
 
@@ -112,4 +114,18 @@ TEST_CASE("image/warp: what is refused") {
   ps::image_scratch scratch;
   const test_image<std::uint8_t, 3> image({3, 3}, 5);
   CHECK_THROWS_AS(ps::warp({}, {.fill = {1, 2}})(image, {{0, 1}, 0, 1, 0, scratch}), ps::error);
+}
+
+TEST_CASE("image/warp: entries that cancel each other read nothing outside") {
+  ps::image_scratch scratch, below;
+  const ps::call<ps::image_scratch> c{{0, 1}, 0, 1, 0, scratch}, inner{{0, 1}, 0, 1, 0, below};
+  const test_image<std::uint8_t, 1> image({60, 50}, 5);
+  for (double big = 1e8; big < 1e17; big *= 10)
+    for (const auto how : {ps::interpolation::nearest, ps::interpolation::bilinear}) {
+      const ps::warp_matrix matrix{.a = big, .b = -big, .c = 3, .d = -big, .e = big, .f = -2};
+      const auto moved = ps::warp(matrix, {.how = how, .fill = 7})(ps::crop(20, 10, 9, 8)(image, inner), c);
+      for (std::uint32_t y = 0; y < 8; ++y)
+        for (std::uint32_t x = 0; x < 9; ++x) static_cast<void>(moved.read({x, y, 1, 1}));
+      CHECK_FALSE(image.read_outside());
+    }
 }

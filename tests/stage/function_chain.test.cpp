@@ -11,6 +11,7 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -48,7 +49,7 @@ TEST_CASE("stage/function_chain: each function gets what the one before it retur
   const auto apart = numbers | ps::map(plus_one) | ps::map(twice) | ps::map(half_of) | ps::batch(7);
   for (const unsigned workers : {0u, 1u, 3u}) CHECK(values_of(chained, workers) == values_of(apart, workers));
   STATIC_REQUIRE(std::is_same_v<decltype(values_of(chained, 0)), std::vector<double>>);
-  STATIC_REQUIRE_FALSE(ps::detail::chain_check<int, decltype(plus_one), decltype(twice)>::draws);
+  STATIC_REQUIRE(ps::detail::chain_check<int, decltype(plus_one), decltype(twice)>::streams == 0);
 }
 
 TEST_CASE("stage/function_chain: every function that draws has its own numbers") {
@@ -103,4 +104,63 @@ TEST_CASE("stage/function_chain: functions with memory stand among others") {
   const chain functions(plus_one, counted{});
   CHECK(functions(3, call) == functions(4, call));
   CHECK(std::get<1>(room).calls == 2);
+}
+
+TEST_CASE("stage/function_chain: streams of chains in a row differ, and those of a chain in a chain") {
+  // Six functions that draw, in one order and in several groupings.
+  const auto one = [](std::vector<std::uint64_t> so_far, ps::rng& random) {
+    so_far.push_back(random());
+    return so_far;
+  };
+  const auto plan_of = [&](auto... stages) {
+    const auto begin =
+        ps::from(first_ints(20)) | ps::map([](int) { return std::vector<std::uint64_t>(); }) | ps::seed(11);
+    return (begin | ... | stages) | ps::batch(4, ps::ragged);
+  };
+  const auto all_differ = [](const auto& plan) {
+    for (auto&& b : plan.epoch(0))
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        const auto drawn = b.values()[i];
+        std::vector<std::uint64_t> sorted(drawn.begin(), drawn.end());
+        std::sort(sorted.begin(), sorted.end());
+        if (sorted.size() != 6 || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+          return false;
+      }
+    return true;
+  };
+  using chain = ps::function_chain<decltype(one), decltype(one)>;
+  CHECK(all_differ(plan_of(ps::map(one, one, one), ps::map(one, one, one))));
+  CHECK(all_differ(plan_of(ps::map(one, one), ps::map(one), ps::map(one, one, one))));
+  CHECK(all_differ(plan_of(ps::map(chain(one, one), one, one), ps::map(one, one))));
+  CHECK(all_differ(plan_of(ps::map(one, chain(one, one), chain(one, one)), ps::map(one))));
+}
+
+TEST_CASE("stage/function_chain: a reference into what goes is copied") {
+  const auto text = [](int x) { return std::string(40, static_cast<char>('a' + x % 26)); };
+  const auto itself = [](const std::string& s) -> const std::string& { return s; };
+  const auto size = [](const std::string& s) { return s.size() * 1000 + static_cast<unsigned char>(s[39]); };
+  const auto plan = ps::from(first_ints(26)) | ps::map(text, itself, itself) | ps::map(size) | ps::batch(26);
+  const auto sizes = values_of(plan, 0);
+  REQUIRE(sizes.size() == 26);
+  for (std::size_t i = 0; i < sizes.size(); ++i) CHECK(sizes[i] == 40'000 + 'a' + i);
+  using checked = ps::function_chain<decltype(itself), decltype(itself)>;
+  checked::scratch room;
+  const std::string kept = "kept";
+  const ps::call<checked::scratch> call{{}, 0, 1, 2, room};
+  CHECK(&checked(itself, itself)(kept, call) == &kept);  // what stays is not copied
+}
+
+TEST_CASE("stage/function_chain: a state knows how many functions draw") {
+  const auto numbers = ps::from(first_ints(50)) | ps::seed(3);
+  const auto two = numbers | ps::map(draw, draw) | ps::batch(10);
+  const auto three = numbers | ps::map(draw, draw, draw) | ps::batch(10);
+  const auto same = numbers |
+                    ps::map(
+                        draw, [](int x) { return x; }, draw) |
+                    ps::batch(10);
+  auto run = two.open();
+  REQUIRE(run.next());
+  const auto state = run.state();
+  CHECK_NOTHROW(static_cast<void>(same.open(state)));
+  CHECK_THROWS_AS(static_cast<void>(three.open(state)), ps::error);
 }

@@ -287,7 +287,7 @@ TEST_CASE("stage/mix_batch: slots without a sample take no part") {
 TEST_CASE("stage/mix_batch: what is refused") {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
                    inf = std::numeric_limits<double>::infinity();
-  for (const double alpha : {0.0, -1.0, nan, inf}) {
+  for (const double alpha : {0.0, -1.0, 1e-309, 1e7, nan, inf}) {
     CHECK_THROWS_AS((ps::mixup<"image", "label">(5, {.alpha = alpha})), ps::error);
     CHECK_THROWS_AS((ps::cutmix<"image", "label">(5, {.alpha = alpha})), ps::error);
   }

@@ -28,8 +28,8 @@ PENSTOCK_INLINE void convert_portably(const half* input, float* to, std::size_t 
 
 #ifdef __x86_64__
 
-// Vectors as the compilers themselves know them: their header of intrinsics takes longer to compile than
-// all of this library's images.
+// Vectors as the compilers themselves know them, and instructions by name: the header of intrinsics takes
+// longer to compile than all of this library's images, and compilers rename what stands behind it.
 using floats8 [[gnu::vector_size(32)]] = float;
 using shorts8 [[gnu::vector_size(16)]] = short;
 
@@ -39,7 +39,8 @@ __attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float
   for (; i + 8 <= count; i += 8) {
     floats8 values;
     std::memcpy(&values, input + i, sizeof values);
-    const shorts8 halves = __builtin_ia32_vcvtps2ph256(values, 0);  // 0: to the nearest, ties to even
+    shorts8 halves;
+    __asm__("vcvtps2ph $0, %1, %0" : "=x"(halves) : "x"(values));  // 0: to the nearest, ties to even
     std::memcpy(static_cast<void*>(to + i), &halves, sizeof halves);
   }
   return i;
@@ -50,7 +51,8 @@ __attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half*
   for (; i + 8 <= count; i += 8) {
     shorts8 halves;
     std::memcpy(&halves, input + i, sizeof halves);
-    const floats8 values = __builtin_ia32_vcvtph2ps256(halves);
+    floats8 values;
+    __asm__("vcvtph2ps %1, %0" : "=x"(values) : "x"(halves));
     std::memcpy(to + i, &values, sizeof values);
   }
   return i;

@@ -97,12 +97,12 @@ concept fingerprinted_stage = requires(const Stage& s, fingerprint& h) { s.finge
 template <class Stage>
 concept choosing_stage = part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>;
 
-/// Calls f<draws>(stage) for each stage.
+/// Calls f<draws, element>(stage) for each stage.
 template <class Context, class F>
 void each_stage(const F&) {}
 template <class Context, class F, class Stage, class... Rest>
 void each_stage(const F& f, const Stage& stage, const Rest&... rest) {
-  f.template operator()<random_stage<Stage, Context>>(stage);
+  f.template operator()<random_stage<Stage, Context>, typename Context::element>(stage);
   each_stage<typename fold_context<Context, Stage>::type>(f, rest...);
 }
 
@@ -242,8 +242,11 @@ std::uint64_t random_fingerprint(const Plan& p) {
     if (const std::uint64_t inner = p.source().random_fingerprint(); inner != 0) h.add("source", inner);
   p.stages().apply([&](const auto&... stages) {
     detail::each_stage<detail::context_of<typename Plan::source_type>>(
-        [&]<bool Draws, class Stage>(const Stage& stage) {
+        [&]<bool Draws, class Element, class Stage>(const Stage& stage) {
           if constexpr (Draws) h.add(part_of_kind<Stage, batch_map_tag>, detail::stream_address_of(stage));
+          if constexpr (Draws && requires { Stage::template streams<Element>; })
+            if (constexpr auto streams = Stage::template streams<Element>; streams > 1)
+              h.add("streams", streams);
         },
         stages...);
   });
@@ -261,7 +264,7 @@ std::vector<std::string> sequence_words(const Plan& p) {
   detail::add_text(words, detail::word_of_data(p.source().describe()));
   if constexpr (ordered_source_in_words<typename Plan::source_type>)
     detail::add_text(words, detail::word_of_data(p.source().sequence_text()));
-  const auto one = [&]<bool Draws, class Stage>(const Stage& stage) {
+  const auto one = [&]<bool Draws, class Element, class Stage>(const Stage& stage) {
     if constexpr (part_of_kind<Stage, shard_tag>) {
       if (deals_early) detail::add_text(words, "shard");
     } else if constexpr (part_of_kind<Stage, batch_tag> && !uneven_batch<Stage>) {

@@ -224,7 +224,7 @@ class random_sharpness_operation : public byte_operation {
 ///
 /// Throws `errc::argument` unless the kernel is an odd number from 1 to 1023, and the deviations are from
 /// 0.01 to 1e4, the lower one first. Cost: two passes of `kernel` products per value, of whole numbers, which
-/// both compilers turn into vector code: the same bytes on every processor.
+/// both compilers turn into vector code: equal bytes on every processor, if the C library's `exp` is equal.
 ///
 ///     const auto blur = gaussian_blur(5);
 ///     const auto stronger = gaussian_blur(23, 1.0, 3.0);

@@ -159,7 +159,8 @@ class erase_operation : public image_operation {
 
 /// Paints a rectangle of every image with a pixel, by default with zeros; what is outside an image does not
 /// count. `random_pixels` paints noise, other for each sample: any integers, or for other types numbers of
-/// mean 0 and variance 1. torchvision: functional.erase.
+/// mean 0 and variance 1. torchvision: functional.erase. It counts as an operation that draws, with a
+/// constant too.
 ///
 /// Works on images of any type: before `normalize` values are from 0 to 255, after it they are not. The image
 /// below is still read whole; painting costs a pass over the rectangle.

@@ -51,20 +51,25 @@ class rotate_operation : public image_operation {
 
   template <lazy_image I>
   [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const warp_matrix matrix = matrix_of({.degrees = -angle(c)});
-    const image_size size = image.size();
-    return {image, matrix, options_.expand ? expanded_size(matrix, size) : size,
-            warp_options{options_.how, options_.fill}, c.scratch};
+    rng random = c.random();
+    const warp_matrix matrix = choose(random);
+    return {image, matrix, new_size(matrix, image.size()), warp_options{options_.how, options_.fill},
+            c.scratch};
+  }
+
+  /// Where pixels come from; depends on the random numbers only.
+  [[nodiscard]] warp_matrix choose([[maybe_unused]] rng& random) const {
+    if constexpr (Random)
+      return matrix_of({.degrees = -random.uniform(degrees_[0], degrees_[1])});
+    else
+      return matrix_of({.degrees = -degrees_[0]});
+  }
+  /// The size of a turned image, given that of the image.
+  [[nodiscard]] image_size new_size(const warp_matrix& matrix, const image_size& size) const {
+    return options_.expand ? expanded_size(matrix, size) : size;
   }
 
  private:
-  [[nodiscard]] double angle(const call<image_scratch>& c) const {
-    if constexpr (Random)
-      return c.random().uniform(degrees_[0], degrees_[1]);
-    else
-      return degrees_[0];
-  }
-
   std::array<double, 2> degrees_;
   rotate_options options_;
 };
@@ -82,8 +87,12 @@ class affine_operation : public image_operation {
   [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     rng random = c.random();
     const image_size size = image.size();
-    return {image, matrix_of(detail::draw_affine(options_, size, random)), size,
-            warp_options{options_.how, options_.fill}, c.scratch};
+    return {image, choose(size, random), size, warp_options{options_.how, options_.fill}, c.scratch};
+  }
+
+  /// Where pixels come from; depends on the size and the random numbers only.
+  [[nodiscard]] warp_matrix choose(const image_size& size, rng& random) const {
+    return matrix_of(detail::draw_affine(options_, size, random));
   }
 
  private:

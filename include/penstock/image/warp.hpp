@@ -92,6 +92,10 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
   struct source {
     image_part part;
     view_type pixels;
+    [[nodiscard]] bool holds(std::int64_t x, std::int64_t y) const noexcept {
+      return x >= part.x && y >= part.y && x < std::int64_t{part.x} + part.width &&
+             y < std::int64_t{part.y} + part.height;
+    }
     [[nodiscard]] const value_type* at(std::int64_t x, std::int64_t y) const noexcept {
       return pixels.at(static_cast<std::size_t>(x - part.x), static_cast<std::size_t>(y - part.y));
     }
@@ -124,15 +128,14 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
       if (!(u > -1 && v > -1 && u < below.width && v < below.height)) {
         std::copy_n(fill.data(), channels, to);
       } else if (bilinear) {
-        blend(input, below, u, v, to);
+        blend(input, u, v, to);
       } else {
         const std::int64_t nx = detail::nearest_integer(u), ny = detail::nearest_integer(v);
-        const bool inside = nx >= 0 && ny >= 0 && nx < below.width && ny < below.height;
-        std::copy_n(inside ? input.at(nx, ny) : fill.data(), channels, to);
+        std::copy_n(input.holds(nx, ny) ? input.at(nx, ny) : fill.data(), channels, to);
       }
     }
   }
-  void blend(const source& input, const image_size& below, double u, double v, value_type* to) const {
+  void blend(const source& input, double u, double v, value_type* to) const {
     // rounded down, as numbers are above -1
     const std::int64_t x = static_cast<std::int64_t>(u + 1) - 1, y = static_cast<std::int64_t>(v + 1) - 1;
     const float right = static_cast<float>(u - static_cast<double>(x)), left = 1 - right;
@@ -140,12 +143,12 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
     std::array<float, channels> sum{};
     float inside = 0;
     const auto add = [&](std::int64_t px, std::int64_t py, float weight) {
-      if (px < 0 || py < 0 || px >= below.width || py >= below.height) return;
+      if (!input.holds(px, py)) return;
       const value_type* const pixel = input.at(px, py);
       for (std::size_t c = 0; c < channels; ++c) sum[c] += static_cast<float>(pixel[c]) * weight;
       inside += weight;
     };
-    if (x >= 0 && y >= 0 && x + 1 < below.width && y + 1 < below.height) [[likely]] {
+    if (input.holds(x, y) && input.holds(x + 1, y + 1)) [[likely]] {
       const value_type* const above = input.at(x, y);
       const value_type* const under = input.at(x, y + 1);
       if constexpr (sizeof(value_type) == 1 && std::is_integral_v<value_type>) {

@@ -14,12 +14,21 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// The number of streams of random numbers that a function needs for a value.
+template <class F, class V>
+consteval std::uint64_t streams_of() {
+  if constexpr (requires { F::template streams<V>; })
+    return F::template streams<V>;
+  else
+    return drawing_function<F, V> ? 1 : 0;
+}
+
 /// Checks functions one after another, each with what the one before it returns.
 template <class V, class... Fs>
 struct chain_check {
   using result = V;
   using wrong = mistakes::none;
-  static constexpr bool draws = false;
+  static constexpr std::uint64_t streams = 0;
 };
 template <class V, class F, class... Rest>
 struct chain_check<V, F, Rest...> {
@@ -33,20 +42,23 @@ struct chain_check<V, F, Rest...> {
       std::conditional_t<!right, typename here::wrong,
                          std::conditional_t<stops, mistakes::returns_nothing, typename rest::wrong>>;
   using result = typename rest::result;
-  static constexpr bool draws = drawing_function<F, V> || rest::draws;
+  static constexpr std::uint64_t streams = streams_of<F, V>() + rest::streams;
 };
 
 }  // namespace detail
 
 /// Several functions called one after another, as one function: what `map(f, g, ...)` makes. Each has its own
-/// scratch and its own random numbers, which depend on how many functions before it draw.
+/// scratch and its own random numbers, which depend on how many functions before it draw. A result that is a
+/// reference into what a function before it returned is copied; a view of that must not be returned.
 template <class... Fs>
 class function_chain {
  public:
   using accepts_call = void;
   using scratch = std::tuple<detail::function_scratch<Fs>...>;
   template <class V>
-  static constexpr bool draws = detail::chain_check<V, Fs...>::draws;
+  static constexpr std::uint64_t streams = detail::chain_check<V, Fs...>::streams;
+  template <class V>
+  static constexpr bool draws = streams<V> != 0;
   template <class V>
   using wrong_argument_for = typename detail::chain_check<V, Fs...>::wrong;
 
@@ -55,21 +67,31 @@ class function_chain {
   template <class V>
     requires(detail::is_right<wrong_argument_for<V>>)
   constexpr decltype(auto) operator()(V&& value, const call<scratch>& c) const {
-    return call_from<0, 0>(std::forward<V>(value), c);
+    return call_from<0, 0, false>(std::forward<V>(value), c);
   }
 
  private:
-  /// Calls function `I` and those after it; `Drawn` of those before it draw random numbers.
-  template <std::size_t I, std::uint64_t Drawn, class V>
+  /// Calls function `I` and those after it. Those before it drew `Drawn` streams of random numbers;
+  /// `Temporary`
+  /// is whether `value` may refer to what one of them returned, which is about to go.
+  template <std::size_t I, std::uint64_t Drawn, bool Temporary, class V>
   constexpr decltype(auto) call_from(V&& value, const call<scratch>& c) const {
     using function = std::tuple_element_t<I, std::tuple<Fs...>>;
-    const call<detail::function_scratch<function>> own{
-        c.at, c.piece, c.seed, Drawn == 0 ? c.stream : mix64(c.stream + Drawn), std::get<I>(c.scratch)};
-    if constexpr (I + 1 == sizeof...(Fs))
+    using result = typename detail::function_check<function, V>::result;
+    const call<detail::function_scratch<function>> own{c.at, c.piece, c.seed,
+                                                       Drawn == 0 ? c.stream : mix64(mix64(c.stream) + Drawn),
+                                                       std::get<I>(c.scratch)};
+    if constexpr (I + 1 != sizeof...(Fs)) {
+      return call_from < I + 1, Drawn + detail::streams_of<function, V>(),
+             Temporary ||
+                 !std::is_reference_v < result >>
+                     (detail::call_function(std::get<I>(functions_), std::forward<V>(value), own), c);
+    } else if constexpr (Temporary) {
+      return std::remove_cvref_t<result>(
+          detail::call_function(std::get<I>(functions_), std::forward<V>(value), own));
+    } else {
       return detail::call_function(std::get<I>(functions_), std::forward<V>(value), own);
-    else
-      return call_from<I + 1, Drawn + (detail::drawing_function<function, V> ? 1 : 0)>(
-          detail::call_function(std::get<I>(functions_), std::forward<V>(value), own), c);
+    }
   }
 
   [[no_unique_address]] std::tuple<Fs...> functions_;

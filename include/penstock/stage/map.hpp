@@ -54,6 +54,9 @@ struct map_stage {
       decltype(std::declval<const F&>()(std::declval<detail::argument_of<F, V>>(), std::declval<More>()...));
   template <class V>
   static constexpr bool draws = detail::drawing_function<F, V>;
+  /// The number of streams of random numbers; above 1 in `map(f, g, ...)`.
+  template <class V>
+  static constexpr std::uint64_t streams = detail::streams_of<F, V>();
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <class V, class Call>
@@ -79,8 +82,12 @@ struct map_field_stage {
   key address;
 
   template <class R>
-  static constexpr bool draws = detail::drawing_function<
-      F, std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>>;
+  using argument =
+      std::tuple_element_t<std::remove_cvref_t<R>::template index_of<Name>, std::remove_cvref_t<R>>;
+  template <class R>
+  static constexpr bool draws = detail::drawing_function<F, argument<R>>;
+  template <class R>
+  static constexpr std::uint64_t streams = detail::streams_of<F, argument<R>>();
   [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
 
   template <any_record R, class Call>
@@ -154,7 +161,9 @@ template <fixed_string Name, class F>
 }
 
 /// `map(f, g, ...)` is `map(f) | map(g) | ...` in one stage: each function gets the result of the one before
-/// it. A `key` may stand at the end.
+/// it, which goes when the last one has returned. So the last one must not return a view of it. A `key` may
+/// stand at the end: the first function that draws then draws as `map(f, key)` does, and each other one has
+/// numbers that depend on how many draw before it.
 template <class F, class G, class... Rest>
   requires(!std::is_same_v<G, key>)
 [[nodiscard]] constexpr auto map(F first, G second, Rest... rest) {

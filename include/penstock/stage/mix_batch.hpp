@@ -41,7 +41,7 @@ struct cutmix_options {
 
 namespace detail {
 
-/// A draw from Beta(alpha, alpha), for alpha > 0.
+/// A draw from Beta(alpha, alpha), for alpha from 1e-6 to 1e6.
 [[nodiscard]] double draw_beta(rng& random, double alpha);
 
 /// Throws `errc::argument`, in the name of `function`.
@@ -343,7 +343,7 @@ class cutmix_function {
 /// `map_batch`; its last bit depends on the C library's logarithm.
 /// Source: Zhang et al., "mixup: beyond empirical risk minimization", 2018.
 ///
-/// Throws `errc::argument` if there are no classes or `alpha` is not positive and finite, and `errc::shape`
+/// Throws `errc::argument` if there are no classes or `alpha` is not from 1e-6 to 1e6, and `errc::shape`
 /// in the run for a label that is not a class.
 ///
 ///     using labelled = record<field<"image", std::array<float, 12>>, field<"label", int>>;

@@ -48,8 +48,8 @@ PENSTOCK_INLINE std::size_t check_mixing(std::string_view function, any_count cl
   const std::uint64_t count = classes.of(function);
   if (count == 0 || count > std::numeric_limits<std::uint32_t>::max())
     throw error(errc::argument, {function, " needs the number of classes, at least 1, and not ", count});
-  if (!(alpha > 0 && alpha <= std::numeric_limits<double>::max()))
-    throw error(errc::argument, {function, ": alpha must be above 0, as in .alpha = 0.2"});
+  if (!(alpha >= 1e-6 && alpha <= 1e6))  // beyond that the logarithms of a share's parts overflow
+    throw error(errc::argument, {function, ": alpha must be from 1e-6 to 1e6, as in .alpha = 0.2"});
   return to_size(count);
 }
 

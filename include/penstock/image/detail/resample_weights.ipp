@@ -3,6 +3,8 @@
 
 #include <penstock/image/detail/resample_weights.hpp>
 
+#include <penstock/image/detail/rounded.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -47,7 +49,7 @@ struct filter_window {
 /// The point of the source, in 32 bits, as PyTorch computes it; and the four or two pixels around it.
 PENSTOCK_INLINE float fixed_point(const resample_axis& axis, std::uint32_t i) {
   const float scale = static_cast<float>(axis.from) / static_cast<float>(axis.to);
-  const float at = scale * (static_cast<float>(i) + 0.5f) - 0.5f;
+  const float at = rounded(scale * (static_cast<float>(i) + 0.5f)) - 0.5f;
   return axis.how == interpolation::bilinear && at < 0 ? 0 : at;
 }
 PENSTOCK_INLINE index_interval fixed_window(const resample_axis& axis, std::uint32_t i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/image/detail/rounded.hpp>
 #include <penstock/image/operation.hpp>
 
 #include <array>
@@ -91,20 +92,6 @@ inline constexpr std::array<std::array<float, 256>, 3> luma_table = luma_product
 /// The gray value of a pixel. Source: torchvision 0.14, functional_tensor.py, `rgb_to_grayscale`.
 inline std::uint8_t luma(const std::uint8_t* rgb) noexcept {
   return static_cast<std::uint8_t>(luma_table[0][rgb[0]] + luma_table[1][rgb[1]] + luma_table[2][rgb[2]]);
-}
-
-/// The product or quotient `x`, rounded to `float`: keeps compilers from contracting it with a sum, where a
-/// processor has an instruction for both.
-inline float rounded(float x) noexcept {
-#if defined(__x86_64__) && defined(__FMA__)
-  __asm__("" : "+x"(x));
-#elif defined(__aarch64__)
-  __asm__("" : "+w"(x));
-#elif !defined(__x86_64__)
-  volatile float kept = x;
-  x = kept;
-#endif
-  return x;
 }
 
 /// A number of less than 2^31 as a byte: without its fraction, within 0 and 255. Without a branch.
