@@ -22,7 +22,8 @@ const std::vector<std::byte> file_bytes = penstock::npy_bytes<float>(penstock::e
 const auto records = penstock::from(std::vector<std::vector<std::byte>>{file_bytes});
 
 const bool has_files = [] {
-  for (const std::string folder : {"pictures", "raw"}) {  // for plans that are made and not opened
+  for (const std::string folder :
+       {"pictures", "raw", "cifar", "depths"}) {  // for plans that are made and not opened
     std::filesystem::create_directories(folder + "/cats");
     write_file(folder + "/cats/1.png", "");
   }

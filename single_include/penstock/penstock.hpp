@@ -2601,86 +2601,6 @@ namespace penstock::inline v0_1::detail {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/known_formats.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
-  struct known {
-    std::string_view begin, format;
-    std::size_t at = 0;
-  };
-  using namespace std::string_view_literals;
-  static constexpr known formats[] = {
-      {"\xff\xd8\xff"sv, "a JPEG image"},
-      {"\x89PNG"sv, "a PNG image"},
-      {"WEBP"sv, "a WebP image", 8},
-      {"GIF8"sv, "a GIF image"},
-      {"II*\0"sv, "a TIFF image"},
-      {"MM\0*"sv, "a TIFF image"},
-      {"ftypavi"sv, "an AVIF image", 4},
-      {"ftyphei"sv, "a HEIC image", 4},
-      {"ftyphev"sv, "a HEIC image", 4},
-      {"ftypmif1"sv, "a HEIC or AVIF image", 4},
-      {"ftyp"sv, "a video or another MP4 file", 4},
-      {"\xff\x0a"sv, "a JPEG XL image"},
-      {"\0\0\0\x0cJXL "sv, "a JPEG XL image"},
-      {"\0\0\0\x0cjP  "sv, "a JPEG 2000 image"},
-      {"\xff\x4f\xff\x51"sv, "a JPEG 2000 image"},
-      {"8BPS"sv, "a Photoshop image"},
-      {"qoif"sv, "a QOI image"},
-      {"v/1\x01"sv, "an OpenEXR image"},
-      {"\0\0\1\0"sv, "an icon"},
-      {"%PDF"sv, "a PDF document"},
-      {"\x1f\x8b"sv, "a gzip file"},
-      {"\x28\xb5\x2f\xfd"sv, "a zstd file"},
-      {"PK\3\4"sv, "a zip archive"},
-      {"\x93NUMPY"sv, "a NumPy array"},
-      {"RIFF"sv, "a RIFF file that is no image"},
-      {"<svg"sv, "an SVG drawing"},
-      {"<?xml"sv, "an XML text"},
-  };
-  const std::string_view text = text_of(bytes);
-  for (const known& f : formats)
-    if (text.size() >= f.at + f.begin.size() && text.substr(f.at, f.begin.size()) == f.begin) return f.format;
-  if (text.starts_with("BM") && text.size() > 17 && text.substr(15, 3) == std::string_view("\0\0\0", 3))
-    return "a BMP image";
-  if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
-      (text[2] == '\n' || text[2] == ' '))
-    return "a PNM image";
-  const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  std::string_view word = text.substr(first);
-  const auto begins = [&](std::string_view lower) {
-    return word.size() >= lower.size() &&
-           std::equal(lower.begin(), lower.end(), word.begin(), [](char a, char b) {
-             return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-           });
-  };
-  if (begins("<!doctype html") || begins("<html") || begins("<head"))
-    return "a web page, perhaps an error message of the server that it came from";
-  return {};
-}
-
-PENSTOCK_INLINE void refuse_image_format(bytes_view bytes, std::initializer_list<std::string_view> codecs) {
-  if (bytes.empty()) throw error(errc::format, "the image is empty: it has no bytes");
-  const std::string names = list_text("", codecs, ", ", "");
-  if (const std::string_view known = known_format(bytes); !known.empty())
-    throw error(errc::format, {"this is ", known, ", and the formats that are decoded here are: ", names})
-        .at_offset(0);
-  std::string begin;
-  constexpr std::string_view digits = "0123456789abcdef";
-  for (const std::byte b : bytes.first(std::min<std::size_t>(bytes.size(), 8))) {
-    begin += ' ';
-    begin += digits[std::to_integer<unsigned>(b) >> 4];
-    begin += digits[std::to_integer<unsigned>(b) & 15];
-  }
-  throw error(errc::format, {"this is no image of a known format: it begins with the bytes", begin,
-                             ", and the formats that are decoded here are: ", names})
-      .at_offset(0);
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/image/pixels.hpp
 
 /// Pixels in memory: their formats, sizes, and views of them.
@@ -2799,6 +2719,480 @@ class pixel_view {
 };
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/image/orientation.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How a stored image is turned to be shown, as EXIF numbers it.
+/// Source: Exif 2.32, 4.6.4, tag 274 (CIPA DC-008-2019).
+enum class orientation : std::uint8_t {
+  upright = 1,
+  mirrored = 2,     ///< left and right change places
+  rotated_180 = 3,  ///< shown after half a turn
+  flipped = 4,      ///< top and bottom change places
+  transposed = 5,   ///< rows become columns
+  rotated_90 = 6,   ///< shown after a quarter turn clockwise
+  transversed = 7,  ///< transposed, and half a turn
+  rotated_270 = 8,  ///< shown after a quarter turn counter-clockwise
+};
+
+/// Whether width and height change places.
+[[nodiscard]] constexpr bool turns_sideways(orientation o) noexcept { return o >= orientation::transposed; }
+
+/// The size of a shown image whose stored size this is; and the other way round.
+[[nodiscard]] constexpr image_size oriented(const image_size& stored, orientation o) noexcept {
+  return turns_sideways(o) ? image_size{stored.height, stored.width} : stored;
+}
+
+namespace detail {
+
+/// What leads from a shown pixel to its stored one: first rows and columns change places, then the axes turn.
+struct orientation_steps {
+  bool flip_x, flip_y, transpose;
+};
+[[nodiscard]] constexpr orientation_steps steps_of(orientation o) noexcept {
+  switch (o) {
+    case orientation::mirrored:
+      return {true, false, false};
+    case orientation::rotated_180:
+      return {true, true, false};
+    case orientation::flipped:
+      return {false, true, false};
+    case orientation::transposed:
+      return {false, false, true};
+    case orientation::rotated_90:
+      return {false, true, true};
+    case orientation::transversed:
+      return {true, true, true};
+    case orientation::rotated_270:
+      return {true, false, true};
+    default:
+      return {false, false, false};
+  }
+}
+
+}  // namespace detail
+
+/// The rectangle of the stored image that holds a rectangle of the shown one. `stored`: the stored size.
+[[nodiscard]] constexpr image_part stored_part(const image_part& shown, const image_size& stored,
+                                               orientation o) noexcept {
+  const detail::orientation_steps s = detail::steps_of(o);
+  image_part part = s.transpose ? image_part{shown.y, shown.x, shown.height, shown.width} : shown;
+  if (s.flip_x) part.x = stored.width - part.x - part.width;
+  if (s.flip_y) part.y = stored.height - part.y - part.height;
+  return part;
+}
+
+/// Writes stored pixels to a destination of the shown shape, (height, width, channels) with any strides.
+template <class T, std::size_t Channels>
+void orient_pixels(const pixel_view<T, Channels>& stored, orientation o, const destination<T>& into) {
+  const detail::orientation_steps s = detail::steps_of(o);
+  const element_strides strides = into.strides();
+  // The distances in the destination from one stored pixel, and row, to the next.
+  std::int64_t step_x = s.transpose ? strides[0] : strides[1];
+  std::int64_t step_y = s.transpose ? strides[1] : strides[0];
+  T* first = into.data();
+  if (s.flip_x && stored.width() != 0) {
+    first += static_cast<std::int64_t>(stored.width() - 1) * step_x;
+    step_x = -step_x;
+  }
+  if (s.flip_y && stored.height() != 0) {
+    first += static_cast<std::int64_t>(stored.height() - 1) * step_y;
+    step_y = -step_y;
+  }
+  for (std::size_t y = 0; y < stored.height(); ++y) {
+    const T* pixel = stored.row(y);
+    T* to = first + static_cast<std::int64_t>(y) * step_y;
+    for (std::size_t x = 0; x < stored.width(); ++x, pixel += Channels, to += step_x)
+      for (std::size_t c = 0; c < Channels; ++c) to[static_cast<std::int64_t>(c) * strides[2]] = pixel[c];
+  }
+}
+
+/// The orientation in a TIFF header: in JPEG the EXIF block after `Exif\0\0`, in PNG the eXIf chunk, in WebP
+/// the EXIF chunk. `upright` if there is none, if it is no number from 1 to 8, or if the block is damaged: an
+/// orientation that cannot be read is not worth an image. Reads the first directory only.
+[[nodiscard]] orientation exif_orientation(bytes_view tiff) noexcept;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/orientation.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE orientation exif_orientation(bytes_view tiff) noexcept {
+  constexpr std::size_t header_bytes = 8, entry_bytes = 12;
+  if (tiff.size() < header_bytes) return orientation::upright;
+  const bool little = tiff[0] == std::byte{'I'} && tiff[1] == std::byte{'I'};
+  if (!little && !(tiff[0] == std::byte{'M'} && tiff[1] == std::byte{'M'})) return orientation::upright;
+  const auto number = [&](std::size_t at, std::size_t bytes) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+      value = value << 8 | std::to_integer<std::uint32_t>(tiff[little ? at + bytes - 1 - i : at + i]);
+    return value;
+  };
+  if (number(2, 2) != 42) return orientation::upright;
+  const std::size_t directory = number(4, 4);
+  if (directory > tiff.size() - 2) return orientation::upright;
+  const std::size_t entries = number(directory, 2);
+  for (std::size_t i = 0; i < entries; ++i) {
+    const std::size_t at = directory + 2 + i * entry_bytes;
+    if (at > tiff.size() || tiff.size() - at < entry_bytes) break;
+    if (number(at, 2) != 0x0112) continue;
+    constexpr std::uint32_t short_type = 3, long_type = 4;
+    const std::uint32_t type = number(at + 2, 2);
+    const std::uint32_t value = type == short_type  ? number(at + 8, 2)
+                                : type == long_type ? number(at + 8, 4)
+                                                    : 0;
+    if (value >= 1 && value <= 8) return static_cast<orientation>(value);
+    break;
+  }
+  return orientation::upright;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/png_header.hpp
+
+/// What is known of a PNG before a library is asked. Source: Portable Network Graphics (PNG) Specification,
+/// third edition (W3C), clauses 5 and 11.
+namespace penstock::inline v0_1::detail {
+
+inline constexpr std::string_view png_signature{"\x89PNG\r\n\x1a\n", 8};
+
+struct png_header {
+  image_size size;  ///< as stored
+  std::uint8_t depth = 0;
+  std::uint8_t colour = 0;  ///< 0 gray, 2 RGB, 3 palette, 4 gray with alpha, 6 RGBA
+  bool interlaced = false;
+};
+
+/// Whether the bytes begin with PNG's signature.
+[[nodiscard]] bool begins_as_png(bytes_view bytes) noexcept;
+
+/// Throws `errc::format` for a PNG that a program took for a text: other line ends, or its first byte as the
+/// program's character set has it. The signature was chosen to show this.
+void refuse_png_as_text(bytes_view bytes);
+
+/// The first chunk. Throws `errc::format` if these are no bytes of a PNG, or its header is damaged or cut
+/// off.
+[[nodiscard]] png_header read_png_header(bytes_view png);
+
+/// The orientation in the first eXIf chunk whose checksum is right; `upright` without one. Looks at the
+/// chunks' first bytes only.
+[[nodiscard]] orientation png_orientation(bytes_view png) noexcept;
+
+/// The checksum of PNG's chunks. Source: the specification's annex D.
+[[nodiscard]] std::uint32_t png_checksum(bytes_view bytes) noexcept;
+
+/// Passes on the bytes of a PNG that matter to its pixels: without the ancillary chunks except tRNS, so that
+/// a damaged profile or a text of a gigabyte costs nothing.
+class png_filter {
+ public:
+  explicit png_filter(bytes_view png) noexcept;
+  /// Copies the next `into.size()` bytes; returns false if there are fewer.
+  [[nodiscard]] bool read(mutable_bytes into) noexcept;
+
+ private:
+  void next_chunk() noexcept;
+
+  bytes_view rest_;
+  std::size_t passing_;  // bytes of `rest_` that need no look
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/png_header.ipp
+
+namespace penstock::inline v0_1::detail {
+
+namespace png {
+
+inline constexpr std::size_t around_chunk = 12;  // length and type before its data, the checksum behind
+inline constexpr std::uint32_t largest = 0x7fff'ffff;
+
+[[nodiscard]] inline std::uint32_t number(bytes_view bytes, std::size_t at) noexcept {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
+  return value;
+}
+[[nodiscard]] inline std::string_view type(bytes_view chunk) noexcept { return text_of(chunk.subspan(4, 4)); }
+
+[[nodiscard]] constexpr bool possible(unsigned colour, unsigned depth) noexcept {
+  switch (colour) {
+    case 0:
+      return depth == 1 || depth == 2 || depth == 4 || depth == 8 || depth == 16;
+    case 3:
+      return depth == 1 || depth == 2 || depth == 4 || depth == 8;
+    case 2:
+    case 4:
+    case 6:
+      return depth == 8 || depth == 16;
+    default:
+      return false;
+  }
+}
+
+}  // namespace png
+
+PENSTOCK_INLINE bool begins_as_png(bytes_view bytes) noexcept {
+  return bytes.size() >= png_signature.size() && text_of(bytes).starts_with(png_signature);
+}
+
+PENSTOCK_INLINE void refuse_png_as_text(bytes_view bytes) {
+  const std::string_view text = text_of(bytes);
+  if (png_signature.starts_with(text.substr(0, png_signature.size()))) return;
+  for (const std::string_view begin : {"\x89PNG", "\x09PNG", "\xc2\x89PNG", "\xef\xbf\xbdPNG"})
+    if (text.starts_with(begin))
+      throw error(errc::format,
+                  "this is a png image that was changed as if it were a text: its first bytes show it; copy "
+                  "it again, as bytes")
+          .at_offset(0);
+}
+
+PENSTOCK_INLINE png_header read_png_header(bytes_view bytes) {
+  constexpr std::size_t data_bytes = 13;
+  if (bytes.empty()) throw error(errc::format, "the png image is empty: it has no bytes");
+  if (!begins_as_png(bytes)) {
+    refuse_png_as_text(bytes);
+    throw error(errc::format, "this is no png image: it does not begin as one").at_offset(0);
+  }
+  const bytes_view chunk = bytes.subspan(png_signature.size());
+  if (chunk.size() < data_bytes + 8) throw error(errc::format, "the png image ends within its header");
+  if (png::number(chunk, 0) != data_bytes || png::type(chunk) != "IHDR")
+    throw error(errc::format, "the png image does not begin with a header").at_offset(8);
+  png_header header;
+  header.size = {png::number(chunk, 8), png::number(chunk, 12)};
+  if (header.size.width > png::largest || header.size.height > png::largest)
+    throw error(errc::format, {"the png image's header is damaged: it says ", header.size.width, " x ",
+                               header.size.height, " pixels"})
+        .at_offset(16);
+  header.depth = std::to_integer<std::uint8_t>(chunk[16]);
+  header.colour = std::to_integer<std::uint8_t>(chunk[17]);
+  if (!png::possible(header.colour, header.depth))
+    throw error(errc::format, {"the png image's header is damaged: there is no colour type ", header.colour,
+                               " of ", header.depth, " bits"})
+        .at_offset(24);
+  const auto method = [&](std::size_t at) { return std::to_integer<unsigned>(chunk[at]); };
+  if (method(18) != 0 || method(19) != 0 || method(20) > 1)
+    throw error(errc::format,
+                "the png image uses a method of compression, filtering or interlacing that is "
+                "not in the standard")
+        .at_offset(26);
+  header.interlaced = method(20) == 1;
+  return header;
+}
+
+PENSTOCK_INLINE std::uint32_t png_checksum(bytes_view bytes) noexcept {
+  static constexpr auto table = [] {
+    std::array<std::uint32_t, 256> made{};
+    for (std::uint32_t n = 0; n < made.size(); ++n) {
+      std::uint32_t c = n;
+      for (int bit = 0; bit < 8; ++bit) c = (c & 1) != 0 ? 0xedb8'8320u ^ c >> 1 : c >> 1;
+      made[n] = c;
+    }
+    return made;
+  }();
+  std::uint32_t c = 0xffff'ffffu;
+  for (const std::byte b : bytes) c = table[(c ^ std::to_integer<std::uint32_t>(b)) & 0xff] ^ c >> 8;
+  return ~c;
+}
+
+PENSTOCK_INLINE orientation png_orientation(bytes_view bytes) noexcept {
+  constexpr std::size_t largest_exif = 1 << 16;
+  bytes_view rest = bytes.subspan(std::min(png_signature.size(), bytes.size()));
+  while (rest.size() >= png::around_chunk) {
+    const std::size_t length = png::number(rest, 0);
+    if (length > rest.size() - png::around_chunk) break;
+    const std::string_view type = png::type(rest);
+    if (type == "IEND") break;
+    if (type == "eXIf" && length <= largest_exif &&
+        png_checksum(rest.subspan(4, length + 4)) == png::number(rest, length + 8))
+      return exif_orientation(rest.subspan(8, length));
+    rest = rest.subspan(length + png::around_chunk);
+  }
+  return orientation::upright;
+}
+
+PENSTOCK_INLINE png_filter::png_filter(bytes_view bytes) noexcept
+    : rest_(bytes), passing_(std::min(png_signature.size(), bytes.size())) {}
+
+PENSTOCK_INLINE void png_filter::next_chunk() noexcept {
+  while (rest_.size() >= png::around_chunk) {
+    const std::size_t length = png::number(rest_, 0);
+    const std::string_view type = png::type(rest_);
+    const bool ancillary = (static_cast<unsigned char>(type[0]) & 0x20u) != 0;
+    if (!ancillary || type == "tRNS" || length > png::largest) {
+      passing_ = std::min(rest_.size(), length + png::around_chunk);
+      return;
+    }
+    rest_ = rest_.subspan(std::min(rest_.size(), length + png::around_chunk));
+  }
+  passing_ = rest_.size();
+}
+
+PENSTOCK_INLINE bool png_filter::read(mutable_bytes into) noexcept {
+  while (!into.empty()) {
+    if (passing_ == 0) next_chunk();
+    const std::size_t count = std::min(into.size(), passing_);
+    if (count == 0) return false;
+    std::memcpy(into.data(), rest_.data(), count);
+    into = into.subspan(count);
+    rest_ = rest_.subspan(count);
+    passing_ -= count;
+  }
+  return true;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/webp_header.hpp
+
+/// What is known of a WebP before a library is asked. Source: RFC 9649.
+namespace penstock::inline v0_1::detail {
+
+/// Whether the bytes begin as a RIFF file of the kind WEBP.
+[[nodiscard]] bool begins_as_webp(bytes_view bytes) noexcept;
+
+/// The orientation in the first EXIF chunk, with or without the `Exif\0\0` that some programs put before the
+/// TIFF header; `upright` without one.
+[[nodiscard]] orientation webp_orientation(bytes_view webp) noexcept;
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/webp_header.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE bool begins_as_webp(bytes_view bytes) noexcept {
+  const std::string_view text = text_of(bytes);
+  return text.size() >= 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP";
+}
+
+PENSTOCK_INLINE orientation webp_orientation(bytes_view webp) noexcept {
+  constexpr std::size_t file_header = 12, chunk_header = 8;
+  constexpr std::string_view prefix("Exif\0\0", 6);
+  bytes_view rest = webp.size() < file_header ? bytes_view() : webp.subspan(file_header);
+  while (rest.size() >= chunk_header) {
+    const std::string_view type = text_of(rest.first(4));
+    const std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
+    rest = rest.subspan(chunk_header);
+    if (length > rest.size()) break;
+    if (type == "EXIF") {
+      bytes_view exif = rest.first(length);
+      if (text_of(exif).starts_with(prefix)) exif = exif.subspan(prefix.size());
+      return exif_orientation(exif);
+    }
+    const std::size_t padded = length + length % 2;
+    if (padded > rest.size()) break;
+    rest = rest.subspan(padded);
+  }
+  return orientation::upright;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/known_formats.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
+  struct known {
+    std::string_view begin, format;
+    std::size_t at = 0;
+  };
+  using namespace std::string_view_literals;
+  static constexpr known formats[] = {
+      // Whole signatures, then shorter ones.
+      {png_signature, "a PNG image"},
+      {"\0\0\0\x0cJXL \r\n\x87\n"sv, "a JPEG XL image"},
+      {"\0\0\0\x0cjP  \r\n\x87\n"sv, "a JPEG 2000 image"},
+      {"GIF87a"sv, "a GIF image"},
+      {"GIF89a"sv, "a GIF image"},
+      {"\x93NUMPY"sv, "a NumPy array"},
+      {"\xff\xd8\xff"sv, "a JPEG image"},
+      {"\xff\x4f\xff\x51"sv, "a JPEG 2000 image"},
+      {"II*\0"sv, "a TIFF image"},
+      {"MM\0*"sv, "a TIFF image"},
+      {"ftypavi"sv, "an AVIF image", 4},
+      {"ftyphei"sv, "a HEIC image", 4},
+      {"ftyphev"sv, "a HEIC image", 4},
+      {"ftypmif1"sv, "a HEIC or AVIF image", 4},
+      {"ftyp"sv, "a video or another MP4 file", 4},
+      {"8BPS"sv, "a Photoshop image"},
+      {"qoif"sv, "a QOI image"},
+      {"v/1\x01"sv, "an OpenEXR image"},
+      {"\0\0\1\0"sv, "an icon"},
+      {"%PDF"sv, "a PDF document"},
+      {"\x28\xb5\x2f\xfd"sv, "a zstd file"},
+      {"PK\3\4"sv, "a zip archive"},
+      {"RIFF"sv, "a RIFF file that is no image"},
+      {"<svg"sv, "an SVG drawing"},
+      {"<?xml"sv, "an XML text"},
+      {"\xff\x0a"sv, "a JPEG XL image"},
+      {"\x1f\x8b"sv, "a gzip file"},
+  };
+  const std::string_view text = text_of(bytes);
+  if (begins_as_webp(bytes)) return "a WebP image";
+  if (text.starts_with("\x89PNG") && png_signature.starts_with(text)) return "the beginning of a PNG image";
+  for (const known& f : formats)
+    if (text.size() >= f.at + f.begin.size() && text.substr(f.at, f.begin.size()) == f.begin) return f.format;
+  if (text.starts_with("BM") && text.size() > 17 && text.substr(15, 3) == std::string_view("\0\0\0", 3))
+    return "a BMP image";
+  if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' &&
+      (text[2] == '\n' || text[2] == ' '))
+    return "a PNM image";
+  const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  std::string_view word = text.substr(first);
+  const auto begins = [&](std::string_view lower) {
+    return word.size() >= lower.size() &&
+           std::equal(lower.begin(), lower.end(), word.begin(), [](char a, char b) {
+             return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+           });
+  };
+  if (begins("<!doctype html") || begins("<html") || begins("<head"))
+    return "a web page, perhaps an error message of the server that it came from";
+  return {};
+}
+
+PENSTOCK_INLINE void refuse_image_format(bytes_view bytes, std::initializer_list<std::string_view> codecs) {
+  if (bytes.empty()) throw error(errc::format, "the image is empty: it has no bytes");
+  refuse_png_as_text(bytes);
+  const std::string names = list_text("", codecs, ", ", "");
+  if (const std::string_view known = known_format(bytes); !known.empty())
+    throw error(errc::format, {"this is ", known, ", and the formats that are decoded here are: ", names})
+        .at_offset(0);
+  std::string begin;
+  constexpr std::string_view digits = "0123456789abcdef";
+  for (const std::byte b : bytes.first(std::min<std::size_t>(bytes.size(), 8))) {
+    begin += ' ';
+    begin += digits[std::to_integer<unsigned>(b) >> 4];
+    begin += digits[std::to_integer<unsigned>(b) & 15];
+  }
+  throw error(errc::format, {"this is no image of a known format: it begins with the bytes", begin,
+                             ", and the formats that are decoded here are: ", names})
+      .at_offset(0);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/naming_codec.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Calls `f`; its errors carry the stage as those of `decode` do. For what a codec does later than its
+/// `decode`, in the lazy image that it returned.
+template <class F>
+decltype(auto) naming_codec(std::string_view codec, F&& f) {
+  try {
+    return f();
+  } catch (error& e) {
+    e.in_stage(text({"decode<", codec, ">"}));
+    throw;
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/image/lazy_image.hpp
 
@@ -2971,8 +3365,8 @@ class one_of_images
 /// In: any byte element. Out: a `lazy_image`. The codecs must give the same kind of pixels.
 /// Kind: pointwise, keeps all guarantees. Cost: that of the codec that it takes. The scratch is a tuple of
 /// theirs.
-/// Throws `errc::format` for other formats, and says of which the bytes are if it knows; errors of the
-/// codecs as they are.
+/// Throws `errc::format` for other formats, and says of which the bytes are if it knows. The codecs' errors
+/// name the codec's stage, as `decode<png>`, when the header is read and when pixels are.
 ///
 ///     using picture = image_of<png_as<gray8>, webp_as<gray8>>;
 ///     auto pictures = directory("pictures") | decode<picture>;
@@ -3020,7 +3414,9 @@ class image_of {
       detail::refuse_image_format(bytes, {Codecs::codec_name...});
     } else {
       const auto& one = std::get<I>(codecs_);
-      if (one.recognises(bytes)) return {std::in_place_index<I>, one.decode(bytes, std::get<I>(s))};
+      if (one.recognises(bytes))
+        return {std::in_place_index<I>,
+                detail::naming_codec(one.codec_name, [&] { return one.decode(bytes, std::get<I>(s)); })};
       return by_content<I + 1>(bytes, s);
     }
   }
@@ -11176,147 +11572,15 @@ PENSTOCK_INLINE void check_image_size(const image_size& size, std::size_t pixel_
   if (size.width > limits.width || size.height > limits.height)
     throw error(errc::limit, {"the ", codec, " image is ", size.width, " x ", size.height,
                               " pixels, and the limit is ", limits.width, " x ", limits.height,
-                              "; raise it with ", codec, "{.limits = {.width = ..., .height = ...}}"});
-  const std::uint64_t bytes = std::uint64_t{size.width} * size.height * pixel_bytes;
-  if (bytes > limits.bytes)
-    throw error(errc::limit, {"the ", codec, " image of ", size.width, " x ", size.height, " pixels takes ",
-                              bytes, " bytes, and the limit is ", limits.bytes, "; raise it with ", codec,
-                              "{.limits = {.bytes = ...}}"});
+                              "; to allow it, set .limits = {.width = ..., .height = ...} of the codec"});
+  const std::uint64_t pixels = std::uint64_t{size.width} * size.height;  // their bytes may need more bits
+  if (pixels > limits.bytes / pixel_bytes)
+    throw error(errc::limit, {"the ", codec, " image consists of ", size.width, " x ", size.height,
+                              " pixels of ", pixel_bytes, " bytes, and the limit is ", limits.bytes,
+                              " bytes; to allow it, set .limits = {.bytes = ...} of the codec"});
 }
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/image/orientation.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How a stored image is turned to be shown, as EXIF numbers it.
-/// Source: Exif 2.32, 4.6.4, tag 274 (CIPA DC-008-2019).
-enum class orientation : std::uint8_t {
-  upright = 1,
-  mirrored = 2,     ///< left and right change places
-  rotated_180 = 3,  ///< shown after half a turn
-  flipped = 4,      ///< top and bottom change places
-  transposed = 5,   ///< rows become columns
-  rotated_90 = 6,   ///< shown after a quarter turn clockwise
-  transversed = 7,  ///< transposed, and half a turn
-  rotated_270 = 8,  ///< shown after a quarter turn counter-clockwise
-};
-
-/// Whether width and height change places.
-[[nodiscard]] constexpr bool turns_sideways(orientation o) noexcept { return o >= orientation::transposed; }
-
-/// The size of a shown image whose stored size this is; and the other way round.
-[[nodiscard]] constexpr image_size oriented(const image_size& stored, orientation o) noexcept {
-  return turns_sideways(o) ? image_size{stored.height, stored.width} : stored;
-}
-
-namespace detail {
-
-/// What leads from a shown pixel to its stored one: first rows and columns change places, then the axes turn.
-struct orientation_steps {
-  bool flip_x, flip_y, transpose;
-};
-[[nodiscard]] constexpr orientation_steps steps_of(orientation o) noexcept {
-  switch (o) {
-    case orientation::mirrored:
-      return {true, false, false};
-    case orientation::rotated_180:
-      return {true, true, false};
-    case orientation::flipped:
-      return {false, true, false};
-    case orientation::transposed:
-      return {false, false, true};
-    case orientation::rotated_90:
-      return {false, true, true};
-    case orientation::transversed:
-      return {true, true, true};
-    case orientation::rotated_270:
-      return {true, false, true};
-    default:
-      return {false, false, false};
-  }
-}
-
-}  // namespace detail
-
-/// The rectangle of the stored image that holds a rectangle of the shown one. `stored`: the stored size.
-[[nodiscard]] constexpr image_part stored_part(const image_part& shown, const image_size& stored,
-                                               orientation o) noexcept {
-  const detail::orientation_steps s = detail::steps_of(o);
-  image_part part = s.transpose ? image_part{shown.y, shown.x, shown.height, shown.width} : shown;
-  if (s.flip_x) part.x = stored.width - part.x - part.width;
-  if (s.flip_y) part.y = stored.height - part.y - part.height;
-  return part;
-}
-
-/// Writes stored pixels to a destination of the shown shape, (height, width, channels) with any strides.
-template <class T, std::size_t Channels>
-void orient_pixels(const pixel_view<T, Channels>& stored, orientation o, const destination<T>& into) {
-  const detail::orientation_steps s = detail::steps_of(o);
-  const element_strides strides = into.strides();
-  // The distances in the destination from one stored pixel, and row, to the next.
-  std::int64_t step_x = s.transpose ? strides[0] : strides[1];
-  std::int64_t step_y = s.transpose ? strides[1] : strides[0];
-  T* first = into.data();
-  if (s.flip_x && stored.width() != 0) {
-    first += static_cast<std::int64_t>(stored.width() - 1) * step_x;
-    step_x = -step_x;
-  }
-  if (s.flip_y && stored.height() != 0) {
-    first += static_cast<std::int64_t>(stored.height() - 1) * step_y;
-    step_y = -step_y;
-  }
-  for (std::size_t y = 0; y < stored.height(); ++y) {
-    const T* pixel = stored.row(y);
-    T* to = first + static_cast<std::int64_t>(y) * step_y;
-    for (std::size_t x = 0; x < stored.width(); ++x, pixel += Channels, to += step_x)
-      for (std::size_t c = 0; c < Channels; ++c) to[static_cast<std::int64_t>(c) * strides[2]] = pixel[c];
-  }
-}
-
-/// The orientation in a TIFF header: in JPEG the EXIF block after `Exif\0\0`, in PNG the eXIf chunk, in WebP
-/// the EXIF chunk. `upright` if there is none, if it is no number from 1 to 8, or if the block is damaged: an
-/// orientation that cannot be read is not worth an image. Reads the first directory only.
-[[nodiscard]] orientation exif_orientation(bytes_view tiff) noexcept;
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/orientation.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE orientation exif_orientation(bytes_view tiff) noexcept {
-  constexpr std::size_t header_bytes = 8, entry_bytes = 12;
-  if (tiff.size() < header_bytes) return orientation::upright;
-  const bool little = tiff[0] == std::byte{'I'} && tiff[1] == std::byte{'I'};
-  if (!little && !(tiff[0] == std::byte{'M'} && tiff[1] == std::byte{'M'})) return orientation::upright;
-  const auto number = [&](std::size_t at, std::size_t bytes) {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < bytes; ++i)
-      value = value << 8 | std::to_integer<std::uint32_t>(tiff[little ? at + bytes - 1 - i : at + i]);
-    return value;
-  };
-  if (number(2, 2) != 42) return orientation::upright;
-  const std::size_t directory = number(4, 4);
-  if (directory > tiff.size() - 2) return orientation::upright;
-  const std::size_t entries = number(directory, 2);
-  for (std::size_t i = 0; i < entries; ++i) {
-    const std::size_t at = directory + 2 + i * entry_bytes;
-    if (at > tiff.size() || tiff.size() - at < entry_bytes) break;
-    if (number(at, 2) != 0x0112) continue;
-    constexpr std::uint32_t short_type = 3, long_type = 4;
-    const std::uint32_t type = number(at + 2, 2);
-    const std::uint32_t value = type == short_type  ? number(at + 8, 2)
-                                : type == long_type ? number(at + 8, 4)
-                                                    : 0;
-    if (value >= 1 && value <= 8) return static_cast<orientation>(value);
-    break;
-  }
-  return orientation::upright;
-}
-
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/image/random_erasing.hpp
 
@@ -46908,228 +47172,6 @@ class packed_blob {
   std::uint64_t size_;
   mutable bool expanded_ = false;
 };
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/detail/png_header.hpp
-
-/// What is known of a PNG before a library is asked. Source: Portable Network Graphics (PNG) Specification,
-/// third edition (W3C), clauses 5 and 11.
-namespace penstock::inline v0_1::detail {
-
-struct png_header {
-  image_size size;  ///< as stored
-  std::uint8_t depth = 0;
-  std::uint8_t colour = 0;  ///< 0 gray, 2 RGB, 3 palette, 4 gray with alpha, 6 RGBA
-  bool interlaced = false;
-};
-
-/// Whether the bytes begin with PNG's signature.
-[[nodiscard]] bool begins_as_png(bytes_view bytes) noexcept;
-
-/// The first chunk. Throws `errc::format` if these are no bytes of a PNG, or its header is damaged or cut
-/// off.
-[[nodiscard]] png_header read_png_header(bytes_view png);
-
-/// The orientation in the first eXIf chunk whose checksum is right; `upright` without one. Looks at the
-/// chunks' first bytes only.
-[[nodiscard]] orientation png_orientation(bytes_view png) noexcept;
-
-/// The checksum of PNG's chunks. Source: the specification's annex D.
-[[nodiscard]] std::uint32_t png_checksum(bytes_view bytes) noexcept;
-
-/// Passes on the bytes of a PNG that matter to its pixels: without the ancillary chunks except tRNS, so that
-/// a damaged profile or a text of a gigabyte costs nothing.
-class png_filter {
- public:
-  explicit png_filter(bytes_view png) noexcept;
-  /// Copies the next `into.size()` bytes; returns false if there are fewer.
-  [[nodiscard]] bool read(mutable_bytes into) noexcept;
-
- private:
-  void next_chunk() noexcept;
-
-  bytes_view rest_;
-  std::size_t passing_;  // bytes of `rest_` that need no look
-};
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/detail/png_header.ipp
-
-namespace penstock::inline v0_1::detail {
-
-namespace png {
-
-inline constexpr std::string_view signature{"\x89PNG\r\n\x1a\n", 8};
-inline constexpr std::size_t around_chunk = 12;  // length and type before its data, the checksum behind
-inline constexpr std::uint32_t largest = 0x7fff'ffff;
-
-[[nodiscard]] inline std::uint32_t number(bytes_view bytes, std::size_t at) noexcept {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
-  return value;
-}
-[[nodiscard]] inline std::string_view type(bytes_view chunk) noexcept { return text_of(chunk.subspan(4, 4)); }
-
-[[nodiscard]] constexpr bool possible(unsigned colour, unsigned depth) noexcept {
-  switch (colour) {
-    case 0:
-      return depth == 1 || depth == 2 || depth == 4 || depth == 8 || depth == 16;
-    case 3:
-      return depth == 1 || depth == 2 || depth == 4 || depth == 8;
-    case 2:
-    case 4:
-    case 6:
-      return depth == 8 || depth == 16;
-    default:
-      return false;
-  }
-}
-
-}  // namespace png
-
-PENSTOCK_INLINE bool begins_as_png(bytes_view bytes) noexcept {
-  return bytes.size() >= png::signature.size() && text_of(bytes).starts_with(png::signature);
-}
-
-PENSTOCK_INLINE png_header read_png_header(bytes_view bytes) {
-  constexpr std::size_t data_bytes = 13;
-  if (bytes.empty()) throw error(errc::format, "the png image is empty: it has no bytes");
-  if (!begins_as_png(bytes))
-    throw error(errc::format, "this is no png image: it does not begin as one").at_offset(0);
-  const bytes_view chunk = bytes.subspan(png::signature.size());
-  if (chunk.size() < data_bytes + 8) throw error(errc::format, "the png image ends within its header");
-  if (png::number(chunk, 0) != data_bytes || png::type(chunk) != "IHDR")
-    throw error(errc::format, "the png image does not begin with a header").at_offset(8);
-  png_header header;
-  header.size = {png::number(chunk, 8), png::number(chunk, 12)};
-  if (header.size.width > png::largest || header.size.height > png::largest)
-    throw error(errc::format, {"the png image's header is damaged: it says ", header.size.width, " x ",
-                               header.size.height, " pixels"})
-        .at_offset(16);
-  header.depth = std::to_integer<std::uint8_t>(chunk[16]);
-  header.colour = std::to_integer<std::uint8_t>(chunk[17]);
-  if (!png::possible(header.colour, header.depth))
-    throw error(errc::format, {"the png image's header is damaged: there is no colour type ", header.colour,
-                               " of ", header.depth, " bits"})
-        .at_offset(24);
-  const auto method = [&](std::size_t at) { return std::to_integer<unsigned>(chunk[at]); };
-  if (method(18) != 0 || method(19) != 0 || method(20) > 1)
-    throw error(errc::format,
-                "the png image uses a method of compression, filtering or interlacing that is "
-                "not in the standard")
-        .at_offset(26);
-  header.interlaced = method(20) == 1;
-  return header;
-}
-
-PENSTOCK_INLINE std::uint32_t png_checksum(bytes_view bytes) noexcept {
-  static constexpr auto table = [] {
-    std::array<std::uint32_t, 256> made{};
-    for (std::uint32_t n = 0; n < made.size(); ++n) {
-      std::uint32_t c = n;
-      for (int bit = 0; bit < 8; ++bit) c = (c & 1) != 0 ? 0xedb8'8320u ^ c >> 1 : c >> 1;
-      made[n] = c;
-    }
-    return made;
-  }();
-  std::uint32_t c = 0xffff'ffffu;
-  for (const std::byte b : bytes) c = table[(c ^ std::to_integer<std::uint32_t>(b)) & 0xff] ^ c >> 8;
-  return ~c;
-}
-
-PENSTOCK_INLINE orientation png_orientation(bytes_view bytes) noexcept {
-  constexpr std::size_t largest_exif = 1 << 16;
-  bytes_view rest = bytes.subspan(std::min(png::signature.size(), bytes.size()));
-  while (rest.size() >= png::around_chunk) {
-    const std::size_t length = png::number(rest, 0);
-    if (length > rest.size() - png::around_chunk) break;
-    const std::string_view type = png::type(rest);
-    if (type == "IEND") break;
-    if (type == "eXIf" && length <= largest_exif &&
-        png_checksum(rest.subspan(4, length + 4)) == png::number(rest, length + 8))
-      return exif_orientation(rest.subspan(8, length));
-    rest = rest.subspan(length + png::around_chunk);
-  }
-  return orientation::upright;
-}
-
-PENSTOCK_INLINE png_filter::png_filter(bytes_view bytes) noexcept
-    : rest_(bytes), passing_(std::min(png::signature.size(), bytes.size())) {}
-
-PENSTOCK_INLINE void png_filter::next_chunk() noexcept {
-  while (rest_.size() >= png::around_chunk) {
-    const std::size_t length = png::number(rest_, 0);
-    const std::string_view type = png::type(rest_);
-    const bool ancillary = (static_cast<unsigned char>(type[0]) & 0x20u) != 0;
-    if (!ancillary || type == "tRNS" || length > png::largest) {
-      passing_ = std::min(rest_.size(), length + png::around_chunk);
-      return;
-    }
-    rest_ = rest_.subspan(std::min(rest_.size(), length + png::around_chunk));
-  }
-  passing_ = rest_.size();
-}
-
-PENSTOCK_INLINE bool png_filter::read(mutable_bytes into) noexcept {
-  while (!into.empty()) {
-    if (passing_ == 0) next_chunk();
-    const std::size_t count = std::min(into.size(), passing_);
-    if (count == 0) return false;
-    std::memcpy(into.data(), rest_.data(), count);
-    into = into.subspan(count);
-    rest_ = rest_.subspan(count);
-    passing_ -= count;
-  }
-  return true;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/detail/webp_header.hpp
-
-/// What is known of a WebP before a library is asked. Source: RFC 9649.
-namespace penstock::inline v0_1::detail {
-
-/// Whether the bytes begin as a RIFF file of the kind WEBP.
-[[nodiscard]] bool begins_as_webp(bytes_view bytes) noexcept;
-
-/// The orientation in the first EXIF chunk, with or without the `Exif\0\0` that some programs put before the
-/// TIFF header; `upright` without one.
-[[nodiscard]] orientation webp_orientation(bytes_view webp) noexcept;
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/detail/webp_header.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE bool begins_as_webp(bytes_view bytes) noexcept {
-  const std::string_view text = text_of(bytes);
-  return text.size() >= 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP";
-}
-
-PENSTOCK_INLINE orientation webp_orientation(bytes_view webp) noexcept {
-  constexpr std::size_t file_header = 12, chunk_header = 8;
-  constexpr std::string_view prefix("Exif\0\0", 6);
-  bytes_view rest = webp.size() < file_header ? bytes_view() : webp.subspan(file_header);
-  while (rest.size() >= chunk_header) {
-    const std::string_view type = text_of(rest.first(4));
-    const std::size_t length = load_little<std::uint32_t>(rest.data() + 4);
-    rest = rest.subspan(chunk_header);
-    if (length > rest.size()) break;
-    if (type == "EXIF") {
-      bytes_view exif = rest.first(length);
-      if (text_of(exif).starts_with(prefix)) exif = exif.subspan(prefix.size());
-      return exif_orientation(exif);
-    }
-    const std::size_t padded = length + length % 2;
-    if (padded > rest.size()) break;
-    rest = rest.subspan(padded);
-  }
-  return orientation::upright;
-}
 
 }  // namespace penstock::inline v0_1::detail
 

@@ -41,31 +41,24 @@ class jpeg_arena {
  public:
   static constexpr std::size_t alignment = 64;  // at least what the library's own SIMD code wants
 
-  /// A null pointer if this would exceed `limit`; throws std::bad_alloc.
+  /// A null pointer if an image would get more than `limit`, whatever came before it; throws std::bad_alloc.
   void* take(std::size_t size, std::uint64_t limit) {
     if (size > limit || size > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
     size = (size + alignment - 1) / alignment * alignment;
-    if (count_ == 0 || chunks_[count_ - 1].size() - used_ < size) {
-      if (given_ + size > limit || count_ == chunks_.size()) return nullptr;
-      std::size_t wanted = size > wanted_ ? size : wanted_;
-      if (wanted < held_ && held_ + size <= limit) wanted = held_;  // doubles
-      chunks_[count_].resize_for_overwrite(wanted < smallest ? smallest : wanted);
-      held_ += chunks_[count_].size();
-      ++count_;
-      used_ = 0;
-    }
+    if (given_ + size > limit) return nullptr;
+    if (count_ == 0 || chunks_[count_ - 1].size() - used_ < size) add_chunk(size, limit - given_);
     std::byte* const at = chunks_[count_ - 1].data() + used_;
     used_ += size;
     given_ += size;
     return at;
   }
 
-  /// Several chunks become one, the next time.
-  void reset() noexcept {
+  /// Several chunks become one, the next time. An image that failed leaves no trace.
+  void reset(bool failed) noexcept {
     if (count_ > 1) {
-      wanted_ = held_;
-      for (std::size_t i = 0; i < count_; ++i) chunks_[i] = buffer();
-      count_ = held_ = 0;
+      if (!failed) wanted_ = static_cast<std::size_t>(given_);
+      for (const std::size_t kept = failed ? 1 : 0; count_ > kept; --count_) chunks_[count_ - 1] = buffer();
+      held_ = count_ == 0 ? 0 : chunks_[0].size();
     }
     used_ = 0;
     given_ = 0;
@@ -74,6 +67,26 @@ class jpeg_arena {
 
  private:
   static constexpr std::size_t smallest = std::size_t{64} << 10;
+
+  /// Doubles what is held, but not beyond what may still be given; if there is no memory for that, less.
+  void add_chunk(std::size_t size, std::uint64_t left) {
+    if (count_ == chunks_.size()) throw std::bad_alloc();
+    const std::size_t least = std::max(size, smallest);
+    const std::size_t wanted =
+        std::max({least, wanted_, static_cast<std::size_t>(std::min<std::uint64_t>(held_, left))});
+    buffer& chunk = chunks_[count_];
+    try {
+      chunk.resize_for_overwrite(wanted);
+    } catch (const std::bad_alloc&) {
+      if (wanted == least) throw;
+      wanted_ = 0;
+      chunk.resize_for_overwrite(least);
+    }
+    held_ += chunk.size();
+    ++count_;
+    used_ = 0;
+  }
+
   std::array<buffer, 48> chunks_;
   std::size_t count_ = 0, used_ = 0, held_ = 0, wanted_ = 0;
   std::uint64_t given_ = 0;
@@ -95,7 +108,17 @@ struct jpeg_rows {
 /// destructor: callbacks catch what they throw.
 class jpeg_session {
  public:
-  enum class trouble : std::uint8_t { none, library, memory, too_much_memory, truncated, scans };
+  enum class trouble : std::uint8_t {
+    none,
+    library,
+    memory,
+    too_much_memory,
+    too_big,
+    truncated,
+    scans,
+    arithmetic,
+    version
+  };
 
   jpeg_session() = default;
   jpeg_session(const jpeg_session&) = delete;
@@ -127,13 +150,22 @@ class jpeg_session {
       case trouble::memory:
         throw std::bad_alloc();
       case trouble::too_much_memory:
-        throw error(errc::limit, {"the jpeg image needs more than ", memory_limit,
-                                  " bytes of memory; raise the limit with jpeg{.limits = {.bytes = ...}}"});
+        throw error(errc::limit,
+                    {"the jpeg image needs more than ", memory_limit,
+                     " bytes of memory; to allow it, set .limits = {.bytes = ...} of the codec"});
+      case trouble::too_big:
+        throw error(errc::limit, {"the jpeg image is wider or higher than ", JPEG_MAX_DIMENSION,
+                                  " pixels, the most that libjpeg decodes"});
       case trouble::truncated:
         throw error(errc::format, "the jpeg file is truncated");
       case trouble::scans:
         throw error(errc::limit, {"the jpeg file has more than ", limit_of_scans,
-                                  " scans; raise the limit with jpeg{.scans = ...}"});
+                                  " scans; to allow it, set .scans of the codec"});
+      case trouble::arithmetic:
+        throw error(errc::format,
+                    "the jpeg file is arithmetic-coded, and libjpeg was built without arithmetic coding");
+      case trouble::version:
+        throw error(errc::argument, "jpeg: the program runs with another libjpeg than it was built with");
       default:
         throw error(errc::format, {"the jpeg file is damaged: ", text_.data()});
     }
@@ -148,7 +180,7 @@ class jpeg_session {
     errors_.error_exit = [](j_common_ptr c) {
       jpeg_session& s = of(c);
       (*c->err->format_message)(c, s.text_.data());
-      s.leave(c->err->msg_code == JERR_OUT_OF_MEMORY ? trouble::memory : trouble::library);
+      s.leave(trouble_of(c->err->msg_code));
     };
     errors_.emit_message = [](j_common_ptr c, int level) {
       if (level < 0) of(c).warned(c);
@@ -195,9 +227,9 @@ class jpeg_session {
   void forget_image() noexcept {
     samples_ = nullptr;
     blocks_ = nullptr;
-    pools_[JPOOL_IMAGE].reset();
+    pools_[JPOOL_IMAGE].reset(why_ != trouble::none);
   }
-  void forget_tables() noexcept { pools_[JPOOL_PERMANENT].reset(); }
+  void forget_tables() noexcept { pools_[JPOOL_PERMANENT].reset(why_ != trouble::none); }
   static jpeg_session& of(j_common_ptr c) noexcept { return *static_cast<jpeg_session*>(c->client_data); }
   template <class Info>
   static jpeg_session& of(const Info* c) noexcept {
@@ -205,6 +237,21 @@ class jpeg_session {
   }
 
  private:
+  static trouble trouble_of(int code) noexcept {
+    switch (code) {
+      case JERR_OUT_OF_MEMORY:
+        return trouble::memory;
+      case JERR_IMAGE_TOO_BIG:
+        return trouble::too_big;
+      case JERR_ARITH_NOTIMPL:
+        return trouble::arithmetic;
+      case JERR_BAD_LIB_VERSION:
+      case JERR_BAD_STRUCT_SIZE:
+        return trouble::version;
+      default:
+        return trouble::library;
+    }
+  }
   /// Warnings that say nothing about the pixels.
   static bool harmless(int code) noexcept {
     switch (code) {
@@ -414,7 +461,7 @@ class jpeg_reader : public jpeg_session {
     info_.client_data = static_cast<jpeg_session*>(this);
     if (!attempt(&make, *this)) {
       jpeg_destroy_decompress(&info_);
-      throw std::bad_alloc();
+      fail();
     }
     replace_memory(*info_.mem);
     source_.init_source = [](j_decompress_ptr) {};
@@ -481,12 +528,14 @@ class jpeg_reader : public jpeg_session {
   }
 
   /// The end of the file. A baseline file may lack its last marker: only if pixels are missing too will the
-  /// library warn. With several scans, nobody knows how many are missing.
+  /// library warn. With several scans, nobody knows how many are missing. With arithmetic coding nobody knows
+  /// whether pixels are: the decoder takes zeros for what follows a marker. Source: ITU-T T.81, D.2.6.
   boolean no_more() {
     static constexpr std::array<JOCTET, 2> end{0xff, JPEG_EOI};
     if (!ended && recover && !header_) ++damages;
     ended = true;
-    if (header_ || (!recover && jpeg_has_multiple_scans(&info_) != FALSE)) leave(trouble::truncated);
+    if (header_ || (!recover && (info_.arith_code != FALSE || jpeg_has_multiple_scans(&info_) != FALSE)))
+      leave(trouble::truncated);
     source_.next_input_byte = end.data();
     source_.bytes_in_buffer = end.size();
     return TRUE;
@@ -573,7 +622,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
     check(part);
     if (part.width == 0 || part.height == 0) return {};
     image_scratch& memory = scratch_->image;
-    const view_type pixels = named([&] {
+    const view_type pixels = naming_codec("jpeg", [&] {
       return read_stored(stored_part(part, stored_, orientation_),
                          orientation_ == orientation::upright ? memory.pixels : memory.work);
     });
@@ -589,7 +638,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
     check(part);
     if (part.width == 0 || part.height == 0) return;
-    named([&] {
+    naming_codec("jpeg", [&] {
       if (orientation_ == orientation::upright)
         draw_upright(part, into);
       else
@@ -607,16 +656,6 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
       throw error(errc::argument,
                   {"the part ", part.width, " x ", part.height, " at (", part.x, ", ", part.y,
                    ") does not lie within the image of ", size().width, " x ", size().height});
-  }
-  /// Errors carry the stage, as those of `decode` do.
-  template <class F>
-  static decltype(auto) named(F&& f) {
-    try {
-      return f();
-    } catch (error& e) {
-      e.in_stage("decode<jpeg>");
-      throw;
-    }
   }
 
   /// Decodes the stored part: `place(y, n, list)` says where n rows from row y of the part go, and
@@ -731,7 +770,7 @@ namespace penstock::inline v0_1 {
 /// image, and room for pixels.
 class jpeg_scratch {
  public:
-  std::uint64_t warnings = 0;  ///< images that were damaged, and decoded because of `recover`
+  std::uint64_t warnings = 0;  ///< reads and draws that met damage, and went on because of `recover`
   image_scratch image;         ///< room for pixels
 
   [[nodiscard]] detail::jpeg_reader& reader() {
@@ -762,8 +801,12 @@ using jpeg_image = detail::jpeg_pixels<Format, jpeg_scratch>;
 /// calls it `decode_jpeg`, which does not turn images.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: the library's own; no allocation once the scratch
 /// has grown. The entropy code before a part is read too, and a progressive file whole, with its coefficients
-/// in memory, two bytes each. Thread-safe, with a scratch per thread.
-/// Throws `errc::format` for what is no JPEG file, and for truncated, damaged, lossless and 12-bit ones;
+/// in memory: two bytes for each value that is stored, whatever the part. For one image the library gets at
+/// most 8 times `limits.bytes` and 16 MiB more; what needs more is `errc::limit`. A progressive file's header
+/// can ask for all of it, so that `limits.bytes` bounds the memory of a worker. Thread-safe, with a scratch
+/// per thread.
+/// Throws `errc::format` for what is no JPEG file, and for truncated, damaged, lossless and 12-bit ones (an
+/// arithmetic-coded or progressive file is truncated already without its last marker);
 /// `errc::limit` for sizes beyond `limits`, before anything is allocated for them, and for too many scans.
 /// Damage below the part's last row is not seen. Errors that come later name the stage `decode<jpeg>` too.
 /// Source: ITU-T T.81; libjpeg-turbo's libjpeg.txt.
@@ -779,10 +822,9 @@ struct jpeg_as {
   image_limits limits{};
   /// Turns the image as its EXIF block says.
   bool orient = true;
-  /// Decodes what the library can of damaged and truncated files, and counts them in the scratch's
-  /// `warnings`;
-  /// missing pixels are what the library makes of them, mostly gray. Files are then decoded from their first
-  /// row on, in full width.
+  /// Decodes what the library can of damaged and truncated files, and counts the reads and draws of them in
+  /// the scratch's `warnings`; missing pixels are what the library makes of them, mostly gray. Files are then
+  /// decoded from their first row on, in full width.
   bool recover = false;
   /// The most scans: a progressive file of a few kilobytes can ask for hours of work.
   std::uint32_t scans = 100;
@@ -869,7 +911,7 @@ class jpeg_writer : public jpeg_session {
     info_.client_data = static_cast<jpeg_session*>(this);
     if (!attempt(&make, *this)) {
       jpeg_destroy_compress(&info_);
-      throw std::bad_alloc();
+      fail();
     }
     replace_memory(*info_.mem);
     target_.init_destination = [](j_compress_ptr c) { self(c).begin(); };

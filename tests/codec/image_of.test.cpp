@@ -57,7 +57,14 @@ TEST_CASE("codec/image_of: the content decides which codec decodes") {
   // The error of the codec that took it.
   CHECK_THAT(
       caught([&] { static_cast<void>(both{}.decode(ps::bytes_view(files[0]).first(20), scratch)); }).line,
-      contains("png image ends within its header"));
+      contains("png image ends within its header") && contains("[stage decode<png>]"));
+  for (const byte_vector& file : files) {
+    const auto late = caught([&] {
+      static_cast<void>(both{}.decode(ps::bytes_view(file).first(file.size() - 20), scratch).finish());
+    });
+    CHECK(late.code == ps::errc::format);
+    CHECK_THAT(late.line, contains(&file == files ? "[stage decode<png>]" : "[stage decode<webp>]"));
+  }
   CHECK_THAT(caught([&] { static_cast<void>(ps::image_of<ps::webp>{}.decode(files[0], one)); }).line,
              contains("this is a PNG image") && contains("are: webp"));
 }
@@ -75,6 +82,11 @@ TEST_CASE("codec/image_of: other formats are called by their names") {
   using namespace std::string_view_literals;
   for (const known& k : {known{"\xff\xd8\xff\xe0\0\x10JFIF"sv, "a JPEG image"},
                          {"GIF89a...", "a GIF image"},
+                         {"GIF89a..WEBP", "a GIF image"},
+                         {"\x89PNG\r\n", "the beginning of a PNG image"},
+                         {"\0\0\0\x0cJXL \r\n\x87\n"sv, "a JPEG XL image"},
+                         {"\0\0\0\x0cjP  \r\n\x87\n"sv, "a JPEG 2000 image"},
+                         {"\xff\x0a...", "a JPEG XL image"},
                          {"II*\0...."sv, "a TIFF image"},
                          {"MM\0*...."sv, "a TIFF image"},
                          {"\0\0\0\x1c"
@@ -105,6 +117,15 @@ TEST_CASE("codec/image_of: other formats are called by their names") {
     CHECK_THAT(refused(k.bytes), contains(std::string(k.words)));
     CHECK_THAT(refused(k.bytes), contains(k.bytes.empty() ? "empty" : "are: png, webp"));
   }
+  for (const std::string_view changed :
+       {"\x89PNG\n\x1a\n"sv, "\x89PNG\r\r\n\x1a\r\n"sv, "\x89PNG\r\n\x1a\r\n"sv, "\x09PNG\r\n\x1a\n"sv,
+        "\xc2\x89PNG\r\n\x1a\n"sv, "\xef\xbf\xbdPNG\r\n\x1a\n"sv})
+    CHECK_THAT(refused(changed), contains("changed as if it were a text"));
+  ps::image_of<ps::png>::scratch one;
+  CHECK_THAT(
+      caught([&] { static_cast<void>(ps::image_of<ps::png>{}.decode("RIFF....WEBPVP8 "sv, one)); }).line,
+      contains("this is a WebP image") && contains("are: png"));
+  CHECK_THAT(refused("XXXX....WEBPVP8 "), contains("no image of a known format"));
   CHECK_THAT(refused("BMW"), contains("42 4d 57"));
   CHECK_THAT(refused("\x01\xab"), contains("the bytes 01 ab, and"));
   CHECK_THAT(refused("a text that goes on"), contains("61 20 74 65 78 74 20 74,"));

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <random>
 #include <string>
@@ -163,6 +164,20 @@ byte_vector header(std::uint32_t width, std::uint32_t height, int bits = 8, int 
   put(0), put(63), put(0);
   return codec_test::to_vector(text + std::string(40, '\x12'));
 }
+
+/// A session in which the library fails as if it had met this error.
+struct reporter : ps::detail::jpeg_session {
+  jpeg_common_struct info{};
+
+  codec_test::thrown report(int code) {
+    info.err = handlers();
+    info.client_data = static_cast<jpeg_session*>(this);
+    info.err->msg_code = code;
+    if (attempt(&meet, *this)) return {};
+    return caught([&] { fail(); });
+  }
+  static void meet(reporter& r) { (*r.info.err->error_exit)(&r.info); }
+};
 
 }  // namespace
 
@@ -367,7 +382,10 @@ TEST_CASE("codec/jpeg: limits, before anything is allocated") {
     CHECK(e.line.find("65500 x 65500") != std::string::npos);
     const auto bytes = caught([&] { (void)ps::jpeg{}.decode(header(32000, 32000, 8, frame), scratch); });
     CHECK(bytes.code == ps::errc::limit);
-    CHECK(bytes.line.find("3072000000 bytes") != std::string::npos);
+    CHECK(bytes.line.find("32000 x 32000 pixels of 3 bytes") != std::string::npos);
+    const auto most = caught([&] { (void)ps::jpeg{}.decode(header(65535, 65535, 8, frame), scratch); });
+    CHECK(most.code == ps::errc::limit);
+    CHECK(most.line.find("wider or higher than 65500 pixels") != std::string::npos);
   }
   CHECK(scratch.reader().memory_held() < 1 << 20);
   const byte_vector file = soft_file({41, 30});
@@ -446,6 +464,101 @@ TEST_CASE("codec/jpeg: truncated files") {
   const values whole = pixels_of(file);
   file.resize(file.size() - 2);
   CHECK(pixels_of(file) == whole);
+}
+
+TEST_CASE("codec/jpeg: truncated files with arithmetic coding") {
+  ps::jpeg_scratch scratch;
+  for (const bool progressive : {false, true}) {
+    const auto file = plain_jpeg::encode(
+        {120, 90}, {.factors = {{2, 2}, {1, 1}, {1, 1}}, .progressive = progressive, .arithmetic = true});
+    if (file.empty()) {
+      WARN("this libjpeg was built without arithmetic coding: nothing is tested");
+      return;
+    }
+    CHECK(pixels_of(file).size() == 120 * 90 * 3);
+    for (std::size_t i = 1; i <= 50; ++i) {
+      const std::size_t kept = i == 50 ? file.size() - 2 : file.size() * i / 50;
+      const byte_vector part(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(kept));
+      INFO(kept << " of " << file.size());
+      const auto e = caught([&] { (void)ps::jpeg{}.decode(part, scratch).finish(); });
+      CHECK(e.code == ps::errc::format);
+      CHECK(e.line.find("truncated") != std::string::npos);
+      if (i < 25) continue;
+      const std::uint64_t before = scratch.warnings;
+      const auto still = caught([&] { (void)ps::jpeg{.recover = true}.decode(part, scratch).finish(); });
+      CHECK((scratch.warnings == before + 1) == still.line.empty());
+      if (!still.line.empty())
+        CHECK(still.line.find("damaged") != std::string::npos);  // within a scan's header
+    }
+  }
+}
+
+TEST_CASE("codec/jpeg: the library's errors that have a sentence of their own") {
+  CHECK(reporter().report(JERR_IMAGE_TOO_BIG).code == ps::errc::limit);
+  const auto arithmetic = reporter().report(JERR_ARITH_NOTIMPL);
+  CHECK(arithmetic.code == ps::errc::format);
+  CHECK(arithmetic.line.find("without arithmetic coding") != std::string::npos);
+  for (const int code : {JERR_BAD_LIB_VERSION, JERR_BAD_STRUCT_SIZE}) {
+    const auto version = reporter().report(code);
+    CHECK(version.code == ps::errc::argument);
+    CHECK(version.line.find("another libjpeg than it was built with") != std::string::npos);
+  }
+  CHECK(reporter().report(JERR_NO_SOI).line.find("damaged") != std::string::npos);
+  CHECK_THROWS_AS(reporter().report(JERR_OUT_OF_MEMORY), std::bad_alloc);
+}
+
+TEST_CASE("codec/jpeg: memory is given up to the limit, whatever came before") {
+  const auto pieces = [](ps::detail::jpeg_arena& arena) {
+    int count = 0;
+    while (arena.take(1000, 1'000'000) != nullptr) ++count;  // each takes 1,024
+    return count;
+  };
+  ps::detail::jpeg_arena fresh, large, failed;
+  CHECK(pieces(fresh) == 976);
+  CHECK(fresh.held() <= 2'000'000);
+  for (int i = 0; i < 100; ++i) REQUIRE(large.take(100'000, 1 << 30) != nullptr);
+  large.reset(false);
+  CHECK(large.held() == 0);
+  CHECK(pieces(large) == 976);
+  CHECK(large.held() == 100 * 100'032);  // as much as the image got, in one piece
+  for (int i = 0; i < 100; ++i) REQUIRE(failed.take(100'000, 1 << 30) != nullptr);
+  failed.reset(true);
+  CHECK(failed.held() == 100'032);
+  CHECK(pieces(failed) == 976);
+  CHECK(failed.held() <= 2'000'000);
+  CHECK(failed.take(2'000'000, 1'000'000) == nullptr);
+  CHECK(failed.take(~std::size_t{0}, ~std::uint64_t{0}) == nullptr);
+}
+
+TEST_CASE("codec/jpeg: where there is no memory to double what is held, a little will do") {
+  ps::detail::jpeg_arena arena;
+  REQUIRE(arena.take(300'032, 1 << 30) != nullptr);
+  penstock_test::failing_allocation = 1;
+  CHECK(arena.take(100'032, 1 << 30) != nullptr);
+  CHECK(penstock_test::failing_allocation == 0);
+  CHECK(arena.held() == 400'064);
+  // What was learnt is forgotten if there is no memory for it.
+  arena.reset(false);
+  penstock_test::failing_allocation = 1;
+  CHECK(arena.take(100, 1 << 30) != nullptr);
+  CHECK(arena.held() == 64 << 10);
+  penstock_test::failing_allocation = 1;
+  CHECK_THROWS_AS(arena.take(100'032, 1 << 30), std::bad_alloc);  // no larger than it must be
+  CHECK(arena.take(100'032, 1 << 30) != nullptr);
+}
+
+TEST_CASE("codec/jpeg: a file that is refused takes no memory from those that follow") {
+  ps::jpeg_scratch scratch;
+  const byte_vector good = soft_file({200, 150}, {.progressive = true});
+  for (int i = 0; i < 3; ++i) (void)ps::jpeg{}.decode(good, scratch).finish();
+  const std::size_t held = scratch.reader().memory_held();
+  CHECK(held < 1 << 20);
+  const byte_vector large = header(1500, 1500, 8, 0xc2);  // no tables
+  const auto e = caught([&] { (void)ps::jpeg{}.decode(large, scratch).finish(); });
+  CHECK(e.code == ps::errc::format);
+  CHECK(scratch.reader().memory_held() == held);
+  CHECK(penstock_test::allocations_of([&] { (void)ps::jpeg{}.decode(good, scratch).finish(); }) == 0);
+  CHECK(scratch.reader().memory_held() == held);
 }
 
 TEST_CASE("codec/jpeg: flipped bits") {

@@ -213,6 +213,9 @@ TEST_CASE("codec/png: what is no png, or another's header, is one clear error") 
   CHECK_THAT(failure<ps::rgb8>(to_vector(std::string_view("GIF89a, and more"))).line,
              contains("no png image"));
   CHECK_THAT(failure<ps::rgb8>({good.begin(), good.begin() + 20}).line, contains("within its header"));
+  CHECK_THAT(failure<ps::rgb8>(to_vector(std::string_view("\x89PNG\n\x1a\n...", 10))).line,
+             contains("changed as if it were a text") && contains("[offset 0]"));
+  CHECK_THAT(failure<ps::rgb8>({good.begin(), good.begin() + 7}).line, contains("no png image"));
   const auto with = [&](std::size_t at, unsigned value) {
     byte_vector bytes = good;
     bytes[at] = static_cast<std::byte>(value);
@@ -252,7 +255,7 @@ TEST_CASE("codec/png: sizes beyond the limits are refused before anything is all
   CHECK(refused(65'500, 65'500, {}).code == ps::errc::limit);
   CHECK(refused(32'768, 32'768, {}).code == ps::errc::limit);  // in bytes
   CHECK_THAT(refused(101, 100, {.width = 100}).line, contains("101 x 100") && contains(".width"));
-  CHECK_THAT(refused(100, 100, {.bytes = 29'999}).line, contains("30000 bytes"));
+  CHECK_THAT(refused(100, 100, {.bytes = 29'999}).line, contains("100 x 100 pixels of 3 bytes"));
   CHECK(refused(100, 100, {.bytes = 30'000}).line.empty());
 }
 
@@ -270,6 +273,23 @@ TEST_CASE("codec/png: wrong checksums are errors, except of chunks that do not m
     const auto image = ps::png{.recover = true}.decode(bad, scratch);
     CHECK(copied(image.read(ps::whole_of(image.size()))) == pixels);
     CHECK(scratch.warnings == 1);
+  }
+  // So are they if the stream's own checksum is wrong, which libspng calls another fault.
+  for (const bool both : {false, true}) {
+    byte_vector bad = png_test::small_file(1 << 20);
+    const std::size_t type = 37, checksum = bad.size() - 16;
+    bad[checksum - 1] ^= std::byte{1};
+    const std::string crc =
+        raw_png::number(ps::detail::png_checksum(ps::bytes_view(bad).subspan(type, checksum - type)));
+    std::memcpy(bad.data() + checksum, crc.data(), 4);
+    if (both) bad[checksum] ^= std::byte{1};
+    CHECK(png_test::failure<ps::rgb8>(bad).code == ps::errc::format);
+    ps::png_scratch scratch;
+    const auto image = ps::png{.recover = true}.decode(bad, scratch);
+    CHECK(copied(image.read(ps::whole_of(image.size()))) == pixels);
+    CHECK(scratch.warnings == 1);
+    static_cast<void>(image.finish());
+    CHECK(scratch.warnings == 2);
   }
   raw_png raw{2, 1, 8, 0};
   std::string exif =
@@ -301,6 +321,7 @@ TEST_CASE("codec/png: truncated files are errors, or what is left of them") {
         CHECK(png_test::decoded<ps::rgb8>(cut) == pixels);
       } else {
         CHECK(error.code == ps::errc::format);
+        if (size > 33) CHECK_THAT(error.line, contains("[stage decode<png>]"));
       }
       ps::png_scratch scratch;
       const auto kept = caught([&] {

@@ -6,6 +6,7 @@
 
 #include "support/catch.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace ps = penstock;
@@ -35,11 +36,25 @@ TEST_CASE("image/image_limits: the sentence says what is too large, and what to 
   using penstock_test::contains;
   CHECK_THAT(refusal({65'500, 65'500}, 3, {}, ps::errc::limit),
              contains("the jpeg image is 65500 x 65500 pixels, and the limit is 32768 x 32768") &&
-                 contains("jpeg{.limits = {.width"));
+                 contains("set .limits = {.width = ..., .height = ...} of the codec"));
   CHECK_THAT(refusal({101, 50}, 3, {.width = 100}, ps::errc::limit), contains("101 x 50"));
   CHECK_THAT(refusal({50, 101}, 3, {.height = 100}, ps::errc::limit), contains("50 x 101"));
   CHECK_THAT(refusal({32'768, 32'768}, 8, {}, ps::errc::limit),
-             contains("takes 8589934592 bytes, and the limit is 1073741824") && contains(".bytes"));
+             contains("of 32768 x 32768 pixels of 8 bytes, and the limit is 1073741824 bytes") &&
+                 contains("set .limits = {.bytes = ...} of the codec"));
   CHECK_THAT(refusal({0, 5}, 3, {}, ps::errc::format), contains("has no pixels: it is 0 x 5"));
   CHECK_THAT(refusal({5, 0}, 3, {}, ps::errc::format), contains("has no pixels"));
+}
+
+TEST_CASE("image/image_limits: limits of any size hold") {
+  constexpr std::uint32_t most = 0xffff'ffff;
+  constexpr std::uint64_t bytes = std::uint64_t{1} << 30;
+  // 8 times their pixels is a little more than 2^64.
+  CHECK_FALSE(refusal({2'147'352'580, 1'073'807'362}, 8, {most, most, bytes}, ps::errc::limit).empty());
+  CHECK_FALSE(refusal({most, most}, 8, {most, most, ~std::uint64_t{0}}, ps::errc::limit).empty());
+  CHECK(refusal({most, most}, 1, {most, most, ~std::uint64_t{0}}, ps::errc::limit).empty());
+  CHECK(refusal({5, 1}, 3, {.bytes = 15}, ps::errc::limit).empty());
+  CHECK(refusal({5, 1}, 3, {.bytes = 17}, ps::errc::limit).empty());
+  CHECK_FALSE(refusal({5, 1}, 3, {.bytes = 14}, ps::errc::limit).empty());
+  CHECK_FALSE(refusal({1, 1}, 3, {.bytes = 0}, ps::errc::limit).empty());
 }

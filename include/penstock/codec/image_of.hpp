@@ -3,6 +3,7 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/known_formats.hpp>
+#include <penstock/codec/detail/naming_codec.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/image/lazy_image.hpp>
@@ -75,8 +76,8 @@ class one_of_images
 /// In: any byte element. Out: a `lazy_image`. The codecs must give the same kind of pixels.
 /// Kind: pointwise, keeps all guarantees. Cost: that of the codec that it takes. The scratch is a tuple of
 /// theirs.
-/// Throws `errc::format` for other formats, and says of which the bytes are if it knows; errors of the
-/// codecs as they are.
+/// Throws `errc::format` for other formats, and says of which the bytes are if it knows. The codecs' errors
+/// name the codec's stage, as `decode<png>`, when the header is read and when pixels are.
 ///
 ///     using picture = image_of<png_as<gray8>, webp_as<gray8>>;
 ///     auto pictures = directory("pictures") | decode<picture>;
@@ -124,7 +125,9 @@ class image_of {
       detail::refuse_image_format(bytes, {Codecs::codec_name...});
     } else {
       const auto& one = std::get<I>(codecs_);
-      if (one.recognises(bytes)) return {std::in_place_index<I>, one.decode(bytes, std::get<I>(s))};
+      if (one.recognises(bytes))
+        return {std::in_place_index<I>,
+                detail::naming_codec(one.codec_name, [&] { return one.decode(bytes, std::get<I>(s)); })};
       return by_content<I + 1>(bytes, s);
     }
   }

@@ -28,7 +28,7 @@ namespace penstock::inline v0_1 {
 /// image, and room for pixels.
 class jpeg_scratch {
  public:
-  std::uint64_t warnings = 0;  ///< images that were damaged, and decoded because of `recover`
+  std::uint64_t warnings = 0;  ///< reads and draws that met damage, and went on because of `recover`
   image_scratch image;         ///< room for pixels
 
   [[nodiscard]] detail::jpeg_reader& reader() {
@@ -59,8 +59,12 @@ using jpeg_image = detail::jpeg_pixels<Format, jpeg_scratch>;
 /// calls it `decode_jpeg`, which does not turn images.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: the library's own; no allocation once the scratch
 /// has grown. The entropy code before a part is read too, and a progressive file whole, with its coefficients
-/// in memory, two bytes each. Thread-safe, with a scratch per thread.
-/// Throws `errc::format` for what is no JPEG file, and for truncated, damaged, lossless and 12-bit ones;
+/// in memory: two bytes for each value that is stored, whatever the part. For one image the library gets at
+/// most 8 times `limits.bytes` and 16 MiB more; what needs more is `errc::limit`. A progressive file's header
+/// can ask for all of it, so that `limits.bytes` bounds the memory of a worker. Thread-safe, with a scratch
+/// per thread.
+/// Throws `errc::format` for what is no JPEG file, and for truncated, damaged, lossless and 12-bit ones (an
+/// arithmetic-coded or progressive file is truncated already without its last marker);
 /// `errc::limit` for sizes beyond `limits`, before anything is allocated for them, and for too many scans.
 /// Damage below the part's last row is not seen. Errors that come later name the stage `decode<jpeg>` too.
 /// Source: ITU-T T.81; libjpeg-turbo's libjpeg.txt.
@@ -76,10 +80,9 @@ struct jpeg_as {
   image_limits limits{};
   /// Turns the image as its EXIF block says.
   bool orient = true;
-  /// Decodes what the library can of damaged and truncated files, and counts them in the scratch's
-  /// `warnings`;
-  /// missing pixels are what the library makes of them, mostly gray. Files are then decoded from their first
-  /// row on, in full width.
+  /// Decodes what the library can of damaged and truncated files, and counts the reads and draws of them in
+  /// the scratch's `warnings`; missing pixels are what the library makes of them, mostly gray. Files are then
+  /// decoded from their first row on, in full width.
   bool recover = false;
   /// The most scans: a progressive file of a few kilobytes can ask for hours of work.
   std::uint32_t scans = 100;

@@ -63,7 +63,7 @@ class jpeg_writer : public jpeg_session {
     info_.client_data = static_cast<jpeg_session*>(this);
     if (!attempt(&make, *this)) {
       jpeg_destroy_compress(&info_);
-      throw std::bad_alloc();
+      fail();
     }
     replace_memory(*info_.mem);
     target_.init_destination = [](j_compress_ptr c) { self(c).begin(); };

@@ -8,6 +8,7 @@
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/kept_memory.hpp>
 #include <penstock/codec/detail/luma.hpp>
+#include <penstock/codec/detail/naming_codec.hpp>
 #include <penstock/codec/detail/png_header.hpp>
 #include <penstock/codec/detail/spng_memory.hpp>
 #include <penstock/core/bytes.hpp>
@@ -97,7 +98,7 @@ void convert_png_row(const std::byte* input, int format, typename Format::value_
 /// image.
 class png_scratch {
  public:
-  /// The images that were damaged and decoded in part, because of `recover`.
+  /// Reads and draws that met damage, and went on because of `recover`.
   std::uint64_t warnings = 0;
   image_scratch image;
 
@@ -113,7 +114,7 @@ class png_scratch {
     if (fault == SPNG_OK) return;
     if (memory_.failed() || fault == SPNG_EMEM) throw std::bad_alloc();
     if (!job.recover) refuse(fault);
-    if (fault == SPNG_ECHUNK_CRC) {
+    if (fault == SPNG_ECHUNK_CRC || fault == SPNG_EIDAT_STREAM) {  // a wrong Adler-32 is the latter
       fault = rows(job, format, part, true, done, straight, put);
       if (memory_.failed() || fault == SPNG_EMEM) throw std::bad_alloc();
     }
@@ -263,15 +264,17 @@ class png_image : public image_expression<png_image<Format>, typename Format::va
     const bool same =
         detail::spng_pixel_bytes(format) == pixel_bytes && (format == SPNG_FMT_RGBA16) == (pixel_bytes == 8);
     const auto row = [&](std::uint32_t y) { return to + static_cast<std::ptrdiff_t>(y) * pitch; };
-    scratch_->decode(
-        job_, format, stored,
-        [&](std::uint32_t y) { return same ? reinterpret_cast<std::byte*>(row(y)) : nullptr; },
-        [&](std::uint32_t y, const std::byte* pixels) {
-          if (same)
-            std::memcpy(row(y), pixels, stored.width * pixel_bytes);
-          else
-            detail::convert_png_row<Format>(pixels, format, row(y), stored.width);
-        });
+    detail::naming_codec("png", [&] {
+      scratch_->decode(
+          job_, format, stored,
+          [&](std::uint32_t y) { return same ? reinterpret_cast<std::byte*>(row(y)) : nullptr; },
+          [&](std::uint32_t y, const std::byte* pixels) {
+            if (same)
+              std::memcpy(row(y), pixels, stored.width * pixel_bytes);
+            else
+              detail::convert_png_row<Format>(pixels, format, row(y), stored.width);
+          });
+    });
   }
 
   png_scratch* scratch_;
@@ -294,8 +297,8 @@ class png_image : public image_expression<png_image<Format>, typename Format::va
 /// Throws `errc::limit` for sizes beyond `limits`, before it allocates anything; `errc::format` for what is
 /// no PNG, damaged or truncated; `errc::checksum` for chunks of pixels, palettes and headers whose checksum
 /// is wrong. Damage below the last row that is needed is not noticed. With `recover`, rows that are missing
-/// become zero (black, transparent), wrong checksums are ignored, and `png_scratch::warnings` counts such
-/// images.
+/// become zero (black, transparent), wrong checksums are ignored, and `png_scratch::warnings` counts the
+/// reads and draws of such images.
 ///
 ///     auto pictures = directory("pictures") | decode<png_as<rgba8>>;
 ///     auto depths = directory("depths") | decode<png_as<gray16>>(png_as<gray16>{.limits = {.width = 4096}});

@@ -7,6 +7,7 @@
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/luma.hpp>
+#include <penstock/codec/detail/naming_codec.hpp>
 #include <penstock/codec/detail/webp_header.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
@@ -31,15 +32,16 @@ namespace penstock::inline v0_1 {
 /// The per-worker memory of `webp`: pixels. libwebp's own memory cannot be kept.
 class webp_scratch {
  public:
-  /// The images that were damaged and decoded in part, because of `recover`.
+  /// Reads and draws that met damage, and went on because of `recover`.
   std::uint64_t warnings = 0;
   image_scratch image;
 
   /// Decodes a part of the stored image to RGB or RGBA. Returns a view of it, valid until the next call.
+  /// With `recover` it decodes the whole image, so that what is left of it does not depend on the part.
   template <std::size_t Channels>
   [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view webp, const image_size& stored,
                                                           const image_part& part, bool recover) {
-    image_part wider = with_margin(part, stored);
+    image_part wider = recover ? whole_of(stored) : with_margin(part, stored);
     if constexpr (Channels == 4) {
       // libwebp 1.2 gets rows of filtered alpha wrong if those above are cropped.
       wider.height += wider.y;
@@ -62,7 +64,7 @@ class webp_scratch {
       return view.part({part.x - wider.x, part.y - wider.y, part.width, part.height});
     if (fault == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
     if (!recover) refuse(fault);
-    return decode_what_is_left<Channels>(webp, stored).part(part);
+    return decode_what_is_left<Channels>(webp, stored, fault).part(part);
   }
 
   /// Throws for an error of libwebp.
@@ -113,10 +115,11 @@ class webp_scratch {
     return wider;
   }
 
-  /// All of the image, as far as it can be decoded; zeros below.
+  /// All of the image, as far as it can be decoded; zeros below. Throws for `why` if there is no row.
   template <std::size_t Channels>
   [[nodiscard, gnu::cold]] pixel_view<std::uint8_t, Channels> decode_what_is_left(bytes_view webp,
-                                                                                  const image_size& stored) {
+                                                                                  const image_size& stored,
+                                                                                  VP8StatusCode why) {
     const std::size_t pitch = stored.width * Channels, bytes = pitch * stored.height;
     auto* const pixels = room_for<std::uint8_t>(decoded_, bytes);
     std::memset(pixels, 0, bytes);
@@ -126,6 +129,8 @@ class webp_scratch {
     const VP8StatusCode fault =
         WebPIUpdate(decoder.get(), reinterpret_cast<const std::uint8_t*>(webp.data()), webp.size());
     if (fault == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
+    int rows = 0;
+    if (WebPIDecGetRGB(decoder.get(), &rows, nullptr, nullptr, nullptr) == nullptr || rows <= 0) refuse(why);
     ++warnings;
     return {pixels, stored};
   }
@@ -170,10 +175,12 @@ class webp_image : public image_expression<webp_image<Format>, std::uint8_t, For
 
  private:
   [[nodiscard]] view_type decode(const image_part& stored) const {
+    constexpr std::size_t decoded = Format::channels == 1 ? 3 : Format::channels;
+    const auto colours = detail::naming_codec(
+        "webp", [&] { return scratch_->template decode<decoded>(webp_, stored_, stored, recover_); });
     if constexpr (Format::channels != 1) {
-      return scratch_->template decode<Format::channels>(webp_, stored_, stored, recover_);
+      return colours;
     } else {
-      const auto colours = scratch_->template decode<3>(webp_, stored_, stored, recover_);
       auto* const gray =
           room_for<std::uint8_t>(scratch_->image.pixels, std::size_t{stored.width} * stored.height);
       for (std::size_t y = 0; y < stored.height; ++y)
@@ -201,8 +208,9 @@ class webp_image : public image_expression<webp_image<Format>, std::uint8_t, For
 /// malloc: it has no way to be given any. Penstock itself allocates nothing once the scratch has grown.
 /// Thread-safe, with a scratch per thread.
 /// Throws `errc::limit` for sizes beyond `limits`, before anything is allocated; `errc::format` for what is
-/// no WebP, animated, damaged or truncated. With `recover`, what is missing becomes zero (black,
-/// transparent), and `webp_scratch::warnings` counts such images.
+/// no WebP, animated, damaged or truncated. With `recover`, images are decoded whole, also for a part; rows
+/// that are missing become zero (black, transparent); `webp_scratch::warnings` counts the reads and draws of
+/// such images; and one of which no row can be decoded is still an error.
 ///
 ///     auto pictures = directory("pictures") | decode<webp>;
 ///     auto gray = directory("pictures") | decode<webp_as<gray8>>(webp_as<gray8>{.orient = false});

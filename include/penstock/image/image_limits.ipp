@@ -15,12 +15,12 @@ PENSTOCK_INLINE void check_image_size(const image_size& size, std::size_t pixel_
   if (size.width > limits.width || size.height > limits.height)
     throw error(errc::limit, {"the ", codec, " image is ", size.width, " x ", size.height,
                               " pixels, and the limit is ", limits.width, " x ", limits.height,
-                              "; raise it with ", codec, "{.limits = {.width = ..., .height = ...}}"});
-  const std::uint64_t bytes = std::uint64_t{size.width} * size.height * pixel_bytes;
-  if (bytes > limits.bytes)
-    throw error(errc::limit, {"the ", codec, " image of ", size.width, " x ", size.height, " pixels takes ",
-                              bytes, " bytes, and the limit is ", limits.bytes, "; raise it with ", codec,
-                              "{.limits = {.bytes = ...}}"});
+                              "; to allow it, set .limits = {.width = ..., .height = ...} of the codec"});
+  const std::uint64_t pixels = std::uint64_t{size.width} * size.height;  // their bytes may need more bits
+  if (pixels > limits.bytes / pixel_bytes)
+    throw error(errc::limit, {"the ", codec, " image consists of ", size.width, " x ", size.height,
+                              " pixels of ", pixel_bytes, " bytes, and the limit is ", limits.bytes,
+                              " bytes; to allow it, set .limits = {.bytes = ...} of the codec"});
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/codec/detail/jpeg_reader.hpp>
+#include <penstock/codec/detail/naming_codec.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/error.hpp>
@@ -61,7 +62,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
     check(part);
     if (part.width == 0 || part.height == 0) return {};
     image_scratch& memory = scratch_->image;
-    const view_type pixels = named([&] {
+    const view_type pixels = naming_codec("jpeg", [&] {
       return read_stored(stored_part(part, stored_, orientation_),
                          orientation_ == orientation::upright ? memory.pixels : memory.work);
     });
@@ -77,7 +78,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
     check(part);
     if (part.width == 0 || part.height == 0) return;
-    named([&] {
+    naming_codec("jpeg", [&] {
       if (orientation_ == orientation::upright)
         draw_upright(part, into);
       else
@@ -95,16 +96,6 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
       throw error(errc::argument,
                   {"the part ", part.width, " x ", part.height, " at (", part.x, ", ", part.y,
                    ") does not lie within the image of ", size().width, " x ", size().height});
-  }
-  /// Errors carry the stage, as those of `decode` do.
-  template <class F>
-  static decltype(auto) named(F&& f) {
-    try {
-      return f();
-    } catch (error& e) {
-      e.in_stage("decode<jpeg>");
-      throw;
-    }
   }
 
   /// Decodes the stored part: `place(y, n, list)` says where n rows from row y of the part go, and

@@ -142,7 +142,7 @@ class jpeg_reader : public jpeg_session {
     info_.client_data = static_cast<jpeg_session*>(this);
     if (!attempt(&make, *this)) {
       jpeg_destroy_decompress(&info_);
-      throw std::bad_alloc();
+      fail();
     }
     replace_memory(*info_.mem);
     source_.init_source = [](j_decompress_ptr) {};
@@ -209,12 +209,14 @@ class jpeg_reader : public jpeg_session {
   }
 
   /// The end of the file. A baseline file may lack its last marker: only if pixels are missing too will the
-  /// library warn. With several scans, nobody knows how many are missing.
+  /// library warn. With several scans, nobody knows how many are missing. With arithmetic coding nobody knows
+  /// whether pixels are: the decoder takes zeros for what follows a marker. Source: ITU-T T.81, D.2.6.
   boolean no_more() {
     static constexpr std::array<JOCTET, 2> end{0xff, JPEG_EOI};
     if (!ended && recover && !header_) ++damages;
     ended = true;
-    if (header_ || (!recover && jpeg_has_multiple_scans(&info_) != FALSE)) leave(trouble::truncated);
+    if (header_ || (!recover && (info_.arith_code != FALSE || jpeg_has_multiple_scans(&info_) != FALSE)))
+      leave(trouble::truncated);
     source_.next_input_byte = end.data();
     source_.bytes_in_buffer = end.size();
     return TRUE;

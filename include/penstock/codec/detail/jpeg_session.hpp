@@ -9,6 +9,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstddef>
@@ -33,31 +34,24 @@ class jpeg_arena {
  public:
   static constexpr std::size_t alignment = 64;  // at least what the library's own SIMD code wants
 
-  /// A null pointer if this would exceed `limit`; throws std::bad_alloc.
+  /// A null pointer if an image would get more than `limit`, whatever came before it; throws std::bad_alloc.
   void* take(std::size_t size, std::uint64_t limit) {
     if (size > limit || size > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
     size = (size + alignment - 1) / alignment * alignment;
-    if (count_ == 0 || chunks_[count_ - 1].size() - used_ < size) {
-      if (given_ + size > limit || count_ == chunks_.size()) return nullptr;
-      std::size_t wanted = size > wanted_ ? size : wanted_;
-      if (wanted < held_ && held_ + size <= limit) wanted = held_;  // doubles
-      chunks_[count_].resize_for_overwrite(wanted < smallest ? smallest : wanted);
-      held_ += chunks_[count_].size();
-      ++count_;
-      used_ = 0;
-    }
+    if (given_ + size > limit) return nullptr;
+    if (count_ == 0 || chunks_[count_ - 1].size() - used_ < size) add_chunk(size, limit - given_);
     std::byte* const at = chunks_[count_ - 1].data() + used_;
     used_ += size;
     given_ += size;
     return at;
   }
 
-  /// Several chunks become one, the next time.
-  void reset() noexcept {
+  /// Several chunks become one, the next time. An image that failed leaves no trace.
+  void reset(bool failed) noexcept {
     if (count_ > 1) {
-      wanted_ = held_;
-      for (std::size_t i = 0; i < count_; ++i) chunks_[i] = buffer();
-      count_ = held_ = 0;
+      if (!failed) wanted_ = static_cast<std::size_t>(given_);
+      for (const std::size_t kept = failed ? 1 : 0; count_ > kept; --count_) chunks_[count_ - 1] = buffer();
+      held_ = count_ == 0 ? 0 : chunks_[0].size();
     }
     used_ = 0;
     given_ = 0;
@@ -66,6 +60,26 @@ class jpeg_arena {
 
  private:
   static constexpr std::size_t smallest = std::size_t{64} << 10;
+
+  /// Doubles what is held, but not beyond what may still be given; if there is no memory for that, less.
+  void add_chunk(std::size_t size, std::uint64_t left) {
+    if (count_ == chunks_.size()) throw std::bad_alloc();
+    const std::size_t least = std::max(size, smallest);
+    const std::size_t wanted =
+        std::max({least, wanted_, static_cast<std::size_t>(std::min<std::uint64_t>(held_, left))});
+    buffer& chunk = chunks_[count_];
+    try {
+      chunk.resize_for_overwrite(wanted);
+    } catch (const std::bad_alloc&) {
+      if (wanted == least) throw;
+      wanted_ = 0;
+      chunk.resize_for_overwrite(least);
+    }
+    held_ += chunk.size();
+    ++count_;
+    used_ = 0;
+  }
+
   std::array<buffer, 48> chunks_;
   std::size_t count_ = 0, used_ = 0, held_ = 0, wanted_ = 0;
   std::uint64_t given_ = 0;
@@ -87,7 +101,17 @@ struct jpeg_rows {
 /// destructor: callbacks catch what they throw.
 class jpeg_session {
  public:
-  enum class trouble : std::uint8_t { none, library, memory, too_much_memory, truncated, scans };
+  enum class trouble : std::uint8_t {
+    none,
+    library,
+    memory,
+    too_much_memory,
+    too_big,
+    truncated,
+    scans,
+    arithmetic,
+    version
+  };
 
   jpeg_session() = default;
   jpeg_session(const jpeg_session&) = delete;
@@ -119,13 +143,22 @@ class jpeg_session {
       case trouble::memory:
         throw std::bad_alloc();
       case trouble::too_much_memory:
-        throw error(errc::limit, {"the jpeg image needs more than ", memory_limit,
-                                  " bytes of memory; raise the limit with jpeg{.limits = {.bytes = ...}}"});
+        throw error(errc::limit,
+                    {"the jpeg image needs more than ", memory_limit,
+                     " bytes of memory; to allow it, set .limits = {.bytes = ...} of the codec"});
+      case trouble::too_big:
+        throw error(errc::limit, {"the jpeg image is wider or higher than ", JPEG_MAX_DIMENSION,
+                                  " pixels, the most that libjpeg decodes"});
       case trouble::truncated:
         throw error(errc::format, "the jpeg file is truncated");
       case trouble::scans:
         throw error(errc::limit, {"the jpeg file has more than ", limit_of_scans,
-                                  " scans; raise the limit with jpeg{.scans = ...}"});
+                                  " scans; to allow it, set .scans of the codec"});
+      case trouble::arithmetic:
+        throw error(errc::format,
+                    "the jpeg file is arithmetic-coded, and libjpeg was built without arithmetic coding");
+      case trouble::version:
+        throw error(errc::argument, "jpeg: the program runs with another libjpeg than it was built with");
       default:
         throw error(errc::format, {"the jpeg file is damaged: ", text_.data()});
     }
@@ -140,7 +173,7 @@ class jpeg_session {
     errors_.error_exit = [](j_common_ptr c) {
       jpeg_session& s = of(c);
       (*c->err->format_message)(c, s.text_.data());
-      s.leave(c->err->msg_code == JERR_OUT_OF_MEMORY ? trouble::memory : trouble::library);
+      s.leave(trouble_of(c->err->msg_code));
     };
     errors_.emit_message = [](j_common_ptr c, int level) {
       if (level < 0) of(c).warned(c);
@@ -187,9 +220,9 @@ class jpeg_session {
   void forget_image() noexcept {
     samples_ = nullptr;
     blocks_ = nullptr;
-    pools_[JPOOL_IMAGE].reset();
+    pools_[JPOOL_IMAGE].reset(why_ != trouble::none);
   }
-  void forget_tables() noexcept { pools_[JPOOL_PERMANENT].reset(); }
+  void forget_tables() noexcept { pools_[JPOOL_PERMANENT].reset(why_ != trouble::none); }
   static jpeg_session& of(j_common_ptr c) noexcept { return *static_cast<jpeg_session*>(c->client_data); }
   template <class Info>
   static jpeg_session& of(const Info* c) noexcept {
@@ -197,6 +230,21 @@ class jpeg_session {
   }
 
  private:
+  static trouble trouble_of(int code) noexcept {
+    switch (code) {
+      case JERR_OUT_OF_MEMORY:
+        return trouble::memory;
+      case JERR_IMAGE_TOO_BIG:
+        return trouble::too_big;
+      case JERR_ARITH_NOTIMPL:
+        return trouble::arithmetic;
+      case JERR_BAD_LIB_VERSION:
+      case JERR_BAD_STRUCT_SIZE:
+        return trouble::version;
+      default:
+        return trouble::library;
+    }
+  }
   /// Warnings that say nothing about the pixels.
   static bool harmless(int code) noexcept {
     switch (code) {

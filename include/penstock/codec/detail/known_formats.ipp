@@ -3,6 +3,8 @@
 
 #include <penstock/codec/detail/known_formats.hpp>
 
+#include <penstock/codec/detail/png_header.hpp>
+#include <penstock/codec/detail/webp_header.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 
@@ -19,10 +21,15 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
   };
   using namespace std::string_view_literals;
   static constexpr known formats[] = {
+      // Whole signatures, then shorter ones.
+      {png_signature, "a PNG image"},
+      {"\0\0\0\x0cJXL \r\n\x87\n"sv, "a JPEG XL image"},
+      {"\0\0\0\x0cjP  \r\n\x87\n"sv, "a JPEG 2000 image"},
+      {"GIF87a"sv, "a GIF image"},
+      {"GIF89a"sv, "a GIF image"},
+      {"\x93NUMPY"sv, "a NumPy array"},
       {"\xff\xd8\xff"sv, "a JPEG image"},
-      {"\x89PNG"sv, "a PNG image"},
-      {"WEBP"sv, "a WebP image", 8},
-      {"GIF8"sv, "a GIF image"},
+      {"\xff\x4f\xff\x51"sv, "a JPEG 2000 image"},
       {"II*\0"sv, "a TIFF image"},
       {"MM\0*"sv, "a TIFF image"},
       {"ftypavi"sv, "an AVIF image", 4},
@@ -30,24 +37,22 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
       {"ftyphev"sv, "a HEIC image", 4},
       {"ftypmif1"sv, "a HEIC or AVIF image", 4},
       {"ftyp"sv, "a video or another MP4 file", 4},
-      {"\xff\x0a"sv, "a JPEG XL image"},
-      {"\0\0\0\x0cJXL "sv, "a JPEG XL image"},
-      {"\0\0\0\x0cjP  "sv, "a JPEG 2000 image"},
-      {"\xff\x4f\xff\x51"sv, "a JPEG 2000 image"},
       {"8BPS"sv, "a Photoshop image"},
       {"qoif"sv, "a QOI image"},
       {"v/1\x01"sv, "an OpenEXR image"},
       {"\0\0\1\0"sv, "an icon"},
       {"%PDF"sv, "a PDF document"},
-      {"\x1f\x8b"sv, "a gzip file"},
       {"\x28\xb5\x2f\xfd"sv, "a zstd file"},
       {"PK\3\4"sv, "a zip archive"},
-      {"\x93NUMPY"sv, "a NumPy array"},
       {"RIFF"sv, "a RIFF file that is no image"},
       {"<svg"sv, "an SVG drawing"},
       {"<?xml"sv, "an XML text"},
+      {"\xff\x0a"sv, "a JPEG XL image"},
+      {"\x1f\x8b"sv, "a gzip file"},
   };
   const std::string_view text = text_of(bytes);
+  if (begins_as_webp(bytes)) return "a WebP image";
+  if (text.starts_with("\x89PNG") && png_signature.starts_with(text)) return "the beginning of a PNG image";
   for (const known& f : formats)
     if (text.size() >= f.at + f.begin.size() && text.substr(f.at, f.begin.size()) == f.begin) return f.format;
   if (text.starts_with("BM") && text.size() > 17 && text.substr(15, 3) == std::string_view("\0\0\0", 3))
@@ -70,6 +75,7 @@ PENSTOCK_INLINE std::string_view known_format(bytes_view bytes) noexcept {
 
 PENSTOCK_INLINE void refuse_image_format(bytes_view bytes, std::initializer_list<std::string_view> codecs) {
   if (bytes.empty()) throw error(errc::format, "the image is empty: it has no bytes");
+  refuse_png_as_text(bytes);
   const std::string names = list_text("", codecs, ", ", "");
   if (const std::string_view known = known_format(bytes); !known.empty())
     throw error(errc::format, {"this is ", known, ", and the formats that are decoded here are: ", names})

@@ -9,10 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 /// What is known of a PNG before a library is asked. Source: Portable Network Graphics (PNG) Specification,
 /// third edition (W3C), clauses 5 and 11.
 namespace penstock::inline v0_1::detail {
+
+inline constexpr std::string_view png_signature{"\x89PNG\r\n\x1a\n", 8};
 
 struct png_header {
   image_size size;  ///< as stored
@@ -23,6 +26,10 @@ struct png_header {
 
 /// Whether the bytes begin with PNG's signature.
 [[nodiscard]] bool begins_as_png(bytes_view bytes) noexcept;
+
+/// Throws `errc::format` for a PNG that a program took for a text: other line ends, or its first byte as the
+/// program's character set has it. The signature was chosen to show this.
+void refuse_png_as_text(bytes_view bytes);
 
 /// The first chunk. Throws `errc::format` if these are no bytes of a PNG, or its header is damaged or cut
 /// off.

@@ -13,7 +13,6 @@ namespace penstock::inline v0_1::detail {
 
 namespace png {
 
-inline constexpr std::string_view signature{"\x89PNG\r\n\x1a\n", 8};
 inline constexpr std::size_t around_chunk = 12;  // length and type before its data, the checksum behind
 inline constexpr std::uint32_t largest = 0x7fff'ffff;
 
@@ -42,15 +41,28 @@ inline constexpr std::uint32_t largest = 0x7fff'ffff;
 }  // namespace png
 
 PENSTOCK_INLINE bool begins_as_png(bytes_view bytes) noexcept {
-  return bytes.size() >= png::signature.size() && text_of(bytes).starts_with(png::signature);
+  return bytes.size() >= png_signature.size() && text_of(bytes).starts_with(png_signature);
+}
+
+PENSTOCK_INLINE void refuse_png_as_text(bytes_view bytes) {
+  const std::string_view text = text_of(bytes);
+  if (png_signature.starts_with(text.substr(0, png_signature.size()))) return;
+  for (const std::string_view begin : {"\x89PNG", "\x09PNG", "\xc2\x89PNG", "\xef\xbf\xbdPNG"})
+    if (text.starts_with(begin))
+      throw error(errc::format,
+                  "this is a png image that was changed as if it were a text: its first bytes show it; copy "
+                  "it again, as bytes")
+          .at_offset(0);
 }
 
 PENSTOCK_INLINE png_header read_png_header(bytes_view bytes) {
   constexpr std::size_t data_bytes = 13;
   if (bytes.empty()) throw error(errc::format, "the png image is empty: it has no bytes");
-  if (!begins_as_png(bytes))
+  if (!begins_as_png(bytes)) {
+    refuse_png_as_text(bytes);
     throw error(errc::format, "this is no png image: it does not begin as one").at_offset(0);
-  const bytes_view chunk = bytes.subspan(png::signature.size());
+  }
+  const bytes_view chunk = bytes.subspan(png_signature.size());
   if (chunk.size() < data_bytes + 8) throw error(errc::format, "the png image ends within its header");
   if (png::number(chunk, 0) != data_bytes || png::type(chunk) != "IHDR")
     throw error(errc::format, "the png image does not begin with a header").at_offset(8);
@@ -93,7 +105,7 @@ PENSTOCK_INLINE std::uint32_t png_checksum(bytes_view bytes) noexcept {
 
 PENSTOCK_INLINE orientation png_orientation(bytes_view bytes) noexcept {
   constexpr std::size_t largest_exif = 1 << 16;
-  bytes_view rest = bytes.subspan(std::min(png::signature.size(), bytes.size()));
+  bytes_view rest = bytes.subspan(std::min(png_signature.size(), bytes.size()));
   while (rest.size() >= png::around_chunk) {
     const std::size_t length = png::number(rest, 0);
     if (length > rest.size() - png::around_chunk) break;
@@ -108,7 +120,7 @@ PENSTOCK_INLINE orientation png_orientation(bytes_view bytes) noexcept {
 }
 
 PENSTOCK_INLINE png_filter::png_filter(bytes_view bytes) noexcept
-    : rest_(bytes), passing_(std::min(png::signature.size(), bytes.size())) {}
+    : rest_(bytes), passing_(std::min(png_signature.size(), bytes.size())) {}
 
 PENSTOCK_INLINE void png_filter::next_chunk() noexcept {
   while (rest_.size() >= png::around_chunk) {
