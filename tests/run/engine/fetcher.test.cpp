@@ -145,29 +145,38 @@ TEST_CASE("run/fetcher: it waits for room, and resumes when workers release it, 
 }
 
 TEST_CASE("run/fetcher: a turn in a read that others wait for is shown without its other parts") {
-  fetching all(4096);
-  all.want(0, 0, 0, 500);
-  all.want(5, 0, 500, 500);  // in one read with the first
-  for (std::uint64_t turn = 1; turn < 6; ++turn) all.want(turn, 0, 20'000 * turn, 1000);
-  std::atomic<bool> over{false};
-  std::thread fetches([&] {
-    all.it.fetch(all.list);
-    over = true;
-  });
-  const auto reads = [&] {
-    const std::scoped_lock lock(all.storage.notes->busy);
-    return all.storage.notes->reads.size();
-  };
-  while (reads() < 4) std::this_thread::yield();  // there is room for no more
-  CHECK(all.take(0, 0, 0, 500) == all.text.substr(0, 500));
-  CHECK(all.take(5, 0, 500, 500) == all.text.substr(500, 500));
-  for (std::uint64_t turn = 1; turn < 4; ++turn)
-    CHECK(all.take(turn, 0, 20'000 * turn, 1000) == all.text.substr(20'000 * turn, 1000));
-  for (int i = 0; i < 5000 && !over; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  CHECK(over);
-  if (!over) all.it.store().stop();
-  fetches.join();
-  CHECK(all.take(4, 0, 80'000, 1000) == all.text.substr(80'000, 1000));
+  // Between its last read and its wait for room the fetcher shows turn 5. A worker that comes before that finds
+  // nothing and reads for itself, which is right too, but not what is asked here.
+  bool shown = false;
+  for (int attempt = 0; attempt < 200 && !shown; ++attempt) {
+    fetching all(4096);
+    all.want(0, 0, 0, 500);
+    all.want(5, 0, 500, 500);  // in one read with the first
+    for (std::uint64_t turn = 1; turn < 6; ++turn) all.want(turn, 0, 20'000 * turn, 1000);
+    std::atomic<bool> over{false};
+    std::thread fetches([&] {
+      all.it.fetch(all.list);
+      over = true;
+    });
+    const auto reads = [&] {
+      const std::scoped_lock lock(all.storage.notes->busy);
+      return all.storage.notes->reads.size();
+    };
+    while (reads() < 4) std::this_thread::yield();  // there is room for no more
+    for (int i = 0; i < 10 * attempt; ++i) std::this_thread::yield();
+    CHECK(all.take(0, 0, 0, 500) == all.text.substr(0, 500));
+    const std::string part = all.take(5, 0, 500, 500);
+    shown = !part.empty();
+    if (shown) CHECK(part == all.text.substr(500, 500));
+    for (std::uint64_t turn = 1; turn < 4; ++turn)
+      CHECK(all.take(turn, 0, 20'000 * turn, 1000) == all.text.substr(20'000 * turn, 1000));
+    for (int i = 0; i < 5000 && !over; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    CHECK(over);
+    if (!over) all.it.store().stop();
+    fetches.join();
+    CHECK(all.take(4, 0, 80'000, 1000) == all.text.substr(80'000, 1000));
+  }
+  CHECK(shown);
 }
 
 TEST_CASE("run/fetcher: sessions that show their bytes get hints") {
