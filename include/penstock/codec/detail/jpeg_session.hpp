@@ -49,7 +49,7 @@ class jpeg_arena {
   /// Several chunks become one, the next time. An image that failed leaves no trace.
   void reset(bool failed) noexcept {
     if (count_ > 1) {
-      if (!failed) wanted_ = static_cast<std::size_t>(given_);
+      if (!failed) wanted_ = to_size(given_);
       for (const std::size_t kept = failed ? 1 : 0; count_ > kept; --count_) chunks_[count_ - 1] = buffer();
       held_ = count_ == 0 ? 0 : chunks_[0].size();
     }
