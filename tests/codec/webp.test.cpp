@@ -280,9 +280,12 @@ TEST_CASE("codec/webp: real files are as libwebp decodes them, or errors") {
       only_here.insert(name);
       return;
     }
-    image_codec_test::check_parts(codec.decode(file, scratch), expected, good, 6);
-    image_codec_test::check_parts(ps::webp_as<ps::rgba8>{.orient = false}.decode(file, scratch),
-                                  plain(file, 4), good, 3);
+    const bool thorough = penstock_test::long_tests();
+    const int rounds = thorough ? 6 : expected.values.size() < 200'000 ? 2 : 0;
+    image_codec_test::check_parts(codec.decode(file, scratch), expected, good, rounds);
+    if (rounds != 0)
+      image_codec_test::check_parts(ps::webp_as<ps::rgba8>{.orient = false}.decode(file, scratch),
+                                    plain(file, 4), good, rounds / 2);
   });
   CHECK(good > 80);
   CHECK(bad > 20);
