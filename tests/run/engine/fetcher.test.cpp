@@ -145,8 +145,8 @@ TEST_CASE("run/fetcher: it waits for room, and resumes when workers release it, 
 }
 
 TEST_CASE("run/fetcher: a turn in a read that others wait for is shown without its other parts") {
-  // Between its last read and its wait for room the fetcher shows turn 5. A worker that comes before that finds
-  // nothing and reads for itself, which is right too, but not what is asked here.
+  // Between its last read and its wait for room the fetcher shows turn 5. A worker that comes before that
+  // finds nothing and reads for itself, which is right too, but not what is asked here.
   bool shown = false;
   for (int attempt = 0; attempt < 200 && !shown; ++attempt) {
     fetching all(4096);
