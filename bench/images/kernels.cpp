@@ -4,6 +4,7 @@
 // against memcpy of as many bytes; resizing against Pillow.
 
 #include "support/harness.hpp"
+#include "support/raw_image.hpp"
 
 #include <penstock/image.hpp>
 
@@ -21,19 +22,6 @@ namespace {
 
 constexpr std::uint32_t side = 224;
 constexpr std::size_t image_values = 3 * side * side;
-
-/// Pixels in memory, as a lazy image.
-class raw_image : public ps::image_expression<raw_image, std::uint8_t, 3> {
- public:
-  raw_image(view_type pixels, ps::image_scratch& s) : pixels_(pixels), scratch_(&s) {}
-  [[nodiscard]] ps::image_size size() const { return pixels_.size(); }
-  [[nodiscard]] ps::image_scratch& memory() const { return *scratch_; }
-  [[nodiscard]] view_type read(const ps::image_part& part) const { return pixels_.part(part); }
-
- private:
-  view_type pixels_;
-  ps::image_scratch* scratch_;
-};
 
 std::vector<std::uint8_t> made_up(std::size_t count) {
   std::vector<std::uint8_t> values(count);
@@ -53,7 +41,7 @@ void convert(const bench::options& o) {
   const auto ours = [&] {
     for (std::size_t n = 0; n < rounds * images; ++n) {
       const std::size_t i = n % images;
-      const raw_image image({bytes.data() + i * image_values, {side, side}}, scratch);
+      const bench::raw_image image({bytes.data() + i * image_values, {side, side}}, scratch);
       ps::to_chw()(normal(image, with(scratch)), with(scratch))
           .write_to(ps::destination<float>(out.data() + i * image_values, ps::extents(3, side, side)));
       bench::escape(out.data());
@@ -106,7 +94,7 @@ void resize(const bench::options& o) {
   for (int pair = -1; pair < (o.quick ? 1 : 7); ++pair) {
     const double begin = bench::seconds_now();
     for (int i = 0; i < rounds; ++i) {
-      const raw_image image({bytes.data(), {500, 375}}, scratch);
+      const bench::raw_image image({bytes.data(), {500, 375}}, scratch);
       to_size(image, with(scratch))
           .write_to(ps::destination<std::uint8_t>(out.data(), ps::extents(side, side, 3)));
       bench::escape(out.data());

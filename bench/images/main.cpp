@@ -6,6 +6,7 @@
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
+#include "support/raw_image.hpp"
 
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/image.hpp>
@@ -39,19 +40,6 @@ namespace {
 constexpr std::uint32_t side = 224;
 constexpr std::size_t batch_size = 32, image_values = 3 * side * side;
 constexpr std::uint64_t seed = 7;
-
-/// Pixels in memory, as a lazy image.
-class raw_image : public ps::image_expression<raw_image, std::uint8_t, 3> {
- public:
-  raw_image(view_type pixels, ps::image_scratch& s) : pixels_(pixels), scratch_(&s) {}
-  [[nodiscard]] ps::image_size size() const { return pixels_.size(); }
-  [[nodiscard]] ps::image_scratch& memory() const { return *scratch_; }
-  [[nodiscard]] view_type read(const ps::image_part& part) const { return pixels_.part(part); }
-
- private:
-  view_type pixels_;
-  ps::image_scratch* scratch_;
-};
 
 [[noreturn]] void fail_in_jpeg(j_common_ptr) { std::abort(); }
 
@@ -100,7 +88,7 @@ class hand {
   /// Resizes, mirrors and normalises into a slot, channels first.
   void finish(const ps::pixel_view<std::uint8_t, 3>& pixels, float* slot) {
     const auto with = [&](ps::image_scratch& s) { return ps::call<ps::image_scratch>{{}, 0, 0, 0, s}; };
-    const auto resized = resize_(raw_image(pixels, scratch_[0]), with(scratch_[1]));
+    const auto resized = resize_(bench::raw_image(pixels, scratch_[0]), with(scratch_[1]));
     const ps::destination<float> into(slot, ps::extents(3, side, side));
     if (mirrored_)
       ps::to_chw()(normal_(mirror_(resized, with(scratch_[2])), with(scratch_[3])), with(scratch_[4]))

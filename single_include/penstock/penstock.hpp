@@ -2854,8 +2854,8 @@ PENSTOCK_INLINE orientation exif_orientation(bytes_view tiff) noexcept {
 
 // ---- penstock/codec/detail/png_header.hpp
 
-/// What is known of a PNG before a library is asked. Source: Portable Network Graphics (PNG) Specification,
-/// third edition (W3C), clauses 5 and 11.
+/// The facts in a PNG's chunks that do not need a decoder. Source: Portable Network Graphics (PNG)
+/// Specification, third edition (W3C), clauses 5 and 11.
 namespace penstock::inline v0_1::detail {
 
 inline constexpr std::string_view png_signature{"\x89PNG\r\n\x1a\n", 8};
@@ -3048,7 +3048,7 @@ PENSTOCK_INLINE bool png_filter::read(mutable_bytes into) noexcept {
 
 // ---- penstock/codec/detail/webp_header.hpp
 
-/// What is known of a WebP before a library is asked. Source: RFC 9649.
+/// The facts in a WebP's chunks that do not need a decoder. Source: RFC 9649.
 namespace penstock::inline v0_1::detail {
 
 /// Whether the bytes begin as a RIFF file of the kind WEBP.
@@ -4213,11 +4213,10 @@ struct key {
 template <class Scratch>
 struct call {
   position at;
-  std::uint32_t piece = 0;  ///< which piece of the sample, after `unbatch`
-  std::uint64_t seed = 0;   ///< the pipeline's seed
-  std::uint64_t stream =
-      /// of the stage: its number among the random ones, or the hash of its key; then of the function in it
-      0;
+  std::uint32_t piece = 0;   ///< which piece of the sample, after `unbatch`
+  std::uint64_t seed = 0;    ///< the pipeline's seed
+  std::uint64_t stream = 0;  ///< the stage's number among the random stages, or the hash of its key; in
+                             ///< `map(f, g)` another one for each function that draws
   Scratch& scratch;
 
   /// Random numbers keyed by seed, position, piece and stage: identical for any number of threads or ranks
@@ -8803,7 +8802,7 @@ void fill_bell(std::int16_t* weights, std::size_t kernel, double sigma);
 /// 32 values side by side. From bytes to 128ths.
 void blur_row(const std::int16_t* from, std::int16_t* to, std::size_t blocks, std::size_t step,
               const std::int16_t* weights, std::size_t kernel) noexcept;
-/// The same from `kernel` rows of 128ths to bytes.
+/// Weighted sums as those of `blur_row`, of values below each other: from `kernel` rows of 128ths to bytes.
 void blur_column(const std::int16_t* const* rows, std::uint8_t* to, std::size_t blocks,
                  const std::int16_t* weights, std::size_t kernel) noexcept;
 
@@ -10819,7 +10818,7 @@ struct image_padding {
   std::uint32_t left = 0, top = 0, right = 0, bottom = 0;
 
   image_padding() = default;
-  /// The same on all sides.
+  /// An equal number of pixels on all sides.
   template <std::integral T>
     requires(!std::same_as<T, bool>)
   image_padding(T all)
@@ -12864,7 +12863,7 @@ class affine_operation : public image_operation {
   return affine_operation(options);
 }
 
-/// The same change of every image: see `affine_change`. torchvision: functional.affine.
+/// Changes every image alike: see `affine_change`. torchvision: functional.affine.
 ///
 ///     const auto twice = affine_by({.scale = 2}, {.how = interpolation::bilinear});
 [[nodiscard]] inline warp_operation affine_by(const affine_change& change, const warp_options& options = {}) {
@@ -44636,7 +44635,7 @@ template <accepts_call F>
 struct function_memory<F> {
   using type = typename F::scratch;
 };
-/// The scratch of a function, or of its own accord an empty type.
+/// The scratch of a function; an empty type if it has none.
 template <class F>
 using function_scratch = typename function_memory<F>::type;
 
@@ -44903,8 +44902,8 @@ namespace penstock::inline v0_1 {
 /// pointer to a member will do, `map(&point::x)`. The
 /// generator is keyed by the sample's position and this stage's number among the random stages, or by
 /// `key("...")`.
-/// A function with memory has a member alias `accepts_call` and a `scratch`, which every worker has one of;
-/// it is called `f(value, const call<scratch>&)`, and its values are not finished first.
+/// A function with memory has a member alias `accepts_call` and a type `scratch`; each worker has its own.
+/// The call is `f(value, const call<scratch>&)`, and values are not finished first.
 /// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.
 ///
 ///     auto squares = from({1, 2, 3}) | map([](int x) { return x * x; });
@@ -45335,15 +45334,13 @@ namespace penstock::inline v0_1 {
 
 /// Options of `mixup`.
 struct mixup_options {
-  double alpha =
-      1;  ///< the share of an image is Beta(alpha, alpha): small is nearly 0 or 1, large nearly half
+  double alpha = 1;  ///< an image's share is Beta(alpha, alpha): small gives about 0 or 1, large about 0.5
 };
 
 /// Options of `cutmix`.
 struct cutmix_options {
-  double alpha = 1;  ///< the share of an image is Beta(alpha, alpha), before the rectangle is clipped
-  bool channels_first =
-      true;  ///< the batch is (n, channels, height, width), else (n, height, width, channels)
+  double alpha = 1;            ///< an image's share is Beta(alpha, alpha), before the rectangle is clipped
+  bool channels_first = true;  ///< (n, channels, height, width), otherwise (n, height, width, channels)
 };
 
 namespace detail {

@@ -133,7 +133,7 @@ class png_scratch {
       if (memory_.failed() || fault == SPNG_EMEM) throw std::bad_alloc();
     }
     ++warnings;
-    // What is missing is zero.
+    // Rows that cannot be decoded are zero.
     const std::size_t bytes = part.width * detail::spng_pixel_bytes(format);
     std::memset(room_for<std::byte>(row_, bytes), 0, bytes);
     for (; done < part.height; ++done) {

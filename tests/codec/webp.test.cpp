@@ -280,8 +280,7 @@ TEST_CASE("codec/webp: real files are as libwebp decodes them, or errors") {
       only_here.insert(name);
       return;
     }
-    const bool thorough = penstock_test::long_tests();
-    const int rounds = thorough ? 6 : expected.values.size() < 200'000 ? 2 : 0;
+    const int rounds = image_codec_test::thorough() ? 6 : expected.values.size() < 200'000 ? 2 : 0;
     image_codec_test::check_parts(codec.decode(file, scratch), expected, good, rounds);
     if (rounds != 0)
       image_codec_test::check_parts(ps::webp_as<ps::rgba8>{.orient = false}.decode(file, scratch),

@@ -6,6 +6,7 @@
 #include <penstock/image/orientation.hpp>
 
 #include "support/catch.hpp"
+#include "support/test_data.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,6 +17,15 @@
 namespace image_codec_test {
 
 namespace ps = penstock;
+
+/// Whether many parts of large files are compared: not under the address sanitizer, where that takes minutes.
+[[nodiscard]] inline bool thorough() {
+#ifdef __SANITIZE_ADDRESS__
+  return penstock_test::long_tests();
+#else
+  return true;
+#endif
+}
 
 /// Pixels that are copied, to be compared.
 template <class T>

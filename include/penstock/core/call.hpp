@@ -28,11 +28,10 @@ struct key {
 template <class Scratch>
 struct call {
   position at;
-  std::uint32_t piece = 0;  ///< which piece of the sample, after `unbatch`
-  std::uint64_t seed = 0;   ///< the pipeline's seed
-  std::uint64_t stream =
-      /// of the stage: its number among the random ones, or the hash of its key; then of the function in it
-      0;
+  std::uint32_t piece = 0;   ///< which piece of the sample, after `unbatch`
+  std::uint64_t seed = 0;    ///< the pipeline's seed
+  std::uint64_t stream = 0;  ///< the stage's number among the random stages, or the hash of its key; in
+                             ///< `map(f, g)` another one for each function that draws
   Scratch& scratch;
 
   /// Random numbers keyed by seed, position, piece and stage: identical for any number of threads or ranks

@@ -38,7 +38,7 @@ void fill_bell(std::int16_t* weights, std::size_t kernel, double sigma);
 /// 32 values side by side. From bytes to 128ths.
 void blur_row(const std::int16_t* from, std::int16_t* to, std::size_t blocks, std::size_t step,
               const std::int16_t* weights, std::size_t kernel) noexcept;
-/// The same from `kernel` rows of 128ths to bytes.
+/// Weighted sums as those of `blur_row`, of values below each other: from `kernel` rows of 128ths to bytes.
 void blur_column(const std::int16_t* const* rows, std::uint8_t* to, std::size_t blocks,
                  const std::int16_t* weights, std::size_t kernel) noexcept;
 

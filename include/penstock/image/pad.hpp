@@ -18,7 +18,7 @@ struct image_padding {
   std::uint32_t left = 0, top = 0, right = 0, bottom = 0;
 
   image_padding() = default;
-  /// The same on all sides.
+  /// An equal number of pixels on all sides.
   template <std::integral T>
     requires(!std::same_as<T, bool>)
   image_padding(T all)

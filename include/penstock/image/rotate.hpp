@@ -133,7 +133,7 @@ class affine_operation : public image_operation {
   return affine_operation(options);
 }
 
-/// The same change of every image: see `affine_change`. torchvision: functional.affine.
+/// Changes every image alike: see `affine_change`. torchvision: functional.affine.
 ///
 ///     const auto twice = affine_by({.scale = 2}, {.how = interpolation::bilinear});
 [[nodiscard]] inline warp_operation affine_by(const affine_change& change, const warp_options& options = {}) {

@@ -65,7 +65,7 @@ template <accepts_call F>
 struct function_memory<F> {
   using type = typename F::scratch;
 };
-/// The scratch of a function, or of its own accord an empty type.
+/// The scratch of a function; an empty type if it has none.
 template <class F>
 using function_scratch = typename function_memory<F>::type;
 

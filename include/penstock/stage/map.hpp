@@ -25,8 +25,8 @@ namespace penstock::inline v0_1 {
 /// pointer to a member will do, `map(&point::x)`. The
 /// generator is keyed by the sample's position and this stage's number among the random stages, or by
 /// `key("...")`.
-/// A function with memory has a member alias `accepts_call` and a `scratch`, which every worker has one of;
-/// it is called `f(value, const call<scratch>&)`, and its values are not finished first.
+/// A function with memory has a member alias `accepts_call` and a type `scratch`; each worker has its own.
+/// The call is `f(value, const call<scratch>&)`, and values are not finished first.
 /// Cost: the call, inlined. Throws what f throws, at the sample's place in the sequence.
 ///
 ///     auto squares = from({1, 2, 3}) | map([](int x) { return x * x; });

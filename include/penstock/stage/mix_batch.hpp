@@ -28,15 +28,13 @@ namespace penstock::inline v0_1 {
 
 /// Options of `mixup`.
 struct mixup_options {
-  double alpha =
-      1;  ///< the share of an image is Beta(alpha, alpha): small is nearly 0 or 1, large nearly half
+  double alpha = 1;  ///< an image's share is Beta(alpha, alpha): small gives about 0 or 1, large about 0.5
 };
 
 /// Options of `cutmix`.
 struct cutmix_options {
-  double alpha = 1;  ///< the share of an image is Beta(alpha, alpha), before the rectangle is clipped
-  bool channels_first =
-      true;  ///< the batch is (n, channels, height, width), else (n, height, width, channels)
+  double alpha = 1;            ///< an image's share is Beta(alpha, alpha), before the rectangle is clipped
+  bool channels_first = true;  ///< (n, channels, height, width), otherwise (n, height, width, channels)
 };
 
 namespace detail {

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <string_view>
 
-/// What is known of a PNG before a library is asked. Source: Portable Network Graphics (PNG) Specification,
-/// third edition (W3C), clauses 5 and 11.
+/// The facts in a PNG's chunks that do not need a decoder. Source: Portable Network Graphics (PNG)
+/// Specification, third edition (W3C), clauses 5 and 11.
 namespace penstock::inline v0_1::detail {
 
 inline constexpr std::string_view png_signature{"\x89PNG\r\n\x1a\n", 8};

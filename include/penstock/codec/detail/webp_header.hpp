@@ -5,7 +5,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/image/orientation.hpp>
 
-/// What is known of a WebP before a library is asked. Source: RFC 9649.
+/// The facts in a WebP's chunks that do not need a decoder. Source: RFC 9649.
 namespace penstock::inline v0_1::detail {
 
 /// Whether the bytes begin as a RIFF file of the kind WEBP.
