@@ -5,7 +5,8 @@
 Row 13: what the headers cost a compiler, in seconds of user time, built against penstock::compiled (13a, 13b,
 13e) and header-only (13c, 13d, 13f, 13g). The program with the full expression, with the umbrella header and with the
 headers that it needs (13a to 13d); the umbrella header against the standard headers that it includes (13e, 13f);
-the core against <ranges> (13g). The two sides are compiled in turn, after one round that does not count, and
+the core against <ranges> (13g). A program of five lines with images against one without (13i against penstock::compiled, 13j
+header-only). The two sides are compiled in turn, after one round that does not count, and
 the table shows the median of the seconds or of the paired ratios. 13h is the size of the object file of 13a: the
 figure that `size` calls text, in KB of 1000 bytes.
 
@@ -171,6 +172,10 @@ def main():
         if options.row in ("", "13g"):
             compare("13g", "<penstock/core.hpp> / <ranges>: header-only", 1, write("core.cpp", {"penstock/core.hpp"}),
                     write("ranges.cpp", {"ranges"}))
+        images, arrays = HERE / "images.cpp", HERE / "no_images.cpp"
+        for row, form, flags in (("13i", "compiled", COMPILED), ("13j", "header-only", ())):
+            if options.row in ("", row):
+                compare(row, f"a program of five lines with images / one without: {form}", 1.5, images, arrays, flags)
         if options.row in ("", "13h"):
             text, code = object_text(options.compiler, umbrella, folder, COMPILED)
             print_row("13h", "KB of object text of the full expression, -O2: compiled", 40, text / 1000,

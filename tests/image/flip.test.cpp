@@ -3,6 +3,7 @@
 #include <penstock/image/flip.hpp>
 
 #include <penstock/image/crop.hpp>
+#include <penstock/image/resize.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/map.hpp>
@@ -80,6 +81,40 @@ TEST_CASE("image/flip: both at once, and only the mirrored part is read") {
   CHECK(drawn_values(turned, {1, 2, 0, 0}).empty());
   CHECK(&turned.memory() == &second.scratch);
   CHECK(allocations_of([&] { (void)turned.read({0, 0, 4, 5}); }) == 0);
+}
+
+TEST_CASE("image/flip: of resized images equals a flip of their pixels") {
+  image_call first, second;
+  const test_image<std::uint8_t, 3> colours({31, 23}, 1, 5);
+  const test_image<std::uint8_t, 1> gray({31, 23}, 2);
+  const auto check = [&](const auto& image, const ps::resize_operation& resize) {
+    const auto made = resize(image, first.at(0));
+    const auto mirrored = ps::horizontal_flip(1)(made, second.at(0));
+    const ps::image_size size = made.size();
+    constexpr std::size_t channels = decltype(made)::channels;
+    const auto pixels = read_values(made), result = read_values(mirrored);
+    std::size_t wrong = 0;
+    for (std::size_t y = 0; y < size.height; ++y)
+      for (std::size_t x = 0; x < size.width; ++x)
+        for (std::size_t c = 0; c < channels; ++c)
+          wrong += result[(y * size.width + x) * channels + c] !=
+                   pixels[(y * size.width + size.width - 1 - x) * channels + c];
+    CHECK(wrong == 0);
+    CHECK(all_ways_agree(mirrored));
+  };
+  for (const ps::interpolation how : {ps::interpolation::nearest, ps::interpolation::bilinear,
+                                      ps::interpolation::bicubic, ps::interpolation::area})
+    for (const bool antialias : {true, false})
+      for (const ps::image_size& to : {ps::image_size{17, 9}, ps::image_size{50, 60}, ps::image_size{31, 40},
+                                       ps::image_size{1, 1}, ps::image_size{31, 23}}) {
+        INFO("to " << to.width << " x " << to.height << ", antialias " << antialias << ", interpolation "
+                   << static_cast<int>(how));
+        const ps::resize_operation resize(to.height, to.width, {.how = how, .antialias = antialias});
+        check(colours, resize);
+        check(gray, resize);
+      }
+  CHECK_FALSE(colours.read_outside());
+  CHECK_FALSE(gray.read_outside());
 }
 
 TEST_CASE("image/flip: happens with its probability, and by a key to all fields") {

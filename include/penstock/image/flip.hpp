@@ -40,7 +40,8 @@ void reverse_pixels(const T* from, std::size_t pixels, T* out) noexcept {
 }  // namespace detail
 
 /// A lazy image in a mirror. Vertically it costs nothing: the inner image is drawn from the last row up.
-/// Horizontally each row is read, and written in the other order to its destination.
+/// Horizontally an image that is resampled gets its columns in the other order; of others each row is read,
+/// and written in the other order to its destination.
 template <lazy_image I>
 class mirrored : public image_expression<mirrored<I>, typename I::value_type, I::channels> {
  public:
@@ -73,6 +74,9 @@ class mirrored : public image_expression<mirrored<I>, typename I::value_type, I:
       return image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
     }
     inner.x = size.width - part.x - part.width;
+    if constexpr (requires { image_.draw_mirrored(inner, into); }) {
+      if (image_.mirrors()) return image_.draw_mirrored(inner, into);
+    }
     const auto pixels = image_.read(inner);
     if (strides[2] == 1 && strides[1] == std::int64_t{I::channels}) {
       for (std::uint32_t y = 0; y < part.height; ++y)

@@ -38,6 +38,7 @@ struct resampling {
   image_size to;
   interpolation how = interpolation::bilinear;
   bool antialias = true;
+  bool mirrored = false;  ///< left and right of the wanted part change places
 
   friend bool operator==(const resampling&, const resampling&) = default;
 
@@ -48,7 +49,7 @@ struct resampling {
     return {x.begin, y.begin, x.end - x.begin, y.end - y.begin};
   }
   [[nodiscard]] detail::resample_axis columns(const image_part& part) const noexcept {
-    return {from.width, to.width, part.x, part.width, how, antialias};
+    return {from.width, to.width, part.x, part.width, how, antialias, mirrored};
   }
   [[nodiscard]] detail::resample_axis rows(const image_part& part) const noexcept {
     return {from.height, to.height, part.y, part.height, how, antialias};
@@ -83,8 +84,9 @@ void take_nearest(const pixel_view<std::uint8_t, Channels>& pixels, const resamp
                   const destination<std::uint8_t>& into) {
   std::uint32_t* const columns = room_for<std::uint32_t>(scratch.tables, part.width);
   for (std::uint32_t x = 0; x < part.width; ++x)
-    columns[x] = (nearest_index(part.x + x, r.from.width, r.to.width) - needed.x) *
-                 static_cast<std::uint32_t>(Channels);
+    columns[x] =
+        (nearest_index(part.x + (r.mirrored ? part.width - 1 - x : x), r.from.width, r.to.width) - needed.x) *
+        static_cast<std::uint32_t>(Channels);
   std::uint8_t* const spare = room_for<std::uint8_t>(scratch.work, std::size_t{part.width} * Channels);
   write_rows<Channels>(into, part, spare, [&](std::uint32_t y, std::uint8_t* out) {
     const std::uint8_t* const row =
@@ -120,7 +122,7 @@ void resample(const I& image, const resampling& r, const image_part& part, image
   const std::size_t pitch = (row_bytes + 16 + 63) / 64 * 64;
   const std::size_t padded =
       (pixels.row_values() + detail::reads_beyond(weights.across, channels) + 63) / 64 * 64;
-  const bool two_passes = !across.same();
+  const bool two_passes = !across.same() || across.mirrored;
   std::uint8_t* const work =
       room_for<std::uint8_t>(scratch.work, two_passes ? pitch * (needed.height + 1) + 2 * padded : pitch);
   detail::resample_rows rows{pixels.data(), pixels.pitch(), needed.height};

@@ -31,6 +31,7 @@ struct resample_axis {
   std::uint32_t count = 0;
   interpolation how = interpolation::bilinear;
   bool antialias = true;
+  bool mirrored = false;  ///< the wanted pixels in the opposite order
 
   friend bool operator==(const resample_axis&, const resample_axis&) = default;
 

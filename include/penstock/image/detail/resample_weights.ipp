@@ -181,13 +181,14 @@ PENSTOCK_INLINE void fill_weights(std::byte* data, const weights_room& room, con
   const bool fixed = has_fixed_window(axis);
   for (std::uint32_t i = 0; i < axis.count; ++i) {
     std::int32_t* const here = weights + i * room.taps;
-    index_interval taps{axis.first + i, axis.first + i + 1};
+    const std::uint32_t pixel = axis.first + (axis.mirrored ? axis.count - 1 - i : i);
+    index_interval taps{pixel, pixel + 1};
     if (axis.same())
       here[0] = 1 << weight_bits;
     else if (fixed)
-      taps = fixed_weights(axis, axis.first + i, here);
+      taps = fixed_weights(axis, pixel, here);
     else
-      taps = filter_weights(axis, window, axis.first + i, exact, here);
+      taps = filter_weights(axis, window, pixel, exact, here);
     starts[i] = static_cast<std::int32_t>(taps.begin - origin);
     used[i] = static_cast<std::int32_t>(taps.end - taps.begin);
   }
