@@ -131,6 +131,13 @@ struct darken : ps::image_operation {
   }
 };
 
+void beside_a_launching_thread() {
+  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg"> |
+                ps::decode<ps::field<"jpg", ps::jpeg>> | ps::map<"jpg">(ps::resize(64, 64)) | ps::batch(16) |
+                ps::workers(4, {.processors = {2, 3, 4, 5}, .nice = 5});
+  must(ps::describe(loader).find("workers(4, processors 2-5, nice 5)") != std::string::npos, "as written");
+}
+
 void an_operation_of_your_own() {
   auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg"> |
                 ps::decode<ps::field<"jpg", ps::jpeg>> | ps::map<"jpg">(ps::resize(64, 64), darken{}) |
@@ -145,6 +152,7 @@ int main() {
   const photos files(64);
   five_lines();
   one_draw_for_two_fields();
+  beside_a_launching_thread();
   an_operation_of_your_own();
   std::puts("images: crops, masks and an operation of one's own, as docs/images.md shows them");
 }

@@ -24,6 +24,7 @@
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/processor_set.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/record.hpp>

@@ -31,6 +31,7 @@
 #include <penstock/run/engine/ring.hpp>
 #include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/engine/thread.hpp>
+#include <penstock/run/engine/thread_place.hpp>
 #include <penstock/run/engine/wait_watchdog.hpp>
 #include <penstock/run/engine/worker_counts.hpp>
 #include <penstock/run/feed/facts.hpp>

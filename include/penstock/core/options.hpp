@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/cpp20.hpp>
+#include <penstock/core/processor_set.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +10,22 @@
 
 namespace penstock::inline v0_1 {
 
+/// Where the threads that a run starts for its work may run, and how they give way to others: the workers,
+/// and the threads that read ahead. See `workers`.
+struct worker_options {
+  /// all threads may run on any of them; none: where the thread that opens the run may
+  processor_set processors{};
+  /// 0 to 19, higher gives way more (`man 2 setpriority`); unset: that of the thread that opens the run
+  std::optional<int> nice{};
+};
+
 /// How a run works, gathered once from the annotations anywhere in the chain. None of these options changes
 /// the sequence.
 struct run_options {
   /// worker threads; 0: evaluate in the calling thread; unset: chosen for the machine
   std::optional<unsigned> workers;
+  worker_options
+      threads{};  ///< processors and nice of the threads that work; without effect if there are none
   /// bytes of batches and read-ahead; unset: limited only by the depth
   std::optional<std::uint64_t> memory;
   std::optional<std::size_t> depth;  ///< batches in flight, including those held by the consumer

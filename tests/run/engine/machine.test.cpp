@@ -17,3 +17,12 @@ TEST_CASE("run/machine: there is a processor, and ranks share them") {
   CHECK(ps::default_workers(10 * all) == 1);
   CHECK(ps::default_workers(0) == ps::default_workers(1));
 }
+
+TEST_CASE("run/machine: the processors of this thread are among those allowed") {
+  const ps::processor_set allowed = ps::allowed_processors();
+#if defined(__linux__)
+  CHECK(allowed.size() >= ps::usable_processors());
+#else
+  CHECK(allowed.empty());
+#endif
+}

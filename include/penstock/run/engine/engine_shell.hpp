@@ -14,6 +14,7 @@
 #include <penstock/run/engine/read_ahead.hpp>
 #include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/engine/thread.hpp>
+#include <penstock/run/engine/thread_place.hpp>
 #include <penstock/run/engine/wait_watchdog.hpp>
 #include <penstock/run/engine/worker_counts.hpp>
 #include <penstock/run/feed/facts.hpp>
@@ -228,6 +229,7 @@ class engine_shell {
   std::uint64_t started_, last_wait_ns_ = 0;
   stall_clock stall_;
   std::vector<worker_counts> counts_;
+  thread_place place_;                   // of the workers and of read-ahead
   std::vector<engine_worker*> workers_;  // includes the consumer's own where there are no threads
   read_ahead ahead_;
   watchdog_thread watchdog_;

@@ -14,7 +14,10 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void engine_worker::serve() noexcept { shell->ring_.serve(*this); }
+PENSTOCK_INLINE void engine_worker::serve() noexcept {
+  shell->place_.enter();
+  shell->ring_.serve(*this);
+}
 
 PENSTOCK_INLINE engine_setup::engine_setup() = default;
 PENSTOCK_INLINE engine_setup::engine_setup(const engine_setup&) = default;
@@ -25,7 +28,11 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
                                         feed_facts positions) {
   options = given;
   if (!options.workers) options.workers = default_workers(local_ranks);
-  crowded = *options.workers != 0 && *options.workers + 1 > usable_processors();
+  if (*options.workers != 0) {
+    thread_place::check(options.threads);
+    const unsigned own = options.threads.processors.size();
+    crowded = *options.workers + 1 > usable_processors() || (own != 0 && *options.workers > own);
+  }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
   settle_ahead(facts);
@@ -69,6 +76,7 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       counts_(std::max(1u, *setup_.options.workers)),
+      place_(setup_.options.threads),
       watchdog_(std::chrono::milliseconds(setup_.options.watchdog_ms)),
       stop_callback_(token, stopper{this}) {
   leading_.stop_at(ring_.stop_state().flag());
@@ -106,14 +114,17 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->number = i;
   }
   try {
+    unsigned threads = count;
     for (unsigned i = 0; i < count; ++i) workers_[i]->thread.start<&engine_worker::serve>(*workers_[i]);
     if (who.self != nullptr && limits_.ahead() != 0) {
-      ahead_.start(leading_, who, watch_, limits_, count != 0, sizes_ahead());
+      ahead_.start(leading_, who, watch_, limits_, count != 0, sizes_ahead(), &place_);
+      if (count != 0) ++threads;
       if (stopped()) ahead_.let_go();
       if (const range_store* const there = fetched())
         account_.bytes.fetch_add(there->capacity(), std::memory_order_relaxed);
     }
     if (count != 0) watchdog_.start(explain, this);
+    place_.await(threads);
   } catch (const std::system_error& e) {
     stop();
     throw error(errc::io,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/processor_set.hpp>
 
 #include <cstdint>
 
@@ -10,6 +11,10 @@ namespace penstock::inline v0_1 {
 /// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
 /// one.
 [[nodiscard]] unsigned usable_processors();
+
+/// The processors that the calling thread or the process's main thread may use; none if the system does not
+/// say.
+[[nodiscard]] processor_set allowed_processors();
 
 /// The default number of workers: this rank's share of the node's processors, less one for the training loop,
 /// but at least one.

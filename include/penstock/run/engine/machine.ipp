@@ -11,6 +11,7 @@
 
 #if defined(__linux__)
 #include <sched.h>
+#include <unistd.h>
 #endif
 
 namespace penstock::inline v0_1 {
@@ -51,6 +52,21 @@ PENSTOCK_INLINE unsigned usable_processors() {
   if (const double quota = detail::cgroup_quota(); quota > 0)
     count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
   return std::max(1u, count);
+}
+
+PENSTOCK_INLINE processor_set allowed_processors() {
+  processor_set all;
+#if defined(__linux__)
+  static_assert(processor_set::most <= CPU_SETSIZE, "penstock: a cpu_set_t holds every processor_set");
+  for (const pid_t thread : {pid_t{0}, ::getpid()}) {  // a main thread's id is that of its process
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(thread, sizeof set, &set) != 0) continue;
+    for (unsigned i = 0; i < processor_set::most; ++i)
+      if (CPU_ISSET(i, &set) && !all.contains(i)) all.add(i);
+  }
+#endif
+  return all;
 }
 
 PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {

@@ -6,6 +6,7 @@
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/thread.hpp>
+#include <penstock/run/engine/thread_place.hpp>
 #include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/placement.hpp>
 #include <penstock/storage/range_store.hpp>
@@ -50,9 +51,10 @@ class read_ahead {
   ~read_ahead() { stop(); }
 
   /// Follows the feed from `first` on. `who`, `limits`, and `watch`, which hears of each request, must
-  /// outlive this. `limits` says how far ahead; at 0 it follows without requesting.
+  /// outlive this. `limits` says how far ahead; at 0 it follows without requesting. Its own thread enters
+  /// `place`, if there is one; threads that a storage starts for it inherit that.
   void start(const feed& first, hinter who, const run_watch& watch, const live_limits& limits,
-             bool own_thread, ahead_sizes sizes);
+             bool own_thread, ahead_sizes sizes, thread_place* place = nullptr);
   /// The store that workers take from; null if nothing is fetched.
   [[nodiscard]] range_store* store() const noexcept { return store_.load(std::memory_order_acquire); }
   /// A block of so many slots was opened.
@@ -90,6 +92,7 @@ class read_ahead {
   placement next_;  // of the thread that follows the feed, which may be the consumer's
   const run_watch* watch_ = nullptr;
   const live_limits* limits_ = nullptr;
+  thread_place* place_ = nullptr;
   std::uint64_t opened_ = 0, asked_ = 0;
   std::uint64_t turn_ = 0;  // of the next row to request
   std::mutex lock_;

@@ -12,11 +12,13 @@
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_watch& watch,
-                                       const live_limits& limits, bool own_thread, ahead_sizes sizes) {
+                                       const live_limits& limits, bool own_thread, ahead_sizes sizes,
+                                       thread_place* place) {
   who_ = who;
   feed_ = first;
   watch_ = &watch;
   limits_ = &limits;
+  place_ = place;
   if (who_.ranges != nullptr && own_thread) {
     try {
       fetcher_ = std::make_unique<fetcher>(sizes.bytes, sizes.turns);
@@ -167,6 +169,7 @@ PENSTOCK_INLINE void read_ahead::catch_up() {
 }
 
 PENSTOCK_INLINE void read_ahead::follow() noexcept {
+  if (place_ != nullptr) place_->enter();
   std::unique_lock held(lock_);
   while (!stop_) {
     if (restarts_) {
