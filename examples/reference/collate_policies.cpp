@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// How values of one field become one piece of a batch: stacked, one after another, or padded with a mask.
+// How values of one field become one piece of a batch: stacked, one after another, or padded.
 
 #include <penstock/core/collate.hpp>
 #include <penstock/run/run.hpp>
@@ -15,6 +15,29 @@
 #include <vector>
 
 namespace ps = penstock;
+
+namespace {
+
+/// Images of unequal sizes in one block, with the size of each.
+bool padded_images() {
+  const std::vector<ps::extents> sizes{ps::extents(2, 4, 3),
+                                       ps::extents(3, 1, 3)};  // height, width, channels
+  const std::vector<std::uint8_t> bright(24, 255);
+  const auto loader = ps::from(sizes) | ps::map([&](const ps::extents& size) {
+                        return ps::tensor_view<const std::uint8_t>(bright.data(), size);
+                      }) |
+                      ps::batch(2, ps::pad_to_largest_with<7>);
+  bool works = false;
+  for (auto&& b : loader) {
+    const auto images = b.values();  // padded_arrays_view<std::uint8_t>: (2, 3, 4, 3), with sizes
+    works = images.shape() == ps::extents(2, 3, 4, 3) && images.sizes()[1] == ps::extents(3, 1, 3) &&
+            images.values()(1, 2, 0, 0) == 255 && images.values()(1, 2, 1, 0) == 7 &&
+            images[1].shape() == ps::extents(3, 1, 3);
+  }
+  return works;
+}
+
+}  // namespace
 
 int main() {
   const std::vector<int> lengths{3, 1, 2};
@@ -38,5 +61,5 @@ int main() {
     std::printf("fixed %s, ids %s, txt %zu characters\n", to_string(fixed.shape()).c_str(),
                 to_string(ids.shape()).c_str(), txt.values().size());
   }
-  return works ? 0 : 1;
+  return works && padded_images() ? 0 : 1;
 }

@@ -40,6 +40,7 @@ TEST_CASE("core/collate: policies are distinguished from other options") {
   CHECK(ps::detail::is_policy<ps::ragged_policy>);
   CHECK(ps::detail::is_policy<ps::channels_first_policy>);
   CHECK(ps::detail::is_policy<ps::pitched_policy<64>>);
+  CHECK(ps::detail::is_policy<decltype(ps::pad_to_largest_with<3>(ps::channels_first))>);
   CHECK(!ps::detail::is_policy<int>);
   CHECK(!ps::detail::is_policy<collate_test::own_txt>);
 }
@@ -53,7 +54,16 @@ TEST_CASE("core/collate: which policies stack or leave gaps, and the ranks they 
          !d::arranges<ps::stack_policy> && !d::arranges<ps::pad_policy>));
   CHECK((d::has_gaps<ps::pitched_policy<4>> && !d::has_gaps<ps::channels_first_policy>));
   CHECK((d::pitch_of<ps::pitched_policy<4>> == 4 && d::pitch_of<ps::stack_policy> == 0));
+  using largest = ps::pad_all_policy<>;
+  using planes = decltype(ps::pad_to_largest(ps::channels_first));
+  CHECK_FALSE((d::stacks<largest> || d::arranges<largest> || d::has_gaps<planes> || d::stacks<planes>));
+  CHECK((d::pads_all<largest> && d::pads_all<planes> && !d::pads_all<ps::pad_policy>));
+  CHECK((d::arranges<d::order_of<planes>> && !d::arranges<d::order_of<largest>>));
+  CHECK((d::fill_fits<largest, char> && d::fill_fits<ps::pad_all_policy<255>, unsigned char> &&
+         !d::fill_fits<ps::pad_all_policy<256>, unsigned char> && d::fill_fits<ps::stack_policy, char>));
   for (const int rank : {-1, 0, 1, 3}) {
+    CHECK(d::takes_rank<largest>(rank));
+    CHECK(d::takes_rank<planes>(rank) == (rank == -1 || rank == 3));
     CHECK(d::takes_rank<ps::stack_policy>(rank));
     CHECK(d::takes_rank<ps::channels_first_policy>(rank) == (rank == -1 || rank == 3));
     CHECK(d::takes_rank<ps::pitched_policy<64>>(rank) == (rank != 0));

@@ -29,6 +29,14 @@ static_assert(std::is_convertible_v<ps::basic_ragged_view<int>, ps::basic_ragged
                   std::is_convertible_v<ps::basic_padded_view<int>, ps::basic_padded_view<const int>> &&
                   !std::is_convertible_v<ps::basic_padded_view<const int>, ps::basic_padded_view<int>>,
               "views gain const and never lose it");
+static_assert(
+    std::ranges::random_access_range<ps::basic_padded_arrays_view<int>> &&
+        std::ranges::sized_range<ps::basic_padded_arrays_view<int>> &&
+        std::ranges::borrowed_range<ps::basic_padded_arrays_view<int>> &&
+        std::is_same_v<std::ranges::range_value_t<ps::basic_padded_arrays_view<const int>>,
+                       ps::strided_view<const int>> &&
+        !std::is_convertible_v<ps::basic_padded_arrays_view<const int>, ps::basic_padded_arrays_view<int>>,
+    "padded arrays are a range of strided views");
 
 TEST_CASE("core/uneven_views: a loop over samples of different lengths") {
   int values[] = {1, 2, 3, 4, 0, 0};
@@ -78,4 +86,21 @@ TEST_CASE("core/uneven_views: padded values can be written, or only read") {
   CHECK(view.lengths()[0] == 1);
   CHECK(view.mask().data()[1] == 0);
   CHECK(view.shape() == ps::extents(2, 2, 2));
+}
+
+TEST_CASE("core/uneven_views: arrays of unequal shapes in one block") {
+  int values[] = {1, 2, 3, 4, 5, 6, 7, 0, 0, 8, 0, 0};
+  const ps::extents sizes[] = {ps::extents(2, 3), ps::extents(2, 1)};
+  const ps::basic_padded_arrays_view<int> view(ps::tensor_view<int>(values, ps::extents(2, 2, 3)), sizes);
+  const ps::basic_padded_arrays_view<const int> reads = view;
+  CHECK(reads.size() == 2);
+  CHECK(reads.shape() == ps::extents(2, 2, 3));
+  CHECK(reads.sizes()[1] == ps::extents(2, 1));
+  CHECK(reads[0].dense());
+  CHECK(reads[1].shape() == ps::extents(2, 1));
+  CHECK(reads[1](1, 0) == 8);
+  for (const auto one : view) one(1, 0) = 9;
+  CHECK((values[3] == 9 && values[9] == 9 && values[10] == 0));
+  CHECK(reads.values()(1, 1, 0) == 9);
+  CHECK(std::ranges::empty(ps::basic_padded_arrays_view<int>()));
 }

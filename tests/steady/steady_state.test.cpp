@@ -94,6 +94,20 @@ struct simple_picture {
     return {zeros, shape()};
   }
 };
+/// A picture whose size depends on its number.
+struct uneven_picture {
+  using unfinished = void;
+  using value_type = float;
+  std::uint64_t number = 0;
+  [[nodiscard]] ps::extents shape() const { return ps::extents(1 + number % 5, 3 + number % 4, 3); }
+  void write_to(const ps::destination<float>& into) const {
+    into.fill_from([this] { return static_cast<float>(number); });
+  }
+  [[nodiscard]] ps::tensor_view<const float> finish() const {
+    static constexpr float zeros[90] = {};
+    return {zeros, shape()};
+  }
+};
 struct placed_picture : simple_picture {
   void write_to(const ps::destination<float>& into) const {
     into.fill_from([this] { return static_cast<float>(number); });
@@ -222,6 +236,14 @@ TEST_CASE("steady/steady_state: columns that are pitched or have the channels fi
   };
   every_way(arrays(simple_picture{}), "written to a pointer");
   every_way(arrays(placed_picture{}), "written to a destination");
+}
+
+TEST_CASE("steady/steady_state: images of unequal sizes") {
+  const auto images = ps::generated(100, [](std::uint64_t i) { return uneven_picture{i}; }) | ps::shuffle(1);
+  check_steady(images | ps::batch(8, ps::pad_to_largest), "padded to the largest");
+  check_steady(images | ps::batch(8, ps::pad_to_largest_with<7>(ps::channels_first)) |
+                   ps::pin_and_copy(ps::simulated{}),
+               "padded to the largest, channels first, and copied");
 }
 
 TEST_CASE("steady/steady_state: a forward source") {

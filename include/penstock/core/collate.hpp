@@ -11,6 +11,7 @@ namespace penstock::inline v0_1 {
 /// How `batch` combines the values of one field.
 ///   stack            equal shapes, one array with a new first dimension; other shapes are errors at their position
 ///   pad_to_longest   arrays zero-padded along their first dimension to the longest in the batch, with a mask
+///   pad_to_largest   arrays padded along every dimension to the largest in the batch, with their shapes
 ///   ragged           all values one after another, with offsets
 ///   channels_first   as stack, but (height, width, channels) pictures are stored (channels, height, width)
 ///   pitched<bytes>   as stack, but each row starts at a multiple of that many bytes; a `strided_view`
@@ -29,10 +30,34 @@ struct pitched_policy {
                 "wants, such as 256");
 };
 
+/// Pads a field's values along every dimension to the largest of the batch: a `padded_arrays_view`. `Fill` is
+/// the value beside them; `Order` arranges them in their slots, as `stack_policy` or `channels_first_policy`.
+template <auto Fill = 0, class Order = stack_policy>
+struct pad_all_policy {
+  static constexpr auto fill = Fill;
+  /// `pad_to_largest(channels_first)`: values of (height, width, channels) are stored (channels, height,
+  /// width).
+  [[nodiscard]] constexpr auto operator()(channels_first_policy) const {
+    return pad_all_policy<Fill, channels_first_policy>{};
+  }
+};
+
 /// An option of `batch`: all shapes must be equal. This is the default.
 inline constexpr stack_policy stack{};
 /// An option of `batch`: pads each batch to its longest value.
 inline constexpr pad_policy pad_to_longest{};
+/// An option of `batch`: pads arrays such as images of unequal sizes to the largest of their batch, along
+/// every dimension that differs: each value is at the corner whose indexes are 0, and zeros fill the rest.
+/// All values have equally many dimensions. `pad_to_largest(channels_first)` transposes images of (height,
+/// width, channels) too. In a batch of records, fields whose shape is part of their type are stacked.
+///
+/// The largest is known when all samples of a batch are there: until then values are put aside, and the
+/// worker that writes the last one copies all of them to one dense block.
+inline constexpr pad_all_policy<> pad_to_largest{};
+/// An option of `batch`: `pad_to_largest` with another value than 0 beside the arrays. Slots without a sample
+/// are zeros nevertheless.
+template <auto Fill>
+inline constexpr pad_all_policy<Fill> pad_to_largest_with{};
 /// An option of `batch`: values of any length, stored with their offsets.
 inline constexpr ragged_policy ragged{};
 
@@ -70,6 +95,36 @@ template <>
 inline constexpr bool is_policy<channels_first_policy> = true;
 template <std::size_t Alignment>
 inline constexpr bool is_policy<pitched_policy<Alignment>> = true;
+template <auto Fill, class Order>
+inline constexpr bool is_policy<pad_all_policy<Fill, Order>> = true;
+
+template <class Policy>
+inline constexpr bool pads_all = false;
+template <auto Fill, class Order>
+inline constexpr bool pads_all<pad_all_policy<Fill, Order>> = true;
+/// The policy that arranges single values.
+template <class Policy>
+struct arranging {
+  using type = Policy;
+};
+template <auto Fill, class Order>
+struct arranging<pad_all_policy<Fill, Order>> {
+  using type = Order;
+};
+template <class Policy>
+using order_of = typename arranging<Policy>::type;
+/// Whether numbers of type `T` have the value that a policy fills with.
+template <class Policy, class T>
+inline constexpr bool fill_fits = true;
+template <auto Fill, class Order, class T>
+inline constexpr bool fill_fits<pad_all_policy<Fill, Order>, T> = [] {
+  if constexpr (Fill == 0)
+    return true;
+  else if constexpr (requires { static_cast<decltype(Fill)>(static_cast<T>(Fill)); })
+    return static_cast<decltype(Fill)>(static_cast<T>(Fill)) == Fill;
+  else
+    return false;
+}();
 
 /// Whether a column of this policy has gaps.
 template <class Policy>
@@ -91,7 +146,7 @@ inline constexpr bool stacks = arranges<Policy> || std::is_same_v<Policy, stack_
 template <class Policy>
 [[nodiscard]] constexpr bool takes_rank(int rank) noexcept {
   if constexpr (has_gaps<Policy>) return rank != 0;
-  if constexpr (arranges<Policy>) return rank == 3 || rank == -1;
+  if constexpr (arranges<order_of<Policy>>) return rank == 3 || rank == -1;
   return true;
 }
 

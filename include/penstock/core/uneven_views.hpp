@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/strided_view.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 
@@ -10,7 +11,7 @@
 #include <type_traits>
 
 /// Views of a batch's values whose samples differ in length. `const T` makes the values read-only: a batch
-/// gives `ragged_view` and `padded_view`; a function of `map_batch` gets mutable views.
+/// gives `ragged_view`, `padded_view` and `padded_arrays_view`; a function of `map_batch` gets mutable views.
 namespace penstock::inline v0_1 {
 
 /// Values of different lengths, stored sample after sample: a range of spans, one per sample.
@@ -100,6 +101,46 @@ class basic_padded_view {
   const std::uint8_t* mask_ = nullptr;
 };
 
+/// Arrays of unequal shapes, such as images, in one block of equal slots: a range of strided views, one per
+/// sample, without the padding. Each begins at the first element of its slot.
+template <class T>
+class basic_padded_arrays_view {
+ public:
+  /// Dereferences to a `strided_view<T>`, the values of one sample.
+  using iterator = detail::index_iterator<basic_padded_arrays_view>;
+
+  basic_padded_arrays_view() = default;
+  /// A mutable view converts to a const one.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  basic_padded_arrays_view(const basic_padded_arrays_view<U>& other) noexcept
+      : values_(other.values_), sizes_(other.sizes_) {}
+  basic_padded_arrays_view(tensor_view<T> values, const extents* sizes) noexcept
+      : values_(values), sizes_(sizes) {}
+
+  /// The number of samples.
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(values_.shape()[0]); }
+  [[nodiscard]] iterator begin() const noexcept { return {*this, 0}; }
+  [[nodiscard]] iterator end() const noexcept { return {*this, size()}; }
+  /// All values with padding: of shape (samples, height, width, channels) for images.
+  [[nodiscard]] const tensor_view<T>& values() const noexcept { return values_; }
+  [[nodiscard]] const extents& shape() const noexcept { return values_.shape(); }
+  /// The shape of each sample without padding; zeros for a slot without a sample.
+  [[nodiscard]] std::span<const extents> sizes() const noexcept { return {sizes_, size()}; }
+  /// The values of sample i, without its padding.
+  [[nodiscard]] strided_view<T> operator[](std::size_t i) const noexcept {
+    const tensor_view<T> slot = values_[i];
+    return {slot.data(), sizes_[i], slot.strides()};
+  }
+
+ private:
+  template <class U>
+  friend class basic_padded_arrays_view;
+
+  tensor_view<T> values_;
+  const extents* sizes_ = nullptr;
+};
+
 }  // namespace penstock::inline v0_1
 
 template <class T>
@@ -110,3 +151,7 @@ template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::basic_padded_view<T>> = true;
 template <class T>
 constexpr bool std::ranges::enable_view<penstock::basic_padded_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::basic_padded_arrays_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::basic_padded_arrays_view<T>> = true;

@@ -54,12 +54,14 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
 template <class V, class Policy>
 constexpr std::string_view moves_text() {
   // an expression that can only write to a pointer is first written elsewhere if the slot is not dense
-  constexpr bool turned = arranges<Policy> && array_expression<V> && !placed_expression<V>;
+  constexpr bool turned = arranges<order_of<Policy>> && array_expression<V> && !placed_expression<V>;
 
   if constexpr (shape_class_of<V> == shape_class::none)
     return "not in a batch";
   else if constexpr (shape_class_of<V> == shape_class::fixed)
     return turned ? "2 moves: to memory of the thread, then to its slot" : "1 move: written in its slot";
+  else if constexpr (turned && pads_all<Policy>)
+    return "3 moves: to memory of the thread, to the side arena, then to its place in the batch";
   else if constexpr (turned)
     return "2 moves: to memory of the thread, then to its slot (3 in the first batches, until the shape is "
            "known)";
@@ -76,7 +78,7 @@ template <class Policy>
   if constexpr (has_gaps<Policy>)
     return ", rows at multiples of " + std::to_string(pitch_of<Policy>) + " bytes";
   else
-    return arranges<Policy> ? ", channels first" : "";
+    return arranges<order_of<Policy>> ? ", channels first" : "";
 }
 
 template <class Context, class... Stages>

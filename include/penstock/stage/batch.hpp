@@ -95,6 +95,25 @@ struct pitched_scalar {
   }
 };
 
+struct padded_scalar {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: pad_to_largest pads arrays, and a field that it is given to is a single value; "
+                  "write collate<\"image\">(pad_to_largest) for the field that has images");
+  }
+};
+struct fill_of_other_type {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: pad_to_largest_with<value> fills with a value that the numbers of a field "
+                  "cannot hold; write one that they can, as pad_to_largest_with<255> for bytes");
+  }
+};
+
 }  // namespace mistakes
 
 namespace detail {
@@ -128,11 +147,12 @@ constexpr void check_batch_options() {
   static_assert(
       (is_batch_option<Options> && ...),
       "penstock: this is not an option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
-      "ragged, pad_to_longest, channels_first or pitched<bytes>, or collate<\"name\">(...) for one field");
+      "ragged, pad_to_longest, pad_to_largest, channels_first or pitched<bytes>, or "
+      "collate<\"name\">(...) for one field");
   static_assert(
       !repeats_an_option<Options...>,
-      "penstock: batch takes one tail policy and one of stack, ragged, pad_to_longest, channels_first "
-      "and pitched; write collate<\"name\">(...) for fields that differ");
+      "penstock: batch takes one tail policy and one of stack, ragged, pad_to_longest, pad_to_largest, "
+      "channels_first and pitched; write collate<\"name\">(...) for fields that differ");
 }
 
 /// What the stages that cut batches share: how fields are collated, and the mistakes in that.
@@ -159,6 +179,10 @@ struct collating {
   }
 
  private:
+  /// Whether a policy was meant for this field, and not for all.
+  template <class Name>
+  static constexpr bool given =
+      std::is_void_v<Name> || !std::is_void_v<typename own_policy<Name, Policies...>::type>;
   template <class Name, class V>
   static consteval auto diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
@@ -170,6 +194,10 @@ struct collating {
       return mistakes::discovered_without_collate{};
     else if constexpr (value_rank<V> == static_cast<int>(extents::max_rank))
       return mistakes::eight_lengths{};
+    else if constexpr (pads_all<policy<Name>> && value_rank<V> == 0 && given<Name>)
+      return mistakes::padded_scalar{};
+    else if constexpr (shape != shape_class::fixed && !fill_fits<policy<Name>, typename stored<V>::type>)
+      return mistakes::fill_of_other_type{};
     else if constexpr (!takes_rank<policy<Name>>(value_rank<V>) && has_gaps<policy<Name>>)
       return mistakes::pitched_scalar{};
     else if constexpr (!takes_rank<policy<Name>>(value_rank<V>))
@@ -198,13 +226,14 @@ struct collating {
 /// `batch(size, options...)`; `global_batch(size, options...)` gives the size over all ranks.
 ///
 /// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
-/// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`, `channels_first`,
-/// `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
+/// policy for all fields (`stack` by default, `pad_to_longest`, `pad_to_largest`, `ragged`,
+/// `channels_first`, `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
 ///
 /// `channels_first` transposes images of (height, width, channels) on their way to the slot: the column is
-/// dense, of shape (slots, channels, height, width). Under `pitched<bytes>` each row starts at a multiple of
-/// that many bytes, and the field is a `strided_view`; gaps are zero, and are copied to a device with the
-/// rest.
+/// dense, of shape (slots, channels, height, width). `pad_to_largest` puts images of unequal sizes in one
+/// block of the largest height and width, and keeps their sizes. Under `pitched<bytes>` each row starts at a
+/// multiple of that many bytes, and the field is a `strided_view`; gaps are zero, and are copied to a device
+/// with the rest.
 ///
 /// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
 /// size * world), and a bad sample never pulls a later one forward. Samples are written where they will be

@@ -40,7 +40,7 @@ struct batch_facts {
 /// The columns of one batch, to be changed in place; a function of `map_batch` is called with them.
 /// `get<"name">(columns)` returns the view that `get<"name">(batch)` would return, but writable: a span of
 /// numbers, a `tensor_view` with the slots in front, a `strided_view` of pitched rows, or the views of ragged
-/// and padded values. Lengths and shapes are fixed.
+/// and padded values and arrays. Lengths and shapes are fixed.
 ///
 /// Slots without a sample are included: padding at the end, and the holes that `bad_samples::skip` leaves.
 /// They are zeros; `valid()` tells them apart. Valid during the call.
@@ -141,6 +141,8 @@ consteval auto editing_view() {
     return std::type_identity<tensor_view<typename kept::type>>{};
   } else if constexpr (std::is_same_v<Policy, pad_policy>) {
     return std::type_identity<basic_padded_view<typename kept::type>>{};
+  } else if constexpr (pads_all<Policy>) {
+    return std::type_identity<basic_padded_arrays_view<typename kept::type>>{};
   } else {
     return std::type_identity<basic_ragged_view<typename kept::type>>{};
   }

@@ -27,6 +27,18 @@ class padded_view : public basic_padded_view<const T> {
   padded_view(const basic_padded_view<T>& writes) noexcept : basic_padded_view<const T>(writes) {}
 };
 
+/// Arrays of unequal shapes in one block of equal slots: a range of `strided_view<const T>`, one per sample,
+/// without the padding.
+template <class T>
+class padded_arrays_view : public basic_padded_arrays_view<const T> {
+ public:
+  using basic_padded_arrays_view<const T>::basic_padded_arrays_view;
+  padded_arrays_view() = default;
+  /// Converts from a writable view.
+  padded_arrays_view(const basic_padded_arrays_view<T>& writes) noexcept
+      : basic_padded_arrays_view<const T>(writes) {}
+};
+
 }  // namespace penstock::inline v0_1
 
 template <class T>
@@ -37,3 +49,7 @@ template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::padded_view<T>> = true;
 template <class T>
 constexpr bool std::ranges::enable_view<penstock::padded_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::padded_arrays_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::padded_arrays_view<T>> = true;

@@ -189,17 +189,20 @@ template <class T, class Policy>
 class flexible_column : public flexible_values {
   static constexpr bool stacks = detail::stacks<Policy>;
   static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
-  static constexpr collation how = stacks ? collation::stacked
-                                   : pads ? collation::padded
-                                          : collation::appended;
-  using layout = detail::slot_layout<Policy>;
+  static constexpr bool pads_all = detail::pads_all<Policy>;
+  static constexpr collation how = stacks     ? collation::stacked
+                                   : pads     ? collation::padded
+                                   : pads_all ? collation::enlarged
+                                              : collation::appended;
+  using order = detail::order_of<Policy>;
+  using layout = detail::slot_layout<order>;
 
  public:
   using value_type = T;
 
   template <class Session>
   flexible_column(Session& session, memory_account& account)
-      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>) {}
+      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill()) {}
 
   template <class U>
   void write(std::size_t slot, U&& value) {
@@ -207,9 +210,10 @@ class flexible_column : public flexible_values {
       write_at(place(slot), value, shape(), space());
     } else {
       const extents found = detail::value_shape(value);
-      if constexpr (stacks || pads) detail::check_rank(found);
-      if constexpr (detail::arranges<Policy>) layout::check(found, sizeof(T));
-      write_at(reinterpret_cast<T*>(put_aside(slot, found)), value, found, memory_space::host);
+      if constexpr (how != collation::appended) detail::check_rank(found);
+      if constexpr (detail::arranges<order>) layout::check(found, sizeof(T));
+      std::byte* const aside = put_aside(slot, pads_all ? layout::shown(found) : found);
+      write_at(reinterpret_cast<T*>(aside), value, found, memory_space::host);
     }
   }
   void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid, bool holes = false) {
@@ -217,11 +221,11 @@ class flexible_column : public flexible_values {
   }
 
   [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
-    return shown<const T, padded_view<T>, ragged_view<T>>(slots);
+    return shown<const T, padded_view<T>, padded_arrays_view<T>, ragged_view<T>>(slots);
   }
   /// Like `view`, but writable.
   [[nodiscard]] auto edit(std::size_t /*first*/, std::size_t slots) {
-    return shown<T, basic_padded_view<T>, basic_ragged_view<T>>(slots);
+    return shown<T, basic_padded_view<T>, basic_padded_arrays_view<T>, basic_ragged_view<T>>(slots);
   }
   [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
     return flexible_values::bytes(slots);
@@ -230,12 +234,22 @@ class flexible_column : public flexible_values {
  private:
   template <class U>
   static void write_at(T* into, const U& value, const extents& shape, memory_space space) {
-    if constexpr (detail::arranges<Policy>)
-      detail::write_arranged<Policy>(value, into, shape, space);
+    if constexpr (detail::arranges<order>)
+      detail::write_arranged<order>(value, into, shape, space);
     else
       detail::write_values(value, into, shape, space);
   }
-  template <class U, class Padded, class Ragged>
+  /// The element that fills padding; null for zeros.
+  [[nodiscard]] static const std::byte* fill() noexcept {
+    if constexpr (pads_all) {
+      if constexpr (Policy::fill != 0) {
+        static constexpr T value = static_cast<T>(Policy::fill);
+        return reinterpret_cast<const std::byte*>(&value);
+      }
+    }
+    return nullptr;
+  }
+  template <class U, class Padded, class PaddedArrays, class Ragged>
   [[nodiscard]] auto shown(std::size_t slots) const {
     if constexpr (detail::has_gaps<Policy>)
       return !shows_shape() ? strided_view<U>(tensor_view<U>(nullptr, extents(slots, 0)))
@@ -247,6 +261,8 @@ class flexible_column : public flexible_values {
                  : tensor_view<U>(place(0), layout::shown(shape()).prepend(slots));
     else if constexpr (pads)
       return Padded({place(0), shape().prepend(slots)}, offsets(), mask());
+    else if constexpr (pads_all)
+      return PaddedArrays({place(0), shape().prepend(slots)}, shapes());
     else
       return Ragged(place(0), offsets(), shapes(), slots);
   }

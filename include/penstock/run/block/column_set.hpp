@@ -26,7 +26,8 @@ struct column_for {
 };
 template <class V, class Policy>
 struct column_for<V, Policy, shape_class::fixed> {
-  using type = fixed_column<V, std::conditional_t<arranges<Policy>, Policy, stack_policy>>;
+  using type =
+      fixed_column<V, std::conditional_t<arranges<order_of<Policy>>, order_of<Policy>, stack_policy>>;
 };
 
 template <class Batch, class V>

@@ -26,27 +26,30 @@ struct slot_error {
 };
 
 /// How values whose shape is known only at run time are collated.
-enum class collation : std::uint8_t { stacked, appended, padded };
+/// `padded`: to the longest, along the first dimension; `enlarged`: to the largest, along all.
+enum class collation : std::uint8_t { stacked, appended, padded, enlarged };
 
 /// The values of one field of a block whose shapes are known only at run time, as bytes: where each is
 /// written, and how they are collated. `flexible_column` gives them their type.
 ///
 /// Under `stacked`, a value that has the shape of the batch before is written in place; others go to a side
 /// arena and are put in order at the end. So only the first batches of a run are copied, and values written
-/// in place need no bookkeeping. `appended` and `padded` always use the arena: a value's place is known only
-/// when all values are there.
+/// in place need no bookkeeping. `appended`, `padded` and `enlarged` always use the arena: a value's place is
+/// known only when all values are there.
 class flexible_values {
  public:
-  /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps.
+  /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps. `fill`: an
+  /// element that outlives this, with which `enlarged` pads; null for zeros.
   template <class Session>
   flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes,
-                  std::size_t row_alignment = 0)
+                  std::size_t row_alignment = 0, const std::byte* fill = nullptr)
       : memory_(session, account),
         account_(&account),
         lock_(std::make_unique<std::mutex>()),
         how_(how),
         element_bytes_(element_bytes),
-        row_alignment_(row_alignment) {}
+        row_alignment_(row_alignment),
+        fill_(fill) {}
   flexible_values(flexible_values&&) noexcept = default;
   flexible_values& operator=(flexible_values&&) noexcept = default;
 
@@ -69,7 +72,8 @@ class flexible_values {
   /// Gives all memory back.
   void release() noexcept;
   /// The shape of the values of the last round, which the next block may expect; for padded values, that of
-  /// the longest, with its length. Empty if no value has shown a shape yet.
+  /// the longest, with its length; for enlarged ones, that of their slots. Empty if no value has shown a
+  /// shape yet.
   [[nodiscard]] std::optional<extents> known_shape() const noexcept {
     return known_ ? std::optional(shape_) : std::nullopt;
   }
@@ -133,6 +137,10 @@ class flexible_values {
   void fill_holes(std::size_t valid);
   void finish_ragged(std::size_t slots, std::size_t valid);
   void finish_padded(std::size_t slots, std::size_t valid, bool holes);
+  void finish_enlarged(std::size_t slots, std::size_t valid, bool holes);
+  [[nodiscard]] extents largest_shape(std::size_t slots, std::size_t valid, bool holes) const;
+  void enlarge(std::byte* into, const std::byte* value, const extents& shape) const noexcept;
+  void fill_with(std::byte* into, std::size_t bytes) const noexcept;
 
   slot_memory memory_;
   memory_account* account_;
@@ -143,6 +151,7 @@ class flexible_values {
   bool settled_ = false;  // in this round
   std::size_t element_bytes_;
   std::size_t row_alignment_;
+  const std::byte* fill_;
   std::vector<entry> entries_;
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;
@@ -151,7 +160,7 @@ class flexible_values {
   std::size_t lead_ = 0;                // the slot whose shape the others must match
   extents shape_;                       // stack: the shape of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
-  std::vector<extents> shapes_;
+  std::vector<extents> shapes_;         // ragged, enlarged
   std::vector<std::uint8_t> mask_;
 };
 

@@ -12,6 +12,31 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+[[nodiscard]] PENSTOCK_INLINE extents zeros_like(const extents& shape) noexcept {
+  extents zeros;
+  for (std::size_t i = 0; i < shape.rank(); ++i) zeros.push_back(0);
+  return zeros;
+}
+/// The larger length of two shapes along each dimension.
+[[nodiscard]] PENSTOCK_INLINE extents larger_of(const extents& a, const extents& b) noexcept {
+  extents larger;
+  for (std::size_t i = 0; i < a.rank(); ++i) larger.push_back(std::max(a[i], b[i]));
+  return larger;
+}
+/// Whether a shape has more elements than `most`, whatever its lengths.
+[[nodiscard]] PENSTOCK_INLINE bool has_more_than(std::uint64_t most, const extents& shape) noexcept {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
+  for (const std::uint64_t length : shape) {
+    if (length > most) return true;
+    most /= length;
+  }
+  return false;
+}
+
+}  // namespace detail
+
 PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
   const bool stacks = how_ == collation::stacked;
   if (entries_.size() < slots) entries_.resize(slots);
@@ -51,16 +76,18 @@ PENSTOCK_INLINE void flexible_values::finish(std::size_t slots, std::size_t vali
     finish_stack(slots, valid, holes);
   else if (how_ == collation::padded)
     finish_padded(slots, valid, holes);
+  else if (how_ == collation::enlarged)
+    finish_enlarged(slots, valid, holes);
   else
     finish_ragged(slots, valid);
 }
 
 PENSTOCK_INLINE void flexible_values::settle(std::size_t slots, const std::optional<extents>& before) {
   if (settled_ || how_ == collation::appended) return;
-  const bool stacks = how_ == collation::stacked;
   expect(before);
-  if (known_ && !stacks) shape_ = shape_.drop_front().prepend(0);
-  stride_ = stacks && known_ ? slot_bytes(shape_) : 0;
+  if (known_ && how_ == collation::padded) shape_ = shape_.drop_front().prepend(0);
+  if (known_ && how_ == collation::enlarged) shapes_.assign(slots, detail::zeros_like(shape_));
+  stride_ = known_ && how_ != collation::padded ? slot_bytes(shape_) : 0;
   if (slots * stride_ == 0) return;
   memory_.reserve(slots * stride_);
   std::memset(memory_.data(), 0, slots * stride_);
@@ -130,6 +157,7 @@ PENSTOCK_INLINE void flexible_values::drop_pieces() noexcept {
 /// Whether values of these shapes can be in one batch.
 PENSTOCK_INLINE bool flexible_values::fit_together(const extents& a, const extents& b) const noexcept {
   if (how_ == collation::padded) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
+  if (how_ == collation::enlarged) return a.rank() != 0 && a.rank() == b.rank();
   return a == b;
 }
 
@@ -159,7 +187,8 @@ PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_
       throw slot_error{
           i, error(errc::shape,
                    {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
-                    to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
+                    to_string(first),
+                    "; make them equal before batch, or use ragged, pad_to_longest or pad_to_largest"})
                  .in_stage("batch")};
   stride_ = slot_bytes(first);
   memory_.reserve(slots * stride_);
@@ -224,6 +253,90 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
       std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
     }
     if (filled != row) std::memset(into + filled, 0, row - filled);
+  }
+}
+
+/// The shape of the slots. Throws if ranks differ, or if small values claim a much larger block: values that
+/// are long in different directions need slots that are larger than all of them, and those without elements
+/// take no bytes at all.
+PENSTOCK_INLINE extents flexible_values::largest_shape(std::size_t slots, std::size_t valid,
+                                                       bool holes) const {
+  const std::size_t lead = holes ? lead_of(valid) : 0;
+  if (lead >= valid) return extents(std::uint64_t{0});
+  extents largest = entries_[lead].shape;
+  std::uint64_t most = 1;  // elements of a value
+  for (std::size_t i = 0; i < valid; ++i) {
+    if (holes && is_blank(i)) continue;
+    const extents& shape = entries_[i].shape;
+    if (!fit_together(entries_[lead].shape, shape))
+      throw slot_error{
+          i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
+                                 " to the largest beside one of shape ", to_string(entries_[lead].shape),
+                                 ": they need equal numbers of dimensions, at least one"})
+                 .in_stage("batch")};
+    largest = detail::larger_of(largest, shape);
+    most = std::max(most, shape.elements());
+    const std::uint64_t fits = (std::uint64_t{1} << 62) / element_bytes_ / slots;
+    if (detail::has_more_than(std::min(fits, most > fits >> 16 ? fits : most << 16), largest))
+      throw slot_error{
+          i, error(errc::limit, {"batch would pad a value of shape ", to_string(shape), " to ",
+                                 to_string(largest), ", more than 65536 times the elements of any value"})
+                 .in_stage("batch")};
+  }
+  return largest;
+}
+
+PENSTOCK_INLINE void flexible_values::finish_enlarged(std::size_t slots, std::size_t valid, bool holes) {
+  settled_ = known_ = holes ? lead_of(valid) < valid : valid != 0;
+  shape_ = largest_shape(slots, valid, holes);
+  shapes_.assign(slots, detail::zeros_like(shape_));
+  const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;
+  memory_.reserve(slots * row);
+  std::byte* into = memory_.data();
+  for (std::size_t i = 0; row != 0 && i < slots; ++i, into += row) {
+    if (i < valid && !(holes && is_blank(i)))
+      enlarge(into, entries_[i].where, entries_[i].shape);
+    else
+      std::memset(into, 0, row);
+  }
+  for (std::size_t i = 0; i < valid; ++i)
+    if (!(holes && is_blank(i))) shapes_[i] = entries_[i].shape;
+}
+
+/// Copies a value to the front corner of a slot, and fills the rest.
+PENSTOCK_INLINE void flexible_values::enlarge(std::byte* into, const std::byte* value,
+                                              const extents& shape) const noexcept {
+  std::size_t inner = element_bytes_, axis = shape_.rank() - 1;
+  for (; axis > 0 && shape[axis] == shape_[axis]; --axis) inner *= detail::to_size(shape_[axis]);
+  const std::size_t run = detail::to_size(shape[axis]) * inner;     // dense in both
+  const std::size_t pitch = detail::to_size(shape_[axis]) * inner;  // from one run to the next, in the slot
+  std::array<std::uint64_t, extents::max_rank> at{};                // indexes of a run
+  std::size_t runs = 1;
+  for (std::size_t i = 0; i < axis; ++i) runs *= detail::to_size(shape_[i]);
+  for (std::size_t k = 0; k < runs; ++k, into += pitch) {
+    bool within = run != 0;
+    for (std::size_t i = 0; i < axis; ++i) within = within && at[i] < shape[i];
+    const std::size_t copied = within ? run : 0;
+    if (within) {
+      std::memcpy(into, value, run);
+      value += run;
+    }
+    fill_with(into + copied, pitch - copied);
+    for (std::size_t i = axis; i-- > 0 && ++at[i] == shape_[i];) at[i] = 0;
+  }
+}
+
+PENSTOCK_INLINE void flexible_values::fill_with(std::byte* into, std::size_t bytes) const noexcept {
+  if (bytes == 0) return;
+  if (fill_ == nullptr || element_bytes_ == 1) {
+    std::memset(into, fill_ == nullptr ? 0 : std::to_integer<int>(*fill_), bytes);
+    return;
+  }
+  std::memcpy(into, fill_, element_bytes_);
+  for (std::size_t done = element_bytes_; done < bytes;) {
+    const std::size_t more = std::min(done, bytes - done);
+    std::memcpy(into + done, into, more);
+    done += more;
   }
 }
 
