@@ -5,3 +5,4 @@
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
+#include <penstock/evaluation/warnings.hpp>

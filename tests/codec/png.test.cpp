@@ -289,6 +289,8 @@ TEST_CASE("codec/png: wrong checksums are errors, except of chunks that do not m
     CHECK(copied(image.read(ps::whole_of(image.size()))) == pixels);
     CHECK(scratch.warnings == 1);
     static_cast<void>(image.finish());
+    CHECK(scratch.warnings == 1);  // once per image
+    static_cast<void>(ps::png{.recover = true}.decode(bad, scratch).finish());
     CHECK(scratch.warnings == 2);
   }
   raw_png raw{2, 1, 8, 0};

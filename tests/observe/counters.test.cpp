@@ -44,11 +44,14 @@ TEST_CASE("observe/counters: the difference since an earlier snapshot") {
   before.stages = {{"from", 10, 0.5}};
   now = before;
   now.samples = 25;
+  before.warnings = 2;
+  now.warnings = 5;
   now.seconds = 4;
   now.workers = 3;
   now.stages = {{"from", 25, 0.4}};
   const ps::run_counters lately = ps::since(now, before);
   CHECK(lately.samples == 15);
+  CHECK(lately.warnings == 3);
   CHECK(lately.seconds == 3);
   CHECK(lately.workers == 3);
   CHECK(lately.stages[0].samples == 15);
@@ -57,13 +60,15 @@ TEST_CASE("observe/counters: the difference since an earlier snapshot") {
 
 TEST_CASE("observe/counters: snapshots in reverse order give zero") {
   ps::run_counters earlier, later;
-  later.samples = later.bytes = later.batches = later.skipped = later.replaced = 7;
+  later.samples = later.bytes = later.batches = later.skipped = later.replaced = later.warnings = 7;
   later.seconds = later.stall_seconds = later.worker_busy_seconds = 2;
   later.waiting_for_room = later.waiting_for_room_in_stall = later.waiting_for_input = 1;
   later.stages = {{"from", 7, 0.5}};
   earlier.stages = {{"from", 0, 0}};
   const ps::run_counters nothing = ps::since(earlier, later);
-  CHECK(nothing.samples + nothing.bytes + nothing.batches + nothing.skipped + nothing.replaced == 0);
+  CHECK(nothing.samples + nothing.bytes + nothing.batches + nothing.skipped + nothing.replaced +
+            nothing.warnings ==
+        0);
   CHECK(nothing.seconds == 0);
   CHECK(nothing.stall_seconds == 0);
   CHECK(nothing.worker_busy_seconds == 0);

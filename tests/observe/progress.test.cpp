@@ -26,6 +26,12 @@ TEST_CASE("observe/progress: the line shows progress, rate and waiting time") {
   bar.begin(first);
   for (int i = 0; i < 2; ++i) bar.tick([&] { return last; });
   CHECK(bar.line(last) == "epoch 0 [############............] 2/4  500 samples/s  2.0 MB/s  stall 25.0 %");
+  first.warnings = 2;
+  last.warnings = 5;
+  bar.begin(first);
+  CHECK_THAT(bar.line(last), contains("stall 25.0 %  3 damaged"));
+  first.warnings = last.warnings = 0;
+  bar.begin(first);
   bar.finish(last);
   std::rewind(out);
   char text[256] = {};

@@ -117,6 +117,16 @@ TEST_CASE("observe/verdict: a report has a line per stage and ends with the verd
         "workers, or fewer bytes per sample (fields<...>, a codec that packs tighter)\n");
 }
 
+TEST_CASE("observe/verdict: a report counts the damaged samples that were used") {
+  auto c = base();
+  auto before = c;
+  c.warnings = 12;
+  CHECK_THAT(ps::report(c), penstock_test::contains(
+                                "2 workers\ndamaged samples used as far as they could be decoded: 12\n"));
+  before.warnings = 12;
+  CHECK_THAT(ps::report(c, before), !penstock_test::contains("damaged"));
+}
+
 TEST_CASE("observe/verdict: reports of very short and of slow runs use suitable units") {
   auto c = base();
   c.seconds = 0.000'25;

@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
+#include <penstock/codec/detail/damage_count.hpp>
 #include <penstock/codec/detail/jpeg_pixels.hpp>
 #include <penstock/codec/detail/jpeg_reader.hpp>
 #include <penstock/core/bytes.hpp>
@@ -26,10 +27,9 @@ namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `jpeg`: a decompressor, created on first use, whose memory is kept from image to
 /// image, and room for pixels.
-class jpeg_scratch {
+class jpeg_scratch : public detail::damage_count {
  public:
-  std::uint64_t warnings = 0;  ///< reads and draws that met damage, and went on because of `recover`
-  image_scratch image;         ///< room for pixels
+  image_scratch image;  ///< room for pixels
 
   [[nodiscard]] detail::jpeg_reader& reader() {
     if (!reader_) reader_ = std::make_unique<detail::jpeg_reader>();
@@ -80,8 +80,8 @@ struct jpeg_as {
   image_limits limits{};
   /// Turns the image as its EXIF block says.
   bool orient = true;
-  /// Decodes what the library can of damaged and truncated files, and counts the reads and draws of them in
-  /// the scratch's `warnings`; missing pixels are what the library makes of them, mostly gray. Files are then
+  /// Decodes what the library can of damaged and truncated files, and counts each of them as a warning in the
+  /// run's counters; missing pixels are what the library makes of them, mostly gray. Files are then
   /// decoded from their first row on, in full width.
   bool recover = false;
   /// The most scans: a progressive file of a few kilobytes can ask for hours of work.
@@ -105,6 +105,7 @@ struct jpeg_as {
     // The coefficients of four channels take eight bytes a pixel.
     constexpr std::uint64_t spare = std::uint64_t{16} << 20;
     reader.memory_limit = std::min(limits.bytes, std::uint64_t{1} << 56) * 8 + spare;
+    s.next_image();
     reader.open(file);
     detail::check_image_size(reader.size(), Format::channels, limits, codec_name);
     const J_COLOR_SPACE colours = reader.colours();

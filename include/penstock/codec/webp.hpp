@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
+#include <penstock/codec/detail/damage_count.hpp>
 #include <penstock/codec/detail/luma.hpp>
 #include <penstock/codec/detail/naming_codec.hpp>
 #include <penstock/codec/detail/webp_header.hpp>
@@ -30,10 +31,8 @@
 namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `webp`: pixels. libwebp's own memory cannot be kept.
-class webp_scratch {
+class webp_scratch : public detail::damage_count {
  public:
-  /// Reads and draws that met damage, and went on because of `recover`.
-  std::uint64_t warnings = 0;
   image_scratch image;
 
   /// Decodes a part of the stored image to RGB or RGBA. Returns a view of it, valid until the next call.
@@ -131,7 +130,7 @@ class webp_scratch {
     if (fault == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
     int rows = 0;
     if (WebPIDecGetRGB(decoder.get(), &rows, nullptr, nullptr, nullptr) == nullptr || rows <= 0) refuse(why);
-    ++warnings;
+    damage();
     return {pixels, stored};
   }
 
@@ -209,8 +208,8 @@ class webp_image : public image_expression<webp_image<Format>, std::uint8_t, For
 /// Thread-safe, with a scratch per thread.
 /// Throws `errc::limit` for sizes beyond `limits`, before anything is allocated; `errc::format` for what is
 /// no WebP, animated, damaged or truncated. With `recover`, images are decoded whole, also for a part; rows
-/// that are missing become zero (black, transparent); `webp_scratch::warnings` counts the reads and draws of
-/// such images; and one of which no row can be decoded is still an error.
+/// that are missing become zero (black, transparent); each such image that is read is a warning in the
+/// run's counters; and one of which no row can be decoded is still an error.
 ///
 ///     auto pictures = directory("pictures") | decode<webp>;
 ///     auto gray = directory("pictures") | decode<webp_as<gray8>>(webp_as<gray8>{.orient = false});
@@ -233,6 +232,7 @@ struct webp_as {
   template <byte_element Bytes>
   [[nodiscard]] webp_image<Format> decode(const Bytes& in, scratch& s) const {
     const bytes_view bytes = as_bytes(in);
+    s.next_image();
     if (bytes.empty()) throw error(errc::format, "the webp image is empty: it has no bytes");
     if (!recognises(bytes))
       throw error(errc::format, "this is no webp image: it does not begin as one").at_offset(0);

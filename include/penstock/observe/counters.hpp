@@ -41,7 +41,11 @@ struct run_counters {
   /// all workers together: seconds spent waiting at the serial front of a forward source
   double waiting_for_input = 0;
   std::uint64_t skipped = 0, replaced = 0;  ///< bad samples among those delivered
-  std::uint64_t bytes_held = 0;             ///< memory of batches and chunks, including free ones
+  /// Samples that were damaged and delivered as far as they could be decoded, as with a codec's `recover`;
+  /// once for each damaged image, also if a later stage dropped it. In the blocks of samples from which
+  /// anything was delivered: at the end of an epoch, the epoch's, whatever the number of workers.
+  std::uint64_t warnings = 0;
+  std::uint64_t bytes_held = 0;  ///< memory of batches and chunks, including free ones
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
   [[nodiscard]] double samples_per_second() const {

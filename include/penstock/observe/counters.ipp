@@ -15,6 +15,7 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.batches, before.batches);
   lessen(now.skipped, before.skipped);
   lessen(now.replaced, before.replaced);
+  lessen(now.warnings, before.warnings);
   lessen(now.seconds, before.seconds);
   lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);

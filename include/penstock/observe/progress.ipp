@@ -59,6 +59,8 @@ PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
   if (const std::uint64_t bad = counters.skipped + counters.replaced - first_.skipped - first_.replaced;
       bad != 0)
     result += "  " + std::to_string(bad) + " bad";
+  if (counters.warnings != first_.warnings)
+    result += "  " + std::to_string(counters.warnings - first_.warnings) + " damaged";
   return result;
 }
 

@@ -142,6 +142,11 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
                   static_cast<unsigned long long>(c.skipped), static_cast<unsigned long long>(c.replaced));
     text += line;
   }
+  if (c.warnings != 0) {
+    std::snprintf(line, sizeof line, "damaged samples used as far as they could be decoded: %llu\n",
+                  static_cast<unsigned long long>(c.warnings));
+    text += line;
+  }
   double all = 0;
   for (const stage_counters& s : c.stages) all += s.busy_seconds;
   for (const stage_counters& s : c.stages) {

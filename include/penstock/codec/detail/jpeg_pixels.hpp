@@ -42,7 +42,7 @@ void convert_cmyk(const std::uint8_t* from, std::size_t pixels, std::uint8_t* to
 }
 
 /// A lazy image of a file whose header was read. `Scratch` is the worker's: it has `reader()`, `image` and
-/// `warnings`.
+/// `damage()`.
 template <pixel_format Format, class Scratch>
 class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::uint8_t, Format::channels> {
   using base = image_expression<jpeg_pixels<Format, Scratch>, std::uint8_t, Format::channels>;
@@ -121,7 +121,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
       done(y, got, list);
       y += got;
     }
-    if (reader.damages != 0) ++scratch_->warnings;
+    if (reader.damages != 0) scratch_->damage();
     reader.close();
   }
 

@@ -48,6 +48,7 @@ struct block : placement {
   std::uint64_t bad_slot = no_slot;
   std::exception_ptr what;
   bad_slots bad;
+  std::atomic<std::uint64_t> warnings{0};  // of the stages, for these samples
 
   /// Appends the origins of `count` rows of a chunk, which become as many rows of a batch; branch-free where
   /// the chunk's positions are consecutive.

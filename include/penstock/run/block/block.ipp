@@ -30,6 +30,7 @@ PENSTOCK_INLINE void block::clear_failure() noexcept {
   bad_slot = no_slot;
   what = nullptr;
   bad.clear();
+  warnings.store(0, std::memory_order_relaxed);
 }
 
 PENSTOCK_INLINE void block::fail(std::uint64_t slot, std::exception_ptr failure) noexcept {

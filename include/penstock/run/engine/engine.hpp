@@ -7,6 +7,7 @@
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
+#include <penstock/evaluation/warnings.hpp>
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/block/mapped_columns.hpp>
 #include <penstock/run/engine/any_ring.hpp>
@@ -166,6 +167,28 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     [[no_unique_address]] typename batch_maps<Plan>::costs map_costs{};
   };
 
+  /// Adds to a block what the stages warn of while this object lives; nothing where they cannot.
+  class noted_warnings {
+   public:
+    noted_warnings([[maybe_unused]] const plan_worker& w, [[maybe_unused]] block& b) noexcept {
+      if constexpr (warns) worker_ = &w, block_ = &b, before_ = warnings_of(w.scratch);
+    }
+    noted_warnings(const noted_warnings&) = delete;
+    noted_warnings& operator=(const noted_warnings&) = delete;
+    ~noted_warnings() {
+      if constexpr (warns) {
+        const std::uint64_t more = warnings_of(worker_->scratch) - before_;
+        if (more != 0) block_->warnings.fetch_add(more, std::memory_order_relaxed);
+      }
+    }
+
+   private:
+    static constexpr bool warns = can_warn<typename chain_type::worker>();
+    const plan_worker* worker_ = nullptr;
+    block* block_ = nullptr;
+    std::uint64_t before_ = 0;
+  };
+
   static engine& self(void* e) noexcept { return *static_cast<engine*>(e); }
   static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
   static plan_worker& own(engine_worker& w) noexcept { return static_cast<plan_worker&>(w); }
@@ -187,9 +210,14 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .evaluate =
           [](void* e, engine_worker& w, block& b, std::uint64_t s, std::uint64_t grain, bool abandoned,
              bool times) noexcept {
+            const noted_warnings noted(own(w), b);
             return self(e).evaluate_grain(own(w), own(b), s, grain, abandoned, times);
           },
-      .finish = [](void* e, engine_worker& w, block& b) noexcept { self(e).finish_columns(own(w), own(b)); },
+      .finish =
+          [](void* e, engine_worker& w, block& b) noexcept {
+            const noted_warnings noted(own(w), b);
+            self(e).finish_columns(own(w), own(b));
+          },
       .costs =
           [](const engine_worker& w, std::span<stage_cost> into) noexcept {
             const auto& me = static_cast<const plan_worker&>(w);

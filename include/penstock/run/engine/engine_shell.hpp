@@ -224,7 +224,7 @@ class engine_shell {
   std::uint64_t largest_ = 0;  // bytes of a block
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
-  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0;
+  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, warnings_ = 0;
   run_watch watch_;
   std::uint64_t started_, last_wait_ns_ = 0;
   stall_clock stall_;

@@ -254,6 +254,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   }
   if (!wait_for(delivered_)) return nullptr;
   block* const b = in_ring(delivered_++);
+  warnings_ += b->warnings.load(std::memory_order_relaxed);
   ahead_.passed(b->turn + b->slots);
   largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // the first batches of a run take more
   sizes_known_ = true;
@@ -327,6 +328,7 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.samples = samples_;
   all.bytes = bytes_;
   all.batches = batches_;
+  all.warnings = warnings_;
   all.workers = limits_.workers();
   if (home_.here())  // in a child after fork another thread may have held the lock
     all.worker_seconds = static_cast<double>(limits_.worker_ns(detail::now_ns())) * 1e-9;
