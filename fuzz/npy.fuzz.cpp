@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The codec npy, its arrays in batches and taken apart, and rows of npy files: [type][bytes of a first file,
-// 16 bits][first file][second file]
+// The codecs npy and npy_image, arrays in batches and taken apart, and rows of npy files: [type][bytes of a
+// first file, 16 bits][first file][second file]
 
 #include <penstock/codec/npy.hpp>
+#include <penstock/codec/npy_image.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/npy_rows.hpp>
@@ -88,6 +89,17 @@ void read(ps::bytes_view first, ps::bytes_view second) {
   });
 }
 
+template <class Format>
+void as_image(ps::bytes_view file) {
+  static ps::image_scratch scratch;
+  outcome([&] {
+    const auto image = ps::npy_image_as<Format>{}.decode(file, scratch);
+    const std::uint64_t bytes = image.shape().elements() * sizeof(typename Format::value_type);
+    must(bytes <= file.size(), "an image is within its file");
+    touch({reinterpret_cast<const std::byte*>(image.finish().data()), static_cast<std::size_t>(bytes)});
+  });
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -101,6 +113,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 1:
       read<std::uint8_t>(first, second);
+      as_image<ps::rgb8>(first);
+      as_image<ps::gray16>(first);
       break;
     case 2:
       read<bool>(first, second);

@@ -10,5 +10,6 @@
 #include <penstock/codec/image_of.hpp>
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/npy.hpp>
+#include <penstock/codec/npy_image.hpp>
 #include <penstock/codec/pixels.hpp>
 #include <penstock/codec/text.hpp>
