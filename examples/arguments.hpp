@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -55,6 +56,17 @@ class arguments {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure != std::errc{} || end != digits.data() + digits.size())
       wrong("--" + name + " needs a whole number, and '" + digits + "' is none");
+    return value;
+  }
+  /// A number from 0 to 1.
+  [[nodiscard]] double share(const std::string& name, double otherwise) {
+    const auto found = given_.extract(name);
+    if (found.empty()) return otherwise;
+    const std::string& digits = found.mapped().back();
+    char* end = nullptr;
+    const double value = std::strtod(digits.c_str(), &end);
+    if (digits.empty() || *end != '\0' || !(value >= 0 && value <= 1))
+      wrong("--" + name + " needs a number from 0 to 1, and '" + digits + "' is none");
     return value;
   }
   /// Call this after you have asked for the last option.

@@ -201,6 +201,8 @@ void arrays(folder& out) {
     add(1, npy_file<std::uint8_t>(shape));
     add(3, npy_file<std::int64_t>(shape));
   }
+  add(1, npy_file<std::uint8_t>(ps::extents(2, 3, 3)));
+  add(1, npy_file<std::uint16_t>(ps::extents(2, 3)));
   for (const unsigned bits : {16u, 33u, 62u})
     add(1, npy_file<std::uint8_t>(ps::extents(std::uint64_t{1} << bits, 0)));
   for (const char* literal :
