@@ -41,12 +41,17 @@ PROGRAMS = (
     ("bench_map_batch", ("19a", "19b")),
     ("bench_fetch", ("20a", "20b", "20c", "20d")),
     ("bench_images", ("21a", "21b", "21c", "21d", "21e", "21h", "21i", "21j", "21k")),
+    ("bench_images", ("21a", "21b", "21c", "21d", "21e")),
+    ("bench_images_unequal", ("21f",)),
+    ("bench_images_neighbours", ("21g",)),
     ("bench_images_kernels", ("22a", "22b", "22c")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )
 # Programs of components that a build may lack: what their rows measure, and why they are left out.
 OPTIONAL = {"bench_gpu": ("batches to a GPU", "built without penstock::cuda"),
-            "bench_images": ("photos to batches", "built without penstock::jpeg")}
+            "bench_images": ("photos to batches", "built without penstock::jpeg"),
+            "bench_images_unequal": ("a large photo among thumbnails", "built without penstock::jpeg"),
+            "bench_images_neighbours": ("launches beside workers", "built without penstock::jpeg")}
 INSTRUCTION_BARS = {"i1": "1.1", "i1b": "0", "i1c": "0", "i2": "1.3", "i2b": "0",
                     "i15a": "3", "i15b": "3", "i15c": "0", "i15d": "0", "i15e": "0"}
 

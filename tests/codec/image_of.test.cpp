@@ -26,6 +26,7 @@ using penstock_test::contains;
 using both = ps::image_of<ps::png, ps::webp>;
 static_assert(ps::image_codec<both> && ps::extension_codec<both> && ps::codec<ps::image_of<ps::png>>);
 static_assert(ps::lazy_image<ps::decoded<both, ps::bytes_view>>);
+static_assert(ps::lone_codec<both> && ps::lone_codec<ps::png> && ps::lone_codec<ps::webp>);
 static_assert(both::extensions.size() == 2 && both::extensions[0] == "png" && both::extensions[1] == "webp");
 
 TEST_CASE("codec/image_of: the content decides which codec decodes") {

@@ -47,6 +47,12 @@ concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
                   { C::codec_name } -> std::convertible_to<std::string_view>;
                 };
 
+/// A codec whose values take far longer to make than their bytes say, as those of images do; it declares
+/// `static constexpr bool one_at_a_time = true`. Workers take such samples one by one, whatever their size,
+/// so that none waits behind a large one that its worker took before it.
+template <class C>
+concept lone_codec = requires { requires bool(std::remove_cvref_t<C>::one_at_a_time); };
+
 /// A codec that declares the file extensions it is meant for, in a `static constexpr` `extensions`.
 template <class C>
 concept extension_codec = requires { std::begin(C::extensions); };

@@ -96,6 +96,7 @@ class image_of {
 
  public:
   static constexpr std::string_view codec_name = "image";
+  static constexpr bool one_at_a_time = (lone_codec<Codecs> || ...);
   static constexpr auto extensions = [] {
     std::array<std::string_view, (std::size(Codecs::extensions) + ...)> all{};
     auto end = all.begin();

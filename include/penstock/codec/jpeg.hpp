@@ -89,6 +89,7 @@ struct jpeg_as {
 
   static constexpr std::string_view codec_name = "jpeg";
   static constexpr std::string_view extensions[] = {"jpg", "jpeg", "jpe", "jfif"};
+  static constexpr bool one_at_a_time = true;
   using scratch = jpeg_scratch;
 
   /// Whether these are the first bytes of a JPEG.

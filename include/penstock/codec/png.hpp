@@ -309,6 +309,7 @@ struct png_as {
 
   static constexpr std::string_view codec_name = "png";
   static constexpr std::string_view extensions[] = {"png"};
+  static constexpr bool one_at_a_time = true;
   using scratch = png_scratch;
 
   /// Whether these are the first bytes of a PNG.

@@ -224,6 +224,7 @@ struct webp_as {
 
   static constexpr std::string_view codec_name = "webp";
   static constexpr std::string_view extensions[] = {"webp"};
+  static constexpr bool one_at_a_time = true;
   using scratch = webp_scratch;
 
   /// Whether these are the first bytes of a WebP.

@@ -186,6 +186,7 @@ struct decode_stage {
   static constexpr std::string_view stage_name = "decode";
   using codecs = pack<typename detail::field_codec<Codecs>::codec_type...>;
   using scratch = pack<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
+  static constexpr bool one_at_a_time = (lone_codec<typename detail::field_codec<Codecs>::codec_type> || ...);
   static constexpr bool by_name = (!std::is_void_v<typename detail::field_codec<Codecs>::name_type> && ...);
 
   codecs codec_values{};

@@ -2,12 +2,14 @@
 
 #include <penstock/run/engine/sizes.hpp>
 
+#include <penstock/codec/integer.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
@@ -87,6 +89,17 @@ const auto numbers = ps::generated(1000, identity) | ps::batch(16);
 const auto words =
     ps::generated(1000, [](std::uint64_t i) { return std::vector<std::uint64_t>(3, i); }) | ps::batch(16);
 const auto images_of_numbers = ps::generated(1000, identity) | to_image{} | ps::batch(16);
+
+/// A codec of samples that take long, however few their bytes are.
+struct slow_codec {
+  static constexpr std::string_view codec_name = "slow";
+  static constexpr bool one_at_a_time = true;
+
+  template <ps::byte_element In>
+  [[nodiscard]] int decode(const In& in, ps::no_scratch&) const {
+    return static_cast<int>(ps::as_bytes(in).size());
+  }
+};
 
 /// A shard of empty samples.
 ps::memory_files shard_of(int samples) {
@@ -171,6 +184,22 @@ TEST_CASE("run/sizes: large slots of small samples count as written, not as hand
       CHECK(sizes.chunk() == 1);
     }
   }
+}
+
+TEST_CASE("run/sizes: images are taken one at a time, however small their files are") {
+  const auto photos = ps::webdataset(shard_of(4)) | ps::fields<"cls">;
+  const auto images = photos | ps::decode<slow_codec> | ps::batch(16);
+  const auto by_name = photos | ps::decode<ps::field<"cls", slow_codec>> |
+                       ps::map<"cls">([](auto&&) { return 1; }) | ps::batch(16);
+  const auto numbers_of_files = photos | ps::decode<ps::integer> | ps::batch(16);
+  for (const std::uint64_t file_bytes : {std::uint64_t{0}, std::uint64_t{700}, std::uint64_t{110'000}}) {
+    for (const bool crowded : {false, true}) {
+      CHECK(sizes_of(images, on(2), {file_bytes, crowded}).grain(16) == 1);
+      CHECK(sizes_of(images, on(2), {file_bytes, crowded}).depth(16) == 5);
+      CHECK(sizes_of(by_name, on(2), {file_bytes, crowded}).grain(16) == 1);
+    }
+  }
+  CHECK(sizes_of(numbers_of_files, on(2), {.sample_bytes = 700}).grain(100) == 46);
 }
 
 TEST_CASE("run/sizes: a chunk is about 64 KB if sample sizes are known, otherwise 16 slots") {

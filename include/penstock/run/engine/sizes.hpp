@@ -4,6 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/options.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
@@ -35,6 +36,20 @@ inline constexpr std::uint64_t slot_bytes_of<record<Fields...>> =
 template <class V>
 inline constexpr bool plain_values = all_fixed<V>::value && !has_unfinished<V>::value;
 
+/// Whether one of the stages declares `one_at_a_time`, as `decode` does for codecs that do (`lone_codec`).
+template <class Stages>
+inline constexpr bool any_one_at_a_time = false;
+template <class... Stages>
+inline constexpr bool any_one_at_a_time<pack<Stages...>> = [] {
+  [[maybe_unused]] const auto declares = []<class Stage>(std::type_identity<Stage>) {
+    if constexpr (requires { Stage::one_at_a_time; })
+      return bool(Stage::one_at_a_time);
+    else
+      return false;
+  };
+  return (declares(std::type_identity<Stages>()) || ...);
+}();
+
 }  // namespace detail
 
 /// Plans that turn plain numbers into plain numbers: a sample costs so little that blocks, grains and loops
@@ -49,6 +64,7 @@ struct size_facts {
   bool direct = false;             ///< the slots of batches are known before anything is evaluated
   bool plain = false;              ///< see `plain_plan`
   bool maps_batches = false;       ///< whole batches are processed, which may take any time
+  bool one_at_a_time = false;      ///< samples take far longer than their bytes say, as images do
   bool batch_by_chunk = false;     ///< a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
@@ -67,6 +83,7 @@ template <class Plan>
   facts.direct = parts::direct;
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
+  facts.one_at_a_time = detail::any_one_at_a_time<typename parts::stages>;
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;
@@ -94,8 +111,8 @@ class run_sizes {
   /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
-  /// Slots that a worker takes at a time: about 32 KB, one if samples are large, a few if their size is
-  /// unknown. A chunk is taken whole. `slots`: of one block.
+  /// Slots that a worker takes at a time: about 32 KB, one if samples are large or are images, a few if
+  /// their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Slots of a chunk.
   [[nodiscard]] std::uint64_t chunk() const noexcept;

@@ -18,13 +18,15 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   const unsigned workers = options_.workers.value_or(1);
   if (workers == 0) return 2;
   const std::size_t few = std::max(4u, workers + 3);
-  const bool small = facts_.sample_bytes != 0 && std::max(facts_.sample_bytes, facts_.slot_bytes) <=
-                                                     262'144 / std::max<std::uint64_t>(1, slots);
+  const bool small =
+      !facts_.one_at_a_time && facts_.sample_bytes != 0 &&
+      std::max(facts_.sample_bytes, facts_.slot_bytes) <= 262'144 / std::max<std::uint64_t>(1, slots);
   return facts_.crowded && small ? std::max<std::size_t>(few, std::min(16 * workers, 64u)) : few;
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
   if (!facts_.direct) return slots;
+  if (facts_.one_at_a_time) return 1;
   return std::min(slots, facts_.plain ? plain_slots() : slots_in(32'768, 64, 8));
 }
 
