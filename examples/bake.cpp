@@ -6,10 +6,9 @@
 //
 //     bake --shards 'train-{0000..0127}.tar' --out baked --max-side 400 --raw 0.25
 //
-// One plan reads both kinds, because image_of looks at the content:
-//
-//     ps::webdataset("baked/baked-*.tar") | ps::fields<"jpg;npy", "cls"> |
-//         ps::decode<ps::field<"jpg", ps::image_of<ps::jpeg, ps::npy_image>>, ps::field<"cls", ps::integer>>
+// One plan reads both kinds, because image_of looks at the content: fields<"jpg;npy", "cls"> and then
+// decode<field<"jpg", image_of<jpeg, npy_image>>, ...>, as in train_images.cpp. numpy.load reads the raw
+// ones.
 //
 // Kill it at any moment and start it again: it ends with the same bytes. bake_parts.hpp bakes other plans.
 

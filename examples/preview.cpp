@@ -6,9 +6,13 @@
 
 #include "arguments.hpp"
 
+#include <penstock/codec/image_of.hpp>
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/jpeg.hpp>
+#include <penstock/codec/npy_image.hpp>
+#include <penstock/codec/png.hpp>
 #include <penstock/codec/png_encoder.hpp>
+#include <penstock/codec/webp.hpp>
 #include <penstock/image.hpp>
 #include <penstock/penstock.hpp>
 
@@ -77,8 +81,9 @@ void preview(const std::string& shards, const std::string& out, std::uint32_t co
              std::uint32_t size, std::uint64_t seed) {
   if (count == 0 || columns == 0 || size < 16 || size > 4096 || count > 10'000)
     throw std::runtime_error("--count and --columns are at least 1, and --size is from 16 to 4096");
-  const auto samples = ps::webdataset(shards) | ps::fields<"jpg;jpeg", "cls"> |
-                       ps::decode<ps::field<"jpg", ps::jpeg>, ps::field<"cls", ps::integer>> |
+  using picture = ps::image_of<ps::jpeg, ps::png, ps::webp, ps::npy_image>;
+  const auto samples = ps::webdataset(shards) | ps::fields<"jpg;jpeg;png;webp;npy", "cls"> |
+                       ps::decode<ps::field<"jpg", picture>, ps::field<"cls", ps::integer>> |
                        ps::shuffle(seed) | ps::take(count);
   const auto originals =
       samples | ps::map<"jpg">(ps::resize(size), ps::center_crop(size)) | ps::batch(count) | ps::workers(2);

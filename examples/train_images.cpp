@@ -266,9 +266,9 @@ void train_images(arguments& given) {
 
   using picture = ps::image_of<ps::jpeg, ps::png, ps::webp, ps::npy_image>;
   if (!shards.empty()) {
-    train<"jpg", "cls">(ps::webdataset(shards) | ps::fields<"jpg;jpeg;png;webp;npy", "cls"> |
-                            ps::decode<ps::field<"jpg", picture>, ps::field<"cls", ps::integer>>,
-                        classes, how);
+    const auto samples = ps::webdataset(shards) | ps::fields<"jpg;jpeg;png;webp;npy", "cls"> |
+                         ps::decode<ps::field<"jpg", picture>, ps::field<"cls", ps::integer>>;
+    train<"jpg", "cls">(samples, classes, how);
   } else {
     const ps::directory files(folder, {.extensions = {"jpg", "jpeg", "png", "webp", "npy"}});
     train<"bytes", "label">(files | ps::decode<ps::field<"bytes", picture>>, files.classes().size(), how);
