@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains on small made-up pictures, and checks that they are learnt, whatever the number of workers.
 
-check_train_images.py <bake> <train_images>
+check_train_images.py <bake> <train_images> <preview>
 
-The pictures are drawn here as npy, and `bake` makes JPEGs of some.
+The pictures are drawn here as npy, and `bake` makes JPEGs of some. `preview` shows both kinds.
 """
 
 import pathlib
 import random
 import re
+import struct
 import subprocess
 import sys
 import tarfile
@@ -17,7 +18,7 @@ import tempfile
 
 from drawn_shards import npy, picture, write_shard
 
-bake, train = (str(pathlib.Path(p).resolve()) for p in sys.argv[1:3])
+bake, train, preview = (str(pathlib.Path(p).resolve()) for p in sys.argv[1:4])
 
 
 def run(*command, expect=0):
@@ -80,3 +81,8 @@ with tempfile.TemporaryDirectory() as place:
     check("are 3 classes" in run(train, *shards[:2], "--classes", 3, expect=1), "a label beyond the classes is refused")
     check("either" in run(train, "--size", 32, expect=1), "no data is an error")
     check("multiple of 4" in run(train, *shards[:2], "--size", 30, expect=1), "a wrong size is an error")
+
+    run(preview, *shards[:2], "--out", folder / "sheet.png", "--count", 7, "--size", 32)
+    sheet = (folder / "sheet.png").read_bytes()
+    check(sheet[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", sheet[16:24]) == (292, 104),
+          "preview draws seven pairs in two rows of four")
