@@ -41,7 +41,6 @@ PROGRAMS = (
     ("bench_map_batch", ("19a", "19b")),
     ("bench_fetch", ("20a", "20b", "20c", "20d")),
     ("bench_images", ("21a", "21b", "21c", "21d", "21e", "21h", "21i", "21j", "21k")),
-    ("bench_images", ("21a", "21b", "21c", "21d", "21e")),
     ("bench_images_unequal", ("21f",)),
     ("bench_images_neighbours", ("21g",)),
     ("bench_images_kernels", ("22a", "22b", "22c")),

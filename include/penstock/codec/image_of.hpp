@@ -52,6 +52,17 @@ class one_of_images
   [[nodiscard]] image_scratch& memory() const {
     return ask([](const auto& one) -> image_scratch& { return one.memory(); });
   }
+  [[nodiscard]] unsigned most_halvings() const {
+    return ask([](const auto& one) -> unsigned {
+      if constexpr (halvable_image<std::remove_cvref_t<decltype(one)>>)
+        return one.most_halvings();
+      else
+        return 0;
+    });
+  }
+  [[nodiscard]] one_of_images halved(unsigned times, real_part& where) const {
+    return halve<0>(times, where);
+  }
   /// The number of the codec that the image is of.
   [[nodiscard]] std::size_t index() const noexcept { return image_.index(); }
 
@@ -64,6 +75,19 @@ class one_of_images
     } else {
       if (image_.index() == I) return f(*std::get_if<I>(&image_));
       return ask<I + 1>(std::forward<F>(f));
+    }
+  }
+
+  template <std::size_t I>
+  one_of_images halve(unsigned times, real_part& where) const {
+    if constexpr (I == 1 + sizeof...(More)) {
+      return *this;
+    } else {
+      if constexpr (halvable_image<std::variant_alternative_t<I, std::variant<First, More...>>>) {
+        if (image_.index() == I)
+          return {std::in_place_index<I>, std::get_if<I>(&image_)->halved(times, where)};
+      }
+      return halve<I + 1>(times, where);
     }
   }
 

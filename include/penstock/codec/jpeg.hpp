@@ -84,6 +84,11 @@ struct jpeg_as {
   /// run's counters; missing pixels are what the library makes of them, mostly gray. Files are then
   /// decoded from their first row on, in full width.
   bool recover = false;
+  /// Lets a `resize` or `random_resized_crop` that comes directly behind the codec, and makes the image
+  /// smaller with antialias, have it decoded at 1/2, 1/4 or 1/8 of its size: the smallest that is not smaller
+  /// than the result. The rectangle stays the same, to fractions of a pixel; the pixels are near to those of
+  /// the whole image, not equal to them. As Pillow's `draft`. Images that are not resized stay as they are.
+  bool dct_scaling = false;
   /// The most scans: a progressive file of a few kilobytes can ask for hours of work.
   std::uint32_t scans = 100;
 
@@ -113,8 +118,12 @@ struct jpeg_as {
     if (colours != JCS_GRAYSCALE && colours != JCS_YCbCr && colours != JCS_RGB && colours != JCS_CMYK &&
         colours != JCS_YCCK)
       throw error(errc::format, "the jpeg file has a number of channels that is no colour: not 1, 3 or 4");
-    return {s, file, reader.size(), orient ? reader.turned() : orientation::upright,
-            colours == JCS_CMYK || colours == JCS_YCCK};
+    return {s,
+            file,
+            reader.size(),
+            orient ? reader.turned() : orientation::upright,
+            colours == JCS_CMYK || colours == JCS_YCCK,
+            dct_scaling};
   }
 };
 

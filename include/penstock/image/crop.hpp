@@ -10,6 +10,8 @@
 #include <penstock/image/pad.hpp>
 #include <penstock/image/padded.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -31,6 +33,32 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
     image_.draw(shifted(part), into);
   }
   [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
+
+  [[nodiscard]] unsigned most_halvings() const
+    requires halvable_image<I>
+  {
+    return image_.most_halvings();
+  }
+  /// The rectangle may end within pixels of the smaller image, which then are all there.
+  [[nodiscard]] cropped halved(unsigned times, real_part& where) const
+    requires halvable_image<I>
+  {
+    real_part all{static_cast<double>(part_.x), static_cast<double>(part_.y),
+                  static_cast<double>(part_.width), static_cast<double>(part_.height)};
+    const double x = where.x, y = where.y;
+    I smaller = image_.halved(times, all);
+    const double scale = 1.0 / (1u << times);
+    const auto first = [](double at) { return static_cast<std::uint32_t>(at); };
+    const auto last = [](double at, std::uint32_t most) {
+      return std::min(most, static_cast<std::uint32_t>(std::ceil(at)));
+    };
+    const image_size size = smaller.size();
+    const std::uint32_t left = first(all.x), top = first(all.y);
+    const image_part part{left, top, last(all.x + all.width, size.width) - left,
+                          last(all.y + all.height, size.height) - top};
+    where = {all.x - left + x * scale, all.y - top + y * scale, where.width * scale, where.height * scale};
+    return {std::move(smaller), part, *scratch_};
+  }
 
  private:
   [[nodiscard]] image_part shifted(const image_part& part) const noexcept {

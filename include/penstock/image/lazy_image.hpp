@@ -89,6 +89,17 @@ concept lazy_image =
       { image.memory() } -> std::same_as<image_scratch&>;
     };
 
+/// A lazy image that can be had with half the sides, a quarter or an eighth, for less than all of its pixels:
+///   most_halvings()        how often its sides can be halved; 0 if they cannot, or were not to be
+///   halved(times, where)   the smaller image; `where` is a rectangle of this image, and becomes that of the
+///                          smaller one
+/// A resize that is not larger than the smaller image asks for it.
+template <class I>
+concept halvable_image = lazy_image<I> && requires(const I& image, real_part& where) {
+  { image.most_halvings() } -> std::same_as<unsigned>;
+  { image.halved(1u, where) } -> std::same_as<I>;
+};
+
 /// The base of lazy images. `Self` has `size()`, `read(part)` and `memory()`; a `draw(part, into)` of its own
 /// writes pixels without keeping them first. The part is never empty in one direction only.
 template <class Self, class T, std::size_t Channels>

@@ -64,6 +64,16 @@ struct image_size {
   friend constexpr bool operator==(const image_size&, const image_size&) = default;
 };
 
+/// A rectangle of an image whose edges need not lie between pixels.
+struct real_part {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+
+  friend constexpr bool operator==(const real_part&, const real_part&) = default;
+};
+
 /// A rectangle of an image, in pixels: (x, y) is its upper left corner.
 struct image_part {
   std::uint32_t x = 0;

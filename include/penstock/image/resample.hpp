@@ -39,9 +39,19 @@ struct resampling {
   interpolation how = interpolation::bilinear;
   bool antialias = true;
   bool mirrored = false;  ///< left and right of the wanted part change places
+  /// What becomes the result, with antialias; all of the source if it has no width.
+  real_part box{};
 
   friend bool operator==(const resampling&, const resampling&) = default;
 
+  /// Whether the filter sees all pixels of the source, and not only some around a point.
+  [[nodiscard]] bool filters_all() const noexcept {
+    return how == interpolation::area || (antialias && how != interpolation::nearest);
+  }
+  /// Whether the result is the source.
+  [[nodiscard]] bool same() const noexcept {
+    return columns(whole_of(to)).same() && rows(whole_of(to)).same();
+  }
   /// The part of the source that is needed for a part of the result.
   [[nodiscard]] image_part needed(const image_part& part) const {
     const auto x = columns(part).needed();
@@ -49,10 +59,10 @@ struct resampling {
     return {x.begin, y.begin, x.end - x.begin, y.end - y.begin};
   }
   [[nodiscard]] detail::resample_axis columns(const image_part& part) const noexcept {
-    return {from.width, to.width, part.x, part.width, how, antialias, mirrored};
+    return {from.width, to.width, part.x, part.width, how, antialias, mirrored, box.x, box.width};
   }
   [[nodiscard]] detail::resample_axis rows(const image_part& part) const noexcept {
-    return {from.height, to.height, part.y, part.height, how, antialias};
+    return {from.height, to.height, part.y, part.height, how, antialias, false, box.y, box.height};
   }
 };
 

@@ -29,17 +29,21 @@ struct resize_options {
 
 /// A lazy image of another size. Only the part of the inner image that is needed is read, and rows are
 /// written straight to their destination where its pixels are interleaved. An image that has the size
-/// already is passed through.
+/// already is passed through. Of an image that can be had halved, as a JPEG with `dct_scaling`, the smallest
+/// is taken that is not smaller than the result in either direction; what is resized is then the same
+/// rectangle, to fractions of a pixel.
 template <byte_image I>
 class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
  public:
   /// `image` must have pixels, and `to` no side of 0.
   resized(I image, const image_size& to, interpolation how, bool antialias, image_scratch& scratch)
-      : image_(std::move(image)), how_{image_.size(), to, how, antialias}, scratch_(&scratch) {}
+      : image_(std::move(image)), how_{image_.size(), to, how, antialias}, scratch_(&scratch) {
+    if constexpr (halvable_image<I>) halve();
+  }
 
   [[nodiscard]] image_size size() const noexcept { return how_.to; }
   [[nodiscard]] pixel_view<std::uint8_t, I::channels> read(const image_part& part) const {
-    if (how_.from == how_.to) return image_.read(part);
+    if (how_.same()) return image_.read(part);
     std::uint8_t* const pixels =
         room_for<std::uint8_t>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
     draw(part, destination<std::uint8_t>(
@@ -47,12 +51,12 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
     return {pixels, part.size()};
   }
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
-    if (how_.from == how_.to) return image_.draw(part, into);
+    if (how_.same()) return image_.draw(part, into);
     resample(image_, how_, part, *scratch_, into);
   }
   /// Whether `draw_mirrored` is faster than a mirror behind this image: it costs nothing if columns are
   /// resampled anyway.
-  [[nodiscard]] bool mirrors() const noexcept { return how_.from.width != how_.to.width; }
+  [[nodiscard]] bool mirrors() const noexcept { return !how_.columns(whole_of(how_.to)).same(); }
   /// As `draw`, but the part's left and right change places.
   void draw_mirrored(const image_part& part, const destination<std::uint8_t>& into) const {
     resampling how = how_;
@@ -62,6 +66,20 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
   [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
 
  private:
+  /// Takes a smaller source, if there is one that is not smaller than the result.
+  void halve() {
+    const unsigned most = how_.filters_all() ? image_.most_halvings() : 0;
+    unsigned times = 0;
+    const image_size from = how_.from;
+    while (times < most && from.width >> (times + 1) >= how_.to.width &&
+           from.height >> (times + 1) >= how_.to.height)
+      ++times;
+    if (times == 0) return;
+    how_.box = {0, 0, static_cast<double>(from.width), static_cast<double>(from.height)};
+    image_ = image_.halved(times, how_.box);
+    how_.from = image_.size();
+  }
+
   I image_;
   resampling how_;
   image_scratch* scratch_;

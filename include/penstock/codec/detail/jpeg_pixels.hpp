@@ -51,12 +51,33 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   using base::channels;
   using typename base::view_type;
 
-  jpeg_pixels(Scratch& scratch, bytes_view file, const image_size& stored, orientation o, bool four) noexcept
-      : scratch_(&scratch), file_(file), stored_(stored), orientation_(o), four_(four) {}
+  jpeg_pixels(Scratch& scratch, bytes_view file, const image_size& stored, orientation o, bool four,
+              bool scales) noexcept
+      : scratch_(&scratch), file_(file), stored_(stored), orientation_(o), four_(four), scales_(scales) {}
 
   /// As it is shown.
   [[nodiscard]] image_size size() const noexcept { return oriented(stored_, orientation_); }
   [[nodiscard]] image_scratch& memory() const noexcept { return scratch_->image; }
+
+  /// By the DCT: 8 x 8 coefficients are decoded as 4 x 4, 2 x 2 or 1 pixel.
+  [[nodiscard]] unsigned most_halvings() const noexcept { return scales_ ? 3 - halvings_ : 0; }
+  [[nodiscard]] jpeg_pixels halved(unsigned times, real_part& where) const noexcept {
+    jpeg_pixels smaller = *this;
+    const std::uint32_t side = 1u << times;
+    const auto up = [&](std::uint32_t n) { return n / side + (n % side != 0 ? 1 : 0); };
+    smaller.halvings_ += times;
+    smaller.stored_ = {up(stored_.width), up(stored_.height)};
+    // The blocks begin at the upper left corner of the stored image, wherever that is shown.
+    const orientation_steps o = steps_of(orientation_);
+    const bool from_right = o.transpose ? o.flip_y : o.flip_x;
+    const bool from_bottom = o.transpose ? o.flip_x : o.flip_y;
+    const image_size shown = size(), now = smaller.size();
+    const double scale = 1.0 / side;
+    if (from_right) where.x += static_cast<double>(std::uint64_t{now.width} * side - shown.width);
+    if (from_bottom) where.y += static_cast<double>(std::uint64_t{now.height} * side - shown.height);
+    where = {where.x * scale, where.y * scale, where.width * scale, where.height * scale};
+    return smaller;
+  }
 
   [[nodiscard]] view_type read(const image_part& part) const {
     check(part);
@@ -104,7 +125,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   void rows(const image_part& part, Start&& start, Place&& place, Done&& done) const {
     jpeg_reader& reader = scratch_->reader();
     if (!reader.at_header_of(file_)) reader.open(file_);
-    reader.start(part, colours());
+    reader.start(part, colours(), halvings_);
     start(reader);
     const std::size_t row_bytes = std::size_t{reader.width()} * (four_ ? 4 : channels);
     row_list list{};
@@ -197,7 +218,9 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   bytes_view file_;
   image_size stored_;
   orientation orientation_;
-  bool four_;  // the file has four channels
+  bool four_;    // the file has four channels
+  bool scales_;  // it may be decoded smaller
+  unsigned halvings_ = 0;
 };
 
 }  // namespace penstock::inline v0_1::detail

@@ -95,11 +95,15 @@ class jpeg_reader : public jpeg_session {
   [[nodiscard]] orientation turned() const noexcept { return orientation_; }
   [[nodiscard]] J_COLOR_SPACE colours() const noexcept { return info_.jpeg_color_space; }
 
-  /// Starts to decode a part to this colour space; the rows that follow are those of the part. Sets `first`
+  /// Starts to decode a part to this colour space, of the image with its sides halved so often; the rows that
+  /// follow are those of the part. Sets `first`
   /// and `width()`, the columns that are decoded, which contain the part's.
-  void start(const image_part& part, J_COLOR_SPACE colours) {
+  void start(const image_part& part, J_COLOR_SPACE colours, unsigned halvings) {
     open_ = false;
     info_.out_color_space = colours;
+    info_.scale_num = 1;
+    info_.scale_denom = 1u << halvings;
+    block_ = static_cast<JDIMENSION>(DCTSIZE) >> halvings;
     part_ = part;
     if (!attempt(&start_part, *this)) give_up();
   }
@@ -169,8 +173,8 @@ class jpeg_reader : public jpeg_session {
   static void start_part(jpeg_reader& r) {
     jpeg_decompress_struct& c = r.info_;
     (void)jpeg_start_decompress(&c);
-    const auto mcu_width = static_cast<JDIMENSION>(c.max_h_samp_factor * DCTSIZE);
-    const auto mcu_height = static_cast<JDIMENSION>(c.max_v_samp_factor * DCTSIZE);
+    const auto mcu_width = static_cast<JDIMENSION>(c.max_h_samp_factor) * r.block_;
+    const auto mcu_height = static_cast<JDIMENSION>(c.max_v_samp_factor) * r.block_;
     const image_part& part = r.part_;
     r.first_ = 0;
     if (r.recover || r.smooths()) return;
@@ -252,6 +256,7 @@ class jpeg_reader : public jpeg_session {
   image_part part_;
   std::array<JSAMPROW, rows_at_once> rows_{};
   std::uint32_t first_ = 0;
+  JDIMENSION block_ = DCTSIZE;  // pixels of a block's side
   unsigned wanted_ = 0, got_ = 0;
   orientation orientation_ = orientation::upright;
   bool created_ = false, open_ = false, header_ = false, exif_seen_ = false;

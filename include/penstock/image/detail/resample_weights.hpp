@@ -32,11 +32,13 @@ struct resample_axis {
   interpolation how = interpolation::bilinear;
   bool antialias = true;
   bool mirrored = false;  ///< the wanted pixels in the opposite order
+  /// What becomes `to` pixels, with antialias: from a point of the source on, so much of it; 0 is all.
+  double begin = 0, length = 0;
 
   friend bool operator==(const resample_axis&, const resample_axis&) = default;
 
   /// Whether pixels stay as they are.
-  [[nodiscard]] bool same() const noexcept { return from == to; }
+  [[nodiscard]] bool same() const noexcept { return from == to && (length == 0 || length == from); }
   /// The pixels of the source that the wanted ones depend on. Never empty.
   [[nodiscard]] index_interval needed() const;
   /// How many weights a wanted pixel has at most.

@@ -30,15 +30,16 @@ PENSTOCK_INLINE double filter_weight(interpolation how, double x) {
 
 /// Pixels that a pixel of the result depends on, with Pillow's windows.
 struct filter_window {
-  double scale, support, narrow;
+  double origin, scale, support, narrow;
 
   explicit filter_window(const resample_axis& axis) {
-    scale = static_cast<double>(axis.from) / axis.to;
+    origin = axis.begin;
+    scale = (axis.length == 0 ? axis.from : axis.length) / axis.to;
     const double wide = scale < 1.0 ? 1.0 : scale;
     support = filter_support(axis.how) * wide;
     narrow = 1.0 / wide;
   }
-  [[nodiscard]] double centre(std::uint32_t i) const { return (i + 0.5) * scale; }
+  [[nodiscard]] double centre(std::uint32_t i) const { return origin + (i + 0.5) * scale; }
   [[nodiscard]] index_interval around(double centre, std::uint32_t from) const {
     const double begin = centre - support + 0.5, end = centre + support + 0.5;
     return {begin < 0 ? 0 : static_cast<std::uint32_t>(begin),
