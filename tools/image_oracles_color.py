@@ -6,22 +6,22 @@ here, and again by the tests that read the file.
     tools/image_oracles_color.py            writes the file
     tools/image_oracles_color.py --check    makes the values again, and fails if the file has others
 
-Needs numpy, torch and torchvision; without them --check says so and succeeds, unless CI is true."""
+Needs the packages that image_peers.py names, which says what becomes of a check without them."""
 
 import os
 import sys
 
+import image_peers
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILE = os.path.join(ROOT, "tests", "image", "oracles", "color.inc")
 
-try:
-    import numpy
-    import torch
-    import torchvision
-    from torchvision.transforms import functional as F
-except ImportError as missing:
-    print(f"image_oracles_color: {missing}; nothing is checked")
-    sys.exit(1 if os.environ.get("CI") == "true" else 0)
+image_peers.require("image_oracles_color")
+
+import numpy
+import torch
+import torchvision
+from torchvision.transforms import functional as F
 
 HEAD = [
     "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception",

@@ -6,25 +6,25 @@ padding and flipping. The images are made here, and again by the test that reads
     tools/image_oracles_resize.py            writes the file
     tools/image_oracles_resize.py --check    makes the values again, and fails if the file has others
 
-Needs numpy, Pillow, torch and torchvision; without them --check says so and succeeds, unless CI is set."""
+Needs the packages that image_peers.py names, which says what becomes of a check without them."""
 
 import os
 import sys
 
+import image_peers
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILE = os.path.join(ROOT, "tests", "image", "oracles", "resize.inc")
 
-try:
-    import numpy
-    import torch
-    import torchvision
-    from PIL import Image
-    from PIL import __version__ as pillow_version
-    from torchvision.transforms import InterpolationMode
-    from torchvision.transforms import functional as F
-except ImportError as missing:
-    print(f"image_oracles_resize: {missing}; nothing is checked")
-    sys.exit(1 if os.environ.get("CI") == "true" else 0)
+image_peers.require("image_oracles_resize")
+
+import numpy
+import torch
+import torchvision
+from PIL import Image
+from PIL import __version__ as pillow_version
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms import functional as F
 
 PIL_FILTER = {"bilinear": 2, "bicubic": 3, "area": 4}  # Image.BILINEAR, BICUBIC, BOX, in all versions
 PIL_MODE = {1: "L", 3: "RGB", 4: "CMYK"}  # CMYK: four channels of which none is special
