@@ -5,6 +5,7 @@
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/jpeg_encoder.hpp>
+#include <penstock/codec/npy.hpp>
 #include <penstock/codec/png.hpp>
 #include <penstock/codec/png_encoder.hpp>
 #include <penstock/image.hpp>
@@ -29,7 +30,8 @@ void must(bool holds, const char* what) {
   std::exit(1);
 }
 
-/// A folder of its own with shards of made-up photos: a JPEG, a class, and a mask of the same size as PNG.
+/// A folder of its own with shards of made-up photos: a JPEG, a class, a mask of the same size as PNG, and
+/// the box of what is 255 in the mask.
 class photos {
  public:
   explicit photos(std::uint64_t count)
@@ -52,9 +54,11 @@ class photos {
           rgb[3 * at + 2] = static_cast<std::uint8_t>(40 * i);
           mask[at] = x < 128 ? 0 : 255;
         }
+      const std::vector<float> box{128, 0, static_cast<float>(width), static_cast<float>(height)};
       out.write(std::to_string(i),
                 {{"jpg", jpegs.encode(ps::pixel_view<std::uint8_t, 3>(rgb.data(), {width, height}))},
                  {"png", pngs.encode(ps::pixel_view<std::uint8_t, 1>(mask.data(), {width, height}))},
+                 {"boxes", ps::text_of(ps::npy_bytes<float>(ps::extents(1, 4), box))},
                  {"cls", std::to_string(i % 10)}});
     }
     out.close();
@@ -85,23 +89,29 @@ void five_lines() {
   must(images == 64, "64 images");
 }
 
-void one_draw_for_two_fields() {
-  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg", "png"> |
-                ps::decode<ps::field<"jpg", ps::jpeg>, ps::field<"png", ps::png_as<ps::gray8>>> |
-                ps::map<"jpg">(ps::random_resized_crop(96), ps::horizontal_flip(), ps::key("crop")) |
-                ps::map<"png">(ps::random_resized_crop(96, {.how = ps::interpolation::nearest}),
-                               ps::horizontal_flip(), ps::key("crop")) |
+void one_draw_for_several_fields() {
+  auto loader = ps::webdataset("photos-{0000..0003}.tar") | ps::fields<"jpg", "png", "boxes"> |
+                ps::decode<ps::field<"jpg", ps::jpeg>, ps::field<"png", ps::png_as<ps::gray8>>,
+                           ps::field<"boxes", ps::npy<float>>> |
+                ps::map<"jpg", ps::as_mask<"png">, ps::as_boxes<"boxes">>(
+                    ps::random_resized_crop(96), ps::horizontal_flip(), ps::color_jitter(0.2), ps::to_chw()) |
                 ps::batch(16);
   std::uint64_t right = 0, all = 0;
   for (auto&& batch : loader.epoch(0)) {
     const auto images = ps::get<"jpg">(batch);
     const auto masks = ps::get<"png">(batch);
+    const auto boxes = ps::get<"boxes">(batch);
+    must(images.shape() == ps::extents(16, 3, 96, 96) && boxes.shape() == ps::extents(16, 1, 4),
+         "images, masks and boxes");
     for (std::size_t i = 0; i < batch.size(); ++i)
       for (std::size_t y = 0; y < 96; ++y)
-        for (std::size_t x = 0; x < 96; ++x, ++all)
-          right += (images(i, y, x, 0u) >= 128) == (masks(i, y, x, 0u) == 255) ? 1u : 0u;
+        for (std::size_t x = 0; x < 96; ++x, ++all) {
+          const float place = static_cast<float>(x) + 0.5f;
+          const bool in_box = place >= boxes(i, 0u, 0u) && place < boxes(i, 0u, 2u);
+          right += in_box == (masks(i, y, x, 0u) == 255) ? 1u : 0u;
+        }
   }
-  must(all == 64 * 96 * 96 && right * 50 > all * 49, "masks follow their images");
+  must(all == 64 * 96 * 96 && right * 50 > all * 49, "masks and boxes follow their images");
 }
 
 /// An operation of your own: a function object that wraps an image in another.
@@ -151,8 +161,8 @@ void an_operation_of_your_own() {
 int main() {
   const photos files(64);
   five_lines();
-  one_draw_for_two_fields();
   beside_a_launching_thread();
+  one_draw_for_several_fields();
   an_operation_of_your_own();
-  std::puts("images: crops, masks and an operation of one's own, as docs/images.md shows them");
+  std::puts("images: crops, masks and boxes, and an operation of one's own, as docs/images.md shows them");
 }

@@ -13,6 +13,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/half.hpp>
+#include <penstock/core/mapped_field.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>

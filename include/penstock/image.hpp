@@ -4,6 +4,7 @@
 #include <penstock/image/augment.hpp>
 #include <penstock/image/blur.hpp>
 #include <penstock/image/color.hpp>
+#include <penstock/image/companions.hpp>
 #include <penstock/image/crop.hpp>
 #include <penstock/image/erase.hpp>
 #include <penstock/image/flip.hpp>

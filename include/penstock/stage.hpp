@@ -14,6 +14,7 @@
 #include <penstock/stage/functions.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/map_batch.hpp>
+#include <penstock/stage/map_fields.hpp>
 #include <penstock/stage/memory.hpp>
 #include <penstock/stage/mix_batch.hpp>
 #include <penstock/stage/pin_and_copy.hpp>

@@ -144,6 +144,13 @@ TEST_CASE("image/geometry: boxes are cut at the borders, and dropped") {
   CHECK(!places.contains({-0.1, 5}));
 }
 
+TEST_CASE("image/geometry: boxes are cut at the borders, and all are kept") {
+  const ps::image_geometry places({20, 10});
+  std::vector<float> boxes{-5, -5, 5, 5, 21, 3, 25, 30, 3, 3, 4, 4, 2, -9, 6, -1};
+  places.clamp_boxes(boxes);
+  CHECK(near(boxes, {0, 0, 5, 5, 20, 3, 20, 10, 3, 3, 4, 4, 2, 0, 6, 0}));
+}
+
 TEST_CASE("image/geometry: what is refused") {
   ps::image_geometry places({20, 10});
   std::vector<float> three(3), five(5);
@@ -152,6 +159,7 @@ TEST_CASE("image/geometry: what is refused") {
   CHECK_THROWS_AS(places.points(three), ps::error);
   CHECK_THROWS_AS(places.boxes(five), ps::error);
   CHECK_THROWS_AS(places.clip_boxes(five), ps::error);
+  CHECK_THROWS_AS(places.clamp_boxes(five), ps::error);
   CHECK_THROWS_AS(places.clip_boxes(eight, 0, one), ps::error);
   CHECK_THROWS_AS(places.warp({.a = 0}, {5, 5}), ps::error);
 }

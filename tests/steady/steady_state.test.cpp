@@ -7,6 +7,10 @@
 #include <penstock/core/destination.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/simulated.hpp>
+#include <penstock/image/companions.hpp>
+#include <penstock/image/flip.hpp>
+#include <penstock/image/random_resized_crop.hpp>
+#include <penstock/image/rotate.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
@@ -19,6 +23,7 @@
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/map.hpp>
 #include <penstock/stage/map_batch.hpp>
+#include <penstock/stage/map_fields.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/shuffle_buffer.hpp>
 #include <penstock/stage/steps.hpp>
@@ -26,6 +31,7 @@
 
 #include "support/catch.hpp"
 #include "support/engine_test.hpp"
+#include "support/test_image.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -128,7 +134,7 @@ void check_steady(const Plan& plan, const char* name) {
     for (auto epoch : run.epochs(workers == 0 ? 120 : 800)) {
       for (auto&& b : epoch) {
         seen += b.valid_size();
-        (void)b.values();
+        (void)b.template field<0>();
       }
       last = epoch.number();
       if (last < 59) continue;
@@ -244,6 +250,22 @@ TEST_CASE("steady/steady_state: images of unequal sizes") {
   check_steady(images | ps::batch(8, ps::pad_to_largest_with<7>(ps::channels_first)) |
                    ps::pin_and_copy(ps::simulated{}),
                "padded to the largest, channels first, and copied");
+}
+
+TEST_CASE("steady/steady_state: an image with its mask and its boxes") {
+  using photo = penstock_test::test_image<std::uint8_t, 3>;
+  using mask = penstock_test::test_image<std::uint8_t, 1>;
+  using sample =
+      ps::record<ps::field<"image", photo>, ps::field<"mask", mask>, ps::field<"boxes", std::vector<float>>>;
+  std::vector<sample> samples;
+  for (std::uint32_t i = 0; i < 40; ++i)
+    samples.emplace_back(photo({20 + i % 3, 18}, i), mask({20 + i % 3, 18}, i),
+                         std::vector<float>(4 * (1 + i % 4), 5.0f));
+  check_steady(ps::from(samples) | ps::shuffle(1) |
+                   ps::map<"image", ps::as_mask<"mask">, ps::as_boxes<"boxes">>(
+                       ps::random_resized_crop(12), ps::horizontal_flip(), ps::rotate({-9, 9})) |
+                   ps::batch(8, ps::collate<"boxes">(ps::ragged)),
+               "an image with its mask and its boxes");
 }
 
 TEST_CASE("steady/steady_state: a forward source") {

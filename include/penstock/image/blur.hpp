@@ -176,6 +176,7 @@ class sharpened_image : public image_expression<sharpened_image<I>, std::uint8_t
 
 class gaussian_blur_operation : public byte_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -192,6 +193,7 @@ class gaussian_blur_operation : public byte_operation {
 
 class sharpness_operation : public byte_operation {
  public:
+  using keeps_places = void;
   explicit sharpness_operation(double factor);
   template <byte_image I>
   [[nodiscard]] detail::sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -204,6 +206,7 @@ class sharpness_operation : public byte_operation {
 
 class random_sharpness_operation : public byte_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 

@@ -171,6 +171,7 @@ class grayscale_operation : public byte_operation {
   static_assert(Channels == 1 || Channels == 3, "penstock: grayscale makes images of 1 or of 3 channels");
 
  public:
+  using keeps_places = void;
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     if constexpr (Channels == 1 && I::channels == 1)
@@ -183,6 +184,7 @@ class grayscale_operation : public byte_operation {
 
 class random_grayscale_operation : public byte_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -203,6 +205,7 @@ class random_grayscale_operation : public byte_operation {
 
 class saturation_operation : public byte_operation {
  public:
+  using keeps_places = void;
   explicit saturation_operation(double factor) : factor_(factor) {
     detail::check_range("saturation", "the factor", factor, 0, 1e6);
   }
@@ -220,6 +223,7 @@ class saturation_operation : public byte_operation {
 
 class hue_operation : public byte_operation {
  public:
+  using keeps_places = void;
   explicit hue_operation(double by) : by_(by) { detail::check_range("hue", "the turn", by, -0.5, 0.5); }
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
@@ -235,6 +239,7 @@ class hue_operation : public byte_operation {
 
 class color_jitter_operation : public byte_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 

@@ -93,6 +93,8 @@ namespace detail {
 /// What `crop(...)` makes: a function for `map`.
 class crop_operation : public image_operation {
  public:
+  using moves_places = void;
+
   explicit crop_operation(const image_part& part) : part_(part) {}
 
   template <lazy_image I>
@@ -103,6 +105,11 @@ class crop_operation : public image_operation {
                                 "; resize or pad the image first"});
     return {image, part_, c.scratch};
   }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    places.crop(part_);
+  }
 
  private:
   image_part part_;
@@ -111,6 +118,8 @@ class crop_operation : public image_operation {
 /// What `center_crop(...)` makes: a function for `map`.
 class center_crop_operation : public image_operation {
  public:
+  using moves_places = void;
+
   explicit center_crop_operation(const image_size& size) : size_(size) {}
 
   template <lazy_image I>
@@ -120,13 +129,27 @@ class center_crop_operation : public image_operation {
             detail::centre_of(input.width, size_.width),
             detail::centre_of(input.height, size_.height),
             size_,
-            0,
+            fill_,
             padding_mode::constant,
             c.scratch};
+  }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    const image_size input = places.size();
+    places.crop(detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height),
+                size_);
+  }
+  /// The same operation for masks: with their fill.
+  [[nodiscard]] center_crop_operation for_mask(const pixel_fill& fill) const {
+    center_crop_operation filling = *this;
+    filling.fill_ = fill;
+    return filling;
   }
 
  private:
   image_size size_;
+  pixel_fill fill_ = 0;
 };
 
 /// What `random_crop` does before it crops.
@@ -140,6 +163,7 @@ struct random_crop_options {
 /// What `random_crop(...)` makes: a function for `map`.
 class random_crop_operation : public image_operation {
  public:
+  using moves_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -151,6 +175,19 @@ class random_crop_operation : public image_operation {
     rng random = c.random();
     const auto [x, y] = choose(image.size(), random);
     return {image, x, y, size_, options_.fill, options_.mode, c.scratch};
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    const auto [x, y] = choose(places.size(), random);
+    places.crop(x, y, size_);
+  }
+  /// The same operation for masks: with their fill.
+  [[nodiscard]] random_crop_operation for_mask(const pixel_fill& fill) const {
+    random_crop_operation filling = *this;
+    filling.options_.fill = fill;
+    return filling;
   }
 
   /// The upper left corner of the rectangle, in the plane of an image of this size; below 0 where it is in

@@ -138,6 +138,7 @@ class erased_image : public image_expression<erased_image<I>, typename I::value_
 /// Paints a rectangle over; made by `erase(box, value)`.
 class erase_operation : public image_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 

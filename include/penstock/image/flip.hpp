@@ -100,6 +100,7 @@ class mirrored : public image_expression<mirrored<I>, typename I::value_type, I:
 /// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.
 class flip_operation : public image_operation {
  public:
+  using moves_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -115,6 +116,11 @@ class flip_operation : public image_operation {
     return {image, choose(random), c.scratch};
   }
 
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    places.mirror(choose(random));
+  }
   /// Whether this sample is mirrored. It depends on the random numbers only.
   [[nodiscard]] mirroring choose(rng& random) const noexcept {
     return random.chance(p_) ? how_ : mirroring::none;

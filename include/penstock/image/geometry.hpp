@@ -64,6 +64,9 @@ class image_geometry {
   /// their labels.
   std::size_t clip_boxes(std::span<float> corners, double least_area = 0,
                          std::span<std::uint32_t> index = {}) const;
+  /// Cuts boxes at the image's borders, and keeps all: one that is beyond them becomes empty, at the border.
+  /// Throws `errc::argument` unless there are 4 numbers for each.
+  void clamp_boxes(std::span<float> corners) const;
   /// Whether a point is in the image.
   [[nodiscard]] constexpr bool contains(const image_point& p) const noexcept {
     return p.x >= 0 && p.y >= 0 && p.x < size_.width && p.y < size_.height;

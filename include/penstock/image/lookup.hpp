@@ -118,6 +118,7 @@ class lookup_image : public row_image<lookup_image<I, Table>, I> {
 template <class Table>
 class lookup_operation : public byte_operation {
  public:
+  using keeps_places = void;
   constexpr explicit lookup_operation(const Table& table) : table_(table) {}
   template <byte_image I>
   [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,
@@ -132,6 +133,7 @@ class lookup_operation : public byte_operation {
 template <class Table>
 class random_lookup_operation : public byte_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 

@@ -79,6 +79,13 @@ struct byte_image_mistake<V> {
 /// a `lazy_image` I. One that draws random numbers, from `c.random()`, also has
 /// `template <class> static constexpr bool draws = true;`.
 ///
+/// For a `map` of several fields it also says what becomes of the places in an image. One that leaves them
+/// where they are has `using keeps_places = void;`. One that moves them has `using moves_places = void;`, and
+/// a member `template <class Places> void follow(Places& places, rng& random) const` that calls the members
+/// of an `image_geometry` as the operation does with the pixels. If it interpolates or fills, it has
+/// `for_mask(const pixel_fill& fill) const`, which returns an operation for masks: the same one, but with
+/// `interpolation::nearest`, and this fill.
+///
 /// It costs nothing by itself: the image that it returns does the work when it is written to its place in
 /// the batch. Pointwise; the same pixels for any number of workers, and after a restore.
 struct image_operation {

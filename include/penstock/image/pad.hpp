@@ -3,6 +3,7 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/image/detail/sides.hpp>
 #include <penstock/image/lazy_image.hpp>
 #include <penstock/image/operation.hpp>
@@ -41,24 +42,37 @@ struct pad_options {
 /// What `pad(...)` makes: a function for `map`.
 class pad_operation : public image_operation {
  public:
+  using moves_places = void;
+
   pad_operation(const image_padding& padding, const pad_options& options)
       : padding_(padding), options_(options) {}
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const image_size input = image.size();
-    const std::uint64_t width = std::uint64_t{input.width} + padding_.left + padding_.right;
-    const std::uint64_t height = std::uint64_t{input.height} + padding_.top + padding_.bottom;
     return {image,
             -std::int64_t{padding_.left},
             -std::int64_t{padding_.top},
-            detail::padded_size(width, height),
+            new_size(image.size()),
             options_.fill,
             options_.mode,
             c.scratch};
   }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    places.crop(-std::int64_t{padding_.left}, -std::int64_t{padding_.top}, new_size(places.size()));
+  }
+  /// The same operation for masks: with their fill.
+  [[nodiscard]] pad_operation for_mask(const pixel_fill& fill) const {
+    return {padding_, {fill, options_.mode}};
+  }
 
  private:
+  [[nodiscard]] image_size new_size(const image_size& input) const {
+    return detail::padded_size(std::uint64_t{input.width} + padding_.left + padding_.right,
+                               std::uint64_t{input.height} + padding_.top + padding_.bottom);
+  }
+
   image_padding padding_;
   pad_options options_;
 };

@@ -32,6 +32,7 @@ void check_random_erasing(const random_erasing_options& options);
 /// Erases a random rectangle; made by `random_erasing`.
 class random_erasing_operation : public image_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 

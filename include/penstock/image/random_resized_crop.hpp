@@ -9,6 +9,7 @@
 #include <penstock/image/interpolation.hpp>
 #include <penstock/image/lazy_image.hpp>
 #include <penstock/image/operation.hpp>
+#include <penstock/image/padded.hpp>
 #include <penstock/image/resize.hpp>
 
 #include <algorithm>
@@ -34,6 +35,7 @@ struct random_resized_crop_options {
 /// What `random_resized_crop(...)` makes: a function for `map`.
 class random_resized_crop_operation : public byte_operation {
  public:
+  using moves_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -53,6 +55,20 @@ class random_resized_crop_operation : public byte_operation {
     rng random = c.random();
     return {cropped<I>(image, choose(image.size(), random), c.scratch), size_, options_.how,
             options_.antialias, c.scratch};
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    if (const image_size input = places.size(); input.width == 0 || input.height == 0) [[unlikely]]
+      detail::refuse_no_pixels(input);
+    places.crop(choose(places.size(), random)).resize(size_);
+  }
+  /// The same operation for masks: it takes the nearest pixel.
+  [[nodiscard]] random_resized_crop_operation for_mask(const pixel_fill& /*fill*/) const {
+    random_resized_crop_operation nearest = *this;
+    nearest.options_.how = interpolation::nearest;
+    return nearest;
   }
 
   /// The rectangle of an image of this size, which has pixels. It depends on the size and the random numbers

@@ -3,10 +3,12 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/image/detail/sides.hpp>
 #include <penstock/image/interpolation.hpp>
 #include <penstock/image/lazy_image.hpp>
 #include <penstock/image/operation.hpp>
+#include <penstock/image/padded.hpp>
 #include <penstock/image/resample.hpp>
 
 #include <algorithm>
@@ -104,6 +106,8 @@ template <byte_image I>
 /// What `resize(...)` makes: a function for `map`.
 class resize_operation : public byte_operation {
  public:
+  using moves_places = void;
+
   /// To a size, or to a shorter side if `height` is 0.
   resize_operation(std::uint32_t height, std::uint32_t width_or_shorter, const resize_options& options)
       : height_(height), width_(width_or_shorter), options_(options) {
@@ -118,6 +122,18 @@ class resize_operation : public byte_operation {
   template <byte_image I>
   [[nodiscard]] resized<I> operator()(const I& image, const call<image_scratch>& c) const {
     return detail::resized_to(image, new_size(image.size()), options_.how, options_.antialias, c.scratch);
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    places.resize(new_size(places.size()));
+  }
+  /// The same operation for masks: it takes the nearest pixel.
+  [[nodiscard]] resize_operation for_mask(const pixel_fill& /*fill*/) const {
+    resize_operation nearest = *this;
+    nearest.options_.how = interpolation::nearest;
+    return nearest;
   }
 
   /// The size that an image of this size gets. Throws `errc::limit` if a side would be longer than 2^31 - 1.

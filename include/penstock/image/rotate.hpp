@@ -40,6 +40,7 @@ void check_affine(const affine_options& options);
 template <bool Random>
 class rotate_operation : public image_operation {
  public:
+  using moves_places = void;
   template <class>
   static constexpr bool draws = Random;
 
@@ -57,6 +58,16 @@ class rotate_operation : public image_operation {
             c.scratch};
   }
 
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    const warp_matrix matrix = choose(random);
+    places.warp(matrix, new_size(matrix, places.size()));
+  }
+  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  [[nodiscard]] rotate_operation for_mask(const pixel_fill& fill) const {
+    return {degrees_, {interpolation::nearest, options_.expand, fill}};
+  }
   /// Where pixels come from; depends on the random numbers only.
   [[nodiscard]] warp_matrix choose([[maybe_unused]] rng& random) const {
     if constexpr (Random)
@@ -77,6 +88,7 @@ class rotate_operation : public image_operation {
 /// Moves, turns, scales and shears images as drawn; made by `affine`.
 class affine_operation : public image_operation {
  public:
+  using moves_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -88,6 +100,19 @@ class affine_operation : public image_operation {
     rng random = c.random();
     const image_size size = image.size();
     return {image, choose(size, random), size, warp_options{options_.how, options_.fill}, c.scratch};
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    places.warp(choose(places.size(), random), places.size());
+  }
+  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  [[nodiscard]] affine_operation for_mask(const pixel_fill& fill) const {
+    affine_options nearest = options_;
+    nearest.how = interpolation::nearest;
+    nearest.fill = fill;
+    return affine_operation(nearest);
   }
 
   /// Where pixels come from; depends on the size and the random numbers only.

@@ -48,6 +48,7 @@ class chw_array {
 
 class to_chw_operation : public image_operation {
  public:
+  using keeps_places = void;
   template <lazy_image I>
   [[nodiscard]] chw_array<std::remove_cvref_t<I>> operator()(const I& image,
                                                              const call<image_scratch>& c) const {

@@ -190,11 +190,22 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
 /// Takes the pixels of an image from elsewhere; made by `warp`.
 class warp_operation : public image_operation {
  public:
+  using moves_places = void;
+
   warp_operation(const warp_matrix& matrix, const warp_options& options);
 
   template <lazy_image I>
   [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     return {image, matrix_, image.size(), options_, c.scratch};
+  }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    places.warp(matrix_, places.size());
+  }
+  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  [[nodiscard]] warp_operation for_mask(const pixel_fill& fill) const {
+    return {matrix_, {interpolation::nearest, fill}};
   }
 
  private:

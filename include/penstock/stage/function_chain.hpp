@@ -23,6 +23,12 @@ consteval std::uint64_t streams_of() {
     return drawing_function<F, V> ? 1 : 0;
 }
 
+/// The call of a function that comes after others, which drew `drawn` streams of random numbers.
+template <class Scratch, class Call>
+constexpr call<Scratch> call_after(const Call& c, std::uint64_t drawn, Scratch& scratch) noexcept {
+  return {c.at, c.piece, c.seed, drawn == 0 ? c.stream : mix64(mix64(c.stream) + drawn), scratch};
+}
+
 /// Checks functions one after another, each with what the one before it returns.
 template <class V, class... Fs>
 struct chain_check {
@@ -78,9 +84,7 @@ class function_chain {
   constexpr decltype(auto) call_from(V&& value, const call<scratch>& c) const {
     using function = std::tuple_element_t<I, std::tuple<Fs...>>;
     using result = typename detail::function_check<function, V>::result;
-    const call<detail::function_scratch<function>> own{c.at, c.piece, c.seed,
-                                                       Drawn == 0 ? c.stream : mix64(mix64(c.stream) + Drawn),
-                                                       std::get<I>(c.scratch)};
+    const auto own = detail::call_after(c, Drawn, std::get<I>(c.scratch));
     if constexpr (I + 1 != sizeof...(Fs)) {
       return call_from < I + 1, Drawn + detail::streams_of<function, V>(),
              Temporary ||

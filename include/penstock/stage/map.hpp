@@ -69,6 +69,19 @@ struct map_stage {
   }
 };
 
+namespace detail {
+
+/// A record with the field names of `R` and these values.
+template <class R, class... Ts>
+constexpr auto record_like(Ts&&... values) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return record<basic_field<typename R::template field_at<Is>::name_type, std::remove_cvref_t<Ts>>...>(
+        std::forward<Ts>(values)...);
+  }(std::index_sequence_for<Ts...>{});
+}
+
+}  // namespace detail
+
 /// Replaces one field of each record with the result of a function. Made by `map<"name">(f)`.
 ///
 /// In: a record with that field. Out: the same record with the field's new type. Other fields pass untouched
@@ -93,7 +106,7 @@ struct map_field_stage {
   template <any_record R, class Call>
   constexpr auto apply(R&& sample, const Call& c) const {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      return make<R>(detail_field<R, Is>(std::forward<R>(sample), c)...);
+      return detail::record_like<std::remove_cvref_t<R>>(detail_field<R, Is>(std::forward<R>(sample), c)...);
     }(std::make_index_sequence<std::remove_cvref_t<R>::size>{});
   }
   [[nodiscard]] std::string describe() const { return detail::text({"map<\"", Name::value, "\">"}); }
@@ -115,17 +128,6 @@ struct map_field_stage {
     else
       return get<I>(std::forward<R>(sample));
   }
-  template <class R, std::size_t... Is, class... Ts>
-  static constexpr auto make_with(std::index_sequence<Is...>, Ts&&... values) {
-    using from_type = std::remove_cvref_t<R>;
-    return record<
-        basic_field<typename from_type::template field_at<Is>::name_type, std::remove_cvref_t<Ts>>...>(
-        std::forward<Ts>(values)...);
-  }
-  template <class R, class... Ts>
-  static constexpr auto make(Ts&&... values) {
-    return make_with<R>(std::make_index_sequence<sizeof...(Ts)>{}, std::forward<Ts>(values)...);
-  }
 };
 
 namespace detail {
@@ -134,19 +136,29 @@ template <class... Fs>
 inline constexpr bool ends_with_key =
     std::is_same_v<std::tuple_element_t<sizeof...(Fs) - 1, std::tuple<Fs...>>, key>;
 
-/// Calls make(chain, key) with the chain of `functions`, the last of which may be a `key`.
+/// Calls make(tuple, key) with a tuple of `functions`, the last of which may be a `key`.
 template <class Make, class... Fs>
-[[nodiscard]] constexpr auto with_chain(const Make& make, Fs... functions) {
+[[nodiscard]] constexpr auto with_functions(const Make& make, Fs... functions) {
   constexpr bool keyed = ends_with_key<Fs...>;
   std::tuple<Fs...> all(std::move(functions)...);
   return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    auto chain =
-        function_chain<std::tuple_element_t<Is, std::tuple<Fs...>>...>(std::get<Is>(std::move(all))...);
+    std::tuple<std::tuple_element_t<Is, std::tuple<Fs...>>...> called(std::get<Is>(std::move(all))...);
     if constexpr (keyed)
-      return make(std::move(chain), std::get<sizeof...(Fs) - 1>(all));
+      return make(std::move(called), std::get<sizeof...(Fs) - 1>(all));
     else
-      return make(std::move(chain), key{});
+      return make(std::move(called), key{});
   }(std::make_index_sequence<sizeof...(Fs) - (keyed ? 1 : 0)>{});
+}
+/// The same with the functions as a chain.
+template <class Make, class... Fs>
+[[nodiscard]] constexpr auto with_chain(const Make& make, Fs... functions) {
+  return with_functions(
+      [&]<class... Called>(std::tuple<Called...> called, key address) {
+        return std::apply(
+            [&](Called&... each) { return make(function_chain<Called...>(std::move(each)...), address); },
+            called);
+      },
+      std::move(functions)...);
 }
 
 }  // namespace detail
