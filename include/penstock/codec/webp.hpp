@@ -61,15 +61,21 @@ class webp_scratch : public detail::damage_count {
     const pixel_view<std::uint8_t, Channels> view(pixels, wider.size(), pitch);
     if (fault == VP8_STATUS_OK)
       return view.part({part.x - wider.x, part.y - wider.y, part.width, part.height});
-    if (fault == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
+    if (lacked_memory(fault)) throw std::bad_alloc();
     if (!recover) refuse(fault);
     return decode_what_is_left<Channels>(webp, stored, fault).part(part);
   }
 
+  /// Whether libwebp got no memory. An abort by its user, of whom it has none here, is what it calls a lack
+  /// of memory for the rows of interpolated chroma. Source: libwebp 1.2.4, io_dec.c, CustomSetup.
+  static bool lacked_memory(VP8StatusCode fault) noexcept {
+    return fault == VP8_STATUS_OUT_OF_MEMORY || fault == VP8_STATUS_USER_ABORT;
+  }
   /// Throws for an error of libwebp.
   [[noreturn, gnu::cold]] static void refuse(VP8StatusCode fault) {
     switch (fault) {
       case VP8_STATUS_OUT_OF_MEMORY:
+      case VP8_STATUS_USER_ABORT:
         throw std::bad_alloc();
       case VP8_STATUS_NOT_ENOUGH_DATA:
       case VP8_STATUS_SUSPENDED:
@@ -127,7 +133,7 @@ class webp_scratch : public detail::damage_count {
     if (!decoder) throw std::bad_alloc();
     const VP8StatusCode fault =
         WebPIUpdate(decoder.get(), reinterpret_cast<const std::uint8_t*>(webp.data()), webp.size());
-    if (fault == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
+    if (lacked_memory(fault)) throw std::bad_alloc();
     int rows = 0;
     if (WebPIDecGetRGB(decoder.get(), &rows, nullptr, nullptr, nullptr) == nullptr || rows <= 0) refuse(why);
     damage();
