@@ -408,6 +408,32 @@ void more_images(folder& out) {
     }
 }
 
+/// Each operation, two in a row, and none, on a file of each format; see image_of.fuzz.cpp.
+void operations(folder& out) {
+  const ps::image_size size{45, 37};
+  std::vector<std::uint8_t> values(std::size_t{3} * size.width * size.height);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<std::uint8_t>(i * 7 % 251 / (1 + i % 3));
+  const ps::pixel_view<std::uint8_t, 3> rgb(values.data(), size);
+  ps::jpeg_encoder jpeg;
+  ps::png_encoder png;
+  ps::webp_encoder webp;
+  const std::string files[] = {
+      std::string(ps::text_of(jpeg.encode(rgb))),
+      std::string(ps::text_of(png.encode(rgb, {.shown = ps::orientation::rotated_90}))),
+      std::string(ps::text_of(webp.encode(rgb)))};
+  const std::string part = little(1, 4) + little(2, 4) + little(8, 4) + little(5, 4);
+  for (const std::string& file : files) {
+    out.add("image_of", mode(0) + part + file);
+    for (unsigned which = 0; which < 14; ++which) {
+      const std::string one = mode(which) + std::string("\x0b\x12\x04\x07");
+      const std::string two = mode((which + 5) % 14) + std::string("\x08\x0e\x02\x03");
+      out.add("image_of", mode(131) + one + part + file);  // one operation, of an image that may be scaled
+      out.add("image_of", mode(2) + one + two + part + file);
+    }
+  }
+}
+
 /// [how] [x] [y] [width] [height] file
 void images(folder& out) {
   ps::jpeg_encoder encoder;
@@ -459,6 +485,7 @@ int main(int argc, char** argv) {
   descriptions(out);
   values(out);
   images(out);
+  operations(out);
   more_images(out);
   return 0;
 }

@@ -16,19 +16,7 @@ void decode_as(unsigned how, ps::bytes_view bytes, input& numbers) {
   const ps::webp_as<Format> codec{.limits = {.width = 1000, .height = 1000, .bytes = 1 << 20},
                                   .orient = (how & 2) == 0,
                                   .recover = (how & 1) != 0};
-  // What is recovered of a part and of the whole may differ: a part is not looked at to its end.
-  if (codec.recover) {
-    ps::webp_scratch scratch;
-    outcome([&] {
-      const auto image = codec.decode(bytes, scratch);
-      const auto all = image.finish();
-      must(all.shape() == image.shape(), "an image has its shape");
-      touch(ps::bytes_view(std::as_bytes(all.flat())));
-      static_cast<void>(image.read(some_part(image.size(), numbers)));
-    });
-  } else {
-    decode_parts(codec, bytes, numbers);
-  }
+  decode_or_recover(codec, bytes, numbers);
 }
 
 }  // namespace

@@ -63,4 +63,19 @@ void decode_parts(const Codec& codec, ps::bytes_view bytes, input& numbers) {
            "a part is that of the whole");
 }
 
+/// Decodes an image in all ways. What is recovered of a part and of the whole may differ, because a part is
+/// not looked at to its end: then they need only come to an end.
+template <class Codec>
+void decode_or_recover(const Codec& codec, ps::bytes_view bytes, input& numbers) {
+  if (!codec.recover) return decode_parts(codec, bytes, numbers);
+  typename Codec::scratch scratch;
+  outcome([&] {
+    const auto image = codec.decode(bytes, scratch);
+    const auto all = image.finish();
+    must(all.shape() == image.shape(), "an image has its shape");
+    touch(ps::bytes_view(std::as_bytes(all.flat())));
+    static_cast<void>(image.read(some_part(image.size(), numbers)));
+  });
+}
+
 }  // namespace penstock_fuzz
