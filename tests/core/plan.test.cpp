@@ -107,7 +107,8 @@ static_assert(!ps::indexed<buffered> && !ps::elastic<buffered> && ps::lockstep<b
 static_assert(sizeof(ps::plan<empty_source>) == 1, "a plan adds nothing to its source");
 static_assert(sizeof(ps::plan<empty_source, ps::enumerate_stage, lossy>) == 1,
               "stages without members take no room");
-static_assert(sizeof(ps::plan<empty_source, ps::enumerate_stage, ps::workers_stage>) <= 2 * sizeof(unsigned),
+static_assert(sizeof(ps::plan<empty_source, ps::enumerate_stage, ps::workers_stage>) <=
+                  sizeof(ps::workers_stage) + alignof(ps::workers_stage),
               "stages take the room of their members");
 static_assert(sizeof(ps::map_stage<decltype(twice)>) == sizeof(ps::key),
               "a function without captures takes no room");
