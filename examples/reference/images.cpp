@@ -116,6 +116,8 @@ void one_draw_for_several_fields() {
 
 /// An operation of your own: a function object that wraps an image in another.
 struct darken : ps::image_operation {
+  using keeps_places = void;
+
   template <ps::byte_image I>
   struct darkened : ps::image_expression<darkened<I>, std::uint8_t, I::channels> {
     using view_type = ps::pixel_view<std::uint8_t, I::channels>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: batch takes one tail policy and one of stack, ragged, pad_to_longest, channels_first
+// expect: batch takes one tail policy and one of stack, ragged, pad_to_longest, pad_to_largest
 
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
