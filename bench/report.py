@@ -40,7 +40,7 @@ PROGRAMS = (
     ("bench_resume", ("16a", "16b", "16c", "16d", "16e", "16f", "16g", "16h")),
     ("bench_map_batch", ("19a", "19b")),
     ("bench_fetch", ("20a", "20b", "20c", "20d")),
-    ("bench_images", ("21a", "21b", "21c", "21d", "21e", "21h", "21i", "21j", "21k")),
+    ("bench_images", ("21a", "21b", "21c", "21d", "21e", "21h", "21i", "21j", "21k", "21l")),
     ("bench_images_unequal", ("21f",)),
     ("bench_images_neighbours", ("21g",)),
     ("bench_images_kernels", ("22a", "22b", "22c")),

@@ -53,7 +53,7 @@ else
   echo "run.sh: FFCV cannot be installed; row 18 goes without it" >&2
 fi
 
-# The peers of rows 21e, 21h to 21j, and 22c.
+# The peers of rows 21e, 21h to 21j, 21l, and 22c.
 export BENCH_IMAGES_SCRIPT=$root/bench/images/peer_images.py
 "$peers/bin/python" -c 'import torchvision' 2> /dev/null || pip_install torchvision || true
 for python in "$peers/bin/python" /usr/bin/python3 python3; do
@@ -68,6 +68,6 @@ fi
 if "$peers/bin/python" -c 'import tensorflow' 2> /dev/null || pip_install tensorflow-cpu; then
   export BENCH_TF_PYTHON=$peers/bin/python
 fi
-[ -n "${BENCH_TORCHVISION_PYTHON:-}" ] || echo "run.sh: there is no torchvision; rows 21e and 22c go without it" >&2
+[ -n "${BENCH_TORCHVISION_PYTHON:-}" ] || echo "run.sh: there is no torchvision; rows 21e, 21l and 22c go without it" >&2
 
 python3 "$root/bench/report.py" "$build" "$@"

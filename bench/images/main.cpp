@@ -173,8 +173,8 @@ double rate_of_program(const std::string& command) {
   return good && rate > 0 ? rate : 0;
 }
 
-auto plan_of(const std::vector<std::string>& names, unsigned workers) {
-  return ps::webdataset(names) | ps::fields<"jpg"> | ps::decode<ps::field<"jpg", ps::jpeg>> |
+auto plan_of(const std::vector<std::string>& names, unsigned workers, const ps::jpeg& codec = {}) {
+  return ps::webdataset(names) | ps::fields<"jpg"> | ps::decode<ps::field<"jpg", ps::jpeg>>(codec) |
          ps::map<"jpg">(ps::random_resized_crop(side), ps::horizontal_flip(), ps::normalize(ps::imagenet),
                         ps::to_chw(), ps::key("crop")) |
          ps::seed(seed) | ps::batch(batch_size, ps::tail::drop) | ps::workers(workers);
@@ -186,14 +186,19 @@ struct peer {
   bench::row row;
   const char* name;
   const char* python;
+  ps::jpeg ours{};
 };
 
 void compare_with_peers(const bench::options& o, const std::vector<std::string>& names,
                         const std::string& scratch) {
-  const std::array<peer, 4> peers{{
+  const std::array<peer, 5> peers{{
       {{"21e", "2 workers / PyTorch DataLoader, torchvision on PIL, 2 workers", 3.0},
        "torch",
        "BENCH_TORCHVISION_PYTHON"},
+      {{"21l", "2 workers, dct_scaling / PyTorch as in 21e", 3.5},
+       "torch",
+       "BENCH_TORCHVISION_PYTHON",
+       {.dct_scaling = true}},
       {{"21h", "2 workers / DALI on the CPU, 2 threads", 1.7}, "dali", "BENCH_DALI_PYTHON"},
       {{"21i", "2 workers / FFCV, its own file, 2 threads", 1.5}, "ffcv", "BENCH_FFCV_PYTHON"},
       {{"21j", "2 workers / tf.data, 2 threads", 1.7}, "tf", "BENCH_TF_PYTHON"},
@@ -210,7 +215,7 @@ void compare_with_peers(const bench::options& o, const std::vector<std::string>&
     for (const std::string& word : {std::string(script), std::string(p.name), photo_folder(), scratch})
       command += " '" + word + "'";
     std::vector<double> ratios, ours, theirs;
-    auto run = plan_of(names, 2).open();
+    auto run = plan_of(names, 2, p.ours).open();
     std::uint64_t epoch = 0;
     const auto our_rate = [&] {
       const double begin = bench::seconds_now();
