@@ -34,7 +34,7 @@ else
   echo "run.sh: webdataset cannot be installed; row 8c is left out" >&2
 fi
 
-# The peers of row 18. PyTorch is large, and FFCV is built here with OpenCV and libturbojpeg (libopencv-dev,
+# The peers of row 18, and of row 21. PyTorch is large, and FFCV is built here with OpenCV and libturbojpeg (libopencv-dev,
 # libturbojpeg0-dev, pkg-config); an environment that already has them can be used too.
 peers=${PENSTOCK_BENCH_PEERS:-$build/peers}
 pip_install() {
@@ -45,12 +45,12 @@ export BENCH_PEERS_SCRIPTS=$root/bench/tar
 if "$peers/bin/python" -c 'import torch, numpy' 2> /dev/null || pip_install torch numpy; then
   export BENCH_TORCH_PYTHON=$peers/bin/python
 else
-  echo "run.sh: PyTorch cannot be installed; row 18 goes without it" >&2
+  echo "run.sh: PyTorch cannot be installed; rows 18, 21e and 21l go without it" >&2
 fi
 if "$peers/bin/python" -c 'import ffcv' 2> /dev/null || pip_install ffcv pillow; then
   export BENCH_FFCV_PYTHON=$peers/bin/python
 else
-  echo "run.sh: FFCV cannot be installed; row 18 goes without it" >&2
+  echo "run.sh: FFCV cannot be installed; rows 18 and 21i go without it" >&2
 fi
 
 # The peers of rows 21e, 21h to 21j, 21l, and 22c.
@@ -64,9 +64,13 @@ for python in "$peers/bin/python" /usr/bin/python3 python3; do
 done
 if "$peers/bin/python" -c 'import nvidia.dali' 2> /dev/null || pip_install nvidia-dali-cuda120; then
   export BENCH_DALI_PYTHON=$peers/bin/python
+else
+  echo "run.sh: DALI cannot be installed; row 21h goes without it" >&2
 fi
 if "$peers/bin/python" -c 'import tensorflow' 2> /dev/null || pip_install tensorflow-cpu; then
   export BENCH_TF_PYTHON=$peers/bin/python
+else
+  echo "run.sh: TensorFlow cannot be installed; row 21j goes without it" >&2
 fi
 [ -n "${BENCH_TORCHVISION_PYTHON:-}" ] || echo "run.sh: there is no torchvision; rows 21e, 21l and 22c go without it" >&2
 

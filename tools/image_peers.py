@@ -44,7 +44,8 @@ def require(script):
     why, missing = trouble()
     if why is None:
         return
-    if os.path.exists(SYSTEM) and os.path.realpath(SYSTEM) != os.path.realpath(sys.executable):
+    if os.path.exists(SYSTEM) and (
+            sys.prefix != sys.base_prefix or os.path.realpath(SYSTEM) != os.path.realpath(sys.executable)):
         os.execv(SYSTEM, [SYSTEM, *sys.argv])
     checks = "--check" in sys.argv[1:]
     fails = not checks or (missing and os.environ.get("CI") == "true" and installable())

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/codec/image_of.hpp>
+
+#include <penstock/codec/chain.hpp>
+#include <penstock/codec/identity.hpp>
 #include <penstock/codec/png.hpp>
 #include <penstock/codec/png_encoder.hpp>
 #include <penstock/codec/webp.hpp>
@@ -27,6 +30,8 @@ using both = ps::image_of<ps::png, ps::webp>;
 static_assert(ps::image_codec<both> && ps::extension_codec<both> && ps::codec<ps::image_of<ps::png>>);
 static_assert(ps::lazy_image<ps::decoded<both, ps::bytes_view>>);
 static_assert(ps::lone_codec<both> && ps::lone_codec<ps::png> && ps::lone_codec<ps::webp>);
+static_assert(ps::lone_codec<ps::chain<ps::identity, ps::png>> &&
+              !ps::lone_codec<ps::chain<ps::identity, ps::identity>>);
 static_assert(both::extensions.size() == 2 && both::extensions[0] == "png" && both::extensions[1] == "webp");
 
 TEST_CASE("codec/image_of: the content decides which codec decodes") {

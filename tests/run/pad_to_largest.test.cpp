@@ -380,9 +380,11 @@ TEST_CASE("run/pad_to_largest: what cannot be in one block is an error at its po
   refused([](std::uint64_t i) { return i == 6 ? ps::extents() : ps::extents(2); }, ps::errc::shape,
           "at least one");
   refused([](std::uint64_t i) { return i == 6 ? ps::extents(1ull << 62, 0) : ps::extents(2, 5); },
-          ps::errc::limit, "more than 65536 times the elements");
+          ps::errc::limit, "more than 64 times the elements");
+  refused([](std::uint64_t i) { return i == 6 ? ps::extents(1, 100) : ps::extents(100, 1); }, ps::errc::limit,
+          "crop or resize before batch");
   refused([](std::uint64_t i) { return i == 6 ? ps::extents(0, 70'000) : ps::extents(70'000, 0); },
-          ps::errc::limit, "more than 65536 times");
+          ps::errc::limit, "more than 64 times");
   refused(
       [](std::uint64_t i) {
         return i == 6 ? ps::extents(1, 1, 1, 1, 1, 1, 1, 1) : ps::extents(1, 1, 1, 1, 1, 1, 1);

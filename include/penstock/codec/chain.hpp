@@ -30,6 +30,7 @@ class chain {
  public:
   static constexpr std::string_view codec_name = "chain";
   using scratch = std::tuple<scratch_of<Codecs>...>;
+  static constexpr bool one_at_a_time = (lone_codec<Codecs> || ...);
 
   chain() = default;
   /// Sets the codecs, with their options.

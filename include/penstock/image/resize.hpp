@@ -72,12 +72,12 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
   void halve() {
     const unsigned most = how_.filters_all() ? image_.most_halvings() : 0;
     unsigned times = 0;
-    const image_size from = how_.from;
-    while (times < most && from.width >> (times + 1) >= how_.to.width &&
-           from.height >> (times + 1) >= how_.to.height)
+    const image_size whole = how_.from;
+    while (times < most && whole.width >> (times + 1) >= how_.to.width &&
+           whole.height >> (times + 1) >= how_.to.height)
       ++times;
     if (times == 0) return;
-    how_.box = {0, 0, static_cast<double>(from.width), static_cast<double>(from.height)};
+    how_.box = {0, 0, static_cast<double>(whole.width), static_cast<double>(whole.height)};
     image_ = image_.halved(times, how_.box);
     how_.from = image_.size();
   }

@@ -183,6 +183,9 @@ class jpeg_reader : public jpeg_session {
       wide = wide || c.comp_info[i].h_samp_factor != c.max_h_samp_factor;
       high = high || c.comp_info[i].v_samp_factor != c.max_v_samp_factor;
     }
+    // At a scale, chroma of a quarter of the resolution is enlarged in two steps, of which the library's crop
+    // knows one. Found with libjpeg-turbo 2.1.5.
+    if (r.block_ != DCTSIZE && (c.max_h_samp_factor > 2 || c.max_v_samp_factor > 2)) return;
     JDIMENSION from = part.x / mcu_width * mcu_width;
     if (wide) from -= std::min(from, mcu_width);
     const JDIMENSION to = std::min(c.output_width, part.x + part.width + (wide ? mcu_width : 0));

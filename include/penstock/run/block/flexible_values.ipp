@@ -277,10 +277,12 @@ PENSTOCK_INLINE extents flexible_values::largest_shape(std::size_t slots, std::s
     largest = detail::larger_of(largest, shape);
     most = std::max(most, shape.elements());
     const std::uint64_t fits = (std::uint64_t{1} << 62) / element_bytes_ / slots;
-    if (detail::has_more_than(std::min(fits, most > fits >> 16 ? fits : most << 16), largest))
+    if (detail::has_more_than(std::min(fits, most > fits >> 6 ? fits : most << 6), largest))
       throw slot_error{
-          i, error(errc::limit, {"batch would pad a value of shape ", to_string(shape), " to ",
-                                 to_string(largest), ", more than 65536 times the elements of any value"})
+          i, error(errc::limit,
+                   {"batch would pad a value of shape ", to_string(shape), " to ", to_string(largest),
+                    ", which is more than 64 times the elements of any value; crop or resize before batch, "
+                    "or use ragged"})
                  .in_stage("batch")};
   }
   return largest;
