@@ -8,6 +8,7 @@
 #include <penstock/stage/batch_columns.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/enumerate.hpp>
+#include <penstock/stage/field_roles.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/filter.hpp>
 #include <penstock/stage/function_chain.hpp>

@@ -29,13 +29,16 @@
 
 #include "support/catch.hpp"
 #include "support/collect.hpp"
+#include "support/count_allocations.hpp"
 #include "support/test_image.hpp"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -87,6 +90,63 @@ std::vector<std::vector<float>> all_of(const Plan& plan) {
   return all;
 }
 const auto batched = ps::batch(5, ps::pad_to_largest);
+
+std::atomic<int> copies_of_tables = 0;
+
+/// Numbers that count how often they are copied.
+struct counted_table {
+  std::vector<std::uint8_t> values;
+
+  explicit counted_table(std::uint8_t add) : values(256) {
+    for (std::size_t i = 0; i < 256; ++i) values[i] = static_cast<std::uint8_t>(i + add);
+  }
+  counted_table(const counted_table& other) : values(other.values) { ++copies_of_tables; }
+  counted_table(counted_table&&) = default;
+  counted_table& operator=(const counted_table&) = default;
+  counted_table& operator=(counted_table&&) = default;
+};
+
+/// Adds a number to all pixels; its images point into it. `MaskAdd` is what it adds to masks, unless it is 0.
+template <int MaskAdd>
+struct looked_up : ps::byte_operation {
+  using moves_places = void;
+
+  template <ps::byte_image I>
+  struct picture : ps::image_expression<picture<I>, std::uint8_t, I::channels> {
+    using view_type = ps::pixel_view<std::uint8_t, I::channels>;
+    I image;
+    const looked_up* operation;
+    ps::image_scratch* scratch;
+
+    picture(const I& wrapped, const looked_up* by, ps::image_scratch& s)
+        : image(wrapped), operation(by), scratch(&s) {}
+    [[nodiscard]] ps::image_size size() const { return image.size(); }
+    [[nodiscard]] ps::image_scratch& memory() const { return *scratch; }
+    [[nodiscard]] view_type read(const ps::image_part& part) const {
+      const view_type pixels = image.read(part);
+      auto* const to = ps::room_for<std::uint8_t>(scratch->pixels, pixels.height() * pixels.row_values());
+      for (std::size_t y = 0; y < pixels.height(); ++y)
+        for (std::size_t i = 0; i < pixels.row_values(); ++i)
+          to[y * pixels.row_values() + i] = operation->table.values[pixels.row(y)[i]];
+      return {to, part.size()};
+    }
+  };
+
+  counted_table table;
+
+  explicit looked_up(std::uint8_t add) : table(add) {}
+  template <ps::byte_image I>
+  [[nodiscard]] picture<I> operator()(const I& image, const ps::call<ps::image_scratch>& c) const {
+    return {image, this, c.scratch};
+  }
+  template <class Places>
+  void follow(Places&, ps::rng&) const {}
+  [[nodiscard]] looked_up for_mask(const ps::pixel_fill&) const
+    requires(MaskAdd != 0)
+  {
+    return looked_up(MaskAdd);
+  }
+};
 
 }  // namespace
 
@@ -308,12 +368,95 @@ TEST_CASE("image/companions: images of other sizes, and boxes of three numbers, 
   const auto both = ps::map<"jpg", ps::as_mask<"png">, ps::as_boxes<"boxes">>(ps::random_resized_crop(8));
   refused(with(ps::image_size{10, 20}, 4) | both,
           "fields of one map are images of one size, and 'jpg' is 20 x 10, 'png' 10 x 20");
-  refused(with(ps::image_size{20, 10}, 3) | both, "boxes have the numbers x0, y0, x1 and y1 each");
+  refused(with(ps::image_size{20, 10}, 3) | both,
+          "boxes have shape (n, 4), and 'boxes' has 3 numbers; split off the others first, such as a class");
   refused(with(ps::image_size{20, 10}, 3) | ps::map<"jpg", ps::as_points<"boxes">>(ps::resize(8)),
-          "key points have an x and a y each");
+          "points have shape (n, 2), and 'boxes' has 3 numbers; split off the others first");
   // where nothing moves, sizes may differ
   std::size_t images = 0;
   for (auto&& b : (with(ps::image_size{10, 20}, 4) | ps::map<"jpg", "png">(ps::invert()) | batched).epoch(0))
     images += b.size();
   CHECK(images == 24);
+}
+
+TEST_CASE("image/companions: images may point at their operation, which is made once for all samples") {
+  using pair = ps::record<ps::field<"jpg", photo>, ps::field<"png", drawing>,
+                          ps::field<"boxes", std::array<float, 4>>>;
+  std::vector<pair> pairs;
+  for (std::uint64_t i = 0; i < 24; ++i)
+    pairs.emplace_back(photo({6, 5}, i), drawing({6, 5}, i), std::array<float, 4>{1, 2, 3, 4});
+  const auto check = [&](const auto& operation, std::uint8_t for_image, std::uint8_t for_mask) {
+    const auto plan = ps::from(pairs) |
+                      ps::map<"jpg", ps::as_mask<"png">, ps::as_boxes<"boxes">>(
+                          operation, ps::random_crop(3, 4), ps::horizontal_flip()) |
+                      ps::batch(2);
+    const auto plain = ps::from(pairs) |
+                       ps::map<"jpg", ps::as_mask<"png">, ps::as_boxes<"boxes">>(ps::random_crop(3, 4),
+                                                                                 ps::horizontal_flip()) |
+                       ps::batch(2);
+    for (const unsigned workers : {0u, 2u}) {
+      auto expected = (plain | ps::workers(0)).open();
+      auto run = (plan | ps::workers(workers)).open();
+      const int copies = copies_of_tables;
+      std::uint64_t seen = 0;
+      for (std::size_t step = 0; step < 12; ++step) {
+        const auto before = allocations;
+        auto b = run.next();
+        const auto spent = allocations - before;
+        REQUIRE(b);
+        if (workers == 0 && step > 3) CHECK(spent == 0);
+        auto e = expected.next();
+        REQUIRE(e);
+        const auto same = [&](const auto& got, const auto& without, std::uint8_t add) {
+          for (std::size_t i = 0; i < got.size(); ++i, ++seen)
+            REQUIRE(got.data()[i] == static_cast<std::uint8_t>(without.data()[i] + add));
+        };
+        same(ps::get<"jpg">(*b).flat(), ps::get<"jpg">(*e).flat(), for_image);
+        same(ps::get<"png">(*b).flat(), ps::get<"png">(*e).flat(), for_mask);
+      }
+      CHECK(seen == 24 * 3 * 4 * 4);
+      CHECK(copies_of_tables == copies);
+    }
+  };
+  check(looked_up<0>(7), 7, 7);
+  check(looked_up<50>(7), 7, 50);
+}
+
+TEST_CASE("image/companions: arrays whose last dimension is another one are refused, with their name") {
+  using boxed = ps::record<ps::field<"jpg", photo>, ps::field<"ann", std::vector<std::byte>>>;
+  const auto with = [](const ps::extents& shape) {
+    const auto array = ps::npy_bytes<float>(shape, std::vector<float>(shape.elements(), 1));
+    const std::vector<boxed> one{
+        boxed(photo({20, 10}, 1), std::vector<std::byte>(array.begin(), array.end()))};
+    return ps::from(one) | ps::decode<ps::field<"ann", ps::npy<float>>>;
+  };
+  const auto passes = [](const auto& plan, const ps::extents& shape) {
+    for (auto&& b : (plan | ps::batch(1)).epoch(0)) {
+      CHECK(ps::get<"ann">(b).shape() == shape.prepend(1));
+      CHECK(ps::get<"ann">(b).flat().data()[0] == 19);
+    }
+  };
+  const auto refused = [](const auto& plan, const std::string& words) {
+    const auto said = error_of([&] {
+      for (auto&& b : (plan | ps::batch(1)).epoch(0)) static_cast<void>(b);
+    });
+    CHECK_THAT(said, contains(words));
+  };
+  const auto boxes = ps::map<"jpg", ps::as_boxes<"ann">>(ps::horizontal_flip(1));
+  const auto points = ps::map<"jpg", ps::as_points<"ann">>(ps::horizontal_flip(1));
+  refused(with(ps::extents(4, 5)) | boxes,
+          "boxes have shape (n, 4), and 'ann' has (4, 5); split off the others first, such as a class");
+  refused(with(ps::extents(2, 2, 2)) | boxes,
+          "boxes have shape (n, 4), and 'ann' has (2, 2, 2); reshape it first");
+  refused(with(ps::extents(6)) | boxes, "boxes have shape (n, 4), and 'ann' has 6 numbers; split off");
+  refused(
+      with(ps::extents(2, 3)) | points,
+      "points have shape (n, 2), and 'ann' has (2, 3); split off the others first, such as the visibility");
+  refused(with(ps::extents(4, 1)) | points,
+          "points have shape (n, 2), and 'ann' has (4, 1); reshape it first");
+  refused(with(ps::extents(3)) | points, "points have shape (n, 2), and 'ann' has 3 numbers; split off");
+  for (const ps::extents& shape : {ps::extents(3, 4), ps::extents(2, 3, 4), ps::extents(8)})
+    passes(with(shape) | boxes, shape);
+  for (const ps::extents& shape : {ps::extents(3, 2), ps::extents(2, 2, 2), ps::extents(6)})
+    passes(with(shape) | points, shape);
 }

@@ -163,3 +163,23 @@ TEST_CASE("image/geometry: what is refused") {
   CHECK_THROWS_AS(places.clip_boxes(eight, 0, one), ps::error);
   CHECK_THROWS_AS(places.warp({.a = 0}, {5, 5}), ps::error);
 }
+
+TEST_CASE("image/geometry: a place with a number that is not finite is nowhere") {
+  constexpr float none = std::numeric_limits<float>::quiet_NaN(),
+                  far = std::numeric_limits<float>::infinity();
+  ps::image_geometry places({100, 50});
+  places.mirror(ps::mirroring::horizontal);
+  for (const float bad : {none, far, -far})
+    for (std::size_t at = 0; at < 4; ++at) {
+      std::vector<float> numbers{10, 20, 30, 40, 10, 20, 30, 40};
+      numbers[at] = bad;
+      std::vector<float> points = numbers;
+      places.boxes(numbers);
+      places.clamp_boxes(numbers);
+      for (std::size_t i = 0; i < 4; ++i) CHECK(std::isnan(numbers[i]));
+      CHECK(std::vector<float>(numbers.begin() + 4, numbers.end()) == std::vector<float>{70, 20, 90, 40});
+      CHECK(places.clip_boxes(numbers) == 1);
+      places.points(points);
+      for (std::size_t i = 0; i < 4; ++i) CHECK(std::isnan(points[i]) == (i / 2 == at / 2));
+    }
+}

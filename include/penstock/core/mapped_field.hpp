@@ -17,8 +17,9 @@ struct changed_field {
 };
 
 /// A field of a `map` of several fields, and its role there: a string literal, or `as_mask<"png">` and its
-/// like. A role has `function(f)`, as `changed_field`; or it has a `scratch`, follows the functions without
-/// calling them, and changes the value at the end, as `as_boxes` does.
+/// like. A role has `function(f)`, as `changed_field`, which returns `f`, or another function that the stage
+/// makes once and keeps; or it has a `scratch`, follows the functions without calling them, and changes the
+/// value at the end, as `as_boxes` does.
 template <std::size_t N, class Role = changed_field>
 struct mapped_field {
   using role = Role;

@@ -51,11 +51,12 @@ class image_geometry {
   image_geometry& warp(const warp_matrix& matrix, const image_size& size);
 
   [[nodiscard]] constexpr image_point apply(const image_point& p) const noexcept { return matrix_.apply(p); }
-  /// Moves points: x and y of each, in place. Throws `errc::argument` unless the count is even.
+  /// Moves points: x and y of each, in place; both become NaN if one is not finite. Throws `errc::argument`
+  /// unless the count is even.
   void points(std::span<float> xy) const;
   /// Moves boxes: x0, y0, x1 and y1 of each, in place, with x0 <= x1 and y0 <= y1 after; a box that is
-  /// turned becomes the smallest upright one around it. Throws `errc::argument` unless there are 4 numbers
-  /// for each.
+  /// turned becomes the smallest upright one around it. All numbers of a box become NaN if one is not finite.
+  /// Throws `errc::argument` unless there are 4 numbers for each.
   void boxes(std::span<float> corners) const;
 
   /// Cuts boxes at the image's borders, removes those that keep less than `least_area` square pixels or no

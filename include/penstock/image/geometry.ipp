@@ -4,8 +4,22 @@
 #include <penstock/image/geometry.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Makes all numbers of a place NaN if one is not finite, and returns whether it did: an infinite one times a
+/// 0 of the matrix is NaN, so that otherwise some would be NaN and some not.
+inline bool nowhere(std::span<float> place) {
+  if (std::all_of(place.begin(), place.end(), [](float v) { return std::isfinite(v); })) return false;
+  std::fill(place.begin(), place.end(), std::numeric_limits<float>::quiet_NaN());
+  return true;
+}
+
+}  // namespace detail
 
 PENSTOCK_INLINE void image_geometry::then(const warp_matrix& next) noexcept {
   const warp_matrix& m = matrix_;
@@ -51,6 +65,7 @@ PENSTOCK_INLINE void image_geometry::points(std::span<float> xy) const {
   if (xy.size() % 2 != 0)
     throw error(errc::argument, {"key points have an x and a y each, and there are ", xy.size(), " numbers"});
   for (std::size_t i = 0; i < xy.size(); i += 2) {
+    if (detail::nowhere(xy.subspan(i, 2))) continue;
     const image_point p = apply({static_cast<double>(xy[i]), static_cast<double>(xy[i + 1])});
     xy[i] = static_cast<float>(p.x), xy[i + 1] = static_cast<float>(p.y);
   }
@@ -61,6 +76,7 @@ PENSTOCK_INLINE void image_geometry::boxes(std::span<float> corners) const {
     throw error(errc::argument, {"boxes have the numbers x0, y0, x1 and y1 each, and there are ",
                                  corners.size(), " numbers"});
   for (std::size_t i = 0; i < corners.size(); i += 4) {
+    if (detail::nowhere(corners.subspan(i, 4))) continue;
     float* const box = corners.data() + i;
     const double x[] = {static_cast<double>(box[0]), static_cast<double>(box[2])};
     const double y[] = {static_cast<double>(box[1]), static_cast<double>(box[3])};

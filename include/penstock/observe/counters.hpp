@@ -43,7 +43,9 @@ struct run_counters {
   std::uint64_t skipped = 0, replaced = 0;  ///< bad samples among those delivered
   /// Samples that were damaged and delivered as far as they could be decoded, as with a codec's `recover`;
   /// once for each damaged image, also if a later stage dropped it. In the blocks of samples from which
-  /// anything was delivered: at the end of an epoch, the epoch's, whatever the number of workers.
+  /// anything was delivered: at the end of an epoch, the epoch's, whatever the number of workers. In the
+  /// middle of one, some may be of samples of such a block that are not delivered yet; a run that is restored
+  /// there reads them again, and counts them again.
   std::uint64_t warnings = 0;
   std::uint64_t bytes_held = 0;  ///< memory of batches and chunks, including free ones
 

@@ -5,11 +5,11 @@
 #include <penstock/core/mapped_field.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/pipe.hpp>
+#include <penstock/stage/field_roles.hpp>
 #include <penstock/stage/function_chain.hpp>
 #include <penstock/stage/functions.hpp>
 #include <penstock/stage/map.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -44,67 +44,19 @@ struct places_without_image {
   }
 };
 
-}  // namespace mistakes
-
-namespace detail {
-
-/// Whether a role follows functions without calling them.
-template <class Role>
-concept follows = requires { typename Role::scratch; };
-template <class F>
-concept moves_places = requires { typename F::moves_places; };
-template <class F>
-concept knows_places = moves_places<F> || requires { typename F::keeps_places; };
-template <class V>
-concept sized_image = requires { typename std::remove_cvref_t<V>::is_lazy_image; };
-
-template <class V, class F, class... Rest>
-constexpr void count_streams(std::uint64_t* of_each) {
-  using check = chain_check<V, F, Rest...>;
-  *of_each = streams_of<F, V>();
-  if constexpr (sizeof...(Rest) != 0 && !check::stops)
-    count_streams<typename check::here::result, Rest...>(of_each + 1);
-}
-/// The streams of random numbers that each function needs, for the first field.
-template <class First, class... Fs>
-inline constexpr auto joint_streams = [] {
-  std::array<std::uint64_t, sizeof...(Fs)> of_each{};
-  count_streams<First, Fs...>(of_each.data());
-  return of_each;
-}();
-
-/// A function for one field of several; it counts as drawing what it draws for the first field. `F` is a
-/// reference to a function of the stage, or a function.
-template <class F, std::uint64_t Streams>
-struct joint_function {
-  using function = std::remove_cvref_t<F>;
-  using accepts_call = void;
-  using scratch = function_scratch<function>;
-  template <class>
-  static constexpr std::uint64_t streams = Streams;
-  template <class>
-  static constexpr bool draws = Streams != 0;
-  template <class V>
-  using wrong_argument_for = typename function_check<function, V>::wrong;
-
-  F called;
-
-  template <class V>
-    requires(is_right<wrong_argument_for<V>>)
-  constexpr decltype(auto) operator()(V&& value, const call<scratch>& c) const {
-    return call_function(static_cast<const function&>(called), std::forward<V>(value), c);
+struct map_without_function {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a map of several fields has no function; write it before the key, as in "
+                  "map<\"left\", \"right\">(f, key(\"a\"))");
   }
 };
 
-template <class Role, class... Fs>
-struct scratch_of_role {
-  using type = std::tuple<
-      function_scratch<std::remove_cvref_t<decltype(Role::function(std::declval<const Fs&>()))>>...>;
-};
-template <follows Role, class... Fs>
-struct scratch_of_role<Role, Fs...> {
-  using type = typename Role::scratch;
-};
+}  // namespace mistakes
+
+namespace detail {
 
 [[noreturn, gnu::cold]] inline void refuse_sizes(std::string_view first, std::string_view other,
                                                  std::uint64_t width, std::uint64_t height,
@@ -135,9 +87,16 @@ template <class... Fields, class... Fs>
 struct map_fields_stage<pack<Fields...>, Fs...> {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "map";
-  using scratch = std::tuple<typename detail::scratch_of_role<typename Fields::role, Fs...>::type...>;
+  using scratch = std::tuple<typename detail::role_parts<typename Fields::role, Fs...>::scratch...>;
   [[no_unique_address]] std::tuple<Fs...> functions;
+  /// What the roles put in the place of functions, field by field.
+  [[no_unique_address]] std::tuple<typename detail::role_parts<typename Fields::role, Fs...>::kept...> kept;
   key address;
+
+  constexpr map_fields_stage(std::tuple<Fs...> all, key where)
+      : functions(std::move(all)),
+        kept(std::apply(detail::role_parts<typename Fields::role, Fs...>::keep, functions)...),
+        address(where) {}
 
  private:
   template <std::size_t I>
@@ -176,6 +135,8 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
       return mistakes::no_such_field{};
     else if constexpr (!detail::names_differ<basic_field<typename Fields::name_type, int>...>())
       return mistakes::field_twice{};
+    else if constexpr (sizeof...(Fs) == 0)
+      return mistakes::map_without_function{};
     else if constexpr (has_roles && !(std::is_same_v<typename field_at<0>::role, changed_field> &&
                                       detail::sized_image<first_of<element>>))
       return mistakes::places_without_image{};
@@ -188,28 +149,43 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
  private:
   /// The function of a role in the place of function `I`.
   template <class Role, std::size_t I>
-  using called = decltype(Role::function(std::declval<const std::tuple_element_t<I, std::tuple<Fs...>>&>()));
+  using called =
+      std::remove_cvref_t<detail::called_in_role<Role, std::tuple_element_t<I, std::tuple<Fs...>>>>;
   template <class Role, class First, class Is = std::index_sequence_for<Fs...>>
   struct chain_of;
   template <class Role, class First, std::size_t... Is>
   struct chain_of<Role, First, std::index_sequence<Is...>> {
     using type =
         function_chain<detail::joint_function<called<Role, Is>, detail::joint_streams<First, Fs...>[Is]>...>;
-    static constexpr type make(const std::tuple<Fs...>& functions) {
+    template <class Kept>
+    static constexpr type make(const std::tuple<Fs...>& given, const Kept& instead) {
       return type(detail::joint_function<called<Role, Is>, detail::joint_streams<First, Fs...>[Is]> {
-        Role::function(std::get<Is>(functions))
+        function_at<Role, Is>(given, instead)
       }...);
     }
   };
+  template <class Role, std::size_t I, class Kept>
+  static constexpr const called<Role, I>& function_at(const std::tuple<Fs...>& given, const Kept& instead) {
+    if constexpr (std::is_same_v<std::tuple_element_t<I, Kept>, detail::function_itself>)
+      return Role::function(std::get<I>(given));
+    else
+      return std::get<I>(instead);
+  }
 
   template <class R, class Field>
   static consteval auto diagnose_field() {
     using role = typename Field::role;
     using value = std::tuple_element_t<R::template index_of<typename Field::name_type>, R>;
-    if constexpr (detail::follows<role>)
+    if constexpr (detail::follows<role>) {
       return typename role::template wrong<value>{};
-    else
-      return detail::diagnose_function<typename chain_of<role, first_of<R>>::type, value>();
+    } else {
+      constexpr auto wrong = detail::diagnose_function<typename chain_of<role, first_of<R>>::type, value>();
+      if constexpr (!detail::is_right<std::remove_const_t<decltype(wrong)>> &&
+                    requires { typename role::template reason<value>; })
+        return typename role::template reason<value>{};
+      else
+        return wrong;
+    }
   }
 
   /// Field `I` of the record, changed if it is one of the fields.
@@ -227,14 +203,15 @@ struct map_fields_stage<pack<Fields...>, Fs...> {
       if constexpr (detail::follows<role>) {
         auto places = role::begin(get<first_index<type>>(sample).size());
         follow_all<first_of<R>>(places, c);
-        return role::finish(places, get<I>(std::forward<R>(sample)), memory);
+        return role::finish(places, field_at<at>::name_type::value, get<I>(std::forward<R>(sample)), memory);
       } else {
         if constexpr (at != 0 && (detail::moves_places<Fs> || ...) && detail::sized_image<first_of<R>> &&
                       detail::sized_image<value>)
           check_sizes<field_at<at>>(get<first_index<type>>(sample).size(), get<I>(sample).size());
         using chain = chain_of<role, first_of<R>>;
         const call<std::remove_cvref_t<decltype(memory)>> own{c.at, c.piece, c.seed, c.stream, memory};
-        return detail::call_function(chain::make(functions), get<I>(std::forward<R>(sample)), own);
+        return detail::call_function(chain::make(functions, std::get<at>(kept)),
+                                     get<I>(std::forward<R>(sample)), own);
       }
     }
   }
@@ -272,7 +249,17 @@ template <mapped_field First, mapped_field Second, mapped_field... More, class F
   using fields = pack<detail::as_role<First>, detail::as_role<Second>, detail::as_role<More>...>;
   return detail::with_functions(
       []<class... Functions>(std::tuple<Functions...> functions, key address) {
-        return map_fields_stage<fields, Functions...>{std::move(functions), address};
+        return map_fields_stage<fields, Functions...>(std::move(functions), address);
+      },
+      std::move(first), std::move(rest)...);
+}
+/// A mask, boxes or points without their image: a mistake that `|` explains.
+template <mapped_field Only, class F, class... Fs>
+  requires(!std::is_same_v<typename decltype(Only)::role, changed_field>)
+[[nodiscard]] constexpr auto map(F first, Fs... rest) {
+  return detail::with_functions(
+      []<class... Functions>(std::tuple<Functions...> functions, key address) {
+        return map_fields_stage<pack<detail::as_role<Only>>, Functions...>(std::move(functions), address);
       },
       std::move(first), std::move(rest)...);
 }
