@@ -79,7 +79,7 @@ namespace detail {
 ///
 /// Images whose geometry changes have one size: another one is `errc::shape`, for the sample.
 ///
-///     auto both = map<"left", "right">([](std::int64_t x, rng& random) { return x + random.uniform(); });
+///     auto both = map<"left", "right">([](double x, rng& random) { return x + random.uniform(); });
 template <class Fields, class... Fs>
 struct map_fields_stage;
 
