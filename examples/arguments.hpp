@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,9 @@ inline bool asked_for_help(int count, char** values, const std::string& usage) {
   return false;
 }
 
+/// The most threads that an example starts.
+inline constexpr std::uint64_t most_workers = 1024;
+
 /// `--name value` pairs of a command line, for the examples.
 class arguments {
  public:
@@ -34,6 +38,7 @@ class arguments {
     }
   }
 
+  [[nodiscard]] bool has(const std::string& name) const { return given_.contains(name); }
   [[nodiscard]] std::string text(const std::string& name) {
     const auto found = given_.extract(name);
     if (found.empty()) wrong("--" + name + " is missing");
@@ -48,7 +53,9 @@ class arguments {
     const auto found = given_.extract(name);
     return found.empty() ? std::vector<std::string>() : found.mapped();
   }
-  [[nodiscard]] std::uint64_t number(const std::string& name, std::uint64_t otherwise) {
+  /// A whole number, which is refused if it is more than `most`.
+  [[nodiscard]] std::uint64_t number(const std::string& name, std::uint64_t otherwise,
+                                     std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
     const auto found = given_.extract(name);
     if (found.empty()) return otherwise;
     const std::string& digits = found.mapped().back();
@@ -56,6 +63,7 @@ class arguments {
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (failure != std::errc{} || end != digits.data() + digits.size())
       wrong("--" + name + " needs a whole number, and '" + digits + "' is none");
+    if (value > most) wrong("--" + name + " is at most " + std::to_string(most) + ", and not " + digits);
     return value;
   }
   /// A number from 0 to 1.
@@ -76,7 +84,7 @@ class arguments {
 
  private:
   [[noreturn]] void wrong(const std::string& what) const {
-    throw std::runtime_error(what + "; usage: " + usage_);
+    throw std::runtime_error(what + "; usage: " + usage_.substr(0, usage_.find('\n')));
   }
 
   std::map<std::string, std::vector<std::string>> given_;

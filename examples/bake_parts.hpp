@@ -17,7 +17,13 @@
 // A killed `bake` resumes. Every shard appears when it is complete, and then the state of the run is saved
 // beside the shards, so the next `bake` begins with the first sample of the first unfinished shard. The
 // samples, their random numbers and so the shards' bytes are those of a run that was never stopped, for any
-// number of workers. One process at a time may bake to a folder.
+// number of workers. One process at a time may bake to a folder under a name. bake_folder.hpp has the files.
+//
+// `bake_image` changes the size of the image and nothing else. Boxes, points and masks in the other members
+// stay those of the large image; a plan of your own changes them together, with `map<"jpg", as_mask<"png">,
+// as_boxes<"boxes">>`.
+
+#include "bake_folder.hpp"
 
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/jpeg.hpp>
@@ -34,9 +40,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <iterator>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -54,8 +59,16 @@ struct baked_sample {
   bool raw = false;  ///< only counted
 };
 
+/// How the colours of a JPEG are stored. `as_source`: in full (4:4:4) if they were so in a JPEG, PNG or npy
+/// file, and otherwise a quarter of them (4:2:0).
+enum class bake_chroma { as_source, full_444, quarter_420 };
+
 /// Replaces the image of each sample by a smaller JPEG, or by its pixels; other members stay as they are. A
-/// JPEG that is small enough keeps its bytes.
+/// JPEG that is small enough keeps its bytes; only its header is checked.
+///
+/// Boxes, points and masks in other members are copied as they are, and no longer fit an image that became
+/// smaller. A second image is likely to be a mask, so a sample with one is `errc::argument` unless
+/// `copy_others` or `max_side` is 0; boxes in JSON or npy cannot be recognised.
 ///
 /// `Codec` decodes the image, which is the first of the members `names` that the sample has. Whether a sample
 /// becomes raw is drawn from random numbers of its own, as FFCV's compress_probability is: so a resumed run
@@ -74,6 +87,8 @@ struct bake_image {
   std::uint32_t max_side = 0;  ///< of the longer side, in pixels, FFCV's max_resolution; 0: any
   int quality = 90;            ///< of a JPEG, 1 to 100
   double raw = 0;              ///< the share of raw images
+  bake_chroma chroma = bake_chroma::as_source;
+  bool copy_others = false;  ///< other images of a sample are copied as they are
   std::vector<std::string> names = {"jpg", "jpeg", "png", "webp", "npy"};
 
   template <penstock::open_sample S>
@@ -82,6 +97,7 @@ struct bake_image {
     made.key = sample.key();
     made.raw = c.random().chance(raw);
     const std::size_t image = image_of(sample);
+    if (max_side != 0 && !copy_others) refuse_second_image(sample, image);
     for (std::size_t i = 0; i < sample.size(); ++i) {
       const auto blob = sample.member(i);
       const penstock::bytes_view bytes = blob.finish();
@@ -110,6 +126,43 @@ struct bake_image {
     throw penstock::error(penstock::errc::missing, {"the sample has no image: no member ", all});
   }
 
+  template <class S>
+  void refuse_second_image(const S& sample, std::size_t image) const {
+    constexpr std::string_view extensions[] = {"jpg", "jpeg", "png", "webp"};
+    for (std::size_t i = 0; i < sample.size(); ++i) {
+      const std::string_view name = sample.name(i);
+      const std::string_view extension = name.substr(name.rfind('.') + 1);
+      if (i != image &&
+          std::find(std::begin(extensions), std::end(extensions), extension) != std::end(extensions))
+        throw penstock::error(
+            penstock::errc::argument,
+            {"the sample has a second image, '", name, "', beside '", sample.name(image),
+             "', and only that one would become smaller: a mask would no longer fit; bake a plan of your own "
+             "that resizes both (bake_parts.hpp), or give --copy-others 1 if it is to be copied as it is"});
+    }
+  }
+
+  /// Whether the file has as many colour samples as pixels. Source: ITU-T T.81, B.2.2.
+  [[nodiscard]] static bool has_full_chroma(penstock::bytes_view file) {
+    const auto at = [&](std::size_t i) { return i < file.size() ? std::to_integer<unsigned>(file[i]) : 0u; };
+    if (!penstock::jpeg::recognises(file)) return !penstock::text_of(file).starts_with("RIFF");  // WebP
+    for (std::size_t i = 2; i < file.size();) {
+      while (i < file.size() && at(i) != 0xff) ++i;
+      while (i < file.size() && at(i) == 0xff) ++i;
+      const unsigned marker = at(i++);
+      const bool lone = marker == 0 || marker == 1 || (marker >= 0xd0 && marker <= 0xd8);
+      if (lone) continue;
+      if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) {
+        const unsigned components = at(i + 7);
+        for (std::size_t c = 1; c < components; ++c)
+          if (at(i + 9 + 3 * c) != at(i + 9)) return false;
+        return components > 1;
+      }
+      i += std::max(at(i) << 8 | at(i + 1), 2u);
+    }
+    return false;
+  }
+
   [[nodiscard]] baked_sample::member baked(penstock::bytes_view bytes, bool as_raw, scratch& s) const {
     namespace ps = penstock;
     const auto image = Codec{}.decode(bytes, s.codec);
@@ -127,124 +180,62 @@ struct bake_image {
       const auto pixels = resized.finish();
       return {"npy", ps::npy_bytes<std::uint8_t>(pixels.shape(), pixels.values())};
     }
-    const ps::bytes_view file =
-        s.encoder.encode(resized.read(ps::whole_of(resized.size())), {.quality = quality});
+    const bool full =
+        chroma == bake_chroma::full_444 || (chroma == bake_chroma::as_source && has_full_chroma(bytes));
+    const ps::bytes_view file = s.encoder.encode(
+        resized.read(ps::whole_of(resized.size())),
+        {.quality = quality, .chroma = full ? ps::jpeg_chroma::full_444 : ps::jpeg_chroma::quarter_420});
     return {"jpg", {file.begin(), file.end()}};
   }
 };
 
-/// Where `bake` writes, and how much to a shard.
-struct bake_options {
-  std::filesystem::path folder;
-  std::string name = "baked";  ///< the shards are `<name>-000000.tar` and so on
-  std::uint64_t samples_per_shard = 1000;
-  /// What the plan's functions do, in words: a folder that was begun with other words is refused.
-  std::string settings;
-  unsigned workers = 1;
-};
-
-/// What is in the folder; all numbers are of all runs together.
-struct bake_totals {
-  std::uint64_t shards = 0, samples = 0, raw = 0, bytes = 0;
-};
-
-[[nodiscard]] inline std::string shard_path(const bake_options& options, std::uint64_t number) {
-  std::string digits = std::to_string(number);
-  digits.insert(0, digits.size() < 6 ? 6 - digits.size() : 0, '0');
-  return (options.folder / (options.name + "-" + digits + ".tar")).string();
-}
-
-/// The file beside the shards that says what they are and where to resume: a line of settings, a line of
-/// totals, and the state of the run.
-class bake_progress {
- public:
-  bake_totals totals;
-  std::optional<penstock::state> where;
-
-  bake_progress(const bake_options& options)
-      : path_(options.folder / "bake.state"),
-        settings_(options.settings + "; " + std::to_string(options.samples_per_shard) +
-                  " samples per shard") {
-    if (!std::filesystem::exists(path_)) return;
-    std::ifstream in(path_, std::ios::binary);
-    std::string settings, numbers, line;
-    if (!std::getline(in, settings) || !std::getline(in, numbers) || !std::getline(in, line))
-      throw std::runtime_error("cannot read " + path_.string() + "; remove its folder to bake anew");
-    if (settings != settings_)
-      throw std::runtime_error("the shards in " + options.folder.string() + " were begun with '" + settings +
-                               "', and this is '" + settings_ + "'; choose another folder");
-    std::istringstream(numbers) >> totals.shards >> totals.samples >> totals.raw >> totals.bytes;
-    where = penstock::state_from_string(line);
-  }
-
-  void save(const penstock::state& now) {
-    const std::filesystem::path beside = path_.string() + ".partial";
-    {
-      std::ofstream out(beside, std::ios::binary);
-      out << settings_ << '\n'
-          << totals.shards << ' ' << totals.samples << ' ' << totals.raw << ' ' << totals.bytes << '\n'
-          << to_string(now) << '\n';
-      if (!out.flush()) throw std::runtime_error("cannot write " + beside.string());
-    }
-    std::filesystem::rename(beside, path_);
-  }
-
- private:
-  std::filesystem::path path_;
-  std::string settings_;
-};
-
-/// Removes what a killed run was writing, and checks that the finished shards, and no others, are there.
-inline void check_folder(const bake_options& options, const bake_progress& progress) {
-  namespace fs = std::filesystem;
-  std::uint64_t shards = 0;
-  const std::uint64_t finished = progress.totals.shards;
-  for (const auto& entry : fs::directory_iterator(options.folder)) {
-    const std::string file = entry.path().filename().string();
-    if (!file.starts_with(options.name + "-")) continue;
-    if (file.find(".tmp-") != std::string::npos) fs::remove(entry.path());
-    shards += file.ends_with(".tar");
-  }
-  for (std::uint64_t i = 0; i < finished; ++i)
-    if (!fs::exists(shard_path(options, i)))
-      throw std::runtime_error("the shard " + shard_path(options, i) +
-                               " was finished and is gone; remove its folder to bake anew");
-  // One may have been finished just before the run was killed.
-  if (shards > finished + (progress.where ? 1 : 0))
-    throw std::runtime_error("the folder " + options.folder.string() + " has other shards named " +
-                             options.name + "-*.tar; choose another folder, or another --name");
-}
-
-/// Writes the first epoch of a plan to shards, or what is missing of it. `plan` delivers baked samples.
+/// Writes the first epoch of a plan to shards, or what is missing of it. `plan` delivers baked samples; with
+/// `bad_samples::skip(n)` in it, bad ones are left out and counted.
 template <class Plan>
 bake_totals bake(const Plan& plan, const bake_options& options) {
   namespace ps = penstock;
   static_assert(ps::resumable<Plan>, "bake resumes, and needs a plan that can");
-  if (options.samples_per_shard == 0) throw std::runtime_error("a shard needs room for at least one sample");
-  std::filesystem::create_directories(options.folder);
-  bake_progress progress(options);
-  bake_totals& all = progress.totals;
-
+  options.check();
   const auto loader = plan | ps::workers(options.workers);
+  // A folder that is complete may be read-only, and needs no lock.
+  if (const bake_progress finished(options); finished.done()) {
+    (void)loader.open(*finished.where);
+    check_folder(options, finished);
+    bake_lock::remove_left_over(options);
+    return finished.totals;
+  }
+
+  std::filesystem::create_directories(options.folder);
+  const bake_lock lock(options);
+  bake_progress progress(options);  // again: the process that had the lock may have gone on
+  bake_totals& all = progress.totals;
   auto run = progress.where ? loader.open(*progress.where) : loader.open();
   check_folder(options, progress);
-  progress.save(run.state());
-  if (progress.where && progress.where->epoch > 0) return all;
+  if (progress.done()) return all;
+  if (progress.where) remove_unfinished(options);
+  const std::uint64_t skipped_before = all.skipped;
+  const auto save = [&] {
+    all.skipped = skipped_before + run.bad_samples().skipped;
+    progress.save(run.state());
+  };
+  save();
   if (all.samples != 0)
     std::printf("continuing after %llu samples\n", static_cast<unsigned long long>(all.samples));
 
   std::optional<ps::tar_writer<>> out;
   std::vector<ps::tar_member> members;
   const auto finish_shard = [&] {
-    all.bytes += out->close().payload;
+    const ps::manifest::shard made = out->close();
     out.reset();
-    progress.save(run.state());
-    std::printf("%s\n", shard_path(options, all.shards - 1).c_str());
+    all.bytes += made.payload;
+    all.sizes.push_back(made.bytes);
+    save();
+    std::printf("%s\n", shard_path(options, all.shards() - 1).c_str());
     std::fflush(stdout);
   };
   for (auto epoch : run.epochs(1))
     for (auto&& sample : epoch) {
-      if (!out) out.emplace(shard_path(options, all.shards++), ps::tar_writer_options{.index = true});
+      if (!out) out.emplace(shard_path(options, all.shards()), ps::tar_writer_options{.index = true});
       members.clear();
       for (const auto& member : sample.members) members.emplace_back(member.suffix, member.bytes);
       out->write(sample.key, members);
@@ -252,9 +243,11 @@ bake_totals bake(const Plan& plan, const bake_options& options) {
       all.raw += sample.raw;
       if (out->samples() == options.samples_per_shard) finish_shard();
     }
+  if (all.samples == 0)
+    throw std::runtime_error("there is no sample to bake: the input has none, or all were skipped");
   if (out)
     finish_shard();
   else
-    progress.save(run.state());
+    save();
   return all;
 }

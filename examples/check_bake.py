@@ -8,6 +8,7 @@ The images are drawn here, as npy and PNG members. One baking runs through; othe
 run with other numbers of workers. All must end with the same shards, byte for byte.
 """
 
+import fcntl
 import os
 import pathlib
 import random
@@ -63,6 +64,14 @@ def jpeg_shape(file):
     while file[at + 1] not in (0xC0, 0xC1, 0xC2):
         at += 2 + struct.unpack(">H", file[at + 2:at + 4])[0]
     return struct.unpack(">HH", file[at + 5:at + 9]) + (file[at + 9],)
+
+
+def luma_factors(file):
+    """The sampling factors of the first component: 0x11 is 4:4:4, and 0x22 is 4:2:0."""
+    at = 2
+    while file[at + 1] not in (0xC0, 0xC1, 0xC2):
+        at += 2 + struct.unpack(">H", file[at + 2:at + 4])[0]
+    return file[at + 11]
 
 
 with tempfile.TemporaryDirectory() as place:
@@ -140,8 +149,8 @@ with tempfile.TemporaryDirectory() as place:
                     os.kill(process.pid, signal.SIGKILL)
                     kills += 1
                 said = process.communicate()[0]
-                if (folder / out / "bake.state").exists():
-                    state = (folder / out / "bake.state").read_bytes()
+                if (folder / out / "baked.state").exists():
+                    state = (folder / out / "baked.state").read_bytes()
                     states[int(state.split(b"\n")[1].split()[0])] = state
                 resumed += "continuing after" in said
                 if process.returncode != -signal.SIGKILL:
@@ -153,10 +162,11 @@ with tempfile.TemporaryDirectory() as place:
     for shards, state in states.items():
         late = folder / f"late-{shards}"
         late.mkdir()
-        (late / "bake.state").write_bytes(state)
-        for name in sorted(end)[1:shards + 2]:  # the first name is bake.state
+        (late / "baked.state").write_bytes(state)
+        for name in sorted(end)[:shards + 1]:  # the last name is baked.state
             (late / name).write_bytes(end[name])
-        (late / f"baked-{shards + 1:06d}.tar.tmp-123-456").write_bytes(b"half")
+        if shards < 5:
+            (late / f"baked-{shards + 1:06d}.tar.tmp-123-456").write_bytes(b"half")
         run(*baking(late.name, "--shuffle", 7))
         check(files_of(late) == end, f"killed after shard {shards} was finished, and before that was noted")
     before = {p.name: p.stat().st_mtime_ns for p in (folder / "raw-0.5").iterdir() if p.suffix == ".tar"}
@@ -179,13 +189,115 @@ with tempfile.TemporaryDirectory() as place:
     (folder / "file").write_bytes(b"")
     refused(baking("file/out"), "file/out")
     refused([bake, "--shards", folder / "none-*.tar", "--out", folder / "x"], "none-")
+    refused(baking("x", "--name", ""), "not empty")
+    refused(baking("x", "--name", "a/b"), "has no '/'")
+    refused(baking("x", "--chroma", "411"), "source, 444 or 420")
+    refused(baking("x", workers=4294967297), "--workers is at most 1024")
+    refused([*baking("."), "--name", "other"], "is the folder of", "choose another")
+    write_shard(folder / "empty.tar", [])
+    refused([bake, "--shards", folder / "empty.tar", "--out", folder / "none"], "no sample to bake")
+    refused([bake, "--shards", folder / "empty.tar", "--out", folder / "none"], "no sample to bake")
+
+    # Files of others stay, and one that looks like a shard of this run is refused.
     (folder / "foreign").mkdir()
-    (folder / "foreign" / "baked-000000.tar").write_bytes(b"")
-    refused(baking("foreign"), "has other shards named baked-*.tar")
+    for name in ("baked-000000.tar.tmp-1-2", "baked-000000.tar"):
+        (folder / "foreign" / name).write_bytes(b"theirs")
+    refused(baking("foreign"), "has a shard baked-000000.tar that is not of this run")
+    check(len(list((folder / "foreign").glob("*.tar*"))) == 2, "and nothing was removed")
+    samples = [(f"{i}", {"png": png(pictures["0001"]) if i != 3 else b"no image"}) for i in range(12)]
+    write_shard(folder / "one-bad.tar", samples)
+    one_bad = [bake, "--shards", folder / "one-bad.tar", "--samples-per-shard", 2]
+    run(*one_bad, "--out", folder / "whole", "--skip", 1)
+    begun = [*one_bad, "--out", folder / "begun"]
+    refused(begun, "key 3")  # after the first shard
+    begun += ["--skip", 1]
+    mine = folder / "begun" / "baked-000001.tar.tmp-123-456"
+    others = [folder / "begun" / name for name in (
+        "baked-my.tmp-notes", "baked-000001.tar.tmp-mine", "baked-val-000007.tar", "baked-val-000007.tar.tmp-1-2",
+        "baked-7.tar", "baked-0000001.tar")]
+    for path in (mine, *others):
+        path.write_bytes(b"theirs")
+    stray = folder / "begun" / "baked-000003.tar"
+    stray.write_bytes(b"theirs")
+    refused(begun, "has a shard baked-000003.tar that is not of this run")
+    check(mine.exists(), "what is refused is left as it is")
+    stray.unlink()
+    run(*begun)
+    check(not mine.exists() and all(path.read_bytes() == b"theirs" for path in others),
+          "only what a killed run was writing is removed")
+    for path in others:
+        path.unlink()
+    check(files_of(folder / "begun") == files_of(folder / "whole"), "and it ends with the same bytes")
+    extra = folder / "begun" / "baked-000006.tar"
+    extra.write_bytes(b"theirs")
+    refused(begun, "has a shard baked-000006.tar that is not of this run")
+    extra.unlink()
+    cut = folder / "begun" / "baked-000002.tar"
+    cut.write_bytes(cut.read_bytes()[:-512])
+    refused(begun, "baked-000002.tar has", "when it was finished")
+
+    # Two names in one folder.
+    run(*baking("raw-1", "--name", "baked-val", raw=0))
+    run(*baking("raw-1", "--name", "val", raw=0))
+    check("117 samples in 5 shards" in run(*baking("raw-1", raw=1)), "names in one folder do not disturb each other")
+
+    (folder / "raw-0.5" / "baked.lock").write_bytes(b"")
+    run(*baking("raw-0.5"))
+    check(files_of(folder / "raw-0.5") == wanted, "killed when all was done: the lock is removed")
+
+    # A folder that is complete may be read-only; another process with the lock is noticed.
+    (folder / "raw-1").chmod(0o555)
+    check("117 samples" in run(*baking("raw-1", raw=1)), "a complete, read-only folder is no error")
+    (folder / "raw-1").chmod(0o755)
+    (folder / "locked").mkdir()
+    with open(folder / "locked" / "baked.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        refused(baking("locked"), "another process is baking")
+        check([p.name for p in (folder / "locked").iterdir()] == ["baked.lock"], "and nothing was written")
+    run(*baking("locked"))
+    check(files_of(folder / "locked") == wanted, "a lock whose process is gone does not matter")
+
+    # A mask would not fit its image any more.
+    pair = {"jpg": jpegs["0001.jpg"], "mask.png": png(pictures["0001"])}
+    write_shard(folder / "masks.tar", [("5", pair)])
+    masks = [bake, "--shards", folder / "masks.tar", "--max-side", 40]
+    refused([*masks, "--out", folder / "m"], "'mask.png'", "beside 'jpg'", "--copy-others 1", "key 5")
+    check(not list((folder / "m").glob("*.tar*")), "and no shard was written")
+    run(*masks, "--out", folder / "m", "--copy-others", 1)
+    found = members_of(folder / "m")
+    check(found["5.mask.png"] == pair["mask.png"] and max(jpeg_shape(found["5.jpg"])) <= 40, "unless it is wanted so")
+    run(*masks[:3], "--max-side", 0, "--out", folder / "m0")
+
+    # Full chroma stays full.
+    for given_chroma, chroma in (((), 0x11), (("--chroma", 420), 0x22), (("--chroma", 444), 0x11)):
+        run(*baking(f"chroma-{len(given_chroma)}-{chroma}", *given_chroma, raw=0))
+        found = members_of(folder / f"chroma-{len(given_chroma)}-{chroma}")
+        check(all(luma_factors(body) == chroma for name, body in found.items() if name.endswith(".jpg")),
+              f"{given_chroma}: the factors of luma are {chroma:#x}")
+    for source_chroma, wanted_chroma in (("chroma-2-34", 0x22), ("chroma-0-17", 0x11)):
+        run(bake, "--shards", folder / source_chroma / "baked-*.tar", "--out", folder / f"of-{source_chroma}",
+            "--max-side", 40)
+        found = members_of(folder / f"of-{source_chroma}")
+        check(all(luma_factors(body) == wanted_chroma for name, body in found.items() if name.endswith(".jpg")),
+              f"JPEGs of {source_chroma} stay so")
+
+    # Bad images may be skipped, also by a run that failed before.
+    samples = [(f"{i}", {"png": png(pictures["0001"]) if i not in (3, 7, 11) else b"no image"}) for i in range(12)]
+    write_shard(folder / "damaged.tar", samples)
+    damaged = [bake, "--shards", folder / "damaged.tar", "--out", folder / "d", "--samples-per-shard", 2]
+    refused(damaged, "key 3")
+    refused([*damaged, "--skip", 1], "key 7", "budget")
+    out = run(*damaged, "--skip", 3)
+    check("continuing after" in out and "9 samples in 5 shards" in out and "3 bad samples skipped" in out,
+          "three bad images are skipped and counted")
+    check("3 bad samples skipped" in run(*damaged), "and another start knows it")
+    check({name.split(".")[0] for name in members_of(folder / "d")} == {f"{i}" for i in range(12)} - {"3", "7", "11"},
+          "the others are there")
+
     (folder / "again" / "baked-000000.tar").unlink()
     refused([*again[:4], folder / "again", *again[5:], "--quality", 10, "--max-side", 80], "was finished and is gone")
     for members, words in (({"jpg": b"GIF89a no jpeg"}, ("GIF", "key 7")), ({"txt": b"x"}, ("no image", "'webp'")),
-                           ({"png": png(pictures["0001"]), "jpg": b""}, ("empty",)),
+                           ({"jpg": b""}, ("empty",)), ({"png": png(pictures["0001"]), "jpg": b""}, ("second image", "'png'")),
                            ({"png": png(pictures["0001"]), "npy": b"features"}, ("'npy'", "has one already"))):
         write_shard(folder / "bad.tar", [("6", {"png": png(pictures["0001"])}), ("7", members)])
         (folder / "bad.tar.penstock-index").unlink(missing_ok=True)

@@ -82,6 +82,21 @@ with tempfile.TemporaryDirectory() as place:
     check("either" in run(train, "--size", 32, expect=1), "no data is an error")
     check("multiple of 4" in run(train, *shards[:2], "--size", 30, expect=1), "a wrong size is an error")
 
+    check("--epochs" in run(train, *shards, "--epochs", 0, expect=1), "no epoch is an error")
+    check("at most 1024" in run(train, *shards, "--workers", 4294967297, expect=1), "too many workers are refused")
+    error = run(train, "--folder", folder / "files", "--classes", 3, "--size", 32, expect=1)
+    check("has 4 classes" in error, "other classes than the folder's are refused")
+    for path in (folder / "files" / "class0").iterdir():
+        (folder / "one" / "class0").mkdir(parents=True, exist_ok=True)
+        (folder / "one" / "class0" / path.name).write_bytes(path.read_bytes())
+    check("nothing to tell apart" in run(train, "--folder", folder / "one", expect=1), "one class is refused")
+
+    for option, value, words in (("--count", 4294967312, "at most 10000"), ("--columns", 4294967297, "at most 10000"),
+                                 ("--size", 5000, "at most 4096"), ("--count", 0, "at least 1")):
+        check(words in run(preview, *shards[:2], "--out", folder / "no.png", option, value, expect=1),
+              f"preview {option} {value} is refused")
+    error = run(preview, *shards[:2], "--out", folder / "no.png", "--count", 1000, "--size", 4096, expect=1)
+    check("more than 1 GB" in error and "room for 4" in error, "a sheet beyond the memory is refused")
     run(preview, *shards[:2], "--out", folder / "sheet.png", "--count", 7, "--size", 32)
     sheet = (folder / "sheet.png").read_bytes()
     check(sheet[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", sheet[16:24]) == (292, 104),

@@ -79,8 +79,14 @@ class sheet {
 
 void preview(const std::string& shards, const std::string& out, std::uint32_t count, std::uint32_t columns,
              std::uint32_t size, std::uint64_t seed) {
-  if (count == 0 || columns == 0 || size < 16 || size > 4096 || count > 10'000)
+  if (count == 0 || columns == 0 || size < 16)
     throw std::runtime_error("--count and --columns are at least 1, and --size is from 16 to 4096");
+  // The batches and the sheet: each has two images of three bytes a pixel.
+  constexpr std::uint64_t most_pixels = 1'000'000'000 / 12;
+  if (std::uint64_t{count} * size * size > most_pixels)
+    throw std::runtime_error("--count " + std::to_string(count) + " with --size " + std::to_string(size) +
+                             " needs more than 1 GB; a sheet of that size has room for " +
+                             std::to_string(most_pixels / (std::uint64_t{size} * size)));
   using picture = ps::image_of<ps::jpeg, ps::png, ps::webp, ps::npy_image>;
   const auto samples = ps::webdataset(shards) | ps::fields<"jpg;jpeg;png;webp;npy", "cls"> |
                        ps::decode<ps::field<"jpg", picture>, ps::field<"cls", ps::integer>> |
@@ -123,9 +129,9 @@ int main(int argc, char** argv) {
   try {
     arguments given(argc, argv, usage);
     const std::string shards = given.text("shards"), out = given.text("out");
-    const auto count = static_cast<std::uint32_t>(given.number("count", 16));
-    const auto columns = static_cast<std::uint32_t>(given.number("columns", 4));
-    const auto size = static_cast<std::uint32_t>(given.number("size", 160));
+    const auto count = static_cast<std::uint32_t>(given.number("count", 16, 10'000));
+    const auto columns = static_cast<std::uint32_t>(given.number("columns", 4, 10'000));
+    const auto size = static_cast<std::uint32_t>(given.number("size", 160, 4096));
     const std::uint64_t seed = given.number("seed", 7);
     given.done();
     preview(shards, out, count, columns, size, seed);

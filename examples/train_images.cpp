@@ -251,18 +251,21 @@ void train(const Samples& samples, std::size_t classes, const options& how) {
 
 void train_images(arguments& given) {
   const std::string shards = given.text("shards", ""), folder = given.text("folder", "");
+  const bool says_classes = given.has("classes");
   const std::uint64_t classes = given.number("classes", 10), size = given.number("size", 64);
-  const options how{.batch = given.number("batch", 32),
-                    .epochs = given.number("epochs", 5),
-                    .accelerator_ms = given.number("accelerator", 0),
-                    .seed = given.number("seed", 7),
-                    .size = static_cast<std::uint32_t>(size),
-                    .workers = static_cast<unsigned>(given.number("workers", ps::default_workers(1)))};
+  const options how{
+      .batch = given.number("batch", 32),
+      .epochs = given.number("epochs", 5),
+      .accelerator_ms = given.number("accelerator", 0),
+      .seed = given.number("seed", 7),
+      .size = static_cast<std::uint32_t>(size),
+      .workers = static_cast<unsigned>(given.number("workers", ps::default_workers(1), most_workers))};
   given.done();
   if (shards.empty() == folder.empty()) throw std::runtime_error("give either --shards or --folder");
   if (size < 8 || size > 1024 || size % 4 != 0)
     throw std::runtime_error("--size is from 8 to 1024, and a multiple of 4");
   if (classes < 2 || classes > 100'000) throw std::runtime_error("--classes is from 2 to 100000");
+  if (how.epochs == 0) throw std::runtime_error("--epochs is at least 1");
 
   using picture = ps::image_of<ps::jpeg, ps::png, ps::webp, ps::npy_image>;
   if (!shards.empty()) {
@@ -271,7 +274,16 @@ void train_images(arguments& given) {
     train<"jpg", "cls">(samples, classes, how);
   } else {
     const ps::directory files(folder, {.extensions = {"jpg", "jpeg", "png", "webp", "npy"}});
-    train<"bytes", "label">(files | ps::decode<ps::field<"bytes", picture>>, files.classes().size(), how);
+    const std::size_t there = files.classes().size();
+    if (there < 2)
+      throw std::runtime_error(
+          folder + " has images of " + std::to_string(there) +
+          " class, and there is nothing to tell apart; give a folder with a subfolder for "
+          "each of two classes or more");
+    if (says_classes && classes != there)
+      throw std::runtime_error("--classes is " + std::to_string(classes) + ", and " + folder + " has " +
+                               std::to_string(there) + " classes; leave --classes out");
+    train<"bytes", "label">(files | ps::decode<ps::field<"bytes", picture>>, there, how);
   }
 }
 
