@@ -6,8 +6,9 @@ processes: random crops of 224 x 224, antialiased where the peer can, mirrored, 
 counts, after one that fills caches; an epoch has each photo four times. Prints the rate and the version.
 
 Each is set up as its documentation advises. PyTorch: torchvision on PIL images, persistent workers. DALI: the
-decoder that crops, 2 threads, on the CPU, channels first. FFCV: its own file, in
-which photos are JPEG of quality 95 again, `os_cache`, in order (SEQUENTIAL), as the others read. tf.data: the decoder that crops, 2 calls in parallel, channels last."""
+decoder that crops, 2 threads, on the CPU, channels first. FFCV: its own file, in which photos are JPEG of quality 95
+again, `os_cache`, in order (SEQUENTIAL), as the others read. tf.data: the decoder that crops, 2 calls in parallel,
+channels last."""
 
 import importlib.metadata
 import os

@@ -2341,6 +2341,12 @@ concept codec = std::default_initializable<C> && std::copy_constructible<C> &&
                   { C::codec_name } -> std::convertible_to<std::string_view>;
                 };
 
+/// A codec whose values take far longer to make than their bytes say, as those of images do; it declares
+/// `static constexpr bool one_at_a_time = true`. Workers take such samples one by one, whatever their size,
+/// so that none waits behind a large one that its worker took before it.
+template <class C>
+concept lone_codec = requires { requires bool(std::remove_cvref_t<C>::one_at_a_time); };
+
 /// A codec that declares the file extensions it is meant for, in a `static constexpr` `extensions`.
 template <class C>
 concept extension_codec = requires { std::begin(C::extensions); };
@@ -2399,6 +2405,7 @@ class chain {
  public:
   static constexpr std::string_view codec_name = "chain";
   using scratch = std::tuple<scratch_of<Codecs>...>;
+  static constexpr bool one_at_a_time = (lone_codec<Codecs> || ...);
 
   chain() = default;
   /// Sets the codecs, with their options.
@@ -2657,6 +2664,16 @@ struct image_size {
   std::uint32_t height = 0;
 
   friend constexpr bool operator==(const image_size&, const image_size&) = default;
+};
+
+/// A rectangle of an image whose edges need not lie between pixels.
+struct real_part {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+
+  friend constexpr bool operator==(const real_part&, const real_part&) = default;
 };
 
 /// A rectangle of an image, in pixels: (x, y) is its upper left corner.
@@ -3271,6 +3288,17 @@ concept lazy_image =
       { image.memory() } -> std::same_as<image_scratch&>;
     };
 
+/// A lazy image that can be had with half the sides, a quarter or an eighth, for less than all of its pixels:
+///   most_halvings()        how often its sides can be halved; 0 if they cannot, or were not to be
+///   halved(times, where)   the smaller image; `where` is a rectangle of this image, and becomes that of the
+///                          smaller one
+/// A resize that is not larger than the smaller image asks for it.
+template <class I>
+concept halvable_image = lazy_image<I> && requires(const I& image, real_part& where) {
+  { image.most_halvings() } -> std::same_as<unsigned>;
+  { image.halved(1u, where) } -> std::same_as<I>;
+};
+
 /// The base of lazy images. `Self` has `size()`, `read(part)` and `memory()`; a `draw(part, into)` of its own
 /// writes pixels without keeping them first. The part is never empty in one direction only.
 template <class Self, class T, std::size_t Channels>
@@ -3341,6 +3369,17 @@ class one_of_images
   [[nodiscard]] image_scratch& memory() const {
     return ask([](const auto& one) -> image_scratch& { return one.memory(); });
   }
+  [[nodiscard]] unsigned most_halvings() const {
+    return ask([](const auto& one) -> unsigned {
+      if constexpr (halvable_image<std::remove_cvref_t<decltype(one)>>)
+        return one.most_halvings();
+      else
+        return 0;
+    });
+  }
+  [[nodiscard]] one_of_images halved(unsigned times, real_part& where) const {
+    return halve<0>(times, where);
+  }
   /// The number of the codec that the image is of.
   [[nodiscard]] std::size_t index() const noexcept { return image_.index(); }
 
@@ -3353,6 +3392,19 @@ class one_of_images
     } else {
       if (image_.index() == I) return f(*std::get_if<I>(&image_));
       return ask<I + 1>(std::forward<F>(f));
+    }
+  }
+
+  template <std::size_t I>
+  one_of_images halve(unsigned times, real_part& where) const {
+    if constexpr (I == 1 + sizeof...(More)) {
+      return *this;
+    } else {
+      if constexpr (halvable_image<std::variant_alternative_t<I, std::variant<First, More...>>>) {
+        if (image_.index() == I)
+          return {std::in_place_index<I>, std::get_if<I>(&image_)->halved(times, where)};
+      }
+      return halve<I + 1>(times, where);
     }
   }
 
@@ -3385,6 +3437,7 @@ class image_of {
 
  public:
   static constexpr std::string_view codec_name = "image";
+  static constexpr bool one_at_a_time = (lone_codec<Codecs> || ...);
   static constexpr auto extensions = [] {
     std::array<std::string_view, (std::size(Codecs::extensions) + ...)> all{};
     auto end = all.begin();
@@ -3938,6 +3991,149 @@ struct pixels {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/image/image_limits.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a codec accepts of an image's header, before it allocates anything: a header of 20 bytes can claim
+/// gigabytes. The defaults admit what cameras make.
+struct image_limits {
+  std::uint32_t width = 32'768;                  ///< in pixels
+  std::uint32_t height = 32'768;                 ///< in pixels
+  std::uint64_t bytes = std::uint64_t{1} << 30;  ///< of all decoded pixels, in the format asked for
+};
+
+namespace detail {
+
+/// Throws `errc::limit` for an image beyond the limits, and `errc::format` for one without pixels; `codec` is
+/// the codec's name.
+void check_image_size(const image_size& size, std::size_t pixel_bytes, const image_limits& limits,
+                      std::string_view codec);
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/image_limits.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void check_image_size(const image_size& size, std::size_t pixel_bytes,
+                                      const image_limits& limits, std::string_view codec) {
+  if (size.width == 0 || size.height == 0)
+    throw error(errc::format,
+                {"the ", codec, " image has no pixels: it is ", size.width, " x ", size.height});
+  if (size.width > limits.width || size.height > limits.height)
+    throw error(errc::limit, {"the ", codec, " image is ", size.width, " x ", size.height,
+                              " pixels, and the limit is ", limits.width, " x ", limits.height,
+                              "; to allow it, set .limits = {.width = ..., .height = ...} of the codec"});
+  const std::uint64_t pixels = std::uint64_t{size.width} * size.height;  // their bytes may need more bits
+  if (pixels > limits.bytes / pixel_bytes)
+    throw error(errc::limit, {"the ", codec, " image consists of ", size.width, " x ", size.height,
+                              " pixels of ", pixel_bytes, " bytes, and the limit is ", limits.bytes,
+                              " bytes; to allow it, set .limits = {.bytes = ...} of the codec"});
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/npy_image.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Where the pixels of an npy file are, and how many.
+struct npy_pixels {
+  image_size size;
+  std::size_t offset = 0;
+};
+
+/// Reads and checks the header of an npy file that is to be an image of this many channels of unsigned
+/// numbers.
+[[nodiscard]] npy_pixels read_npy_pixels(bytes_view file, std::size_t item_size, std::size_t channels,
+                                         const image_limits& limits);
+
+/// Whether these are the first bytes of an npy file.
+[[nodiscard]] bool begins_as_npy(bytes_view bytes) noexcept;
+
+}  // namespace detail
+
+/// Raw pixels in numpy's `.npy` format: an array of shape (height, width, channels), or (height, width) if
+/// `Format` has one channel, of uint8, or uint16 in the order of bytes of this machine.
+///
+/// As one of the codecs of `image_of`, it lets a dataset have compressed and raw images side by side.
+///
+/// In: any byte element. Out: a `lazy_image`, without a copy: a crop reads the bytes of the crop.
+/// Kind: pointwise, keeps all guarantees. Cost: 0.3 us for the header; no allocation once the scratch has
+/// grown, which only misaligned pixels of 16 bits need. Thread-safe, with a scratch per thread.
+/// Throws `errc::format` for what is no npy file, or damaged, of another dtype or byte order, or of Fortran
+/// order; `errc::shape` for another number of dimensions or channels; `errc::limit` for sizes beyond
+/// `limits`.
+/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
+///
+///     using raw = npy_image;
+///     auto pictures = directory("pictures") | decode<image_of<raw>>;
+///     auto depths = directory("depths") | decode<npy_image_as<gray16>>;
+template <pixel_format Format>
+struct npy_image_as {
+  image_limits limits{};
+
+  static constexpr std::string_view codec_name = "npy_image";
+  static constexpr std::string_view extensions[] = {"npy"};
+  using scratch = image_scratch;
+
+  /// Whether these are the first bytes of an npy file.
+  [[nodiscard]] static bool recognises(bytes_view bytes) noexcept { return detail::begins_as_npy(bytes); }
+
+  template <byte_element Bytes>
+  [[nodiscard]] raw_image<Format> decode(const Bytes& in, scratch& s) const {
+    const bytes_view bytes = as_bytes(in);
+    const detail::npy_pixels found =
+        detail::read_npy_pixels(bytes, sizeof(typename Format::value_type), Format::channels, limits);
+    return {s, bytes.subspan(found.offset), found.size, false};
+  }
+};
+
+/// Raw pixels of red, green and blue, 8 bits each.
+using npy_image = npy_image_as<rgb8>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/npy_image.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE bool begins_as_npy(bytes_view bytes) noexcept {
+  return text_of(bytes).starts_with("\x93NUMPY");
+}
+
+PENSTOCK_INLINE npy_pixels read_npy_pixels(bytes_view file, std::size_t item_size, std::size_t channels,
+                                           const image_limits& limits) {
+  const npy_header header = whole_npy(file, 'u', item_size);
+  constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
+  if (item_size > 1 && header.order == foreign)
+    throw error(errc::format, {"the npy image has dtype '", header.descr,
+                               "', which is not the order of bytes of this machine: save it with "
+                               "array.astype('u",
+                               item_size, "')"})
+        .at_offset(8);
+  const extents& shape = header.shape;
+  const bool flat = channels == 1 && shape.rank() == 2;
+  if (!flat && (shape.rank() != 3 || shape[2] != channels))
+    throw error(errc::shape,
+                {"the npy file has shape ", to_string(shape), ", and an image has (height, width, ", channels,
+                 channels == 1 ? ") or (height, width)" : ")"});
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  if (std::max(shape[0], shape[1]) > most)
+    throw error(errc::limit,
+                {"the npy image has shape ", to_string(shape), ", and no side may exceed ", most});
+  const image_size size{static_cast<std::uint32_t>(shape[1]), static_cast<std::uint32_t>(shape[0])};
+  check_image_size(size, item_size * channels, limits, "npy");
+  return {size, header.data_offset};
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/codec/text.hpp
 
 namespace penstock::inline v0_1 {
@@ -4258,6 +4454,7 @@ namespace penstock::inline v0_1 {
 /// How `batch` combines the values of one field.
 ///   stack            equal shapes, one array with a new first dimension; other shapes are errors at their position
 ///   pad_to_longest   arrays zero-padded along their first dimension to the longest in the batch, with a mask
+///   pad_to_largest   arrays padded along every dimension to the largest in the batch, with their shapes
 ///   ragged           all values one after another, with offsets
 ///   channels_first   as stack, but (height, width, channels) pictures are stored (channels, height, width)
 ///   pitched<bytes>   as stack, but each row starts at a multiple of that many bytes; a `strided_view`
@@ -4276,10 +4473,34 @@ struct pitched_policy {
                 "wants, such as 256");
 };
 
+/// Pads a field's values along every dimension to the largest of the batch: a `padded_arrays_view`. `Fill` is
+/// the value beside them; `Order` arranges them in their slots, as `stack_policy` or `channels_first_policy`.
+template <auto Fill = 0, class Order = stack_policy>
+struct pad_all_policy {
+  static constexpr auto fill = Fill;
+  /// `pad_to_largest(channels_first)`: values of (height, width, channels) are stored (channels, height,
+  /// width).
+  [[nodiscard]] constexpr auto operator()(channels_first_policy) const {
+    return pad_all_policy<Fill, channels_first_policy>{};
+  }
+};
+
 /// An option of `batch`: all shapes must be equal. This is the default.
 inline constexpr stack_policy stack{};
 /// An option of `batch`: pads each batch to its longest value.
 inline constexpr pad_policy pad_to_longest{};
+/// An option of `batch`: pads arrays such as images of unequal sizes to the largest of their batch, along
+/// every dimension that differs: each value is at the corner whose indexes are 0, and zeros fill the rest.
+/// All values have equally many dimensions. `pad_to_largest(channels_first)` transposes images of (height,
+/// width, channels) too. In a batch of records, fields whose shape is part of their type are stacked.
+///
+/// The largest is known when all samples of a batch are there: until then values are put aside, and the
+/// worker that writes the last one copies all of them to one dense block.
+inline constexpr pad_all_policy<> pad_to_largest{};
+/// An option of `batch`: `pad_to_largest` with another value than 0 beside the arrays. Slots without a sample
+/// are zeros nevertheless.
+template <auto Fill>
+inline constexpr pad_all_policy<Fill> pad_to_largest_with{};
 /// An option of `batch`: values of any length, stored with their offsets.
 inline constexpr ragged_policy ragged{};
 
@@ -4317,6 +4538,36 @@ template <>
 inline constexpr bool is_policy<channels_first_policy> = true;
 template <std::size_t Alignment>
 inline constexpr bool is_policy<pitched_policy<Alignment>> = true;
+template <auto Fill, class Order>
+inline constexpr bool is_policy<pad_all_policy<Fill, Order>> = true;
+
+template <class Policy>
+inline constexpr bool pads_all = false;
+template <auto Fill, class Order>
+inline constexpr bool pads_all<pad_all_policy<Fill, Order>> = true;
+/// The policy that arranges single values.
+template <class Policy>
+struct arranging {
+  using type = Policy;
+};
+template <auto Fill, class Order>
+struct arranging<pad_all_policy<Fill, Order>> {
+  using type = Order;
+};
+template <class Policy>
+using order_of = typename arranging<Policy>::type;
+/// Whether numbers of type `T` have the value that a policy fills with.
+template <class Policy, class T>
+inline constexpr bool fill_fits = true;
+template <auto Fill, class Order, class T>
+inline constexpr bool fill_fits<pad_all_policy<Fill, Order>, T> = [] {
+  if constexpr (Fill == 0)
+    return true;
+  else if constexpr (requires { static_cast<decltype(Fill)>(static_cast<T>(Fill)); })
+    return static_cast<decltype(Fill)>(static_cast<T>(Fill)) == Fill;
+  else
+    return false;
+}();
 
 /// Whether a column of this policy has gaps.
 template <class Policy>
@@ -4338,7 +4589,7 @@ inline constexpr bool stacks = arranges<Policy> || std::is_same_v<Policy, stack_
 template <class Policy>
 [[nodiscard]] constexpr bool takes_rank(int rank) noexcept {
   if constexpr (has_gaps<Policy>) return rank != 0;
-  if constexpr (arranges<Policy>) return rank == 3 || rank == -1;
+  if constexpr (arranges<order_of<Policy>>) return rank == 3 || rank == -1;
   return true;
 }
 
@@ -4690,6 +4941,53 @@ PENSTOCK_INLINE void convert(const float* input, bfloat16* to, std::size_t count
 PENSTOCK_INLINE void convert(const bfloat16* input, float* to, std::size_t count) noexcept {
   detail::convert_blocks(input, to, count);
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/mapped_field.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a `map` of several fields does with a field that has no other role: calls its functions with it.
+struct changed_field {
+  /// The function that is called in the place of `f`.
+  template <class F>
+  [[nodiscard]] static constexpr const F& function(const F& f) noexcept {
+    return f;
+  }
+};
+
+/// A field of a `map` of several fields, and its role there: a string literal, or `as_mask<"png">` and its
+/// like. A role has `function(f)`, as `changed_field`, which returns `f`, or another function that the stage
+/// makes once and keeps; or it has a `scratch`, follows the functions without calling them, and changes the
+/// value at the end, as `as_boxes` does.
+template <std::size_t N, class Role = changed_field>
+struct mapped_field {
+  using role = Role;
+  char text[N]{};
+
+  consteval mapped_field(const char (&source)[N]) {  // NOLINT: implicit, so that a literal will do
+    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
+  }
+};
+
+/// The type of a mapped field of this name: `named_field<Name, my_role> as_mine{Name.text}`.
+template <fixed_string Name, class Role>
+using named_field = mapped_field<sizeof(Name.text), Role>;
+
+namespace detail {
+
+/// A mapped field as a type.
+template <class Name, class Role>
+struct role_of_field {
+  using name_type = Name;
+  using role = Role;
+};
+template <mapped_field Field>
+using as_role =
+    role_of_field<name_of<fixed_string<sizeof(Field.text)>(Field.text)>, typename decltype(Field)::role>;
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -5399,15 +5697,114 @@ struct opens_as_plan {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/processor_set.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Processors by their numbers, as the operating system counts them (`lscpu --extended`): 0 to 1023.
+///
+/// A number that is listed twice, one above 1023 and a negative one are `errc::argument`, and so is a list
+/// made at run time that turns out to be empty. Only `{}` is the set without any.
+class processor_set {
+ public:
+  static constexpr unsigned most = 1024;
+
+  constexpr processor_set() = default;
+  processor_set(std::initializer_list<any_count> numbers) {
+    for (const any_count number : numbers) add(number);
+  }
+  /// The numbers of a container of integers.
+  template <class Numbers>
+    requires(!std::is_same_v<Numbers, processor_set>) && requires(const Numbers& list) {
+      any_count(*list.begin());
+      list.begin() != list.end();
+      requires !std::is_same_v<std::remove_cvref_t<decltype(*list.begin())>, char>;  // a text is no list
+    }
+  processor_set(const Numbers& list) {  // NOLINT(google-explicit-constructor): as a braced list does
+    for (const auto& number : list) add(number);
+    if (empty()) refuse_empty();
+  }
+
+  void add(any_count number);
+  [[nodiscard]] constexpr bool contains(unsigned number) const noexcept {
+    return number < most && (words_[number / 64] >> number % 64 & 1) != 0;
+  }
+  [[nodiscard]] unsigned size() const noexcept;
+  [[nodiscard]] constexpr bool empty() const noexcept {
+    return words_ == std::array<std::uint64_t, most / 64>{};
+  }
+  /// In order, with ranges: `2-5, 8`.
+  [[nodiscard]] std::string describe() const;
+  friend constexpr bool operator==(const processor_set&, const processor_set&) = default;
+
+ private:
+  [[noreturn]] static void refuse_empty();
+
+  std::array<std::uint64_t, most / 64> words_{};
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/processor_set.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void processor_set::add(any_count number) {
+  const std::uint64_t wanted = number.of("processors");
+  if (wanted >= most)
+    throw error(errc::argument,
+                {"there is no processor ", wanted, "; their numbers go from 0 to ", most - 1});
+  const auto place = static_cast<unsigned>(wanted);
+  if (contains(place))
+    throw error(errc::argument, {"processor ", place, " is listed twice; list each processor once"});
+  words_[place / 64] |= std::uint64_t{1} << place % 64;
+}
+
+PENSTOCK_INLINE void processor_set::refuse_empty() {
+  throw error(errc::argument, "the list of processors is empty; list at least one, or leave out .processors");
+}
+
+PENSTOCK_INLINE unsigned processor_set::size() const noexcept {
+  unsigned count = 0;
+  for (const std::uint64_t word : words_) count += static_cast<unsigned>(std::popcount(word));
+  return count;
+}
+
+PENSTOCK_INLINE std::string processor_set::describe() const {
+  std::string line;
+  for (unsigned first = 0; first < most; ++first) {
+    if (!contains(first)) continue;
+    unsigned last = first;
+    while (contains(last + 1)) ++last;
+    detail::append(line, {line.empty() ? "" : ", ", first});
+    if (last != first) detail::append(line, {"-", last});
+    first = last;
+  }
+  return line;
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/options.hpp
 
 namespace penstock::inline v0_1 {
+
+/// Where the threads that a run starts for its work may run, and how they give way to others: the workers,
+/// and the threads that read ahead. See `workers`.
+struct worker_options {
+  /// all threads may run on any of them; none: where the thread that opens the run may
+  processor_set processors{};
+  /// 0 to 19, higher gives way more (`man 2 setpriority`); unset: that of the thread that opens the run
+  std::optional<int> nice{};
+};
 
 /// How a run works, gathered once from the annotations anywhere in the chain. None of these options changes
 /// the sequence.
 struct run_options {
   /// worker threads; 0: evaluate in the calling thread; unset: chosen for the machine
   std::optional<unsigned> workers;
+  worker_options
+      threads{};  ///< processors and nice of the threads that work; without effect if there are none
   /// bytes of batches and read-ahead; unset: limited only by the depth
   std::optional<std::uint64_t> memory;
   std::optional<std::size_t> depth;  ///< batches in flight, including those held by the consumer
@@ -5877,7 +6274,7 @@ inline constexpr int value_rank = [] {
 // ---- penstock/core/uneven_views.hpp
 
 /// Views of a batch's values whose samples differ in length. `const T` makes the values read-only: a batch
-/// gives `ragged_view` and `padded_view`; a function of `map_batch` gets mutable views.
+/// gives `ragged_view`, `padded_view` and `padded_arrays_view`; a function of `map_batch` gets mutable views.
 namespace penstock::inline v0_1 {
 
 /// Values of different lengths, stored sample after sample: a range of spans, one per sample.
@@ -5967,6 +6364,46 @@ class basic_padded_view {
   const std::uint8_t* mask_ = nullptr;
 };
 
+/// Arrays of unequal shapes, such as images, in one block of equal slots: a range of strided views, one per
+/// sample, without the padding. Each begins at the first element of its slot.
+template <class T>
+class basic_padded_arrays_view {
+ public:
+  /// Dereferences to a `strided_view<T>`, the values of one sample.
+  using iterator = detail::index_iterator<basic_padded_arrays_view>;
+
+  basic_padded_arrays_view() = default;
+  /// A mutable view converts to a const one.
+  template <class U>
+    requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+  basic_padded_arrays_view(const basic_padded_arrays_view<U>& other) noexcept
+      : values_(other.values_), sizes_(other.sizes_) {}
+  basic_padded_arrays_view(tensor_view<T> values, const extents* sizes) noexcept
+      : values_(values), sizes_(sizes) {}
+
+  /// The number of samples.
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(values_.shape()[0]); }
+  [[nodiscard]] iterator begin() const noexcept { return {*this, 0}; }
+  [[nodiscard]] iterator end() const noexcept { return {*this, size()}; }
+  /// All values with padding: of shape (samples, height, width, channels) for images.
+  [[nodiscard]] const tensor_view<T>& values() const noexcept { return values_; }
+  [[nodiscard]] const extents& shape() const noexcept { return values_.shape(); }
+  /// The shape of each sample without padding; zeros for a slot without a sample.
+  [[nodiscard]] std::span<const extents> sizes() const noexcept { return {sizes_, size()}; }
+  /// The values of sample i, without its padding.
+  [[nodiscard]] strided_view<T> operator[](std::size_t i) const noexcept {
+    const tensor_view<T> slot = values_[i];
+    return {slot.data(), sizes_[i], slot.strides()};
+  }
+
+ private:
+  template <class U>
+  friend class basic_padded_arrays_view;
+
+  tensor_view<T> values_;
+  const extents* sizes_ = nullptr;
+};
+
 }  // namespace penstock::inline v0_1
 
 template <class T>
@@ -5977,6 +6414,10 @@ template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::basic_padded_view<T>> = true;
 template <class T>
 constexpr bool std::ranges::enable_view<penstock::basic_padded_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::basic_padded_arrays_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::basic_padded_arrays_view<T>> = true;
 
 // ---- penstock/core/version.hpp
 
@@ -8544,6 +8985,70 @@ auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/evaluation/warnings.hpp
+
+/// What stages warned of: damage in a sample that they made do with. A scratch that counts it has a member
+/// `std::uint64_t warnings`; others cost nothing.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class S>
+concept warning_scratch = requires(S& scratch) {
+  { (scratch.warnings) } -> std::same_as<std::uint64_t&>;
+};
+
+/// The warnings of a scratch, and of all that it consists of; `warns` is whether it can have any.
+template <class S>
+struct warnings_in {
+  static constexpr bool warns = warning_scratch<S>;
+  static std::uint64_t count(const S& scratch) noexcept {
+    if constexpr (warns)
+      return scratch.warnings;
+    else
+      return 0;
+  }
+};
+template <class... Ss>
+struct warnings_in<pack<Ss...>> {
+  static constexpr bool warns = (warnings_in<Ss>::warns || ...);
+  static std::uint64_t count(const pack<Ss...>& all) noexcept {
+    return all.apply(
+        [](const Ss&... one) noexcept { return (std::uint64_t{0} + ... + warnings_in<Ss>::count(one)); });
+  }
+};
+template <class... Ss>
+struct warnings_in<std::tuple<Ss...>> {
+  static constexpr bool warns = (warnings_in<Ss>::warns || ...);
+  static std::uint64_t count(const std::tuple<Ss...>& all) noexcept {
+    return std::apply(
+        [](const Ss&... one) noexcept { return (std::uint64_t{0} + ... + warnings_in<Ss>::count(one)); },
+        all);
+  }
+};
+
+}  // namespace detail
+
+/// Whether the stages of a worker can warn.
+template <class Worker>
+[[nodiscard]] constexpr bool can_warn() noexcept {
+  if constexpr (detail::innermost_worker<Worker>)
+    return false;
+  else
+    return detail::warnings_in<decltype(Worker::own)>::warns || can_warn<decltype(Worker::up)>();
+}
+
+/// How often the stages of a worker have warned so far.
+template <class Worker>
+[[nodiscard]] std::uint64_t warnings_of([[maybe_unused]] const Worker& w) noexcept {
+  if constexpr (!can_warn<Worker>())
+    return 0;
+  else
+    return detail::warnings_in<decltype(Worker::own)>::count(w.own) + warnings_of(w.up);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/image/detail/rounded.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -8636,6 +9141,13 @@ struct byte_image_mistake<V> {
 /// a `lazy_image` I. One that draws random numbers, from `c.random()`, also has
 /// `template <class> static constexpr bool draws = true;`.
 ///
+/// For a `map` of several fields it also says what becomes of the places in an image. One that leaves them
+/// where they are has `using keeps_places = void;`. One that moves them has `using moves_places = void;`, and
+/// a member `template <class Places> void follow(Places& places, rng& random) const` that calls the members
+/// of an `image_geometry` as the operation does with the pixels. If it interpolates or fills, it has
+/// `for_mask(const pixel_fill& fill) const`, which returns an operation for masks: the same one, but with
+/// `interpolation::nearest`, and this fill.
+///
 /// It costs nothing by itself: the image that it returns does the work when it is written to its place in
 /// the batch. Pointwise; the same pixels for any number of workers, and after a restore.
 struct image_operation {
@@ -8709,7 +9221,7 @@ class row_image : public image_expression<Self, std::uint8_t, Out> {
   [[nodiscard]] const Self& self() const { return static_cast<const Self&>(*this); }
   [[nodiscard]] auto seen(const image_part& part) const {
     if (!self().needs_all()) return image_.read(part);
-    const auto all = image_.read(whole_of(image_.size()));
+    const auto all = image_.read(penstock::whole_of(image_.size()));
     self().look_at(all);
     return all.part(part);
   }
@@ -8940,6 +9452,7 @@ class sharpened_image : public image_expression<sharpened_image<I>, std::uint8_t
 
 class gaussian_blur_operation : public byte_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -8956,6 +9469,7 @@ class gaussian_blur_operation : public byte_operation {
 
 class sharpness_operation : public byte_operation {
  public:
+  using keeps_places = void;
   explicit sharpness_operation(double factor);
   template <byte_image I>
   [[nodiscard]] detail::sharpened_image<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -8968,6 +9482,7 @@ class sharpness_operation : public byte_operation {
 
 class random_sharpness_operation : public byte_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -9204,6 +9719,7 @@ class lookup_image : public row_image<lookup_image<I, Table>, I> {
 template <class Table>
 class lookup_operation : public byte_operation {
  public:
+  using keeps_places = void;
   constexpr explicit lookup_operation(const Table& table) : table_(table) {}
   template <byte_image I>
   [[nodiscard]] detail::lookup_image<I, Table> operator()(const I& image,
@@ -9218,6 +9734,7 @@ class lookup_operation : public byte_operation {
 template <class Table>
 class random_lookup_operation : public byte_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -9509,7 +10026,7 @@ class jittered_image : public image_expression<jittered_image<I>, std::uint8_t, 
     if (steps_.count == 0) return image_.read(part);
     bool all = false;  // contrast needs the mean of the whole image
     for (std::size_t i = 0; i < steps_.count; ++i) all = all || steps_.all[i].kind == color_step::contrast;
-    const view_type from = image_.read(all ? whole_of(size()) : part);
+    const view_type from = image_.read(all ? penstock::whole_of(size()) : part);
     std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, from.row_values() * from.height());
     view_type at = from;
     for (std::size_t i = 0; i < steps_.count; ++i) {
@@ -9563,6 +10080,7 @@ class grayscale_operation : public byte_operation {
   static_assert(Channels == 1 || Channels == 3, "penstock: grayscale makes images of 1 or of 3 channels");
 
  public:
+  using keeps_places = void;
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
     if constexpr (Channels == 1 && I::channels == 1)
@@ -9575,6 +10093,7 @@ class grayscale_operation : public byte_operation {
 
 class random_grayscale_operation : public byte_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -9595,6 +10114,7 @@ class random_grayscale_operation : public byte_operation {
 
 class saturation_operation : public byte_operation {
  public:
+  using keeps_places = void;
   explicit saturation_operation(double factor) : factor_(factor) {
     detail::check_range("saturation", "the factor", factor, 0, 1e6);
   }
@@ -9612,6 +10132,7 @@ class saturation_operation : public byte_operation {
 
 class hue_operation : public byte_operation {
  public:
+  using keeps_places = void;
   explicit hue_operation(double by) : by_(by) { detail::check_range("hue", "the turn", by, -0.5, 0.5); }
   template <byte_image I>
   [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
@@ -9627,6 +10148,7 @@ class hue_operation : public byte_operation {
 
 class color_jitter_operation : public byte_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -10312,11 +10834,22 @@ class warped_image : public image_expression<warped_image<I>, typename I::value_
 /// Takes the pixels of an image from elsewhere; made by `warp`.
 class warp_operation : public image_operation {
  public:
+  using moves_places = void;
+
   warp_operation(const warp_matrix& matrix, const warp_options& options);
 
   template <lazy_image I>
   [[nodiscard]] warped_image<I> operator()(const I& image, const call<image_scratch>& c) const {
     return {image, matrix_, image.size(), options_, c.scratch};
+  }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    places.warp(matrix_, places.size());
+  }
+  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  [[nodiscard]] warp_operation for_mask(const pixel_fill& fill) const {
+    return {matrix_, {interpolation::nearest, fill}};
   }
 
  private:
@@ -10561,12 +11094,13 @@ class augmented_image : public image_expression<augmented_image<I>, std::uint8_t
   void with_last(Use&& use) const {
     const image_size size = image_.size();
     const extents shape(size.height, size.width, channels);
-    view_type pixels = image_.read(whole_of(size));
+    view_type pixels = image_.read(penstock::whole_of(size));
     for (std::size_t i = 0; i + 1 < steps_.count; ++i) {
       std::uint8_t* const own =
           room_for<std::uint8_t>(buffer_of(i), std::size_t{size.width} * size.height * channels);
-      apply(i, pixels,
-            [&](const auto& made) { made.draw(whole_of(size), destination<std::uint8_t>(own, shape)); });
+      apply(i, pixels, [&](const auto& made) {
+        made.draw(penstock::whole_of(size), destination<std::uint8_t>(own, shape));
+      });
       pixels = view_type(own, size);
     }
     apply(steps_.count - 1, pixels, use);
@@ -10787,6 +11321,523 @@ PENSTOCK_INLINE warp_matrix matrix_of(const augmentation_step& step, const image
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/image/flip.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How a lazy image is mirrored.
+///   none         it is passed through
+///   horizontal   left and right change places
+///   vertical     top and bottom do
+enum class mirroring : std::uint8_t { none, horizontal, vertical };
+
+namespace detail {
+
+/// Writes a row's pixels in the other order: `pixels` of them, which must not overlap `out`.
+template <class T, std::size_t Channels>
+void reverse_pixels(const T* from, std::size_t pixels, T* out) noexcept {
+  if (pixels == 0) return;
+  if constexpr (sizeof(T) == 1 && Channels == 3) {
+    // Four bytes at a time, of which the next pixel overwrites one; the first and the last one are exact.
+    const T* at = from + (pixels - 1) * 3;
+    std::memcpy(out, at, 3);
+    for (std::size_t x = 1; x + 1 < pixels; ++x) std::memcpy(out + x * 3, at - x * 3, 4);
+    std::memcpy(out + (pixels - 1) * 3, from, 3);
+  } else {
+    for (std::size_t x = 0; x < pixels; ++x)
+      std::memcpy(out + x * Channels, from + (pixels - 1 - x) * Channels, Channels * sizeof(T));
+  }
+}
+
+}  // namespace detail
+
+/// A lazy image in a mirror. Vertically it costs nothing: the inner image is drawn from the last row up.
+/// Horizontally an image that is resampled gets its columns in the other order; of others each row is read,
+/// and written in the other order to its destination.
+template <lazy_image I>
+class mirrored : public image_expression<mirrored<I>, typename I::value_type, I::channels> {
+ public:
+  using value_type = typename I::value_type;
+
+  mirrored(I image, mirroring how, image_scratch& scratch)
+      : image_(std::move(image)), how_(how), scratch_(&scratch) {}
+
+  [[nodiscard]] image_size size() const { return image_.size(); }
+
+  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
+    if (how_ == mirroring::none) return image_.read(part);
+    value_type* const pixels =
+        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
+    draw(part, destination<value_type>(
+                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
+    return {pixels, part.size()};
+  }
+
+  void draw(const image_part& part, const destination<value_type>& into) const {
+    if (part.width == 0 || part.height == 0) return;
+    if (how_ == mirroring::none) return image_.draw(part, into);
+    element_strides strides = into.strides();
+    const image_size size = image_.size();
+    image_part inner = part;
+    if (how_ == mirroring::vertical) {
+      inner.y = size.height - part.y - part.height;
+      value_type* const last = into.data() + std::int64_t{part.height - 1} * strides[0];
+      strides[0] = -strides[0];
+      return image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
+    }
+    inner.x = size.width - part.x - part.width;
+    if constexpr (requires { image_.draw_mirrored(inner, into); }) {
+      if (image_.mirrors()) return image_.draw_mirrored(inner, into);
+    }
+    const auto pixels = image_.read(inner);
+    if (strides[2] == 1 && strides[1] == std::int64_t{I::channels}) {
+      for (std::uint32_t y = 0; y < part.height; ++y)
+        detail::reverse_pixels<value_type, I::channels>(pixels.row(y), part.width,
+                                                        into.data() + std::int64_t{y} * strides[0]);
+    } else {
+      value_type* const last = into.data() + std::int64_t{part.width - 1} * strides[1];
+      strides[1] = -strides[1];
+      copy_pixels(pixels, destination<value_type>(last, into.shape(), strides, into.space()));
+    }
+  }
+
+  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
+
+ private:
+  I image_;
+  mirroring how_;
+  image_scratch* scratch_;
+};
+
+/// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.
+class flip_operation : public image_operation {
+ public:
+  using moves_places = void;
+  template <class>
+  static constexpr bool draws = true;
+
+  /// Throws `errc::argument` unless p is in [0, 1].
+  flip_operation(mirroring how, double p) : how_(how), p_(p) {
+    if (!(p >= 0 && p <= 1))
+      throw error(errc::argument, "a flip's probability is a number from 0 to 1, as in horizontal_flip(0.5)");
+  }
+
+  template <lazy_image I>
+  [[nodiscard]] mirrored<I> operator()(const I& image, const call<image_scratch>& c) const {
+    rng random = c.random();
+    return {image, choose(random), c.scratch};
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    places.mirror(choose(random));
+  }
+  /// Whether this sample is mirrored. It depends on the random numbers only.
+  [[nodiscard]] mirroring choose(rng& random) const noexcept {
+    return random.chance(p_) ? how_ : mirroring::none;
+  }
+
+ private:
+  mirroring how_;
+  double p_;
+};
+
+/// Mirrors images with probability `p`: left and right change places. torchvision's `RandomHorizontalFlip`.
+///
+/// In: a lazy image of any kind. Out: a lazy image. Pointwise; draws a random number, even if p is 0 or 1.
+/// With one `key`, all fields of a sample are mirrored, or none. Throws `errc::argument` unless p is in
+/// [0, 1].
+///
+///     auto train = map<"jpg">(random_resized_crop(224), horizontal_flip());
+///     auto always = map<"jpg">(horizontal_flip(1));
+[[nodiscard]] inline flip_operation horizontal_flip(double p = 0.5) { return {mirroring::horizontal, p}; }
+
+/// Mirrors images with probability `p`: top and bottom change places. torchvision's `RandomVerticalFlip`.
+/// Otherwise as `horizontal_flip`.
+///
+///     auto train = map<"jpg">(vertical_flip(0.25));
+[[nodiscard]] inline flip_operation vertical_flip(double p = 0.5) { return {mirroring::vertical, p}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/geometry.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What geometric operations do to the places in an image: boxes and key points move as the pixels do. A
+/// value that follows the operations, from an image's size on, in the order of the operations:
+/// then moves coordinates with `points`, `boxes`, or `apply`. Coordinates are in pixels from the upper left
+/// corner of the image, whose lower right corner is (width, height), as in COCO and torchvision.
+///
+/// Operations with random numbers choose by their generator alone, so that a function with the same `key`
+/// as the image's draws the same: here `random_resized_crop` for the image, and for its boxes the rectangle
+/// from `choose`. The image's size must be known beside its pixels, as it is from most annotations.
+///
+///     const auto cropping = random_resized_crop(224);
+///     const auto move_boxes = [=](const image_size& size, std::span<float> boxes, rng& random) {
+///       image_geometry places(size);
+///       places.crop(cropping.choose(size, random)).resize({224, 224});
+///       places.boxes(boxes);                                   // x0, y0, x1, y1 of each
+///       return places.clip_boxes(boxes, 4);                    // those that keep 4 square pixels, in front
+///     };
+///
+/// Cost: no allocation; a few multiplications a coordinate.
+class image_geometry {
+ public:
+  explicit constexpr image_geometry(const image_size& size) noexcept : size_(size) {}
+
+  /// The size of the image after all operations.
+  [[nodiscard]] constexpr const image_size& size() const noexcept { return size_; }
+  /// Where places of the first image are now, in pixels from the upper left corners: (x, y) is now at
+  /// (a x + b y + c, d x + e y + f).
+  [[nodiscard]] constexpr const warp_matrix& matrix() const noexcept { return matrix_; }
+
+  image_geometry& crop(const image_part& part);
+  /// The corner may be beyond the image, as that of `random_crop` with padding.
+  image_geometry& crop(std::int64_t x, std::int64_t y, const image_size& size);
+  image_geometry& resize(const image_size& size);
+  image_geometry& mirror(mirroring how);
+  /// `matrix` says where pixels come from, as for `warp`; `size` is that of the result. Throws
+  /// `errc::argument` if it has no inverse.
+  image_geometry& warp(const warp_matrix& matrix, const image_size& size);
+
+  [[nodiscard]] constexpr image_point apply(const image_point& p) const noexcept { return matrix_.apply(p); }
+  /// Moves points: x and y of each, in place; both become NaN if one is not finite. Throws `errc::argument`
+  /// unless the count is even.
+  void points(std::span<float> xy) const;
+  /// Moves boxes: x0, y0, x1 and y1 of each, in place, with x0 <= x1 and y0 <= y1 after; a box that is
+  /// turned becomes the smallest upright one around it. All numbers of a box become NaN if one is not finite.
+  /// Throws `errc::argument` unless there are 4 numbers for each.
+  void boxes(std::span<float> corners) const;
+
+  /// Cuts boxes at the image's borders, removes those that keep less than `least_area` square pixels or no
+  /// pixels, or have coordinates that are no numbers, and moves the others to the front in their order.
+  /// Returns how many are left. `index`, if it is given, gets the old numbers of those that are left: for
+  /// their labels.
+  std::size_t clip_boxes(std::span<float> corners, double least_area = 0,
+                         std::span<std::uint32_t> index = {}) const;
+  /// Cuts boxes at the image's borders, and keeps all: one that is beyond them becomes empty, at the border.
+  /// Throws `errc::argument` unless there are 4 numbers for each.
+  void clamp_boxes(std::span<float> corners) const;
+  /// Whether a point is in the image.
+  [[nodiscard]] constexpr bool contains(const image_point& p) const noexcept {
+    return p.x >= 0 && p.y >= 0 && p.x < size_.width && p.y < size_.height;
+  }
+
+ private:
+  void then(const warp_matrix& next) noexcept;
+
+  image_size size_;
+  warp_matrix matrix_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/geometry.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Makes all numbers of a place NaN if one is not finite, and returns whether it did: an infinite one times a
+/// 0 of the matrix is NaN, so that otherwise some would be NaN and some not.
+inline bool nowhere(std::span<float> place) {
+  if (std::all_of(place.begin(), place.end(), [](float v) { return std::isfinite(v); })) return false;
+  std::fill(place.begin(), place.end(), std::numeric_limits<float>::quiet_NaN());
+  return true;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE void image_geometry::then(const warp_matrix& next) noexcept {
+  const warp_matrix& m = matrix_;
+  matrix_ = {next.a * m.a + next.b * m.d, next.a * m.b + next.b * m.e, next.a * m.c + next.b * m.f + next.c,
+             next.d * m.a + next.e * m.d, next.d * m.b + next.e * m.e, next.d * m.c + next.e * m.f + next.f};
+}
+
+PENSTOCK_INLINE image_geometry& image_geometry::crop(std::int64_t x, std::int64_t y, const image_size& size) {
+  then({.c = -static_cast<double>(x), .f = -static_cast<double>(y)});
+  size_ = size;
+  return *this;
+}
+
+PENSTOCK_INLINE image_geometry& image_geometry::crop(const image_part& part) {
+  return crop(part.x, part.y, part.size());
+}
+
+PENSTOCK_INLINE image_geometry& image_geometry::resize(const image_size& size) {
+  const auto ratio = [](std::uint32_t to, std::uint32_t input) {
+    return input == 0 ? 1.0 : static_cast<double>(to) / input;
+  };
+  then({.a = ratio(size.width, size_.width), .e = ratio(size.height, size_.height)});
+  size_ = size;
+  return *this;
+}
+
+PENSTOCK_INLINE image_geometry& image_geometry::mirror(mirroring how) {
+  if (how == mirroring::horizontal) then({.a = -1, .c = static_cast<double>(size_.width)});
+  if (how == mirroring::vertical) then({.e = -1, .f = static_cast<double>(size_.height)});
+  return *this;
+}
+
+PENSTOCK_INLINE image_geometry& image_geometry::warp(const warp_matrix& matrix, const image_size& size) {
+  const warp_matrix forwards = matrix.inverse();
+  then({.c = -0.5 * size_.width, .f = -0.5 * size_.height});
+  then(forwards);
+  then({.c = 0.5 * size.width, .f = 0.5 * size.height});
+  size_ = size;
+  return *this;
+}
+
+PENSTOCK_INLINE void image_geometry::points(std::span<float> xy) const {
+  if (xy.size() % 2 != 0)
+    throw error(errc::argument, {"key points have an x and a y each, and there are ", xy.size(), " numbers"});
+  for (std::size_t i = 0; i < xy.size(); i += 2) {
+    if (detail::nowhere(xy.subspan(i, 2))) continue;
+    const image_point p = apply({static_cast<double>(xy[i]), static_cast<double>(xy[i + 1])});
+    xy[i] = static_cast<float>(p.x), xy[i + 1] = static_cast<float>(p.y);
+  }
+}
+
+PENSTOCK_INLINE void image_geometry::boxes(std::span<float> corners) const {
+  if (corners.size() % 4 != 0)
+    throw error(errc::argument, {"boxes have the numbers x0, y0, x1 and y1 each, and there are ",
+                                 corners.size(), " numbers"});
+  for (std::size_t i = 0; i < corners.size(); i += 4) {
+    if (detail::nowhere(corners.subspan(i, 4))) continue;
+    float* const box = corners.data() + i;
+    const double x[] = {static_cast<double>(box[0]), static_cast<double>(box[2])};
+    const double y[] = {static_cast<double>(box[1]), static_cast<double>(box[3])};
+    image_point low = apply({x[0], y[0]}), high = low;
+    for (int k = 1; k < 4; ++k) {
+      const image_point p = apply({x[k % 2], y[k / 2]});
+      low = {std::min(low.x, p.x), std::min(low.y, p.y)};
+      high = {std::max(high.x, p.x), std::max(high.y, p.y)};
+    }
+    box[0] = static_cast<float>(low.x), box[1] = static_cast<float>(low.y);
+    box[2] = static_cast<float>(high.x), box[3] = static_cast<float>(high.y);
+  }
+}
+
+PENSTOCK_INLINE std::size_t image_geometry::clip_boxes(std::span<float> corners, double least_area,
+                                                       std::span<std::uint32_t> index) const {
+  const std::size_t count = corners.size() / 4;
+  if (corners.size() % 4 != 0 || (!index.empty() && index.size() < count))
+    throw error(errc::argument,
+                "clip_boxes takes the numbers x0, y0, x1 and y1 of each box, and room for a number of each");
+  const auto width = static_cast<float>(size_.width), height = static_cast<float>(size_.height);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float* const box = corners.data() + 4 * i;
+    const float x0 = std::max(box[0], 0.0f), y0 = std::max(box[1], 0.0f);
+    const float x1 = std::min(box[2], width), y1 = std::min(box[3], height);
+    const bool numbers = box[0] <= box[2] && box[1] <= box[3];  // false if one is none
+    if (!numbers || !(x0 < x1 && y0 < y1) ||
+        static_cast<double>(x1 - x0) * static_cast<double>(y1 - y0) < least_area)
+      continue;
+    float* const to = corners.data() + 4 * kept;
+    to[0] = x0, to[1] = y0, to[2] = x1, to[3] = y1;
+    if (!index.empty()) index[kept] = static_cast<std::uint32_t>(i);
+    ++kept;
+  }
+  return kept;
+}
+
+PENSTOCK_INLINE void image_geometry::clamp_boxes(std::span<float> corners) const {
+  if (corners.size() % 4 != 0)
+    throw error(errc::argument, {"boxes have the numbers x0, y0, x1 and y1 each, and there are ",
+                                 corners.size(), " numbers"});
+  const float most[] = {static_cast<float>(size_.width), static_cast<float>(size_.height)};
+  for (std::size_t i = 0; i < corners.size(); ++i) corners[i] = std::clamp(corners[i], 0.0f, most[i % 2]);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/companions.hpp
+
+/// Fields that go with an image in a `map` of several fields: masks, boxes and key points.
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct places_of_other {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: as_boxes and as_points are for fields of numbers, such as arrays of shape "
+                  "(n, 4) and (n, 2), and the field is none; decode or map it first");
+  }
+};
+
+struct mask_of_many_bits {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: a mask that is resized has 8 bits, and this one has other numbers; decode it with "
+        "png_as<gray8>");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// An operation that leaves a value as it is.
+struct leave_value {
+  using accepts_call = void;
+  struct scratch {};
+  template <class V>
+  [[nodiscard]] constexpr std::remove_cvref_t<V> operator()(V&& value, const call<scratch>&) const {
+    return std::forward<V>(value);
+  }
+};
+
+/// Numbers in a row: finished arrays, views, lists.
+template <class V>
+concept row_of_numbers =
+    requires(const V& v) {
+      requires std::is_arithmetic_v<std::remove_cvref_t<decltype(*v.data())>>;
+      v.size();
+    } && !std::is_same_v<std::remove_cvref_t<decltype(*std::declval<const V&>().data())>, char> &&
+    !tells_strides<V>;
+
+/// `has` is a shape, or a count.
+[[noreturn, gnu::cold]] inline void refuse_places(std::size_t per_place, std::string_view name,
+                                                  std::string_view has, bool split) {
+  const bool boxes = per_place == 4;
+  const std::string_view what = boxes ? "boxes have shape (n, 4)" : "points have shape (n, 2)";
+  const std::string_view instead = !split  ? "; reshape it first"
+                                   : boxes ? "; split off the others first, such as a class"
+                                           : "; split off the others first, such as the visibility";
+  throw error(errc::shape, {what, ", and '", name, "' has ", has, instead});
+}
+/// Refuses an array that is no row of places, such as boxes of five numbers.
+template <std::size_t PerPlace, class V>
+void check_places(const V& given, std::string_view name) {
+  if constexpr (requires { given.shape(); }) {
+    const extents& shape = given.shape();
+    if (shape.rank() >= 2) {
+      if (const std::uint64_t last = shape[shape.rank() - 1]; last != PerPlace) [[unlikely]]
+        refuse_places(PerPlace, name, to_string(shape), last > PerPlace);
+      return;
+    }
+  }
+  if (static_cast<std::size_t>(given.size()) % PerPlace != 0) [[unlikely]]
+    refuse_places(PerPlace, name, text({given.size(), " numbers"}), true);
+}
+
+template <class V>
+inline constexpr bool is_array_of_float = false;
+template <std::size_t N>
+inline constexpr bool is_array_of_float<std::array<float, N>> = true;
+
+}  // namespace detail
+
+/// The role of a mask: the geometric operations are called, with `interpolation::nearest` and `Fill` beyond
+/// the image; operations that leave places alone are not.
+template <auto Fill>
+struct mask_role {
+  /// Why a function cannot be called with this mask, where it is for the mask's type.
+  template <class V>
+    requires(lazy_image<V> && !byte_image<V>)
+  using reason = mistakes::mask_of_many_bits;
+
+  template <class F>
+  [[nodiscard]] static constexpr decltype(auto) function(const F& f) {
+    if constexpr (requires { f.for_mask(pixel_fill(Fill)); })
+      return f.for_mask(pixel_fill(Fill));
+    else if constexpr (requires { typename F::keeps_places; })
+      return detail::leave_value{};
+    else
+      return (f);
+  }
+};
+
+/// The role of places in an image: boxes if `PerPlace` is 4, points if it is 2.
+template <std::size_t PerPlace>
+struct places_role {
+  using scratch = buffer;
+  template <class V>
+  using wrong = std::conditional_t<detail::row_of_numbers<std::remove_cvref_t<finished<V>>>, mistakes::none,
+                                   mistakes::places_of_other>;
+
+  [[nodiscard]] static image_geometry begin(const image_size& size) { return image_geometry(size); }
+  /// The value with its places moved: an array of float in the worker's scratch, or a `std::array<float, N>`.
+  template <class V>
+  [[nodiscard]] static auto finish(const image_geometry& places, std::string_view name, V&& value,
+                                   buffer& memory) {
+    auto&& given = penstock::finish(std::forward<V>(value));
+    using type = std::remove_cvref_t<decltype(given)>;
+    detail::check_places<PerPlace>(given, name);
+    if constexpr (detail::is_array_of_float<type>) {
+      type moved = given;
+      move(places, moved);
+      return moved;
+    } else {
+      const std::size_t count = static_cast<std::size_t>(given.size());
+      float* const moved = room_for<float>(memory, count);
+      for (std::size_t i = 0; i < count; ++i) moved[i] = static_cast<float>(given.data()[i]);
+      move(places, {moved, count});
+      if constexpr (requires { given.shape(); })
+        return tensor_view<const float>(moved, given.shape());
+      else
+        return tensor_view<const float>(moved, extents(count));
+    }
+  }
+
+ private:
+  static void move(const image_geometry& places, std::span<float> numbers) {
+    if constexpr (PerPlace == 4) {
+      places.boxes(numbers);
+      places.clamp_boxes(numbers);
+    } else {
+      places.points(numbers);
+    }
+  }
+};
+
+/// A mask in a `map` of several fields: an image of the size of the first one, whose pixels are classes and
+/// are never mixed. `map<"jpg", as_mask<"png">>(f, g, ...)` calls the geometric operations with both images,
+/// with the same random numbers; for the mask with `interpolation::nearest`, and with `Fill` for what is
+/// beyond the image. Colours, blurs, conversions, erasing and `to_chw` leave masks as they are. The form of
+/// an operation for masks is made once, with the stage.
+///
+/// A mask has 8 bits, as from `png_as<gray8>`. One of 16 bits can be cropped, flipped, padded and turned, but
+/// not resized: that does not compile.
+///
+///     auto pairs = map<"jpg", as_mask<"png">>(random_resized_crop(224), horizontal_flip(), key("crop"));
+///     auto turned = map<"jpg", as_mask<"png", 255>>(rotate({-10, 10}), normalize(imagenet), to_chw());
+template <fixed_string Name, auto Fill = 0>
+inline constexpr named_field<Name, mask_role<Fill>> as_mask{Name.text};
+
+/// Boxes in a `map` of several fields: numbers x0, y0, x1, y1 of each, in pixels from the upper left corner
+/// of the first field's image, as an array of shape (n, 4), or a list. They move as the pixels do: see
+/// `image_geometry`. Then they are cut at the borders. A box that is beyond them is kept, as an empty one, so
+/// that labels still belong to boxes: `image_geometry::clip_boxes` drops such boxes, and says which are left.
+///
+/// Out: an array of float of the same shape, in the worker's scratch; a `std::array<float, N>` stays one.
+/// Allocates nothing once the scratch has grown. All numbers of a box become NaN if one of them is not
+/// finite.
+/// Throws `errc::shape`, for a sample, if the last of several dimensions is not 4, or a list does not have 4
+/// numbers for each: split off a class first.
+///
+///     auto found = map<"jpg", as_boxes<"boxes">>(random_resized_crop(224), horizontal_flip(), color_jitter(0.4));
+template <fixed_string Name>
+inline constexpr named_field<Name, places_role<4>> as_boxes{Name.text};
+
+/// Key points in a `map` of several fields: x and y of each, as an array of shape (n, 2), or a list. As
+/// `as_boxes`, but points beyond the image stay there.
+///
+///     auto posed = map<"jpg", as_points<"joints">>(resize(256, 256), rotate({-20, 20}));
+template <fixed_string Name>
+inline constexpr named_field<Name, places_role<2>> as_points{Name.text};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/image/detail/sides.hpp
 
 /// Sizes that operations on images are given.
@@ -10841,24 +11892,37 @@ struct pad_options {
 /// What `pad(...)` makes: a function for `map`.
 class pad_operation : public image_operation {
  public:
+  using moves_places = void;
+
   pad_operation(const image_padding& padding, const pad_options& options)
       : padding_(padding), options_(options) {}
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const image_size input = image.size();
-    const std::uint64_t width = std::uint64_t{input.width} + padding_.left + padding_.right;
-    const std::uint64_t height = std::uint64_t{input.height} + padding_.top + padding_.bottom;
     return {image,
             -std::int64_t{padding_.left},
             -std::int64_t{padding_.top},
-            detail::padded_size(width, height),
+            new_size(image.size()),
             options_.fill,
             options_.mode,
             c.scratch};
   }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    places.crop(-std::int64_t{padding_.left}, -std::int64_t{padding_.top}, new_size(places.size()));
+  }
+  /// The same operation for masks: with their fill.
+  [[nodiscard]] pad_operation for_mask(const pixel_fill& fill) const {
+    return {padding_, {fill, options_.mode}};
+  }
 
  private:
+  [[nodiscard]] image_size new_size(const image_size& input) const {
+    return detail::padded_size(std::uint64_t{input.width} + padding_.left + padding_.right,
+                               std::uint64_t{input.height} + padding_.top + padding_.bottom);
+  }
+
   image_padding padding_;
   pad_options options_;
 };
@@ -10908,6 +11972,32 @@ class cropped : public image_expression<cropped<I>, typename I::value_type, I::c
   }
   [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
 
+  [[nodiscard]] unsigned most_halvings() const
+    requires halvable_image<I>
+  {
+    return image_.most_halvings();
+  }
+  /// The rectangle may end within pixels of the smaller image, which then are all there.
+  [[nodiscard]] cropped halved(unsigned times, real_part& where) const
+    requires halvable_image<I>
+  {
+    real_part all{static_cast<double>(part_.x), static_cast<double>(part_.y),
+                  static_cast<double>(part_.width), static_cast<double>(part_.height)};
+    const double x = where.x, y = where.y;
+    I smaller = image_.halved(times, all);
+    const double scale = 1.0 / (1u << times);
+    const auto first = [](double at) { return static_cast<std::uint32_t>(at); };
+    const auto last = [](double at, std::uint32_t most) {
+      return std::min(most, static_cast<std::uint32_t>(std::ceil(at)));
+    };
+    const image_size size = smaller.size();
+    const std::uint32_t left = first(all.x), top = first(all.y);
+    const image_part part{left, top, last(all.x + all.width, size.width) - left,
+                          last(all.y + all.height, size.height) - top};
+    where = {all.x - left + x * scale, all.y - top + y * scale, where.width * scale, where.height * scale};
+    return {std::move(smaller), part, *scratch_};
+  }
+
  private:
   [[nodiscard]] image_part shifted(const image_part& part) const noexcept {
     return {part_.x + part.x, part_.y + part.y, part.width, part.height};
@@ -10941,6 +12031,8 @@ namespace detail {
 /// What `crop(...)` makes: a function for `map`.
 class crop_operation : public image_operation {
  public:
+  using moves_places = void;
+
   explicit crop_operation(const image_part& part) : part_(part) {}
 
   template <lazy_image I>
@@ -10951,6 +12043,11 @@ class crop_operation : public image_operation {
                                 "; resize or pad the image first"});
     return {image, part_, c.scratch};
   }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    places.crop(part_);
+  }
 
  private:
   image_part part_;
@@ -10959,6 +12056,8 @@ class crop_operation : public image_operation {
 /// What `center_crop(...)` makes: a function for `map`.
 class center_crop_operation : public image_operation {
  public:
+  using moves_places = void;
+
   explicit center_crop_operation(const image_size& size) : size_(size) {}
 
   template <lazy_image I>
@@ -10968,13 +12067,27 @@ class center_crop_operation : public image_operation {
             detail::centre_of(input.width, size_.width),
             detail::centre_of(input.height, size_.height),
             size_,
-            0,
+            fill_,
             padding_mode::constant,
             c.scratch};
+  }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    const image_size input = places.size();
+    places.crop(detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height),
+                size_);
+  }
+  /// The same operation for masks: with their fill.
+  [[nodiscard]] center_crop_operation for_mask(const pixel_fill& fill) const {
+    center_crop_operation filling = *this;
+    filling.fill_ = fill;
+    return filling;
   }
 
  private:
   image_size size_;
+  pixel_fill fill_ = 0;
 };
 
 /// What `random_crop` does before it crops.
@@ -10988,6 +12101,7 @@ struct random_crop_options {
 /// What `random_crop(...)` makes: a function for `map`.
 class random_crop_operation : public image_operation {
  public:
+  using moves_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -10999,6 +12113,19 @@ class random_crop_operation : public image_operation {
     rng random = c.random();
     const auto [x, y] = choose(image.size(), random);
     return {image, x, y, size_, options_.fill, options_.mode, c.scratch};
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    const auto [x, y] = choose(places.size(), random);
+    places.crop(x, y, size_);
+  }
+  /// The same operation for masks: with their fill.
+  [[nodiscard]] random_crop_operation for_mask(const pixel_fill& fill) const {
+    random_crop_operation filling = *this;
+    filling.options_.fill = fill;
+    return filling;
   }
 
   /// The upper left corner of the rectangle, in the plane of an image of this size; below 0 where it is in
@@ -11204,6 +12331,7 @@ class erased_image : public image_expression<erased_image<I>, typename I::value_
 /// Paints a rectangle over; made by `erase(box, value)`.
 class erase_operation : public image_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -11239,348 +12367,6 @@ class erase_operation : public image_operation {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/image/flip.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How a lazy image is mirrored.
-///   none         it is passed through
-///   horizontal   left and right change places
-///   vertical     top and bottom do
-enum class mirroring : std::uint8_t { none, horizontal, vertical };
-
-namespace detail {
-
-/// Writes a row's pixels in the other order: `pixels` of them, which must not overlap `out`.
-template <class T, std::size_t Channels>
-void reverse_pixels(const T* from, std::size_t pixels, T* out) noexcept {
-  if (pixels == 0) return;
-  if constexpr (sizeof(T) == 1 && Channels == 3) {
-    // Four bytes at a time, of which the next pixel overwrites one; the first and the last one are exact.
-    const T* at = from + (pixels - 1) * 3;
-    std::memcpy(out, at, 3);
-    for (std::size_t x = 1; x + 1 < pixels; ++x) std::memcpy(out + x * 3, at - x * 3, 4);
-    std::memcpy(out + (pixels - 1) * 3, from, 3);
-  } else {
-    for (std::size_t x = 0; x < pixels; ++x)
-      std::memcpy(out + x * Channels, from + (pixels - 1 - x) * Channels, Channels * sizeof(T));
-  }
-}
-
-}  // namespace detail
-
-/// A lazy image in a mirror. Vertically it costs nothing: the inner image is drawn from the last row up.
-/// Horizontally each row is read, and written in the other order to its destination.
-template <lazy_image I>
-class mirrored : public image_expression<mirrored<I>, typename I::value_type, I::channels> {
- public:
-  using value_type = typename I::value_type;
-
-  mirrored(I image, mirroring how, image_scratch& scratch)
-      : image_(std::move(image)), how_(how), scratch_(&scratch) {}
-
-  [[nodiscard]] image_size size() const { return image_.size(); }
-
-  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
-    if (how_ == mirroring::none) return image_.read(part);
-    value_type* const pixels =
-        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<value_type>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
-  }
-
-  void draw(const image_part& part, const destination<value_type>& into) const {
-    if (part.width == 0 || part.height == 0) return;
-    if (how_ == mirroring::none) return image_.draw(part, into);
-    element_strides strides = into.strides();
-    const image_size size = image_.size();
-    image_part inner = part;
-    if (how_ == mirroring::vertical) {
-      inner.y = size.height - part.y - part.height;
-      value_type* const last = into.data() + std::int64_t{part.height - 1} * strides[0];
-      strides[0] = -strides[0];
-      return image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
-    }
-    inner.x = size.width - part.x - part.width;
-    const auto pixels = image_.read(inner);
-    if (strides[2] == 1 && strides[1] == std::int64_t{I::channels}) {
-      for (std::uint32_t y = 0; y < part.height; ++y)
-        detail::reverse_pixels<value_type, I::channels>(pixels.row(y), part.width,
-                                                        into.data() + std::int64_t{y} * strides[0]);
-    } else {
-      value_type* const last = into.data() + std::int64_t{part.width - 1} * strides[1];
-      strides[1] = -strides[1];
-      copy_pixels(pixels, destination<value_type>(last, into.shape(), strides, into.space()));
-    }
-  }
-
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
- private:
-  I image_;
-  mirroring how_;
-  image_scratch* scratch_;
-};
-
-/// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.
-class flip_operation : public image_operation {
- public:
-  template <class>
-  static constexpr bool draws = true;
-
-  /// Throws `errc::argument` unless p is in [0, 1].
-  flip_operation(mirroring how, double p) : how_(how), p_(p) {
-    if (!(p >= 0 && p <= 1))
-      throw error(errc::argument, "a flip's probability is a number from 0 to 1, as in horizontal_flip(0.5)");
-  }
-
-  template <lazy_image I>
-  [[nodiscard]] mirrored<I> operator()(const I& image, const call<image_scratch>& c) const {
-    rng random = c.random();
-    return {image, choose(random), c.scratch};
-  }
-
-  /// Whether this sample is mirrored. It depends on the random numbers only.
-  [[nodiscard]] mirroring choose(rng& random) const noexcept {
-    return random.chance(p_) ? how_ : mirroring::none;
-  }
-
- private:
-  mirroring how_;
-  double p_;
-};
-
-/// Mirrors images with probability `p`: left and right change places. torchvision's `RandomHorizontalFlip`.
-///
-/// In: a lazy image of any kind. Out: a lazy image. Pointwise; draws a random number, even if p is 0 or 1.
-/// With one `key`, all fields of a sample are mirrored, or none. Throws `errc::argument` unless p is in
-/// [0, 1].
-///
-///     auto train = map<"jpg">(random_resized_crop(224), horizontal_flip());
-///     auto always = map<"jpg">(horizontal_flip(1));
-[[nodiscard]] inline flip_operation horizontal_flip(double p = 0.5) { return {mirroring::horizontal, p}; }
-
-/// Mirrors images with probability `p`: top and bottom change places. torchvision's `RandomVerticalFlip`.
-/// Otherwise as `horizontal_flip`.
-///
-///     auto train = map<"jpg">(vertical_flip(0.25));
-[[nodiscard]] inline flip_operation vertical_flip(double p = 0.5) { return {mirroring::vertical, p}; }
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/geometry.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What geometric operations do to the places in an image: boxes and key points move as the pixels do. A
-/// value that follows the operations, from an image's size on, in the order of the operations:
-/// then moves coordinates with `points`, `boxes`, or `apply`. Coordinates are in pixels from the upper left
-/// corner of the image, whose lower right corner is (width, height), as in COCO and torchvision.
-///
-/// Operations with random numbers choose by their generator alone, so that a function with the same `key`
-/// as the image's draws the same: here `random_resized_crop` for the image, and for its boxes the rectangle
-/// from `choose`. The image's size must be known beside its pixels, as it is from most annotations.
-///
-///     const auto cropping = random_resized_crop(224);
-///     const auto move_boxes = [=](const image_size& size, std::span<float> boxes, rng& random) {
-///       image_geometry places(size);
-///       places.crop(cropping.choose(size, random)).resize({224, 224});
-///       places.boxes(boxes);                                   // x0, y0, x1, y1 of each
-///       return places.clip_boxes(boxes, 4);                    // those that keep 4 square pixels, in front
-///     };
-///
-/// Cost: no allocation; a few multiplications a coordinate.
-class image_geometry {
- public:
-  explicit constexpr image_geometry(const image_size& size) noexcept : size_(size) {}
-
-  /// The size of the image after all operations.
-  [[nodiscard]] constexpr const image_size& size() const noexcept { return size_; }
-  /// Where places of the first image are now, in pixels from the upper left corners: (x, y) is now at
-  /// (a x + b y + c, d x + e y + f).
-  [[nodiscard]] constexpr const warp_matrix& matrix() const noexcept { return matrix_; }
-
-  image_geometry& crop(const image_part& part);
-  /// The corner may be beyond the image, as that of `random_crop` with padding.
-  image_geometry& crop(std::int64_t x, std::int64_t y, const image_size& size);
-  image_geometry& resize(const image_size& size);
-  image_geometry& mirror(mirroring how);
-  /// `matrix` says where pixels come from, as for `warp`; `size` is that of the result. Throws
-  /// `errc::argument` if it has no inverse.
-  image_geometry& warp(const warp_matrix& matrix, const image_size& size);
-
-  [[nodiscard]] constexpr image_point apply(const image_point& p) const noexcept { return matrix_.apply(p); }
-  /// Moves points: x and y of each, in place. Throws `errc::argument` unless the count is even.
-  void points(std::span<float> xy) const;
-  /// Moves boxes: x0, y0, x1 and y1 of each, in place, with x0 <= x1 and y0 <= y1 after; a box that is
-  /// turned becomes the smallest upright one around it. Throws `errc::argument` unless there are 4 numbers
-  /// for each.
-  void boxes(std::span<float> corners) const;
-
-  /// Cuts boxes at the image's borders, removes those that keep less than `least_area` square pixels or no
-  /// pixels, or have coordinates that are no numbers, and moves the others to the front in their order.
-  /// Returns how many are left. `index`, if it is given, gets the old numbers of those that are left: for
-  /// their labels.
-  std::size_t clip_boxes(std::span<float> corners, double least_area = 0,
-                         std::span<std::uint32_t> index = {}) const;
-  /// Whether a point is in the image.
-  [[nodiscard]] constexpr bool contains(const image_point& p) const noexcept {
-    return p.x >= 0 && p.y >= 0 && p.x < size_.width && p.y < size_.height;
-  }
-
- private:
-  void then(const warp_matrix& next) noexcept;
-
-  image_size size_;
-  warp_matrix matrix_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/geometry.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void image_geometry::then(const warp_matrix& next) noexcept {
-  const warp_matrix& m = matrix_;
-  matrix_ = {next.a * m.a + next.b * m.d, next.a * m.b + next.b * m.e, next.a * m.c + next.b * m.f + next.c,
-             next.d * m.a + next.e * m.d, next.d * m.b + next.e * m.e, next.d * m.c + next.e * m.f + next.f};
-}
-
-PENSTOCK_INLINE image_geometry& image_geometry::crop(std::int64_t x, std::int64_t y, const image_size& size) {
-  then({.c = -static_cast<double>(x), .f = -static_cast<double>(y)});
-  size_ = size;
-  return *this;
-}
-
-PENSTOCK_INLINE image_geometry& image_geometry::crop(const image_part& part) {
-  return crop(part.x, part.y, part.size());
-}
-
-PENSTOCK_INLINE image_geometry& image_geometry::resize(const image_size& size) {
-  const auto ratio = [](std::uint32_t to, std::uint32_t input) {
-    return input == 0 ? 1.0 : static_cast<double>(to) / input;
-  };
-  then({.a = ratio(size.width, size_.width), .e = ratio(size.height, size_.height)});
-  size_ = size;
-  return *this;
-}
-
-PENSTOCK_INLINE image_geometry& image_geometry::mirror(mirroring how) {
-  if (how == mirroring::horizontal) then({.a = -1, .c = static_cast<double>(size_.width)});
-  if (how == mirroring::vertical) then({.e = -1, .f = static_cast<double>(size_.height)});
-  return *this;
-}
-
-PENSTOCK_INLINE image_geometry& image_geometry::warp(const warp_matrix& matrix, const image_size& size) {
-  const warp_matrix forwards = matrix.inverse();
-  then({.c = -0.5 * size_.width, .f = -0.5 * size_.height});
-  then(forwards);
-  then({.c = 0.5 * size.width, .f = 0.5 * size.height});
-  size_ = size;
-  return *this;
-}
-
-PENSTOCK_INLINE void image_geometry::points(std::span<float> xy) const {
-  if (xy.size() % 2 != 0)
-    throw error(errc::argument, {"key points have an x and a y each, and there are ", xy.size(), " numbers"});
-  for (std::size_t i = 0; i < xy.size(); i += 2) {
-    const image_point p = apply({static_cast<double>(xy[i]), static_cast<double>(xy[i + 1])});
-    xy[i] = static_cast<float>(p.x), xy[i + 1] = static_cast<float>(p.y);
-  }
-}
-
-PENSTOCK_INLINE void image_geometry::boxes(std::span<float> corners) const {
-  if (corners.size() % 4 != 0)
-    throw error(errc::argument, {"boxes have the numbers x0, y0, x1 and y1 each, and there are ",
-                                 corners.size(), " numbers"});
-  for (std::size_t i = 0; i < corners.size(); i += 4) {
-    float* const box = corners.data() + i;
-    const double x[] = {static_cast<double>(box[0]), static_cast<double>(box[2])};
-    const double y[] = {static_cast<double>(box[1]), static_cast<double>(box[3])};
-    image_point low = apply({x[0], y[0]}), high = low;
-    for (int k = 1; k < 4; ++k) {
-      const image_point p = apply({x[k % 2], y[k / 2]});
-      low = {std::min(low.x, p.x), std::min(low.y, p.y)};
-      high = {std::max(high.x, p.x), std::max(high.y, p.y)};
-    }
-    box[0] = static_cast<float>(low.x), box[1] = static_cast<float>(low.y);
-    box[2] = static_cast<float>(high.x), box[3] = static_cast<float>(high.y);
-  }
-}
-
-PENSTOCK_INLINE std::size_t image_geometry::clip_boxes(std::span<float> corners, double least_area,
-                                                       std::span<std::uint32_t> index) const {
-  const std::size_t count = corners.size() / 4;
-  if (corners.size() % 4 != 0 || (!index.empty() && index.size() < count))
-    throw error(errc::argument,
-                "clip_boxes takes the numbers x0, y0, x1 and y1 of each box, and room for a number of each");
-  const auto width = static_cast<float>(size_.width), height = static_cast<float>(size_.height);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const float* const box = corners.data() + 4 * i;
-    const float x0 = std::max(box[0], 0.0f), y0 = std::max(box[1], 0.0f);
-    const float x1 = std::min(box[2], width), y1 = std::min(box[3], height);
-    const bool numbers = box[0] <= box[2] && box[1] <= box[3];  // false if one is none
-    if (!numbers || !(x0 < x1 && y0 < y1) ||
-        static_cast<double>(x1 - x0) * static_cast<double>(y1 - y0) < least_area)
-      continue;
-    float* const to = corners.data() + 4 * kept;
-    to[0] = x0, to[1] = y0, to[2] = x1, to[3] = y1;
-    if (!index.empty()) index[kept] = static_cast<std::uint32_t>(i);
-    ++kept;
-  }
-  return kept;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/image_limits.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What a codec accepts of an image's header, before it allocates anything: a header of 20 bytes can claim
-/// gigabytes. The defaults admit what cameras make.
-struct image_limits {
-  std::uint32_t width = 32'768;                  ///< in pixels
-  std::uint32_t height = 32'768;                 ///< in pixels
-  std::uint64_t bytes = std::uint64_t{1} << 30;  ///< of all decoded pixels, in the format asked for
-};
-
-namespace detail {
-
-/// Throws `errc::limit` for an image beyond the limits, and `errc::format` for one without pixels; `codec` is
-/// the codec's name.
-void check_image_size(const image_size& size, std::size_t pixel_bytes, const image_limits& limits,
-                      std::string_view codec);
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/image_limits.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void check_image_size(const image_size& size, std::size_t pixel_bytes,
-                                      const image_limits& limits, std::string_view codec) {
-  if (size.width == 0 || size.height == 0)
-    throw error(errc::format,
-                {"the ", codec, " image has no pixels: it is ", size.width, " x ", size.height});
-  if (size.width > limits.width || size.height > limits.height)
-    throw error(errc::limit, {"the ", codec, " image is ", size.width, " x ", size.height,
-                              " pixels, and the limit is ", limits.width, " x ", limits.height,
-                              "; to allow it, set .limits = {.width = ..., .height = ...} of the codec"});
-  const std::uint64_t pixels = std::uint64_t{size.width} * size.height;  // their bytes may need more bits
-  if (pixels > limits.bytes / pixel_bytes)
-    throw error(errc::limit, {"the ", codec, " image consists of ", size.width, " x ", size.height,
-                              " pixels of ", pixel_bytes, " bytes, and the limit is ", limits.bytes,
-                              " bytes; to allow it, set .limits = {.bytes = ...} of the codec"});
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/image/random_erasing.hpp
 
 namespace penstock::inline v0_1 {
@@ -11607,6 +12393,7 @@ void check_random_erasing(const random_erasing_options& options);
 /// Erases a random rectangle; made by `random_erasing`.
 class random_erasing_operation : public image_operation {
  public:
+  using keeps_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -11713,11 +12500,14 @@ struct resample_axis {
   std::uint32_t count = 0;
   interpolation how = interpolation::bilinear;
   bool antialias = true;
+  bool mirrored = false;  ///< the wanted pixels in the opposite order
+  /// What becomes `to` pixels, with antialias: from a point of the source on, so much of it; 0 is all.
+  double begin = 0, length = 0;
 
   friend bool operator==(const resample_axis&, const resample_axis&) = default;
 
   /// Whether pixels stay as they are.
-  [[nodiscard]] bool same() const noexcept { return from == to; }
+  [[nodiscard]] bool same() const noexcept { return from == to && (length == 0 || length == from); }
   /// The pixels of the source that the wanted ones depend on. Never empty.
   [[nodiscard]] index_interval needed() const;
   /// How many weights a wanted pixel has at most.
@@ -11780,15 +12570,16 @@ PENSTOCK_INLINE double filter_weight(interpolation how, double x) {
 
 /// Pixels that a pixel of the result depends on, with Pillow's windows.
 struct filter_window {
-  double scale, support, narrow;
+  double origin, scale, support, narrow;
 
   explicit filter_window(const resample_axis& axis) {
-    scale = static_cast<double>(axis.from) / axis.to;
+    origin = axis.begin;
+    scale = (axis.length == 0 ? axis.from : axis.length) / axis.to;
     const double wide = scale < 1.0 ? 1.0 : scale;
     support = filter_support(axis.how) * wide;
     narrow = 1.0 / wide;
   }
-  [[nodiscard]] double centre(std::uint32_t i) const { return (i + 0.5) * scale; }
+  [[nodiscard]] double centre(std::uint32_t i) const { return origin + (i + 0.5) * scale; }
   [[nodiscard]] index_interval around(double centre, std::uint32_t from) const {
     const double begin = centre - support + 0.5, end = centre + support + 0.5;
     return {begin < 0 ? 0 : static_cast<std::uint32_t>(begin),
@@ -11931,13 +12722,14 @@ PENSTOCK_INLINE void fill_weights(std::byte* data, const weights_room& room, con
   const bool fixed = has_fixed_window(axis);
   for (std::uint32_t i = 0; i < axis.count; ++i) {
     std::int32_t* const here = weights + i * room.taps;
-    index_interval taps{axis.first + i, axis.first + i + 1};
+    const std::uint32_t pixel = axis.first + (axis.mirrored ? axis.count - 1 - i : i);
+    index_interval taps{pixel, pixel + 1};
     if (axis.same())
       here[0] = 1 << weight_bits;
     else if (fixed)
-      taps = fixed_weights(axis, axis.first + i, here);
+      taps = fixed_weights(axis, pixel, here);
     else
-      taps = filter_weights(axis, window, axis.first + i, exact, here);
+      taps = filter_weights(axis, window, pixel, exact, here);
     starts[i] = static_cast<std::int32_t>(taps.begin - origin);
     used[i] = static_cast<std::int32_t>(taps.end - taps.begin);
   }
@@ -12397,9 +13189,20 @@ struct resampling {
   image_size to;
   interpolation how = interpolation::bilinear;
   bool antialias = true;
+  bool mirrored = false;  ///< left and right of the wanted part change places
+  /// What becomes the result, with antialias; all of the source if it has no width.
+  real_part box{};
 
   friend bool operator==(const resampling&, const resampling&) = default;
 
+  /// Whether the filter sees all pixels of the source, and not only some around a point.
+  [[nodiscard]] bool filters_all() const noexcept {
+    return how == interpolation::area || (antialias && how != interpolation::nearest);
+  }
+  /// Whether the result is the source.
+  [[nodiscard]] bool same() const noexcept {
+    return columns(whole_of(to)).same() && rows(whole_of(to)).same();
+  }
   /// The part of the source that is needed for a part of the result.
   [[nodiscard]] image_part needed(const image_part& part) const {
     const auto x = columns(part).needed();
@@ -12407,10 +13210,10 @@ struct resampling {
     return {x.begin, y.begin, x.end - x.begin, y.end - y.begin};
   }
   [[nodiscard]] detail::resample_axis columns(const image_part& part) const noexcept {
-    return {from.width, to.width, part.x, part.width, how, antialias};
+    return {from.width, to.width, part.x, part.width, how, antialias, mirrored, box.x, box.width};
   }
   [[nodiscard]] detail::resample_axis rows(const image_part& part) const noexcept {
-    return {from.height, to.height, part.y, part.height, how, antialias};
+    return {from.height, to.height, part.y, part.height, how, antialias, false, box.y, box.height};
   }
 };
 
@@ -12442,8 +13245,9 @@ void take_nearest(const pixel_view<std::uint8_t, Channels>& pixels, const resamp
                   const destination<std::uint8_t>& into) {
   std::uint32_t* const columns = room_for<std::uint32_t>(scratch.tables, part.width);
   for (std::uint32_t x = 0; x < part.width; ++x)
-    columns[x] = (nearest_index(part.x + x, r.from.width, r.to.width) - needed.x) *
-                 static_cast<std::uint32_t>(Channels);
+    columns[x] =
+        (nearest_index(part.x + (r.mirrored ? part.width - 1 - x : x), r.from.width, r.to.width) - needed.x) *
+        static_cast<std::uint32_t>(Channels);
   std::uint8_t* const spare = room_for<std::uint8_t>(scratch.work, std::size_t{part.width} * Channels);
   write_rows<Channels>(into, part, spare, [&](std::uint32_t y, std::uint8_t* out) {
     const std::uint8_t* const row =
@@ -12479,7 +13283,7 @@ void resample(const I& image, const resampling& r, const image_part& part, image
   const std::size_t pitch = (row_bytes + 16 + 63) / 64 * 64;
   const std::size_t padded =
       (pixels.row_values() + detail::reads_beyond(weights.across, channels) + 63) / 64 * 64;
-  const bool two_passes = !across.same();
+  const bool two_passes = !across.same() || across.mirrored;
   std::uint8_t* const work =
       room_for<std::uint8_t>(scratch.work, two_passes ? pitch * (needed.height + 1) + 2 * padded : pitch);
   detail::resample_rows rows{pixels.data(), pixels.pitch(), needed.height};
@@ -12514,17 +13318,21 @@ struct resize_options {
 
 /// A lazy image of another size. Only the part of the inner image that is needed is read, and rows are
 /// written straight to their destination where its pixels are interleaved. An image that has the size
-/// already is passed through.
+/// already is passed through. Of an image that can be had halved, as a JPEG with `dct_scaling`, the smallest
+/// is taken that is not smaller than the result in either direction; what is resized is then the same
+/// rectangle, to fractions of a pixel.
 template <byte_image I>
 class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
  public:
   /// `image` must have pixels, and `to` no side of 0.
   resized(I image, const image_size& to, interpolation how, bool antialias, image_scratch& scratch)
-      : image_(std::move(image)), how_{image_.size(), to, how, antialias}, scratch_(&scratch) {}
+      : image_(std::move(image)), how_{image_.size(), to, how, antialias}, scratch_(&scratch) {
+    if constexpr (halvable_image<I>) halve();
+  }
 
   [[nodiscard]] image_size size() const noexcept { return how_.to; }
   [[nodiscard]] pixel_view<std::uint8_t, I::channels> read(const image_part& part) const {
-    if (how_.from == how_.to) return image_.read(part);
+    if (how_.same()) return image_.read(part);
     std::uint8_t* const pixels =
         room_for<std::uint8_t>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
     draw(part, destination<std::uint8_t>(
@@ -12532,12 +13340,35 @@ class resized : public image_expression<resized<I>, std::uint8_t, I::channels> {
     return {pixels, part.size()};
   }
   void draw(const image_part& part, const destination<std::uint8_t>& into) const {
-    if (how_.from == how_.to) return image_.draw(part, into);
+    if (how_.same()) return image_.draw(part, into);
     resample(image_, how_, part, *scratch_, into);
+  }
+  /// Whether `draw_mirrored` is faster than a mirror behind this image: it costs nothing if columns are
+  /// resampled anyway.
+  [[nodiscard]] bool mirrors() const noexcept { return !how_.columns(whole_of(how_.to)).same(); }
+  /// As `draw`, but the part's left and right change places.
+  void draw_mirrored(const image_part& part, const destination<std::uint8_t>& into) const {
+    resampling how = how_;
+    how.mirrored = true;
+    resample(image_, how, part, *scratch_, into);
   }
   [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
 
  private:
+  /// Takes a smaller source, if there is one that is not smaller than the result.
+  void halve() {
+    const unsigned most = how_.filters_all() ? image_.most_halvings() : 0;
+    unsigned times = 0;
+    const image_size whole = how_.from;
+    while (times < most && whole.width >> (times + 1) >= how_.to.width &&
+           whole.height >> (times + 1) >= how_.to.height)
+      ++times;
+    if (times == 0) return;
+    how_.box = {0, 0, static_cast<double>(whole.width), static_cast<double>(whole.height)};
+    image_ = image_.halved(times, how_.box);
+    how_.from = image_.size();
+  }
+
   I image_;
   resampling how_;
   image_scratch* scratch_;
@@ -12562,6 +13393,8 @@ template <byte_image I>
 /// What `resize(...)` makes: a function for `map`.
 class resize_operation : public byte_operation {
  public:
+  using moves_places = void;
+
   /// To a size, or to a shorter side if `height` is 0.
   resize_operation(std::uint32_t height, std::uint32_t width_or_shorter, const resize_options& options)
       : height_(height), width_(width_or_shorter), options_(options) {
@@ -12576,6 +13409,18 @@ class resize_operation : public byte_operation {
   template <byte_image I>
   [[nodiscard]] resized<I> operator()(const I& image, const call<image_scratch>& c) const {
     return detail::resized_to(image, new_size(image.size()), options_.how, options_.antialias, c.scratch);
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    places.resize(new_size(places.size()));
+  }
+  /// The same operation for masks: it takes the nearest pixel.
+  [[nodiscard]] resize_operation for_mask(const pixel_fill& /*fill*/) const {
+    resize_operation nearest = *this;
+    nearest.options_.how = interpolation::nearest;
+    return nearest;
   }
 
   /// The size that an image of this size gets. Throws `errc::limit` if a side would be longer than 2^31 - 1.
@@ -12645,6 +13490,7 @@ struct random_resized_crop_options {
 /// What `random_resized_crop(...)` makes: a function for `map`.
 class random_resized_crop_operation : public byte_operation {
  public:
+  using moves_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -12664,6 +13510,20 @@ class random_resized_crop_operation : public byte_operation {
     rng random = c.random();
     return {cropped<I>(image, choose(image.size(), random), c.scratch), size_, options_.how,
             options_.antialias, c.scratch};
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    if (const image_size input = places.size(); input.width == 0 || input.height == 0) [[unlikely]]
+      detail::refuse_no_pixels(input);
+    places.crop(choose(places.size(), random)).resize(size_);
+  }
+  /// The same operation for masks: it takes the nearest pixel.
+  [[nodiscard]] random_resized_crop_operation for_mask(const pixel_fill& /*fill*/) const {
+    random_resized_crop_operation nearest = *this;
+    nearest.options_.how = interpolation::nearest;
+    return nearest;
   }
 
   /// The rectangle of an image of this size, which has pixels. It depends on the size and the random numbers
@@ -12770,6 +13630,7 @@ void check_affine(const affine_options& options);
 template <bool Random>
 class rotate_operation : public image_operation {
  public:
+  using moves_places = void;
   template <class>
   static constexpr bool draws = Random;
 
@@ -12787,6 +13648,16 @@ class rotate_operation : public image_operation {
             c.scratch};
   }
 
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    const warp_matrix matrix = choose(random);
+    places.warp(matrix, new_size(matrix, places.size()));
+  }
+  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  [[nodiscard]] rotate_operation for_mask(const pixel_fill& fill) const {
+    return {degrees_, {interpolation::nearest, options_.expand, fill}};
+  }
   /// Where pixels come from; depends on the random numbers only.
   [[nodiscard]] warp_matrix choose([[maybe_unused]] rng& random) const {
     if constexpr (Random)
@@ -12807,6 +13678,7 @@ class rotate_operation : public image_operation {
 /// Moves, turns, scales and shears images as drawn; made by `affine`.
 class affine_operation : public image_operation {
  public:
+  using moves_places = void;
   template <class>
   static constexpr bool draws = true;
 
@@ -12818,6 +13690,19 @@ class affine_operation : public image_operation {
     rng random = c.random();
     const image_size size = image.size();
     return {image, choose(size, random), size, warp_options{options_.how, options_.fill}, c.scratch};
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    places.warp(choose(places.size(), random), places.size());
+  }
+  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  [[nodiscard]] affine_operation for_mask(const pixel_fill& fill) const {
+    affine_options nearest = options_;
+    nearest.how = interpolation::nearest;
+    nearest.fill = fill;
+    return affine_operation(nearest);
   }
 
   /// Where pixels come from; depends on the size and the random numbers only.
@@ -12956,6 +13841,7 @@ class chw_array {
 
 class to_chw_operation : public image_operation {
  public:
+  using keeps_places = void;
   template <lazy_image I>
   [[nodiscard]] chw_array<std::remove_cvref_t<I>> operator()(const I& image,
                                                              const call<image_scratch>& c) const {
@@ -12982,7 +13868,9 @@ class to_chw_operation : public image_operation {
 ///
 /// Measured: the portable loops have blocks of a length that compilers know, so that GCC 12 and Clang 16
 /// turn them into vector code at -O2. That does for pixels that stay interleaved; to take them apart they
-/// need shuffles that GCC does not find, hence the kernels for AVX2, chosen when the program runs.
+/// need shuffles that GCC does not find, hence the kernels for AVX2, chosen when the program runs. Results of
+/// 256 KiB and more go past the caches: a batch is larger than they are, and the decoder needs them for its
+/// tables and rows. With photos of 500 x 375 to 224 x 224 that is worth 2 to 5 % of all the work.
 namespace penstock::inline v0_1::detail {
 
 /// A shift and a scale per channel.
@@ -13091,8 +13979,32 @@ using byte_x8 [[gnu::vector_size(8)]] = std::uint8_t;
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
                                  20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
 }
-[[gnu::target("avx2")]] inline void store(float* to, real_x8 values) noexcept {
-  std::memcpy(to, &values, sizeof values);
+
+/// Where vectors go: to the caches, or past them to memory, see `convert_row_avx2`. Past them, other threads
+/// see what was written after `finish`.
+struct to_caches {
+  [[gnu::target("avx2")]] static void store(float* to, real_x8 values) noexcept {
+    std::memcpy(to, &values, sizeof values);
+  }
+  static void finish() noexcept {}
+};
+struct past_caches {
+  [[gnu::target("avx2")]] static void store(float* to, real_x8 values) noexcept {
+#ifdef __clang__
+    __builtin_nontemporal_store(values, reinterpret_cast<real_x8*>(to));
+#else
+    __builtin_ia32_movntps256(to, values);
+#endif
+  }
+  static void finish() noexcept { __builtin_ia32_sfence(); }
+};
+/// Whether the result, `values` numbers at `to` and `plane` numbers further on, is better kept from the
+/// caches.
+inline bool goes_past_caches(const float* to, std::ptrdiff_t plane, std::size_t values) noexcept {
+  constexpr std::size_t large = 256 << 10;
+  constexpr std::uintptr_t vector = sizeof(real_x8);
+  return values * sizeof(float) >= large && reinterpret_cast<std::uintptr_t>(to) % vector == 0 &&
+         static_cast<std::uintptr_t>(plane) * sizeof(float) % vector == 0;
 }
 
 /// Eight bytes as whole numbers. GCC 12 makes 25 instructions of Clang's way to say it.
@@ -13108,7 +14020,7 @@ using byte_x8 [[gnu::vector_size(8)]] = std::uint8_t;
 }
 
 /// Eight values at a time; the shifts and scales of interleaved channels repeat after `Vectors` times 8.
-template <std::size_t Vectors, std::size_t Channels>
+template <std::size_t Vectors, class Stores, std::size_t Channels>
 [[gnu::target("avx2")]] inline std::size_t convert_row_x8(const std::uint8_t* from, float* to,
                                                           std::size_t pixels,
                                                           const channel_map<Channels>& map) noexcept {
@@ -13126,24 +14038,33 @@ template <std::size_t Vectors, std::size_t Channels>
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < Channels; ++v) {
       const real_x8 whole = __builtin_convertvector(widen(from + i + 8 * v), real_x8);
-      store(to + i + 8 * v, (whole - shift[v % Vectors]) * scale[v % Vectors]);
+      Stores::store(to + i + 8 * v, (whole - shift[v % Vectors]) * scale[v % Vectors]);
     }
+  Stores::finish();
   return i / Channels;
+}
+template <std::size_t Vectors, std::size_t Channels>
+[[gnu::target("avx2")]] inline std::size_t convert_row_well(const std::uint8_t* from, float* to,
+                                                            std::size_t pixels,
+                                                            const channel_map<Channels>& map) noexcept {
+  return goes_past_caches(to, 0, pixels * Channels)
+             ? convert_row_x8<Vectors, past_caches>(from, to, pixels, map)
+             : convert_row_x8<Vectors, to_caches>(from, to, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
                                                                      std::size_t pixels,
                                                                      const channel_map<1>& map) noexcept {
-  return convert_row_x8<1>(from, to, pixels, map);
+  return convert_row_well<1>(from, to, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
                                                                      std::size_t pixels,
                                                                      const channel_map<3>& map) noexcept {
-  return convert_row_x8<3>(from, to, pixels, map);
+  return convert_row_well<3>(from, to, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
                                                                      std::size_t pixels,
                                                                      const channel_map<4>& map) noexcept {
-  return convert_row_x8<1>(from, to, pixels, map);
+  return convert_row_well<1>(from, to, pixels, map);
 }
 
 /// Where the bytes of one channel of eight pixels are in two times 16 bytes, of which the second begin `high`
@@ -13172,14 +14093,15 @@ struct plane_x8 {
     shift = real_x8{} + map.shift[C];
     scale = real_x8{} + map.scale[C];
   }
+  template <class Stores>
   [[gnu::target("avx2")]] void convert(byte_x32 bytes, float* to) const noexcept {
     const int_x8 whole = reinterpret_cast<int_x8>(__builtin_ia32_pshufb256(bytes, pick));
-    store(to, (__builtin_convertvector(whole, real_x8) - shift) * scale);
+    Stores::store(to, (__builtin_convertvector(whole, real_x8) - shift) * scale);
   }
 };
 
 /// Eight pixels at a time. Reads nothing behind the pixels.
-template <std::size_t Channels>
+template <class Stores, std::size_t Channels>
 [[gnu::target("avx2")]] inline std::size_t convert_planes_x8(const std::uint8_t* from, float* to,
                                                              std::ptrdiff_t plane, std::size_t pixels,
                                                              const channel_map<Channels>& map) noexcept {
@@ -13192,24 +14114,33 @@ template <std::size_t Channels>
   std::size_t i = 0;
   for (; i + 8 <= pixels; i += 8) {
     const byte_x32 bytes = load_pair(from + i * Channels, from + i * Channels + high);
-    red.convert(bytes, to + i);
-    green.convert(bytes, to + i + plane);
-    blue.convert(bytes, to + i + 2 * plane);
-    if constexpr (Channels == 4) alpha.convert(bytes, to + i + 3 * plane);
+    red.convert<Stores>(bytes, to + i);
+    green.convert<Stores>(bytes, to + i + plane);
+    blue.convert<Stores>(bytes, to + i + 2 * plane);
+    if constexpr (Channels == 4) alpha.convert<Stores>(bytes, to + i + 3 * plane);
   }
+  Stores::finish();
   return i;
+}
+template <std::size_t Channels>
+[[gnu::target("avx2")]] inline std::size_t convert_planes_well(const std::uint8_t* from, float* to,
+                                                               std::ptrdiff_t plane, std::size_t pixels,
+                                                               const channel_map<Channels>& map) noexcept {
+  return goes_past_caches(to, plane, pixels * Channels)
+             ? convert_planes_x8<past_caches>(from, to, plane, pixels, map)
+             : convert_planes_x8<to_caches>(from, to, plane, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
                                                                         std::ptrdiff_t plane,
                                                                         std::size_t pixels,
                                                                         const channel_map<3>& map) noexcept {
-  return convert_planes_x8<3>(from, to, plane, pixels, map);
+  return convert_planes_well<3>(from, to, plane, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
                                                                         std::ptrdiff_t plane,
                                                                         std::size_t pixels,
                                                                         const channel_map<4>& map) noexcept {
-  return convert_planes_x8<4>(from, to, plane, pixels, map);
+  return convert_planes_well<4>(from, to, plane, pixels, map);
 }
 
 #else
@@ -13409,6 +14340,7 @@ void check_statistics(const double* mean, const double* std, std::size_t count);
 template <class Out>
 class convert_operation : public image_operation {
  public:
+  using keeps_places = void;
   template <class V>
   using wrong_argument_for = typename detail::values_mistake<V>::type;
 
@@ -13421,6 +14353,7 @@ class convert_operation : public image_operation {
 template <std::size_t Channels>
 class normalize_operation : public image_operation {
  public:
+  using keeps_places = void;
   template <class V>
   using wrong_argument_for = std::conditional_t<value_image<V>, mistakes::normalize_of_other_channels,
                                                 typename detail::values_mistake<V>::type>;
@@ -16038,7 +16971,13 @@ struct run_counters {
   /// all workers together: seconds spent waiting at the serial front of a forward source
   double waiting_for_input = 0;
   std::uint64_t skipped = 0, replaced = 0;  ///< bad samples among those delivered
-  std::uint64_t bytes_held = 0;             ///< memory of batches and chunks, including free ones
+  /// Samples that were damaged and delivered as far as they could be decoded, as with a codec's `recover`;
+  /// once for each damaged image, also if a later stage dropped it. In the blocks of samples from which
+  /// anything was delivered: at the end of an epoch, the epoch's, whatever the number of workers. In the
+  /// middle of one, some may be of samples of such a block that are not delivered yet; a run that is restored
+  /// there reads them again, and counts them again.
+  std::uint64_t warnings = 0;
+  std::uint64_t bytes_held = 0;  ///< memory of batches and chunks, including free ones
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
   [[nodiscard]] double samples_per_second() const {
@@ -16067,6 +17006,7 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.batches, before.batches);
   lessen(now.skipped, before.skipped);
   lessen(now.replaced, before.replaced);
+  lessen(now.warnings, before.warnings);
   lessen(now.seconds, before.seconds);
   lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);
@@ -16621,6 +17561,7 @@ struct block : placement {
   std::uint64_t bad_slot = no_slot;
   std::exception_ptr what;
   bad_slots bad;
+  std::atomic<std::uint64_t> warnings{0};  // of the stages, for these samples
 
   /// Appends the origins of `count` rows of a chunk, which become as many rows of a batch; branch-free where
   /// the chunk's positions are consecutive.
@@ -16726,6 +17667,7 @@ PENSTOCK_INLINE void block::clear_failure() noexcept {
   bad_slot = no_slot;
   what = nullptr;
   bad.clear();
+  warnings.store(0, std::memory_order_relaxed);
 }
 
 PENSTOCK_INLINE void block::fail(std::uint64_t slot, std::exception_ptr failure) noexcept {
@@ -16883,6 +17825,18 @@ class padded_view : public basic_padded_view<const T> {
   padded_view(const basic_padded_view<T>& writes) noexcept : basic_padded_view<const T>(writes) {}
 };
 
+/// Arrays of unequal shapes in one block of equal slots: a range of `strided_view<const T>`, one per sample,
+/// without the padding.
+template <class T>
+class padded_arrays_view : public basic_padded_arrays_view<const T> {
+ public:
+  using basic_padded_arrays_view<const T>::basic_padded_arrays_view;
+  padded_arrays_view() = default;
+  /// Converts from a writable view.
+  padded_arrays_view(const basic_padded_arrays_view<T>& writes) noexcept
+      : basic_padded_arrays_view<const T>(writes) {}
+};
+
 }  // namespace penstock::inline v0_1
 
 template <class T>
@@ -16893,6 +17847,10 @@ template <class T>
 constexpr bool std::ranges::enable_borrowed_range<penstock::padded_view<T>> = true;
 template <class T>
 constexpr bool std::ranges::enable_view<penstock::padded_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_borrowed_range<penstock::padded_arrays_view<T>> = true;
+template <class T>
+constexpr bool std::ranges::enable_view<penstock::padded_arrays_view<T>> = true;
 
 // ---- penstock/run/block/flexible_values.hpp
 
@@ -16905,27 +17863,30 @@ struct slot_error {
 };
 
 /// How values whose shape is known only at run time are collated.
-enum class collation : std::uint8_t { stacked, appended, padded };
+/// `padded`: to the longest, along the first dimension; `enlarged`: to the largest, along all.
+enum class collation : std::uint8_t { stacked, appended, padded, enlarged };
 
 /// The values of one field of a block whose shapes are known only at run time, as bytes: where each is
 /// written, and how they are collated. `flexible_column` gives them their type.
 ///
 /// Under `stacked`, a value that has the shape of the batch before is written in place; others go to a side
 /// arena and are put in order at the end. So only the first batches of a run are copied, and values written
-/// in place need no bookkeeping. `appended` and `padded` always use the arena: a value's place is known only
-/// when all values are there.
+/// in place need no bookkeeping. `appended`, `padded` and `enlarged` always use the arena: a value's place is
+/// known only when all values are there.
 class flexible_values {
  public:
-  /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps.
+  /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps. `fill`: an
+  /// element that outlives this, with which `enlarged` pads; null for zeros.
   template <class Session>
   flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes,
-                  std::size_t row_alignment = 0)
+                  std::size_t row_alignment = 0, const std::byte* fill = nullptr)
       : memory_(session, account),
         account_(&account),
         lock_(std::make_unique<std::mutex>()),
         how_(how),
         element_bytes_(element_bytes),
-        row_alignment_(row_alignment) {}
+        row_alignment_(row_alignment),
+        fill_(fill) {}
   flexible_values(flexible_values&&) noexcept = default;
   flexible_values& operator=(flexible_values&&) noexcept = default;
 
@@ -16948,7 +17909,8 @@ class flexible_values {
   /// Gives all memory back.
   void release() noexcept;
   /// The shape of the values of the last round, which the next block may expect; for padded values, that of
-  /// the longest, with its length. Empty if no value has shown a shape yet.
+  /// the longest, with its length; for enlarged ones, that of their slots. Empty if no value has shown a
+  /// shape yet.
   [[nodiscard]] std::optional<extents> known_shape() const noexcept {
     return known_ ? std::optional(shape_) : std::nullopt;
   }
@@ -17012,6 +17974,10 @@ class flexible_values {
   void fill_holes(std::size_t valid);
   void finish_ragged(std::size_t slots, std::size_t valid);
   void finish_padded(std::size_t slots, std::size_t valid, bool holes);
+  void finish_enlarged(std::size_t slots, std::size_t valid, bool holes);
+  [[nodiscard]] extents largest_shape(std::size_t slots, std::size_t valid, bool holes) const;
+  void enlarge(std::byte* into, const std::byte* value, const extents& shape) const noexcept;
+  void fill_with(std::byte* into, std::size_t bytes) const noexcept;
 
   slot_memory memory_;
   memory_account* account_;
@@ -17022,6 +17988,7 @@ class flexible_values {
   bool settled_ = false;  // in this round
   std::size_t element_bytes_;
   std::size_t row_alignment_;
+  const std::byte* fill_;
   std::vector<entry> entries_;
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;
@@ -17030,7 +17997,7 @@ class flexible_values {
   std::size_t lead_ = 0;                // the slot whose shape the others must match
   extents shape_;                       // stack: the shape of the values in place
   std::vector<std::uint64_t> offsets_;  // ragged: offsets; padded: lengths
-  std::vector<extents> shapes_;
+  std::vector<extents> shapes_;         // ragged, enlarged
   std::vector<std::uint8_t> mask_;
 };
 
@@ -17201,6 +18168,31 @@ PENSTOCK_INLINE void refuse_rank(const extents& shape) {
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+[[nodiscard]] PENSTOCK_INLINE extents zeros_like(const extents& shape) noexcept {
+  extents zeros;
+  for (std::size_t i = 0; i < shape.rank(); ++i) zeros.push_back(0);
+  return zeros;
+}
+/// The larger length of two shapes along each dimension.
+[[nodiscard]] PENSTOCK_INLINE extents larger_of(const extents& a, const extents& b) noexcept {
+  extents larger;
+  for (std::size_t i = 0; i < a.rank(); ++i) larger.push_back(std::max(a[i], b[i]));
+  return larger;
+}
+/// Whether a shape has more elements than `most`, whatever its lengths.
+[[nodiscard]] PENSTOCK_INLINE bool has_more_than(std::uint64_t most, const extents& shape) noexcept {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
+  for (const std::uint64_t length : shape) {
+    if (length > most) return true;
+    most /= length;
+  }
+  return false;
+}
+
+}  // namespace detail
+
 PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
   const bool stacks = how_ == collation::stacked;
   if (entries_.size() < slots) entries_.resize(slots);
@@ -17240,16 +18232,18 @@ PENSTOCK_INLINE void flexible_values::finish(std::size_t slots, std::size_t vali
     finish_stack(slots, valid, holes);
   else if (how_ == collation::padded)
     finish_padded(slots, valid, holes);
+  else if (how_ == collation::enlarged)
+    finish_enlarged(slots, valid, holes);
   else
     finish_ragged(slots, valid);
 }
 
 PENSTOCK_INLINE void flexible_values::settle(std::size_t slots, const std::optional<extents>& before) {
   if (settled_ || how_ == collation::appended) return;
-  const bool stacks = how_ == collation::stacked;
   expect(before);
-  if (known_ && !stacks) shape_ = shape_.drop_front().prepend(0);
-  stride_ = stacks && known_ ? slot_bytes(shape_) : 0;
+  if (known_ && how_ == collation::padded) shape_ = shape_.drop_front().prepend(0);
+  if (known_ && how_ == collation::enlarged) shapes_.assign(slots, detail::zeros_like(shape_));
+  stride_ = known_ && how_ != collation::padded ? slot_bytes(shape_) : 0;
   if (slots * stride_ == 0) return;
   memory_.reserve(slots * stride_);
   std::memset(memory_.data(), 0, slots * stride_);
@@ -17319,6 +18313,7 @@ PENSTOCK_INLINE void flexible_values::drop_pieces() noexcept {
 /// Whether values of these shapes can be in one batch.
 PENSTOCK_INLINE bool flexible_values::fit_together(const extents& a, const extents& b) const noexcept {
   if (how_ == collation::padded) return a.rank() != 0 && b.rank() != 0 && a.drop_front() == b.drop_front();
+  if (how_ == collation::enlarged) return a.rank() != 0 && a.rank() == b.rank();
   return a == b;
 }
 
@@ -17348,7 +18343,8 @@ PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_
       throw slot_error{
           i, error(errc::shape,
                    {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
-                    to_string(first), "; make them equal before batch, or use ragged or pad_to_longest"})
+                    to_string(first),
+                    "; make them equal before batch, or use ragged, pad_to_longest or pad_to_largest"})
                  .in_stage("batch")};
   stride_ = slot_bytes(first);
   memory_.reserve(slots * stride_);
@@ -17413,6 +18409,92 @@ PENSTOCK_INLINE void flexible_values::finish_padded(std::size_t slots, std::size
       std::fill_n(mask_.begin() + static_cast<std::ptrdiff_t>(i * longest), offsets_[i], std::uint8_t{1});
     }
     if (filled != row) std::memset(into + filled, 0, row - filled);
+  }
+}
+
+/// The shape of the slots. Throws if ranks differ, or if small values claim a much larger block: values that
+/// are long in different directions need slots that are larger than all of them, and those without elements
+/// take no bytes at all.
+PENSTOCK_INLINE extents flexible_values::largest_shape(std::size_t slots, std::size_t valid,
+                                                       bool holes) const {
+  const std::size_t lead = holes ? lead_of(valid) : 0;
+  if (lead >= valid) return extents(std::uint64_t{0});
+  extents largest = entries_[lead].shape;
+  std::uint64_t most = 1;  // elements of a value
+  for (std::size_t i = 0; i < valid; ++i) {
+    if (holes && is_blank(i)) continue;
+    const extents& shape = entries_[i].shape;
+    if (!fit_together(entries_[lead].shape, shape))
+      throw slot_error{
+          i, error(errc::shape, {"batch cannot pad a value of shape ", to_string(shape),
+                                 " to the largest beside one of shape ", to_string(entries_[lead].shape),
+                                 ": they need equal numbers of dimensions, at least one"})
+                 .in_stage("batch")};
+    largest = detail::larger_of(largest, shape);
+    most = std::max(most, shape.elements());
+    const std::uint64_t fits = (std::uint64_t{1} << 62) / element_bytes_ / slots;
+    if (detail::has_more_than(std::min(fits, most > fits >> 6 ? fits : most << 6), largest))
+      throw slot_error{
+          i, error(errc::limit,
+                   {"batch would pad a value of shape ", to_string(shape), " to ", to_string(largest),
+                    ", which is more than 64 times the elements of any value; crop or resize before batch, "
+                    "or use ragged"})
+                 .in_stage("batch")};
+  }
+  return largest;
+}
+
+PENSTOCK_INLINE void flexible_values::finish_enlarged(std::size_t slots, std::size_t valid, bool holes) {
+  settled_ = known_ = holes ? lead_of(valid) < valid : valid != 0;
+  shape_ = largest_shape(slots, valid, holes);
+  shapes_.assign(slots, detail::zeros_like(shape_));
+  const std::size_t row = detail::to_size(shape_.elements()) * element_bytes_;
+  memory_.reserve(slots * row);
+  std::byte* into = memory_.data();
+  for (std::size_t i = 0; row != 0 && i < slots; ++i, into += row) {
+    if (i < valid && !(holes && is_blank(i)))
+      enlarge(into, entries_[i].where, entries_[i].shape);
+    else
+      std::memset(into, 0, row);
+  }
+  for (std::size_t i = 0; i < valid; ++i)
+    if (!(holes && is_blank(i))) shapes_[i] = entries_[i].shape;
+}
+
+/// Copies a value to the front corner of a slot, and fills the rest.
+PENSTOCK_INLINE void flexible_values::enlarge(std::byte* into, const std::byte* value,
+                                              const extents& shape) const noexcept {
+  std::size_t inner = element_bytes_, axis = shape_.rank() - 1;
+  for (; axis > 0 && shape[axis] == shape_[axis]; --axis) inner *= detail::to_size(shape_[axis]);
+  const std::size_t run = detail::to_size(shape[axis]) * inner;     // dense in both
+  const std::size_t pitch = detail::to_size(shape_[axis]) * inner;  // from one run to the next, in the slot
+  std::array<std::uint64_t, extents::max_rank> at{};                // indexes of a run
+  std::size_t runs = 1;
+  for (std::size_t i = 0; i < axis; ++i) runs *= detail::to_size(shape_[i]);
+  for (std::size_t k = 0; k < runs; ++k, into += pitch) {
+    bool within = run != 0;
+    for (std::size_t i = 0; i < axis; ++i) within = within && at[i] < shape[i];
+    const std::size_t copied = within ? run : 0;
+    if (within) {
+      std::memcpy(into, value, run);
+      value += run;
+    }
+    fill_with(into + copied, pitch - copied);
+    for (std::size_t i = axis; i-- > 0 && ++at[i] == shape_[i];) at[i] = 0;
+  }
+}
+
+PENSTOCK_INLINE void flexible_values::fill_with(std::byte* into, std::size_t bytes) const noexcept {
+  if (bytes == 0) return;
+  if (fill_ == nullptr || element_bytes_ == 1) {
+    std::memset(into, fill_ == nullptr ? 0 : std::to_integer<int>(*fill_), bytes);
+    return;
+  }
+  std::memcpy(into, fill_, element_bytes_);
+  for (std::size_t done = element_bytes_; done < bytes;) {
+    const std::size_t more = std::min(done, bytes - done);
+    std::memcpy(into + done, into, more);
+    done += more;
   }
 }
 
@@ -17588,17 +18670,20 @@ template <class T, class Policy>
 class flexible_column : public flexible_values {
   static constexpr bool stacks = detail::stacks<Policy>;
   static constexpr bool pads = std::is_same_v<Policy, pad_policy>;
-  static constexpr collation how = stacks ? collation::stacked
-                                   : pads ? collation::padded
-                                          : collation::appended;
-  using layout = detail::slot_layout<Policy>;
+  static constexpr bool pads_all = detail::pads_all<Policy>;
+  static constexpr collation how = stacks     ? collation::stacked
+                                   : pads     ? collation::padded
+                                   : pads_all ? collation::enlarged
+                                              : collation::appended;
+  using order = detail::order_of<Policy>;
+  using layout = detail::slot_layout<order>;
 
  public:
   using value_type = T;
 
   template <class Session>
   flexible_column(Session& session, memory_account& account)
-      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>) {}
+      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill()) {}
 
   template <class U>
   void write(std::size_t slot, U&& value) {
@@ -17606,9 +18691,10 @@ class flexible_column : public flexible_values {
       write_at(place(slot), value, shape(), space());
     } else {
       const extents found = detail::value_shape(value);
-      if constexpr (stacks || pads) detail::check_rank(found);
-      if constexpr (detail::arranges<Policy>) layout::check(found, sizeof(T));
-      write_at(reinterpret_cast<T*>(put_aside(slot, found)), value, found, memory_space::host);
+      if constexpr (how != collation::appended) detail::check_rank(found);
+      if constexpr (detail::arranges<order>) layout::check(found, sizeof(T));
+      std::byte* const aside = put_aside(slot, pads_all ? layout::shown(found) : found);
+      write_at(reinterpret_cast<T*>(aside), value, found, memory_space::host);
     }
   }
   void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid, bool holes = false) {
@@ -17616,11 +18702,11 @@ class flexible_column : public flexible_values {
   }
 
   [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {
-    return shown<const T, padded_view<T>, ragged_view<T>>(slots);
+    return shown<const T, padded_view<T>, padded_arrays_view<T>, ragged_view<T>>(slots);
   }
   /// Like `view`, but writable.
   [[nodiscard]] auto edit(std::size_t /*first*/, std::size_t slots) {
-    return shown<T, basic_padded_view<T>, basic_ragged_view<T>>(slots);
+    return shown<T, basic_padded_view<T>, basic_padded_arrays_view<T>, basic_ragged_view<T>>(slots);
   }
   [[nodiscard]] bytes_view bytes(std::size_t /*first*/, std::size_t slots) const {
     return flexible_values::bytes(slots);
@@ -17629,12 +18715,22 @@ class flexible_column : public flexible_values {
  private:
   template <class U>
   static void write_at(T* into, const U& value, const extents& shape, memory_space space) {
-    if constexpr (detail::arranges<Policy>)
-      detail::write_arranged<Policy>(value, into, shape, space);
+    if constexpr (detail::arranges<order>)
+      detail::write_arranged<order>(value, into, shape, space);
     else
       detail::write_values(value, into, shape, space);
   }
-  template <class U, class Padded, class Ragged>
+  /// The element that fills padding; null for zeros.
+  [[nodiscard]] static const std::byte* fill() noexcept {
+    if constexpr (pads_all) {
+      if constexpr (Policy::fill != 0) {
+        static constexpr T value = static_cast<T>(Policy::fill);
+        return reinterpret_cast<const std::byte*>(&value);
+      }
+    }
+    return nullptr;
+  }
+  template <class U, class Padded, class PaddedArrays, class Ragged>
   [[nodiscard]] auto shown(std::size_t slots) const {
     if constexpr (detail::has_gaps<Policy>)
       return !shows_shape() ? strided_view<U>(tensor_view<U>(nullptr, extents(slots, 0)))
@@ -17646,6 +18742,8 @@ class flexible_column : public flexible_values {
                  : tensor_view<U>(place(0), layout::shown(shape()).prepend(slots));
     else if constexpr (pads)
       return Padded({place(0), shape().prepend(slots)}, offsets(), mask());
+    else if constexpr (pads_all)
+      return PaddedArrays({place(0), shape().prepend(slots)}, shapes());
     else
       return Ragged(place(0), offsets(), shapes(), slots);
   }
@@ -17700,7 +18798,8 @@ struct column_for {
 };
 template <class V, class Policy>
 struct column_for<V, Policy, shape_class::fixed> {
-  using type = fixed_column<V, std::conditional_t<arranges<Policy>, Policy, stack_policy>>;
+  using type =
+      fixed_column<V, std::conditional_t<arranges<order_of<Policy>>, order_of<Policy>, stack_policy>>;
 };
 
 template <class Batch, class V>
@@ -17894,7 +18993,7 @@ struct batch_facts {
 /// The columns of one batch, to be changed in place; a function of `map_batch` is called with them.
 /// `get<"name">(columns)` returns the view that `get<"name">(batch)` would return, but writable: a span of
 /// numbers, a `tensor_view` with the slots in front, a `strided_view` of pitched rows, or the views of ragged
-/// and padded values. Lengths and shapes are fixed.
+/// and padded values and arrays. Lengths and shapes are fixed.
 ///
 /// Slots without a sample are included: padding at the end, and the holes that `bad_samples::skip` leaves.
 /// They are zeros; `valid()` tells them apart. Valid during the call.
@@ -17995,6 +19094,8 @@ consteval auto editing_view() {
     return std::type_identity<tensor_view<typename kept::type>>{};
   } else if constexpr (std::is_same_v<Policy, pad_policy>) {
     return std::type_identity<basic_padded_view<typename kept::type>>{};
+  } else if constexpr (pads_all<Policy>) {
+    return std::type_identity<basic_padded_arrays_view<typename kept::type>>{};
   } else {
     return std::type_identity<basic_ragged_view<typename kept::type>>{};
   }
@@ -20760,6 +21861,214 @@ PENSTOCK_INLINE void joined_thread::begin(void* (*what)(void*), void* it) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/thread_place.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Binds the threads of a run to the processors, and gives them the nice, of `workers(n, {...})`. Each thread
+/// does so itself, before it works; threads that it starts (of a storage, say) inherit both. The thread that
+/// opens the run waits until all have, so that an error belongs to the opening.
+///
+/// Linux only: elsewhere, asking for either is an error.
+class thread_place {
+ public:
+  explicit thread_place(const worker_options& wanted) noexcept : wanted_(wanted) {}
+
+  /// Throws errc::argument for processors that this process may not use, and on systems without such calls.
+  static void check(const worker_options& wanted);
+
+  /// Called by each thread before it works.
+  void enter() noexcept;
+  /// Waits until so many threads have called `enter`; throws errc::argument if the system refused one of
+  /// them.
+  void await(unsigned threads);
+
+ private:
+  enum class refusal { none, processors, nice };
+
+  [[nodiscard]] bool asks() const noexcept { return !wanted_.processors.empty() || wanted_.nice; }
+  /// Of the calling thread; `code` is what the system said.
+  [[nodiscard]] refusal apply(int& code) const noexcept;
+
+  worker_options wanted_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  unsigned entered_ = 0;
+  refusal refused_ = refusal::none;
+  int code_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/machine.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
+/// one.
+[[nodiscard]] unsigned usable_processors();
+
+/// The processors that the calling thread or the process's main thread may use; none if the system does not
+/// say.
+[[nodiscard]] processor_set allowed_processors();
+
+/// The default number of workers: this rank's share of the node's processors, less one for the training loop,
+/// but at least one.
+[[nodiscard]] unsigned default_workers(std::uint64_t local_ranks);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/machine.ipp
+
+#if defined(__linux__)
+#include <sched.h>
+#include <unistd.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
+PENSTOCK_INLINE double cgroup_quota() {
+  double quota = 0, period = 0;
+  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
+    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
+    std::fclose(f);
+  } else {
+    const auto number = [](const char* path) {
+      double value = 0;
+      if (std::FILE* file = std::fopen(path, "re")) {
+        if (std::fscanf(file, "%lf", &value) != 1) value = 0;
+        std::fclose(file);
+      }
+      return value;
+    };
+    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE unsigned usable_processors() {
+  unsigned count = std::max(1u, std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+#endif
+  if (const double quota = detail::cgroup_quota(); quota > 0)
+    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
+  return std::max(1u, count);
+}
+
+PENSTOCK_INLINE processor_set allowed_processors() {
+  processor_set all;
+#if defined(__linux__)
+  static_assert(processor_set::most <= CPU_SETSIZE, "penstock: a cpu_set_t holds every processor_set");
+  for (const pid_t thread : {pid_t{0}, ::getpid()}) {  // a main thread's id is that of its process
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(thread, sizeof set, &set) != 0) continue;
+    for (unsigned i = 0; i < processor_set::most; ++i)
+      if (CPU_ISSET(i, &set) && !all.contains(i)) all.add(i);
+  }
+#endif
+  return all;
+}
+
+PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {
+  const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
+  return share > 1 ? share - 1 : 1;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/thread_place.ipp
+
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/resource.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void thread_place::check([[maybe_unused]] const worker_options& wanted) {
+#if defined(__linux__)
+  if (wanted.processors.empty()) return;
+  const processor_set allowed = allowed_processors();
+  processor_set others;
+  for (unsigned i = 0; i < processor_set::most; ++i)
+    if (wanted.processors.contains(i) && !allowed.contains(i)) others.add(i);
+  if (others.empty()) return;
+  const bool one = others.size() == 1;
+  throw error(errc::argument,
+              {"workers on processors ", wanted.processors.describe(), ": ", others.describe(),
+               one ? " is" : " are", " not there or not allowed to this process, which may use ",
+               allowed.describe(), "; a thread that binds itself should do so after it opens the run"})
+      .in_stage("workers");
+#else
+  if (!wanted.processors.empty() || wanted.nice)
+    throw error(errc::argument, "processors and nice of workers need Linux; write workers(n) here")
+        .in_stage("workers");
+#endif
+}
+
+PENSTOCK_INLINE thread_place::refusal thread_place::apply([[maybe_unused]] int& code) const noexcept {
+#if defined(__linux__)
+  if (!wanted_.processors.empty()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (unsigned i = 0; i < processor_set::most; ++i)
+      if (wanted_.processors.contains(i)) CPU_SET(i, &set);
+    if (::sched_setaffinity(0, sizeof set, &set) != 0) {
+      code = errno;
+      return refusal::processors;
+    }
+  }
+  // On Linux this is of the calling thread, not of the process.
+  if (wanted_.nice && ::setpriority(PRIO_PROCESS, 0, *wanted_.nice) != 0) {
+    code = errno;
+    return refusal::nice;
+  }
+#endif
+  return refusal::none;
+}
+
+PENSTOCK_INLINE void thread_place::enter() noexcept {
+  if (!asks()) return;
+  int code = 0;
+  const refusal refused = apply(code);
+  const std::lock_guard guard(lock_);
+  if (refused != refusal::none) {
+    refused_ = refused;
+    code_ = code;
+  }
+  ++entered_;
+  changed_.notify_one();  // with the lock: the opener may leave as soon as it has it
+}
+
+PENSTOCK_INLINE void thread_place::await(unsigned threads) {
+  if (!asks()) return;
+  std::unique_lock held(lock_);
+  changed_.wait(held, [&] { return entered_ >= threads; });
+  if (refused_ == refusal::none) return;
+  const std::string why = std::generic_category().message(code_);
+  if (refused_ == refusal::processors)
+    throw error(errc::argument,
+                {"workers could not be bound to processors ", wanted_.processors.describe(), " (", why, ")"})
+        .in_stage("workers");
+  throw error(errc::argument, {"workers could not be given nice ", *wanted_.nice, " (", why,
+                               "); a nice below that of the thread that opens the run needs CAP_SYS_NICE or "
+                               "RLIMIT_NICE"})
+      .in_stage("workers");
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/read_ahead.hpp
 
 namespace penstock::inline v0_1 {
@@ -20796,9 +22105,10 @@ class read_ahead {
   ~read_ahead() { stop(); }
 
   /// Follows the feed from `first` on. `who`, `limits`, and `watch`, which hears of each request, must
-  /// outlive this. `limits` says how far ahead; at 0 it follows without requesting.
+  /// outlive this. `limits` says how far ahead; at 0 it follows without requesting. Its own thread enters
+  /// `place`, if there is one; threads that a storage starts for it inherit that.
   void start(const feed& first, hinter who, const run_watch& watch, const live_limits& limits,
-             bool own_thread, ahead_sizes sizes);
+             bool own_thread, ahead_sizes sizes, thread_place* place = nullptr);
   /// The store that workers take from; null if nothing is fetched.
   [[nodiscard]] range_store* store() const noexcept { return store_.load(std::memory_order_acquire); }
   /// A block of so many slots was opened.
@@ -20836,6 +22146,7 @@ class read_ahead {
   placement next_;  // of the thread that follows the feed, which may be the consumer's
   const run_watch* watch_ = nullptr;
   const live_limits* limits_ = nullptr;
+  thread_place* place_ = nullptr;
   std::uint64_t opened_ = 0, asked_ = 0;
   std::uint64_t turn_ = 0;  // of the next row to request
   std::mutex lock_;
@@ -20856,11 +22167,13 @@ class read_ahead {
 namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_watch& watch,
-                                       const live_limits& limits, bool own_thread, ahead_sizes sizes) {
+                                       const live_limits& limits, bool own_thread, ahead_sizes sizes,
+                                       thread_place* place) {
   who_ = who;
   feed_ = first;
   watch_ = &watch;
   limits_ = &limits;
+  place_ = place;
   if (who_.ranges != nullptr && own_thread) {
     try {
       fetcher_ = std::make_unique<fetcher>(sizes.bytes, sizes.turns);
@@ -21011,6 +22324,7 @@ PENSTOCK_INLINE void read_ahead::catch_up() {
 }
 
 PENSTOCK_INLINE void read_ahead::follow() noexcept {
+  if (place_ != nullptr) place_->enter();
   std::unique_lock held(lock_);
   while (!stop_) {
     if (restarts_) {
@@ -21065,6 +22379,20 @@ inline constexpr std::uint64_t slot_bytes_of<record<Fields...>> =
 template <class V>
 inline constexpr bool plain_values = all_fixed<V>::value && !has_unfinished<V>::value;
 
+/// Whether one of the stages declares `one_at_a_time`, as `decode` does for codecs that do (`lone_codec`).
+template <class Stages>
+inline constexpr bool any_one_at_a_time = false;
+template <class... Stages>
+inline constexpr bool any_one_at_a_time<pack<Stages...>> = [] {
+  [[maybe_unused]] const auto declares = []<class Stage>(std::type_identity<Stage>) {
+    if constexpr (requires { Stage::one_at_a_time; })
+      return bool(Stage::one_at_a_time);
+    else
+      return false;
+  };
+  return (declares(std::type_identity<Stages>()) || ...);
+}();
+
 }  // namespace detail
 
 /// Plans that turn plain numbers into plain numbers: a sample costs so little that blocks, grains and loops
@@ -21079,6 +22407,7 @@ struct size_facts {
   bool direct = false;             ///< the slots of batches are known before anything is evaluated
   bool plain = false;              ///< see `plain_plan`
   bool maps_batches = false;       ///< whole batches are processed, which may take any time
+  bool one_at_a_time = false;      ///< samples take far longer than their bytes say, as images do
   bool batch_by_chunk = false;     ///< a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
@@ -21097,6 +22426,7 @@ template <class Plan>
   facts.direct = parts::direct;
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
+  facts.one_at_a_time = detail::any_one_at_a_time<typename parts::stages>;
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;
@@ -21124,8 +22454,8 @@ class run_sizes {
   /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
-  /// Slots that a worker takes at a time: about 32 KB, one if samples are large, a few if their size is
-  /// unknown. A chunk is taken whole. `slots`: of one block.
+  /// Slots that a worker takes at a time: about 32 KB, one if samples are large or are images, a few if
+  /// their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Slots of a chunk.
   [[nodiscard]] std::uint64_t chunk() const noexcept;
@@ -21160,13 +22490,15 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   const unsigned workers = options_.workers.value_or(1);
   if (workers == 0) return 2;
   const std::size_t few = std::max(4u, workers + 3);
-  const bool small = facts_.sample_bytes != 0 && std::max(facts_.sample_bytes, facts_.slot_bytes) <=
-                                                     262'144 / std::max<std::uint64_t>(1, slots);
+  const bool small =
+      !facts_.one_at_a_time && facts_.sample_bytes != 0 &&
+      std::max(facts_.sample_bytes, facts_.slot_bytes) <= 262'144 / std::max<std::uint64_t>(1, slots);
   return facts_.crowded && small ? std::max<std::size_t>(few, std::min(16 * workers, 64u)) : few;
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
   if (!facts_.direct) return slots;
+  if (facts_.one_at_a_time) return 1;
   return std::min(slots, facts_.plain ? plain_slots() : slots_in(32'768, 64, 8));
 }
 
@@ -21496,11 +22828,12 @@ class engine_shell {
   std::uint64_t largest_ = 0;  // bytes of a block
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
-  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0;
+  std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, warnings_ = 0;
   run_watch watch_;
   std::uint64_t started_, last_wait_ns_ = 0;
   stall_clock stall_;
   std::vector<worker_counts> counts_;
+  thread_place place_;                   // of the workers and of read-ahead
   std::vector<engine_worker*> workers_;  // includes the consumer's own where there are no threads
   read_ahead ahead_;
   watchdog_thread watchdog_;
@@ -21509,78 +22842,14 @@ class engine_shell {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/machine.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The processors this process may use: the smaller of its affinity mask and its cgroup's quota, at least
-/// one.
-[[nodiscard]] unsigned usable_processors();
-
-/// The default number of workers: this rank's share of the node's processors, less one for the training loop,
-/// but at least one.
-[[nodiscard]] unsigned default_workers(std::uint64_t local_ranks);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/engine/machine.ipp
-
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// The processors that a cgroup's quota allows, or 0 for no limit. Version 2 first, then version 1.
-PENSTOCK_INLINE double cgroup_quota() {
-  double quota = 0, period = 0;
-  if (std::FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "re")) {
-    if (std::fscanf(f, "%lf %lf", &quota, &period) != 2) quota = 0;  // "max 100000"
-    std::fclose(f);
-  } else {
-    const auto number = [](const char* path) {
-      double value = 0;
-      if (std::FILE* file = std::fopen(path, "re")) {
-        if (std::fscanf(file, "%lf", &value) != 1) value = 0;
-        std::fclose(file);
-      }
-      return value;
-    };
-    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  }
-  return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-}  // namespace detail
-
-PENSTOCK_INLINE unsigned usable_processors() {
-  unsigned count = std::max(1u, std::thread::hardware_concurrency());
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    count = static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-#endif
-  if (const double quota = detail::cgroup_quota(); quota > 0)
-    count = std::min(count, static_cast<unsigned>(std::ceil(quota)));
-  return std::max(1u, count);
-}
-
-PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {
-  const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
-  return share > 1 ? share - 1 : 1;
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/engine/engine_shell.ipp
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void engine_worker::serve() noexcept { shell->ring_.serve(*this); }
+PENSTOCK_INLINE void engine_worker::serve() noexcept {
+  shell->place_.enter();
+  shell->ring_.serve(*this);
+}
 
 PENSTOCK_INLINE engine_setup::engine_setup() = default;
 PENSTOCK_INLINE engine_setup::engine_setup(const engine_setup&) = default;
@@ -21591,7 +22860,11 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
                                         feed_facts positions) {
   options = given;
   if (!options.workers) options.workers = default_workers(local_ranks);
-  crowded = *options.workers != 0 && *options.workers + 1 > usable_processors();
+  if (*options.workers != 0) {
+    thread_place::check(options.threads);
+    const unsigned own = options.threads.processors.size();
+    crowded = *options.workers + 1 > usable_processors() || (own != 0 && *options.workers > own);
+  }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
   settle_ahead(facts);
@@ -21635,6 +22908,7 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
       counts_(std::max(1u, *setup_.options.workers)),
+      place_(setup_.options.threads),
       watchdog_(std::chrono::milliseconds(setup_.options.watchdog_ms)),
       stop_callback_(token, stopper{this}) {
   leading_.stop_at(ring_.stop_state().flag());
@@ -21672,14 +22946,17 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->number = i;
   }
   try {
+    unsigned threads = count;
     for (unsigned i = 0; i < count; ++i) workers_[i]->thread.start<&engine_worker::serve>(*workers_[i]);
     if (who.self != nullptr && limits_.ahead() != 0) {
-      ahead_.start(leading_, who, watch_, limits_, count != 0, sizes_ahead());
+      ahead_.start(leading_, who, watch_, limits_, count != 0, sizes_ahead(), &place_);
+      if (count != 0) ++threads;
       if (stopped()) ahead_.let_go();
       if (const range_store* const there = fetched())
         account_.bytes.fetch_add(there->capacity(), std::memory_order_relaxed);
     }
     if (count != 0) watchdog_.start(explain, this);
+    place_.await(threads);
   } catch (const std::system_error& e) {
     stop();
     throw error(errc::io,
@@ -21809,6 +23086,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   }
   if (!wait_for(delivered_)) return nullptr;
   block* const b = in_ring(delivered_++);
+  warnings_ += b->warnings.load(std::memory_order_relaxed);
   ahead_.passed(b->turn + b->slots);
   largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // the first batches of a run take more
   sizes_known_ = true;
@@ -21882,6 +23160,7 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.samples = samples_;
   all.bytes = bytes_;
   all.batches = batches_;
+  all.warnings = warnings_;
   all.workers = limits_.workers();
   if (home_.here())  // in a child after fork another thread may have held the lock
     all.worker_seconds = static_cast<double>(limits_.worker_ns(detail::now_ns())) * 1e-9;
@@ -22472,6 +23751,28 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     [[no_unique_address]] typename batch_maps<Plan>::costs map_costs{};
   };
 
+  /// Adds to a block what the stages warn of while this object lives; nothing where they cannot.
+  class noted_warnings {
+   public:
+    noted_warnings([[maybe_unused]] const plan_worker& w, [[maybe_unused]] block& b) noexcept {
+      if constexpr (warns) worker_ = &w, block_ = &b, before_ = warnings_of(w.scratch);
+    }
+    noted_warnings(const noted_warnings&) = delete;
+    noted_warnings& operator=(const noted_warnings&) = delete;
+    ~noted_warnings() {
+      if constexpr (warns) {
+        const std::uint64_t more = warnings_of(worker_->scratch) - before_;
+        if (more != 0) block_->warnings.fetch_add(more, std::memory_order_relaxed);
+      }
+    }
+
+   private:
+    static constexpr bool warns = can_warn<typename chain_type::worker>();
+    const plan_worker* worker_ = nullptr;
+    block* block_ = nullptr;
+    std::uint64_t before_ = 0;
+  };
+
   static engine& self(void* e) noexcept { return *static_cast<engine*>(e); }
   static block_type& own(block& b) noexcept { return static_cast<block_type&>(b); }
   static plan_worker& own(engine_worker& w) noexcept { return static_cast<plan_worker&>(w); }
@@ -22493,9 +23794,14 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .evaluate =
           [](void* e, engine_worker& w, block& b, std::uint64_t s, std::uint64_t grain, bool abandoned,
              bool times) noexcept {
+            const noted_warnings noted(own(w), b);
             return self(e).evaluate_grain(own(w), own(b), s, grain, abandoned, times);
           },
-      .finish = [](void* e, engine_worker& w, block& b) noexcept { self(e).finish_columns(own(w), own(b)); },
+      .finish =
+          [](void* e, engine_worker& w, block& b) noexcept {
+            const noted_warnings noted(own(w), b);
+            self(e).finish_columns(own(w), own(b));
+          },
       .costs =
           [](const engine_worker& w, std::span<stage_cost> into) noexcept {
             const auto& me = static_cast<const plan_worker&>(w);
@@ -25712,12 +27018,14 @@ inline std::string lost_text(const chain_facts& before, const chain_facts& after
 template <class V, class Policy>
 constexpr std::string_view moves_text() {
   // an expression that can only write to a pointer is first written elsewhere if the slot is not dense
-  constexpr bool turned = arranges<Policy> && array_expression<V> && !placed_expression<V>;
+  constexpr bool turned = arranges<order_of<Policy>> && array_expression<V> && !placed_expression<V>;
 
   if constexpr (shape_class_of<V> == shape_class::none)
     return "not in a batch";
   else if constexpr (shape_class_of<V> == shape_class::fixed)
     return turned ? "2 moves: to memory of the thread, then to its slot" : "1 move: written in its slot";
+  else if constexpr (turned && pads_all<Policy>)
+    return "3 moves: to memory of the thread, to the side arena, then to its place in the batch";
   else if constexpr (turned)
     return "2 moves: to memory of the thread, then to its slot (3 in the first batches, until the shape is "
            "known)";
@@ -25734,7 +27042,7 @@ template <class Policy>
   if constexpr (has_gaps<Policy>)
     return ", rows at multiples of " + std::to_string(pitch_of<Policy>) + " bytes";
   else
-    return arranges<Policy> ? ", channels first" : "";
+    return arranges<order_of<Policy>> ? ", channels first" : "";
 }
 
 template <class Context, class... Stages>
@@ -27429,6 +28737,8 @@ PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
   if (const std::uint64_t bad = counters.skipped + counters.replaced - first_.skipped - first_.replaced;
       bad != 0)
     result += "  " + std::to_string(bad) + " bad";
+  if (counters.warnings != first_.warnings)
+    result += "  " + std::to_string(counters.warnings - first_.warnings) + " damaged";
   return result;
 }
 
@@ -28087,6 +29397,11 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
   if (c.skipped + c.replaced != 0) {
     std::snprintf(line, sizeof line, "bad samples: %llu skipped, %llu replaced\n",
                   static_cast<unsigned long long>(c.skipped), static_cast<unsigned long long>(c.replaced));
+    text += line;
+  }
+  if (c.warnings != 0) {
+    std::snprintf(line, sizeof line, "damaged samples used as far as they could be decoded: %llu\n",
+                  static_cast<unsigned long long>(c.warnings));
     text += line;
   }
   double all = 0;
@@ -43609,6 +44924,25 @@ struct pitched_scalar {
   }
 };
 
+struct padded_scalar {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: pad_to_largest pads arrays, and a field that it is given to is a single value; "
+                  "write collate<\"image\">(pad_to_largest) for the field that has images");
+  }
+};
+struct fill_of_other_type {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: pad_to_largest_with<value> fills with a value that the numbers of a field "
+                  "cannot hold; write one that they can, as pad_to_largest_with<255> for bytes");
+  }
+};
+
 }  // namespace mistakes
 
 namespace detail {
@@ -43642,11 +44976,12 @@ constexpr void check_batch_options() {
   static_assert(
       (is_batch_option<Options> && ...),
       "penstock: this is not an option of batch; give it tail::keep, tail::drop or tail::pad, and stack, "
-      "ragged, pad_to_longest, channels_first or pitched<bytes>, or collate<\"name\">(...) for one field");
+      "ragged, pad_to_longest, pad_to_largest, channels_first or pitched<bytes>, or "
+      "collate<\"name\">(...) for one field");
   static_assert(
       !repeats_an_option<Options...>,
-      "penstock: batch takes one tail policy and one of stack, ragged, pad_to_longest, channels_first "
-      "and pitched; write collate<\"name\">(...) for fields that differ");
+      "penstock: batch takes one tail policy and one of stack, ragged, pad_to_longest, pad_to_largest, "
+      "channels_first and pitched; write collate<\"name\">(...) for fields that differ");
 }
 
 /// What the stages that cut batches share: how fields are collated, and the mistakes in that.
@@ -43673,6 +45008,10 @@ struct collating {
   }
 
  private:
+  /// Whether a policy was meant for this field, and not for all.
+  template <class Name>
+  static constexpr bool given =
+      std::is_void_v<Name> || !std::is_void_v<typename own_policy<Name, Policies...>::type>;
   template <class Name, class V>
   static consteval auto diagnose_field() {
     constexpr shape_class shape = shape_class_of<V>;
@@ -43684,6 +45023,10 @@ struct collating {
       return mistakes::discovered_without_collate{};
     else if constexpr (value_rank<V> == static_cast<int>(extents::max_rank))
       return mistakes::eight_lengths{};
+    else if constexpr (pads_all<policy<Name>> && value_rank<V> == 0 && given<Name>)
+      return mistakes::padded_scalar{};
+    else if constexpr (shape != shape_class::fixed && !fill_fits<policy<Name>, typename stored<V>::type>)
+      return mistakes::fill_of_other_type{};
     else if constexpr (!takes_rank<policy<Name>>(value_rank<V>) && has_gaps<policy<Name>>)
       return mistakes::pitched_scalar{};
     else if constexpr (!takes_rank<policy<Name>>(value_rank<V>))
@@ -43712,13 +45055,14 @@ struct collating {
 /// `batch(size, options...)`; `global_batch(size, options...)` gives the size over all ranks.
 ///
 /// Options, in any order: the tail policy (`tail::keep` by default, `tail::drop`, `tail::pad`), one collate
-/// policy for all fields (`stack` by default, `pad_to_longest`, `ragged`, `channels_first`,
-/// `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
+/// policy for all fields (`stack` by default, `pad_to_longest`, `pad_to_largest`, `ragged`,
+/// `channels_first`, `pitched<bytes>`), and `collate<"name">(policy)` for single fields.
 ///
 /// `channels_first` transposes images of (height, width, channels) on their way to the slot: the column is
-/// dense, of shape (slots, channels, height, width). Under `pitched<bytes>` each row starts at a multiple of
-/// that many bytes, and the field is a `strided_view`; gaps are zero, and are copied to a device with the
-/// rest.
+/// dense, of shape (slots, channels, height, width). `pad_to_largest` puts images of unequal sizes in one
+/// block of the largest height and width, and keeps their sizes. Under `pitched<bytes>` each row starts at a
+/// multiple of that many bytes, and the field is a `strided_view`; gaps are zero, and are copied to a device
+/// with the rest.
 ///
 /// Batches are cut by position, before evaluation: global step s holds positions [s * size * world, (s + 1) *
 /// size * world), and a bad sample never pulls a later one forward. Samples are written where they will be
@@ -44196,6 +45540,7 @@ struct decode_stage {
   static constexpr std::string_view stage_name = "decode";
   using codecs = pack<typename detail::field_codec<Codecs>::codec_type...>;
   using scratch = pack<scratch_of<typename detail::field_codec<Codecs>::codec_type>...>;
+  static constexpr bool one_at_a_time = (lone_codec<typename detail::field_codec<Codecs>::codec_type> || ...);
   static constexpr bool by_name = (!std::is_void_v<typename detail::field_codec<Codecs>::name_type> && ...);
 
   codecs codec_values{};
@@ -44389,192 +45734,6 @@ struct enumerate_stage {
 };
 
 inline constexpr enumerate_stage enumerate{};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/stage/fields.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace mistakes {
-
-struct fields_need_names {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: fields<...> chooses members by name, and what arrives here has no names; "
-                  "drop it");
-  }
-};
-
-}  // namespace mistakes
-
-/// A member's name as a template argument of `fields`: separate alternatives with `;`; the first names the
-/// field.
-template <std::size_t N>
-struct member_name {
-  char text[N]{};
-  bool is_optional = false;
-
-  consteval member_name(const char (&source)[N]) {  // NOLINT: implicit, so that you can pass a literal
-    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
-  }
-  [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
-  [[nodiscard]] constexpr std::size_t first_length() const {
-    std::size_t end = 0;
-    while (end + 1 < N && text[end] != ';') ++end;
-    return end;
-  }
-};
-
-/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing member has no
-/// bytes.
-template <member_name Name>
-inline constexpr auto optional = [] {
-  auto marked = Name;
-  marked.is_optional = true;
-  return marked;
-}();
-
-/// A blob that may be absent; then it has no bytes and `has_value()` is false.
-template <class Blob>
-class optional_blob {
- public:
-  using unfinished = void;
-  using blob_type = Blob;
-  optional_blob() = default;
-  explicit optional_blob(Blob blob) : blob_(std::move(blob)), there_(true) {}
-  [[nodiscard]] bool has_value() const noexcept { return there_; }
-  [[nodiscard]] std::uint64_t size() const { return there_ ? static_cast<std::uint64_t>(blob_.size()) : 0; }
-  void read_into(mutable_bytes into) const {
-    if (there_) blob_.read_into(into);
-  }
-  [[nodiscard]] bytes_view finish() const { return there_ ? bytes_view(blob_.finish()) : bytes_view{}; }
-
- private:
-  Blob blob_{};
-  bool there_ = false;
-};
-
-namespace detail {
-
-template <member_name M, std::size_t... Is>
-constexpr auto spell_member(std::index_sequence<Is...>) -> name<M.text[Is]...> {
-  return {};
-}
-template <member_name M>
-using member_name_type = decltype(spell_member<M>(std::make_index_sequence<M.first_length()>{}));
-
-/// All alternatives of all members, each as a name.
-template <member_name... Names>
-inline constexpr auto alternatives = [] {
-  std::array<std::string_view, (std::size_t{0} + ... + (1 + std::ranges::count(Names.view(), ';')))> each;
-  std::size_t n = 0;
-  for (const std::string_view all : {Names.view()...}) {
-    std::size_t begin = 0;  // GCC's sanitizer does not allow a constant find() here
-    for (std::size_t i = 0; i <= all.size(); ++i) {
-      if (i != all.size() && all[i] != ';') continue;
-      each[n++] = all.substr(begin, i - begin);
-      begin = i + 1;
-    }
-  }
-  return each;
-}();
-
-/// The place of the first alternative that the sample has, or the sample's size.
-template <open_sample S>
-std::size_t find_member(const S& sample, std::string_view alternatives) {
-  while (true) {
-    const auto end = alternatives.find(';');
-    const auto wanted = alternatives.substr(0, end);
-    for (std::size_t i = 0; i < sample.size(); ++i)
-      if (std::string_view(sample.name(i)) == wanted) return i;
-    if (end == std::string_view::npos) return sample.size();
-    alternatives.remove_prefix(end + 1);
-  }
-}
-
-template <open_sample S>
-[[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
-  std::string has;
-  for (std::size_t i = 0; i < sample.size(); ++i) append(has, {i == 0 ? "" : ", ", sample.name(i)});
-  throw error(errc::missing,
-              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
-      .for_key(sample.key());
-}
-
-}  // namespace detail
-
-/// Closes a sample: chooses members by name and makes a record: `fields<"jpg;jpeg", "cls">`.
-///
-/// In: an open sample (a key and a table of members), or a record, whose named fields it keeps. Out: a record
-/// of blobs, in the order written. A missing member is `errc::missing` with the key, unless it is
-/// `optional<"name">`. Other members are never read. Pointwise; keeps all five guarantees. Cost: a few
-/// comparisons of short names.
-///
-///     auto images = webdataset("train-{0000..0127}.tar") | fields<"jpg;jpeg", "cls">;
-template <member_name... Names>
-struct fields_stage {
-  using penstock_part = pointwise_tag;
-  static constexpr std::string_view stage_name = "fields";
-
-  template <class V, class Call>
-  auto apply(V&& sample, const Call&) const {
-    if constexpr (any_record<V>) {
-      using type = std::remove_cvref_t<V>;
-      return record<
-          typename type::template field_at<type::template index_of<detail::member_name_type<Names>>>...>(
-          get<type::template index_of<detail::member_name_type<Names>>>(sample)...);
-    } else {
-      using blob_type = typename std::remove_cvref_t<V>::blob_type;
-      return record<
-          basic_field<detail::member_name_type<Names>,
-                      std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
-          pick<Names>(sample)...);
-    }
-  }
-  [[nodiscard]] std::string describe() const {
-    return detail::list_text("fields<\"", {Names.view()...}, "\", \"", "\">");
-  }
-  /// The named members, with all their alternatives; of a record, the fields.
-  template <class Element>
-  static constexpr projection uses() {
-    if constexpr (any_record<Element>)
-      return projection(
-          std::span<const std::string_view>(detail::listed_names<detail::member_name_type<Names>...>));
-    else
-      return projection(std::span<const std::string_view>(detail::alternatives<Names...>));
-  }
-  template <class Context>
-  static consteval auto diagnose() {
-    using element = std::remove_cvref_t<typename Context::element>;
-    if constexpr (!any_record<element> && !open_sample<element>)
-      return mistakes::fields_need_names{};
-    else if constexpr (!detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>())
-      return mistakes::field_twice{};
-    else if constexpr (any_record<element> && !(has_field<element, detail::member_name_type<Names>> && ...))
-      return mistakes::no_such_field{};
-    else
-      return mistakes::none{};
-  }
-
- private:
-  template <member_name Name, class S>
-  static auto pick(const S& sample) {
-    using blob_type = typename S::blob_type;
-    const std::size_t i = detail::find_member(sample, Name.view());
-    if constexpr (Name.is_optional) {
-      return i == sample.size() ? optional_blob<blob_type>() : optional_blob<blob_type>(sample.member(i));
-    } else {
-      if (i == sample.size()) detail::throw_missing(sample, Name.view());
-      return sample.member(i);
-    }
-  }
-};
-
-template <member_name... Names>
-inline constexpr fields_stage<Names...> fields{};
 
 }  // namespace penstock::inline v0_1
 
@@ -44813,6 +45972,12 @@ consteval std::uint64_t streams_of() {
     return drawing_function<F, V> ? 1 : 0;
 }
 
+/// The call of a function that comes after others, which drew `drawn` streams of random numbers.
+template <class Scratch, class Call>
+constexpr call<Scratch> call_after(const Call& c, std::uint64_t drawn, Scratch& scratch) noexcept {
+  return {c.at, c.piece, c.seed, drawn == 0 ? c.stream : mix64(mix64(c.stream) + drawn), scratch};
+}
+
 /// Checks functions one after another, each with what the one before it returns.
 template <class V, class... Fs>
 struct chain_check {
@@ -44868,9 +46033,7 @@ class function_chain {
   constexpr decltype(auto) call_from(V&& value, const call<scratch>& c) const {
     using function = std::tuple_element_t<I, std::tuple<Fs...>>;
     using result = typename detail::function_check<function, V>::result;
-    const call<detail::function_scratch<function>> own{c.at, c.piece, c.seed,
-                                                       Drawn == 0 ? c.stream : mix64(mix64(c.stream) + Drawn),
-                                                       std::get<I>(c.scratch)};
+    const auto own = detail::call_after(c, Drawn, std::get<I>(c.scratch));
     if constexpr (I + 1 != sizeof...(Fs)) {
       return call_from < I + 1, Drawn + detail::streams_of<function, V>(),
              Temporary ||
@@ -44886,6 +46049,274 @@ class function_chain {
 
   [[no_unique_address]] std::tuple<Fs...> functions_;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/field_roles.hpp
+
+/// What a `map` of several fields makes of its functions for each of them; see `core/mapped_field.hpp`.
+namespace penstock::inline v0_1::detail {
+
+/// Whether a role follows functions without calling them.
+template <class Role>
+concept follows = requires { typename Role::scratch; };
+template <class F>
+concept moves_places = requires { typename F::moves_places; };
+template <class F>
+concept knows_places = moves_places<F> || requires { typename F::keeps_places; };
+template <class V>
+concept sized_image = requires { typename std::remove_cvref_t<V>::is_lazy_image; };
+
+template <class V, class F, class... Rest>
+constexpr void count_streams(std::uint64_t* of_each) {
+  using check = chain_check<V, F, Rest...>;
+  *of_each = streams_of<F, V>();
+  if constexpr (sizeof...(Rest) != 0 && !check::stops)
+    count_streams<typename check::here::result, Rest...>(of_each + 1);
+}
+/// The streams of random numbers that each function needs, for the first field.
+template <class First, class... Fs>
+inline constexpr auto joint_streams = [] {
+  std::array<std::uint64_t, sizeof...(Fs)> of_each{};
+  count_streams<First, Fs...>(of_each.data());
+  return of_each;
+}();
+
+/// A function of the stage for one field of several; it counts as drawing what it draws for the first field.
+/// It refers to the function: what that returns may point into it.
+template <class F, std::uint64_t Streams>
+struct joint_function {
+  using accepts_call = void;
+  using scratch = function_scratch<F>;
+  template <class>
+  static constexpr std::uint64_t streams = Streams;
+  template <class>
+  static constexpr bool draws = Streams != 0;
+  template <class V>
+  using wrong_argument_for = typename function_check<F, V>::wrong;
+
+  const F& called;
+
+  template <class V>
+    requires(is_right<wrong_argument_for<V>>)
+  constexpr decltype(auto) operator()(V&& value, const call<scratch>& c) const {
+    return call_function(called, std::forward<V>(value), c);
+  }
+};
+
+/// A function that is called itself, so that nothing is kept in its place.
+struct function_itself {};
+template <class Role, class F>
+using called_in_role = decltype(Role::function(std::declval<const F&>()));
+/// What a stage has for one field: scratch, and the functions that the role puts in the place of others.
+template <class Role, class... Fs>
+struct role_parts {
+  using scratch = std::tuple<function_scratch<std::remove_cvref_t<called_in_role<Role, Fs>>>...>;
+  using kept = std::tuple<std::conditional_t<std::is_reference_v<called_in_role<Role, Fs>>, function_itself,
+                                             called_in_role<Role, Fs>>...>;
+  static constexpr kept keep(const Fs&... functions) { return kept(keep_one(functions)...); }
+
+ private:
+  template <class F>
+  static constexpr auto keep_one([[maybe_unused]] const F& f) {
+    if constexpr (std::is_reference_v<called_in_role<Role, F>>)
+      return function_itself{};
+    else
+      return Role::function(f);
+  }
+};
+template <follows Role, class... Fs>
+struct role_parts<Role, Fs...> {
+  using scratch = typename Role::scratch;
+  using kept = std::tuple<>;
+  static constexpr kept keep(const Fs&...) { return {}; }
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/stage/fields.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct fields_need_names {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: fields<...> chooses members by name, and what arrives here has no names; "
+                  "drop it");
+  }
+};
+
+}  // namespace mistakes
+
+/// A member's name as a template argument of `fields`: separate alternatives with `;`; the first names the
+/// field.
+template <std::size_t N>
+struct member_name {
+  char text[N]{};
+  bool is_optional = false;
+
+  consteval member_name(const char (&source)[N]) {  // NOLINT: implicit, so that you can pass a literal
+    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
+  }
+  [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
+  [[nodiscard]] constexpr std::size_t first_length() const {
+    std::size_t end = 0;
+    while (end + 1 < N && text[end] != ';') ++end;
+    return end;
+  }
+};
+
+/// Marks a member of `fields` that may be missing: `fields<"jpg", optional<"txt">>`. A missing member has no
+/// bytes.
+template <member_name Name>
+inline constexpr auto optional = [] {
+  auto marked = Name;
+  marked.is_optional = true;
+  return marked;
+}();
+
+/// A blob that may be absent; then it has no bytes and `has_value()` is false.
+template <class Blob>
+class optional_blob {
+ public:
+  using unfinished = void;
+  using blob_type = Blob;
+  optional_blob() = default;
+  explicit optional_blob(Blob blob) : blob_(std::move(blob)), there_(true) {}
+  [[nodiscard]] bool has_value() const noexcept { return there_; }
+  [[nodiscard]] std::uint64_t size() const { return there_ ? static_cast<std::uint64_t>(blob_.size()) : 0; }
+  void read_into(mutable_bytes into) const {
+    if (there_) blob_.read_into(into);
+  }
+  [[nodiscard]] bytes_view finish() const { return there_ ? bytes_view(blob_.finish()) : bytes_view{}; }
+
+ private:
+  Blob blob_{};
+  bool there_ = false;
+};
+
+namespace detail {
+
+template <member_name M, std::size_t... Is>
+constexpr auto spell_member(std::index_sequence<Is...>) -> name<M.text[Is]...> {
+  return {};
+}
+template <member_name M>
+using member_name_type = decltype(spell_member<M>(std::make_index_sequence<M.first_length()>{}));
+
+/// All alternatives of all members, each as a name.
+template <member_name... Names>
+inline constexpr auto alternatives = [] {
+  std::array<std::string_view, (std::size_t{0} + ... + (1 + std::ranges::count(Names.view(), ';')))> each;
+  std::size_t n = 0;
+  for (const std::string_view all : {Names.view()...}) {
+    std::size_t begin = 0;  // GCC's sanitizer does not allow a constant find() here
+    for (std::size_t i = 0; i <= all.size(); ++i) {
+      if (i != all.size() && all[i] != ';') continue;
+      each[n++] = all.substr(begin, i - begin);
+      begin = i + 1;
+    }
+  }
+  return each;
+}();
+
+/// The place of the first alternative that the sample has, or the sample's size.
+template <open_sample S>
+std::size_t find_member(const S& sample, std::string_view alternatives) {
+  while (true) {
+    const auto end = alternatives.find(';');
+    const auto wanted = alternatives.substr(0, end);
+    for (std::size_t i = 0; i < sample.size(); ++i)
+      if (std::string_view(sample.name(i)) == wanted) return i;
+    if (end == std::string_view::npos) return sample.size();
+    alternatives.remove_prefix(end + 1);
+  }
+}
+
+template <open_sample S>
+[[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
+  std::string has;
+  for (std::size_t i = 0; i < sample.size(); ++i) append(has, {i == 0 ? "" : ", ", sample.name(i)});
+  throw error(errc::missing,
+              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
+      .for_key(sample.key());
+}
+
+}  // namespace detail
+
+/// Closes a sample: chooses members by name and makes a record: `fields<"jpg;jpeg", "cls">`.
+///
+/// In: an open sample (a key and a table of members), or a record, whose named fields it keeps. Out: a record
+/// of blobs, in the order written. A missing member is `errc::missing` with the key, unless it is
+/// `optional<"name">`. Other members are never read. Pointwise; keeps all five guarantees. Cost: a few
+/// comparisons of short names.
+///
+///     auto images = webdataset("train-{0000..0127}.tar") | fields<"jpg;jpeg", "cls">;
+template <member_name... Names>
+struct fields_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "fields";
+
+  template <class V, class Call>
+  auto apply(V&& sample, const Call&) const {
+    if constexpr (any_record<V>) {
+      using type = std::remove_cvref_t<V>;
+      return record<
+          typename type::template field_at<type::template index_of<detail::member_name_type<Names>>>...>(
+          get<type::template index_of<detail::member_name_type<Names>>>(sample)...);
+    } else {
+      using blob_type = typename std::remove_cvref_t<V>::blob_type;
+      return record<
+          basic_field<detail::member_name_type<Names>,
+                      std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
+          pick<Names>(sample)...);
+    }
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::list_text("fields<\"", {Names.view()...}, "\", \"", "\">");
+  }
+  /// The named members, with all their alternatives; of a record, the fields.
+  template <class Element>
+  static constexpr projection uses() {
+    if constexpr (any_record<Element>)
+      return projection(
+          std::span<const std::string_view>(detail::listed_names<detail::member_name_type<Names>...>));
+    else
+      return projection(std::span<const std::string_view>(detail::alternatives<Names...>));
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (!any_record<element> && !open_sample<element>)
+      return mistakes::fields_need_names{};
+    else if constexpr (!detail::names_differ<basic_field<detail::member_name_type<Names>, int>...>())
+      return mistakes::field_twice{};
+    else if constexpr (any_record<element> && !(has_field<element, detail::member_name_type<Names>> && ...))
+      return mistakes::no_such_field{};
+    else
+      return mistakes::none{};
+  }
+
+ private:
+  template <member_name Name, class S>
+  static auto pick(const S& sample) {
+    using blob_type = typename S::blob_type;
+    const std::size_t i = detail::find_member(sample, Name.view());
+    if constexpr (Name.is_optional) {
+      return i == sample.size() ? optional_blob<blob_type>() : optional_blob<blob_type>(sample.member(i));
+    } else {
+      if (i == sample.size()) detail::throw_missing(sample, Name.view());
+      return sample.member(i);
+    }
+  }
+};
+
+template <member_name... Names>
+inline constexpr fields_stage<Names...> fields{};
 
 }  // namespace penstock::inline v0_1
 
@@ -44946,6 +46377,19 @@ struct map_stage {
   }
 };
 
+namespace detail {
+
+/// A record with the field names of `R` and these values.
+template <class R, class... Ts>
+constexpr auto record_like(Ts&&... values) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    return record<basic_field<typename R::template field_at<Is>::name_type, std::remove_cvref_t<Ts>>...>(
+        std::forward<Ts>(values)...);
+  }(std::index_sequence_for<Ts...>{});
+}
+
+}  // namespace detail
+
 /// Replaces one field of each record with the result of a function. Made by `map<"name">(f)`.
 ///
 /// In: a record with that field. Out: the same record with the field's new type. Other fields pass untouched
@@ -44970,7 +46414,7 @@ struct map_field_stage {
   template <any_record R, class Call>
   constexpr auto apply(R&& sample, const Call& c) const {
     return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      return make<R>(detail_field<R, Is>(std::forward<R>(sample), c)...);
+      return detail::record_like<std::remove_cvref_t<R>>(detail_field<R, Is>(std::forward<R>(sample), c)...);
     }(std::make_index_sequence<std::remove_cvref_t<R>::size>{});
   }
   [[nodiscard]] std::string describe() const { return detail::text({"map<\"", Name::value, "\">"}); }
@@ -44992,17 +46436,6 @@ struct map_field_stage {
     else
       return get<I>(std::forward<R>(sample));
   }
-  template <class R, std::size_t... Is, class... Ts>
-  static constexpr auto make_with(std::index_sequence<Is...>, Ts&&... values) {
-    using from_type = std::remove_cvref_t<R>;
-    return record<
-        basic_field<typename from_type::template field_at<Is>::name_type, std::remove_cvref_t<Ts>>...>(
-        std::forward<Ts>(values)...);
-  }
-  template <class R, class... Ts>
-  static constexpr auto make(Ts&&... values) {
-    return make_with<R>(std::make_index_sequence<sizeof...(Ts)>{}, std::forward<Ts>(values)...);
-  }
 };
 
 namespace detail {
@@ -45011,19 +46444,29 @@ template <class... Fs>
 inline constexpr bool ends_with_key =
     std::is_same_v<std::tuple_element_t<sizeof...(Fs) - 1, std::tuple<Fs...>>, key>;
 
-/// Calls make(chain, key) with the chain of `functions`, the last of which may be a `key`.
+/// Calls make(tuple, key) with a tuple of `functions`, the last of which may be a `key`.
 template <class Make, class... Fs>
-[[nodiscard]] constexpr auto with_chain(const Make& make, Fs... functions) {
+[[nodiscard]] constexpr auto with_functions(const Make& make, Fs... functions) {
   constexpr bool keyed = ends_with_key<Fs...>;
   std::tuple<Fs...> all(std::move(functions)...);
   return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-    auto chain =
-        function_chain<std::tuple_element_t<Is, std::tuple<Fs...>>...>(std::get<Is>(std::move(all))...);
+    std::tuple<std::tuple_element_t<Is, std::tuple<Fs...>>...> called(std::get<Is>(std::move(all))...);
     if constexpr (keyed)
-      return make(std::move(chain), std::get<sizeof...(Fs) - 1>(all));
+      return make(std::move(called), std::get<sizeof...(Fs) - 1>(all));
     else
-      return make(std::move(chain), key{});
+      return make(std::move(called), key{});
   }(std::make_index_sequence<sizeof...(Fs) - (keyed ? 1 : 0)>{});
+}
+/// The same with the functions as a chain.
+template <class Make, class... Fs>
+[[nodiscard]] constexpr auto with_chain(const Make& make, Fs... functions) {
+  return with_functions(
+      [&]<class... Called>(std::tuple<Called...> called, key address) {
+        return std::apply(
+            [&](Called&... each) { return make(function_chain<Called...>(std::move(each)...), address); },
+            called);
+      },
+      std::move(functions)...);
 }
 
 }  // namespace detail
@@ -45302,6 +46745,256 @@ struct map_batch_stage {
 template <class F>
 [[nodiscard]] constexpr auto map_batch(F function, key address = {}) {
   return map_batch_stage<F>{std::move(function), address};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/map_fields.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct places_unknown {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: a map of an image and its masks, boxes or points has a function that does not say "
+        "what becomes of places in the image; write it in a map<\"jpg\">(f) of its own, or give it "
+        "`using keeps_places = void;` if it moves no pixel");
+  }
+};
+struct places_without_image {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: the first field of a map with masks, boxes or points is their image, and this one "
+        "is none; write map<\"jpg\", as_mask<\"png\">, as_boxes<\"boxes\">>(...) after decode");
+  }
+};
+
+struct map_without_function {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: a map of several fields has no function; write it before the key, as in "
+                  "map<\"left\", \"right\">(f, key(\"a\"))");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+[[noreturn, gnu::cold]] inline void refuse_sizes(std::string_view first, std::string_view other,
+                                                 std::uint64_t width, std::uint64_t height,
+                                                 std::uint64_t other_width, std::uint64_t other_height) {
+  throw error(errc::shape, {"fields of one map are images of one size, and '", first, "' is ", width, " x ",
+                            height, ", '", other, "' ", other_width, " x ", other_height});
+}
+
+}  // namespace detail
+
+/// Replaces several fields of each record with what functions make of them, with the same random numbers for
+/// all. Made by `map<"a", "b", ...>(f, g, ..., key)`. `Fields` is a pack of names with roles.
+///
+/// In: a record with these fields. Out: the same record with the fields' new types; others pass untouched.
+/// Each field is changed as by a `map<"name">(f, g, ...)` of its own, with scratch of its own; but in every
+/// field a function has the random numbers that it has in the first one. Fields beside an image are
+/// `as_mask<"name">`, `as_boxes<"name">` and `as_points<"name">`: the first field is then the image, and
+/// every function says what becomes of places in it, as all image operations but `trivial_augment` and
+/// `rand_augment` do. Pointwise; keeps all five guarantees.
+///
+/// Images whose geometry changes have one size: another one is `errc::shape`, for the sample.
+///
+///     auto both = map<"left", "right">([](double x, rng& random) { return x + random.uniform(); });
+template <class Fields, class... Fs>
+struct map_fields_stage;
+
+template <class... Fields, class... Fs>
+struct map_fields_stage<pack<Fields...>, Fs...> {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "map";
+  using scratch = std::tuple<typename detail::role_parts<typename Fields::role, Fs...>::scratch...>;
+  [[no_unique_address]] std::tuple<Fs...> functions;
+  /// What the roles put in the place of functions, field by field.
+  [[no_unique_address]] std::tuple<typename detail::role_parts<typename Fields::role, Fs...>::kept...> kept;
+  key address;
+
+  constexpr map_fields_stage(std::tuple<Fs...> all, key where)
+      : functions(std::move(all)),
+        kept(std::apply(detail::role_parts<typename Fields::role, Fs...>::keep, functions)...),
+        address(where) {}
+
+ private:
+  template <std::size_t I>
+  using field_at = std::tuple_element_t<I, std::tuple<Fields...>>;
+  template <class R>
+  static constexpr std::size_t first_index = R::template index_of<typename field_at<0>::name_type>;
+  template <class R>
+  using first_of = std::tuple_element_t<first_index<std::remove_cvref_t<R>>, std::remove_cvref_t<R>>;
+  /// Whether there is a field beside an image.
+  static constexpr bool has_roles = !(std::is_same_v<typename Fields::role, changed_field> && ...);
+
+ public:
+  template <class R>
+  static constexpr std::uint64_t streams = detail::chain_check<first_of<R>, Fs...>::streams;
+  template <class R>
+  static constexpr bool draws = streams<R> != 0;
+  [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
+
+  template <any_record R, class Call>
+  constexpr auto apply(R&& sample, const Call& c) const {
+    using type = std::remove_cvref_t<R>;
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return detail::record_like<type>(changed<Is>(std::forward<R>(sample), c)...);
+    }(std::make_index_sequence<type::size>{});
+  }
+  [[nodiscard]] std::string describe() const {
+    std::string text;
+    ((text += text.empty() ? "map<\"" : ", \"", text += Fields::name_type::value, text += "\""), ...);
+    return text + ">";
+  }
+
+  template <class Context>
+  static consteval auto diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (!(has_field<element, typename Fields::name_type> && ...))
+      return mistakes::no_such_field{};
+    else if constexpr (!detail::names_differ<basic_field<typename Fields::name_type, int>...>())
+      return mistakes::field_twice{};
+    else if constexpr (sizeof...(Fs) == 0)
+      return mistakes::map_without_function{};
+    else if constexpr (has_roles && !(std::is_same_v<typename field_at<0>::role, changed_field> &&
+                                      detail::sized_image<first_of<element>>))
+      return mistakes::places_without_image{};
+    else if constexpr (has_roles && !(detail::knows_places<Fs> && ...))
+      return mistakes::places_unknown{};
+    else
+      return typename detail::first_mistake<decltype(diagnose_field<element, Fields>())...>::type{};
+  }
+
+ private:
+  /// The function of a role in the place of function `I`.
+  template <class Role, std::size_t I>
+  using called =
+      std::remove_cvref_t<detail::called_in_role<Role, std::tuple_element_t<I, std::tuple<Fs...>>>>;
+  template <class Role, class First, class Is = std::index_sequence_for<Fs...>>
+  struct chain_of;
+  template <class Role, class First, std::size_t... Is>
+  struct chain_of<Role, First, std::index_sequence<Is...>> {
+    using type =
+        function_chain<detail::joint_function<called<Role, Is>, detail::joint_streams<First, Fs...>[Is]>...>;
+    template <class Kept>
+    static constexpr type make(const std::tuple<Fs...>& given, const Kept& instead) {
+      return type(detail::joint_function<called<Role, Is>, detail::joint_streams<First, Fs...>[Is]> {
+        function_at<Role, Is>(given, instead)
+      }...);
+    }
+  };
+  template <class Role, std::size_t I, class Kept>
+  static constexpr const called<Role, I>& function_at(const std::tuple<Fs...>& given, const Kept& instead) {
+    if constexpr (std::is_same_v<std::tuple_element_t<I, Kept>, detail::function_itself>)
+      return Role::function(std::get<I>(given));
+    else
+      return std::get<I>(instead);
+  }
+
+  template <class R, class Field>
+  static consteval auto diagnose_field() {
+    using role = typename Field::role;
+    using value = std::tuple_element_t<R::template index_of<typename Field::name_type>, R>;
+    if constexpr (detail::follows<role>) {
+      return typename role::template wrong<value>{};
+    } else {
+      constexpr auto wrong = detail::diagnose_function<typename chain_of<role, first_of<R>>::type, value>();
+      if constexpr (!detail::is_right<std::remove_const_t<decltype(wrong)>> &&
+                    requires { typename role::template reason<value>; })
+        return typename role::template reason<value>{};
+      else
+        return wrong;
+    }
+  }
+
+  /// Field `I` of the record, changed if it is one of the fields.
+  template <std::size_t I, class R, class Call>
+  constexpr decltype(auto) changed(R&& sample, const Call& c) const {
+    using type = std::remove_cvref_t<R>;
+    constexpr std::size_t at =
+        detail::index_of_field<typename type::template field_at<I>::name_type, Fields...>();
+    if constexpr (at == detail::not_found) {
+      return get<I>(std::forward<R>(sample));
+    } else {
+      using role = typename field_at<at>::role;
+      using value = std::tuple_element_t<I, type>;
+      auto& memory = std::get<at>(c.scratch);
+      if constexpr (detail::follows<role>) {
+        auto places = role::begin(get<first_index<type>>(sample).size());
+        follow_all<first_of<R>>(places, c);
+        return role::finish(places, field_at<at>::name_type::value, get<I>(std::forward<R>(sample)), memory);
+      } else {
+        if constexpr (at != 0 && (detail::moves_places<Fs> || ...) && detail::sized_image<first_of<R>> &&
+                      detail::sized_image<value>)
+          check_sizes<field_at<at>>(get<first_index<type>>(sample).size(), get<I>(sample).size());
+        using chain = chain_of<role, first_of<R>>;
+        const call<std::remove_cvref_t<decltype(memory)>> own{c.at, c.piece, c.seed, c.stream, memory};
+        return detail::call_function(chain::make(functions, std::get<at>(kept)),
+                                     get<I>(std::forward<R>(sample)), own);
+      }
+    }
+  }
+  template <class Field, class Size>
+  static constexpr void check_sizes(const Size& first, const Size& other) {
+    if (!(first == other)) [[unlikely]]
+      detail::refuse_sizes(field_at<0>::name_type::value, Field::name_type::value, first.width, first.height,
+                           other.width, other.height);
+  }
+  /// Moves places through all functions, each with the random numbers that it has for the image.
+  template <class First, class Places, class Call>
+  constexpr void follow_all(Places& places, const Call& c) const {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      std::uint64_t drawn = 0;
+      ((follow_one(std::get<Is>(functions), places, c, drawn),
+        drawn += detail::joint_streams<First, Fs...>[Is]),
+       ...);
+    }(std::index_sequence_for<Fs...>{});
+  }
+  template <class F, class Places, class Call>
+  static constexpr void follow_one(const F& f, Places& places, const Call& c, std::uint64_t drawn) {
+    if constexpr (detail::moves_places<F>) {
+      rng random = detail::call_after(c, drawn, c.scratch).random();
+      f.follow(places, random);
+    }
+  }
+};
+
+/// One `map` of several fields: `map<"left", "right">(f, g, ...)` changes all with the same random numbers. A
+/// `key` may stand at the end. With an image in the first field, others may be its `as_mask<"png">`,
+/// `as_boxes<"boxes">` and `as_points<"joints">`. Copies nothing; each field has memory of its own per
+/// worker.
+template <mapped_field First, mapped_field Second, mapped_field... More, class F, class... Fs>
+[[nodiscard]] constexpr auto map(F first, Fs... rest) {
+  using fields = pack<detail::as_role<First>, detail::as_role<Second>, detail::as_role<More>...>;
+  return detail::with_functions(
+      []<class... Functions>(std::tuple<Functions...> functions, key address) {
+        return map_fields_stage<fields, Functions...>(std::move(functions), address);
+      },
+      std::move(first), std::move(rest)...);
+}
+/// A mask, boxes or points without their image: a mistake that `|` explains.
+template <mapped_field Only, class F, class... Fs>
+  requires(!std::is_same_v<typename decltype(Only)::role, changed_field>)
+[[nodiscard]] constexpr auto map(F first, Fs... rest) {
+  return detail::with_functions(
+      []<class... Functions>(std::tuple<Functions...> functions, key address) {
+        return map_fields_stage<pack<detail::as_role<Only>>, Functions...>(std::move(functions), address);
+      },
+      std::move(first), std::move(rest)...);
 }
 
 }  // namespace penstock::inline v0_1
@@ -46268,33 +47961,57 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 [[noreturn, gnu::cold]] void refuse_workers(std::uint64_t threads);
+[[noreturn, gnu::cold]] void refuse_nice(int nice);
 }  // namespace detail
 
 /// The number of threads that evaluate samples; with 0, the thread that requests batches evaluates them, with
 /// the same bytes. An annotation: its place does not matter, the sequence does not change. Default: the
 /// processors that this process may use, shared among the ranks of the node, less one, but at least one. More
 /// than 2^16 are `errc::argument`.
+///
+/// `{.processors, .nice}` keeps the threads of the run away from a thread that must not wait, such as the one
+/// that launches kernels:
+///
+///     auto loader = from({1, 2, 3, 4}) | batch(2) | workers(2, {.processors = {0}, .nice = 10});
+///
+/// Both are for the workers and for the threads that read ahead, and never for the thread that opens the run
+/// or the one that requests batches. Each thread may run on any of `processors`; without them, on those of
+/// the thread that opens the run. Their number does not set `n`: n workers on fewer than n processors share
+/// them.
+/// With 0 workers there is nothing to bind, and both are without effect, so that you can set n to 0 to debug.
+/// `processors` may also be a container of integers. A number that is listed twice or is not within 0 to
+/// 1023, an empty container, and a `nice` that is not within 0 to 19 are `errc::argument` here. At `open`, so
+/// are a processor that neither the opening thread nor the process's main thread may use, a `nice` below that
+/// of the opening thread without permission, and both on a system other than Linux. States do not depend on
+/// them.
 struct workers_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "workers";
   static constexpr unsigned most = 1u << 16;
   unsigned value{};
+  worker_options threads{};
 
-  void apply(run_options& options, bool /*after_batch*/) const { options.workers = value; }
-  [[nodiscard]] std::string describe() const { return detail::text({"workers(", value, ")"}); }
+  void apply(run_options& options, bool /*after_batch*/) const {
+    options.workers = value;
+    options.threads = threads;
+  }
+  [[nodiscard]] std::string describe() const;
 };
 
-[[nodiscard]] constexpr workers_stage workers(any_count value) {
-  const std::uint64_t threads = value.of("workers");
-  if (threads > workers_stage::most) detail::refuse_workers(threads);
-  return {static_cast<unsigned>(threads)};
+[[nodiscard]] constexpr workers_stage workers(any_count value, const worker_options& threads = {}) {
+  const std::uint64_t count = value.of("workers");
+  if (count > workers_stage::most) detail::refuse_workers(count);
+  if (threads.nice && (*threads.nice < 0 || *threads.nice > 19)) detail::refuse_nice(*threads.nice);
+  return {static_cast<unsigned>(count), threads};
 }
 
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/workers.ipp
 
-namespace penstock::inline v0_1::detail {
+namespace penstock::inline v0_1 {
+
+namespace detail {
 
 PENSTOCK_INLINE void refuse_workers(std::uint64_t threads) {
   throw error(errc::argument, {"workers(", threads, ") starts that many threads; give it at most ",
@@ -46302,7 +48019,24 @@ PENSTOCK_INLINE void refuse_workers(std::uint64_t threads) {
       .in_stage("workers");
 }
 
-}  // namespace penstock::inline v0_1::detail
+PENSTOCK_INLINE void refuse_nice(int nice) {
+  throw error(errc::argument, {"workers(n, {.nice = ", nice,
+                               "}): nice goes from 0 to 19, where 19 gives way to every other thread"})
+      .in_stage("workers");
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE std::string workers_stage::describe() const {
+  std::string line = detail::text({"workers(", value});
+  if (!threads.processors.empty())
+    detail::append(line, {threads.processors.size() == 1 ? ", processor " : ", processors ",
+                          threads.processors.describe()});
+  if (threads.nice) detail::append(line, {", nice ", *threads.nice});
+  return line + ")";
+}
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/memory_files.hpp
 
@@ -46827,6 +48561,28 @@ class simulated_storage {
 };
 
 }  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/damage_count.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Counts the damaged images that a codec's scratch has met and made do with, each of them once, however many
+/// of its parts are read.
+class damage_count {
+ public:
+  /// Damaged images of which pixels were delivered, because of `recover`; the run's counters add them up.
+  std::uint64_t warnings = 0;
+
+  /// Another image begins.
+  void next_image() noexcept { damaged_ = false; }
+  /// The image is damaged.
+  void damage() noexcept { warnings += std::exchange(damaged_, true) ? 0 : 1; }
+
+ private:
+  bool damaged_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/detail/kept_memory.hpp
 

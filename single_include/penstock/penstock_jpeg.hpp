@@ -414,11 +414,15 @@ class jpeg_reader : public jpeg_session {
   [[nodiscard]] orientation turned() const noexcept { return orientation_; }
   [[nodiscard]] J_COLOR_SPACE colours() const noexcept { return info_.jpeg_color_space; }
 
-  /// Starts to decode a part to this colour space; the rows that follow are those of the part. Sets `first`
+  /// Starts to decode a part to this colour space, of the image with its sides halved so often; the rows that
+  /// follow are those of the part. Sets `first`
   /// and `width()`, the columns that are decoded, which contain the part's.
-  void start(const image_part& part, J_COLOR_SPACE colours) {
+  void start(const image_part& part, J_COLOR_SPACE colours, unsigned halvings) {
     open_ = false;
     info_.out_color_space = colours;
+    info_.scale_num = 1;
+    info_.scale_denom = 1u << halvings;
+    block_ = static_cast<JDIMENSION>(DCTSIZE) >> halvings;
     part_ = part;
     if (!attempt(&start_part, *this)) give_up();
   }
@@ -488,8 +492,8 @@ class jpeg_reader : public jpeg_session {
   static void start_part(jpeg_reader& r) {
     jpeg_decompress_struct& c = r.info_;
     (void)jpeg_start_decompress(&c);
-    const auto mcu_width = static_cast<JDIMENSION>(c.max_h_samp_factor * DCTSIZE);
-    const auto mcu_height = static_cast<JDIMENSION>(c.max_v_samp_factor * DCTSIZE);
+    const auto mcu_width = static_cast<JDIMENSION>(c.max_h_samp_factor) * r.block_;
+    const auto mcu_height = static_cast<JDIMENSION>(c.max_v_samp_factor) * r.block_;
     const image_part& part = r.part_;
     r.first_ = 0;
     if (r.recover || r.smooths()) return;
@@ -498,6 +502,9 @@ class jpeg_reader : public jpeg_session {
       wide = wide || c.comp_info[i].h_samp_factor != c.max_h_samp_factor;
       high = high || c.comp_info[i].v_samp_factor != c.max_v_samp_factor;
     }
+    // At a scale, chroma of a quarter of the resolution is enlarged in two steps, of which the library's crop
+    // knows one. Found with libjpeg-turbo 2.1.5.
+    if (r.block_ != DCTSIZE && (c.max_h_samp_factor > 2 || c.max_v_samp_factor > 2)) return;
     JDIMENSION from = part.x / mcu_width * mcu_width;
     if (wide) from -= std::min(from, mcu_width);
     const JDIMENSION to = std::min(c.output_width, part.x + part.width + (wide ? mcu_width : 0));
@@ -571,6 +578,7 @@ class jpeg_reader : public jpeg_session {
   image_part part_;
   std::array<JSAMPROW, rows_at_once> rows_{};
   std::uint32_t first_ = 0;
+  JDIMENSION block_ = DCTSIZE;  // pixels of a block's side
   unsigned wanted_ = 0, got_ = 0;
   orientation orientation_ = orientation::upright;
   bool created_ = false, open_ = false, header_ = false, exif_seen_ = false;
@@ -602,7 +610,7 @@ void convert_cmyk(const std::uint8_t* from, std::size_t pixels, std::uint8_t* to
 }
 
 /// A lazy image of a file whose header was read. `Scratch` is the worker's: it has `reader()`, `image` and
-/// `warnings`.
+/// `damage()`.
 template <pixel_format Format, class Scratch>
 class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::uint8_t, Format::channels> {
   using base = image_expression<jpeg_pixels<Format, Scratch>, std::uint8_t, Format::channels>;
@@ -611,12 +619,33 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   using base::channels;
   using typename base::view_type;
 
-  jpeg_pixels(Scratch& scratch, bytes_view file, const image_size& stored, orientation o, bool four) noexcept
-      : scratch_(&scratch), file_(file), stored_(stored), orientation_(o), four_(four) {}
+  jpeg_pixels(Scratch& scratch, bytes_view file, const image_size& stored, orientation o, bool four,
+              bool scales) noexcept
+      : scratch_(&scratch), file_(file), stored_(stored), orientation_(o), four_(four), scales_(scales) {}
 
   /// As it is shown.
   [[nodiscard]] image_size size() const noexcept { return oriented(stored_, orientation_); }
   [[nodiscard]] image_scratch& memory() const noexcept { return scratch_->image; }
+
+  /// By the DCT: 8 x 8 coefficients are decoded as 4 x 4, 2 x 2 or 1 pixel.
+  [[nodiscard]] unsigned most_halvings() const noexcept { return scales_ ? 3 - halvings_ : 0; }
+  [[nodiscard]] jpeg_pixels halved(unsigned times, real_part& where) const noexcept {
+    jpeg_pixels smaller = *this;
+    const std::uint32_t side = 1u << times;
+    const auto up = [&](std::uint32_t n) { return n / side + (n % side != 0 ? 1 : 0); };
+    smaller.halvings_ += times;
+    smaller.stored_ = {up(stored_.width), up(stored_.height)};
+    // The blocks begin at the upper left corner of the stored image, wherever that is shown.
+    const orientation_steps o = steps_of(orientation_);
+    const bool from_right = o.transpose ? o.flip_y : o.flip_x;
+    const bool from_bottom = o.transpose ? o.flip_x : o.flip_y;
+    const image_size shown = size(), now = smaller.size();
+    const double scale = 1.0 / side;
+    if (from_right) where.x += static_cast<double>(std::uint64_t{now.width} * side - shown.width);
+    if (from_bottom) where.y += static_cast<double>(std::uint64_t{now.height} * side - shown.height);
+    where = {where.x * scale, where.y * scale, where.width * scale, where.height * scale};
+    return smaller;
+  }
 
   [[nodiscard]] view_type read(const image_part& part) const {
     check(part);
@@ -664,7 +693,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   void rows(const image_part& part, Start&& start, Place&& place, Done&& done) const {
     jpeg_reader& reader = scratch_->reader();
     if (!reader.at_header_of(file_)) reader.open(file_);
-    reader.start(part, colours());
+    reader.start(part, colours(), halvings_);
     start(reader);
     const std::size_t row_bytes = std::size_t{reader.width()} * (four_ ? 4 : channels);
     row_list list{};
@@ -681,7 +710,7 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
       done(y, got, list);
       y += got;
     }
-    if (reader.damages != 0) ++scratch_->warnings;
+    if (reader.damages != 0) scratch_->damage();
     reader.close();
   }
 
@@ -757,7 +786,9 @@ class jpeg_pixels : public image_expression<jpeg_pixels<Format, Scratch>, std::u
   bytes_view file_;
   image_size stored_;
   orientation orientation_;
-  bool four_;  // the file has four channels
+  bool four_;    // the file has four channels
+  bool scales_;  // it may be decoded smaller
+  unsigned halvings_ = 0;
 };
 
 }  // namespace penstock::inline v0_1::detail
@@ -768,10 +799,9 @@ namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `jpeg`: a decompressor, created on first use, whose memory is kept from image to
 /// image, and room for pixels.
-class jpeg_scratch {
+class jpeg_scratch : public detail::damage_count {
  public:
-  std::uint64_t warnings = 0;  ///< reads and draws that met damage, and went on because of `recover`
-  image_scratch image;         ///< room for pixels
+  image_scratch image;  ///< room for pixels
 
   [[nodiscard]] detail::jpeg_reader& reader() {
     if (!reader_) reader_ = std::make_unique<detail::jpeg_reader>();
@@ -822,15 +852,21 @@ struct jpeg_as {
   image_limits limits{};
   /// Turns the image as its EXIF block says.
   bool orient = true;
-  /// Decodes what the library can of damaged and truncated files, and counts the reads and draws of them in
-  /// the scratch's `warnings`; missing pixels are what the library makes of them, mostly gray. Files are then
+  /// Decodes what the library can of damaged and truncated files, and counts each of them as a warning in the
+  /// run's counters; missing pixels are what the library makes of them, mostly gray. Files are then
   /// decoded from their first row on, in full width.
   bool recover = false;
+  /// Lets a `resize` or `random_resized_crop` that comes directly behind the codec, and makes the image
+  /// smaller with antialias, have it decoded at 1/2, 1/4 or 1/8 of its size: the smallest that is not smaller
+  /// than the result. The rectangle stays the same, to fractions of a pixel; the pixels are near to those of
+  /// the whole image, not equal to them. As Pillow's `draft`. Images that are not resized stay as they are.
+  bool dct_scaling = false;
   /// The most scans: a progressive file of a few kilobytes can ask for hours of work.
   std::uint32_t scans = 100;
 
   static constexpr std::string_view codec_name = "jpeg";
   static constexpr std::string_view extensions[] = {"jpg", "jpeg", "jpe", "jfif"};
+  static constexpr bool one_at_a_time = true;
   using scratch = jpeg_scratch;
 
   /// Whether these are the first bytes of a JPEG.
@@ -847,14 +883,19 @@ struct jpeg_as {
     // The coefficients of four channels take eight bytes a pixel.
     constexpr std::uint64_t spare = std::uint64_t{16} << 20;
     reader.memory_limit = std::min(limits.bytes, std::uint64_t{1} << 56) * 8 + spare;
+    s.next_image();
     reader.open(file);
     detail::check_image_size(reader.size(), Format::channels, limits, codec_name);
     const J_COLOR_SPACE colours = reader.colours();
     if (colours != JCS_GRAYSCALE && colours != JCS_YCbCr && colours != JCS_RGB && colours != JCS_CMYK &&
         colours != JCS_YCCK)
       throw error(errc::format, "the jpeg file has a number of channels that is no colour: not 1, 3 or 4");
-    return {s, file, reader.size(), orient ? reader.turned() : orientation::upright,
-            colours == JCS_CMYK || colours == JCS_YCCK};
+    return {s,
+            file,
+            reader.size(),
+            orient ? reader.turned() : orientation::upright,
+            colours == JCS_CMYK || colours == JCS_YCCK,
+            dct_scaling};
   }
 };
 

@@ -110,10 +110,8 @@ void convert_png_row(const std::byte* input, int format, typename Format::value_
 
 /// The per-worker memory of `png`: pixels, and what libspng and zlib allocate, which is kept for the next
 /// image.
-class png_scratch {
+class png_scratch : public detail::damage_count {
  public:
-  /// Reads and draws that met damage, and went on because of `recover`.
-  std::uint64_t warnings = 0;
   image_scratch image;
 
   /// Decodes the rows of a part of the stored image to one of libspng's formats. `straight(y)` is where row
@@ -132,7 +130,7 @@ class png_scratch {
       fault = rows(job, format, part, true, done, straight, put);
       if (memory_.failed() || fault == SPNG_EMEM) throw std::bad_alloc();
     }
-    ++warnings;
+    damage();
     // Rows that cannot be decoded are zero.
     const std::size_t bytes = part.width * detail::spng_pixel_bytes(format);
     std::memset(room_for<std::byte>(row_, bytes), 0, bytes);
@@ -311,8 +309,8 @@ class png_image : public image_expression<png_image<Format>, typename Format::va
 /// Throws `errc::limit` for sizes beyond `limits`, before it allocates anything; `errc::format` for what is
 /// no PNG, damaged or truncated; `errc::checksum` for chunks of pixels, palettes and headers whose checksum
 /// is wrong. Damage below the last row that is needed is not noticed. With `recover`, rows that are missing
-/// become zero (black, transparent), wrong checksums are ignored, and `png_scratch::warnings` counts the
-/// reads and draws of such images.
+/// become zero (black, transparent), wrong checksums are ignored, and each such image that is read is a
+/// warning in the run's counters.
 ///
 ///     auto pictures = directory("pictures") | decode<png_as<rgba8>>;
 ///     auto depths = directory("depths") | decode<png_as<gray16>>(png_as<gray16>{.limits = {.width = 4096}});
@@ -324,6 +322,7 @@ struct png_as {
 
   static constexpr std::string_view codec_name = "png";
   static constexpr std::string_view extensions[] = {"png"};
+  static constexpr bool one_at_a_time = true;
   using scratch = png_scratch;
 
   /// Whether these are the first bytes of a PNG.
@@ -332,6 +331,7 @@ struct png_as {
   template <byte_element Bytes>
   [[nodiscard]] png_image<Format> decode(const Bytes& in, scratch& s) const {
     const bytes_view bytes = as_bytes(in);
+    s.next_image();
     const detail::png_header header = detail::read_png_header(bytes);
     constexpr std::size_t pixel_bytes = sizeof(typename Format::value_type) * Format::channels;
     const std::size_t kept_bytes = detail::spng_pixel_bytes(detail::spng_format_for<Format>(header));

@@ -28,10 +28,8 @@
 namespace penstock::inline v0_1 {
 
 /// The per-worker memory of `webp`: pixels. libwebp's own memory cannot be kept.
-class webp_scratch {
+class webp_scratch : public detail::damage_count {
  public:
-  /// Reads and draws that met damage, and went on because of `recover`.
-  std::uint64_t warnings = 0;
   image_scratch image;
 
   /// Decodes a part of the stored image to RGB or RGBA. Returns a view of it, valid until the next call.
@@ -39,7 +37,7 @@ class webp_scratch {
   template <std::size_t Channels>
   [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view webp, const image_size& stored,
                                                           const image_part& part, bool recover) {
-    image_part wider = recover ? whole_of(stored) : with_margin(part, stored);
+    image_part wider = recover ? penstock::whole_of(stored) : with_margin(part, stored);
     if constexpr (Channels == 4) {
       // libwebp 1.2 gets rows of filtered alpha wrong if those above are cropped.
       wider.height += wider.y;
@@ -60,15 +58,21 @@ class webp_scratch {
     const pixel_view<std::uint8_t, Channels> view(pixels, wider.size(), pitch);
     if (fault == VP8_STATUS_OK)
       return view.part({part.x - wider.x, part.y - wider.y, part.width, part.height});
-    if (fault == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
+    if (lacked_memory(fault)) throw std::bad_alloc();
     if (!recover) refuse(fault);
     return decode_what_is_left<Channels>(webp, stored, fault).part(part);
   }
 
+  /// Whether libwebp got no memory. An abort by its user, of whom it has none here, is what it calls a lack
+  /// of memory for the rows of interpolated chroma. Source: libwebp 1.2.4, io_dec.c, CustomSetup.
+  static bool lacked_memory(VP8StatusCode fault) noexcept {
+    return fault == VP8_STATUS_OUT_OF_MEMORY || fault == VP8_STATUS_USER_ABORT;
+  }
   /// Throws for an error of libwebp.
   [[noreturn, gnu::cold]] static void refuse(VP8StatusCode fault) {
     switch (fault) {
       case VP8_STATUS_OUT_OF_MEMORY:
+      case VP8_STATUS_USER_ABORT:
         throw std::bad_alloc();
       case VP8_STATUS_NOT_ENOUGH_DATA:
       case VP8_STATUS_SUSPENDED:
@@ -126,10 +130,10 @@ class webp_scratch {
     if (!decoder) throw std::bad_alloc();
     const VP8StatusCode fault =
         WebPIUpdate(decoder.get(), reinterpret_cast<const std::uint8_t*>(webp.data()), webp.size());
-    if (fault == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
+    if (lacked_memory(fault)) throw std::bad_alloc();
     int rows = 0;
     if (WebPIDecGetRGB(decoder.get(), &rows, nullptr, nullptr, nullptr) == nullptr || rows <= 0) refuse(why);
-    ++warnings;
+    damage();
     return {pixels, stored};
   }
 
@@ -207,8 +211,8 @@ class webp_image : public image_expression<webp_image<Format>, std::uint8_t, For
 /// Thread-safe, with a scratch per thread.
 /// Throws `errc::limit` for sizes beyond `limits`, before anything is allocated; `errc::format` for what is
 /// no WebP, animated, damaged or truncated. With `recover`, images are decoded whole, also for a part; rows
-/// that are missing become zero (black, transparent); `webp_scratch::warnings` counts the reads and draws of
-/// such images; and one of which no row can be decoded is still an error.
+/// that are missing become zero (black, transparent); each such image that is read is a warning in the
+/// run's counters; and one of which no row can be decoded is still an error.
 ///
 ///     auto pictures = directory("pictures") | decode<webp>;
 ///     auto gray = directory("pictures") | decode<webp_as<gray8>>(webp_as<gray8>{.orient = false});
@@ -223,6 +227,7 @@ struct webp_as {
 
   static constexpr std::string_view codec_name = "webp";
   static constexpr std::string_view extensions[] = {"webp"};
+  static constexpr bool one_at_a_time = true;
   using scratch = webp_scratch;
 
   /// Whether these are the first bytes of a WebP.
@@ -231,6 +236,7 @@ struct webp_as {
   template <byte_element Bytes>
   [[nodiscard]] webp_image<Format> decode(const Bytes& in, scratch& s) const {
     const bytes_view bytes = as_bytes(in);
+    s.next_image();
     if (bytes.empty()) throw error(errc::format, "the webp image is empty: it has no bytes");
     if (!recognises(bytes))
       throw error(errc::format, "this is no webp image: it does not begin as one").at_offset(0);
