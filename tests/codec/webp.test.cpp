@@ -213,6 +213,35 @@ TEST_CASE("codec/webp: truncated files are errors, or what is left of them; any 
     }
 }
 
+TEST_CASE("codec/webp: damaged alpha is no lack of memory") {
+  ps::rng random(3, 0, 0);
+  std::vector<std::uint8_t> pixels(std::size_t{29} * 21 * 4);
+  for (auto& value : pixels) value = static_cast<std::uint8_t>(random());
+  ps::webp_encoder encoder;
+  const byte_vector file =
+      codec_test::to_vector(encoder.encode(ps::pixel_view<std::uint8_t, 4>(pixels.data(), {29, 21})));
+  constexpr std::string_view name = "ALPH";
+  const auto chunk = std::search(file.begin(), file.end(), name.begin(), name.end(),
+                                 [](std::byte a, char b) { return std::to_integer<char>(a) == b; });
+  REQUIRE(chunk != file.end());
+  const auto begin = static_cast<std::size_t>(chunk - file.begin()) + 8;
+  std::size_t refused = 0;
+  for (std::size_t at = begin; at < begin + 100; ++at)
+    for (const bool recover : {false, true}) {
+      byte_vector damaged = file;
+      for (std::size_t i = at; i < at + 40; ++i) damaged[i] ^= std::byte{0xa5};
+      ps::webp_scratch scratch;
+      try {
+        const auto image = ps::webp_as<ps::rgba8>{.recover = recover}.decode(damaged, scratch);
+        (void)image.read(ps::whole_of(image.size()));
+      } catch (const ps::error& e) {
+        CHECK(e.code() == ps::errc::format);
+        ++refused;
+      }
+    }
+  CHECK(refused > 0);
+}
+
 TEST_CASE("codec/webp: a truncated image keeps its upper rows") {
   using namespace webp_test;
   for (const bool lossless : {false, true}) {
