@@ -128,9 +128,10 @@ class webp_scratch : public detail::damage_count {
     WebPDecoderConfig config = into(pixels, pitch, bytes, Channels);
     const std::unique_ptr<WebPIDecoder, free_decoder> decoder(WebPINewDecoder(&config.output));
     if (!decoder) throw std::bad_alloc();
+    // Here an abort by the user can be damaged alpha, too.
     const VP8StatusCode fault =
         WebPIUpdate(decoder.get(), reinterpret_cast<const std::uint8_t*>(webp.data()), webp.size());
-    if (lacked_memory(fault)) throw std::bad_alloc();
+    if (fault == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
     int rows = 0;
     if (WebPIDecGetRGB(decoder.get(), &rows, nullptr, nullptr, nullptr) == nullptr || rows <= 0) refuse(why);
     damage();
