@@ -33,7 +33,7 @@ using codec_test::to_vector;
 
 namespace {
 
-using picture = ps::image_of<ps::jpeg, ps::png, ps::webp>;
+using any_picture = ps::image_of<ps::jpeg, ps::png, ps::webp>;
 
 /// A file of each format, whole and cut; in `damaged`, how many are cut.
 std::vector<byte_vector> some_files(std::uint64_t& damaged) {
@@ -77,9 +77,9 @@ TEST_CASE(
   const auto files = some_files(damaged);
   REQUIRE(damaged == 10);
   const auto source = ps::from(files);
-  const auto strict = source | ps::decode<picture> | ps::batch(3);
+  const auto strict = source | ps::decode<any_picture> | ps::batch(3);
   const auto lenient =
-      source | ps::decode<picture>(picture{{.recover = true}, {.recover = true}, {.recover = true}});
+      source | ps::decode<any_picture>(any_picture{{.recover = true}, {.recover = true}, {.recover = true}});
   const auto count = [](const auto& plan, std::uint64_t epochs) {
     auto run = plan.open();
     std::uint64_t samples = 0;
@@ -91,7 +91,8 @@ TEST_CASE(
     INFO(workers << " workers");
     CHECK_THROWS_AS(count(strict | ps::workers(workers), 1), ps::error);
     const auto [good, skipping] = count(
-        source | ps::decode<picture> | ps::bad_samples::skip(100) | ps::batch(3) | ps::workers(workers), 1);
+        source | ps::decode<any_picture> | ps::bad_samples::skip(100) | ps::batch(3) | ps::workers(workers),
+        1);
     CHECK(good == files.size() - damaged);
     CHECK(skipping.skipped == damaged);
     CHECK(skipping.warnings == 0);
