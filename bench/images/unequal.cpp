@@ -29,7 +29,7 @@ namespace {
 constexpr unsigned threads = 2;
 constexpr std::uint32_t thumbnail = 128;
 constexpr double times_as_many = 50;
-constexpr std::size_t batch_size = 32, one_in = 100;
+constexpr std::size_t batch_size = 64, one_in = 100;
 constexpr std::uint64_t ahead = 2;  // batches
 
 /// A square of so many times the pixels of a thumbnail.
