@@ -5112,6 +5112,11 @@ concept renumbering_part = part<T> && requires { requires T::renumbers; };
 template <class T>
 concept varying_part = part<T> && requires { requires std::remove_cvref_t<T>::varies_by_epoch; };
 
+/// A source or stage whose samples take far longer to make than their bytes say, as images do: `static
+/// constexpr bool one_at_a_time = true`. Workers take such samples one by one.
+template <class T>
+concept lone_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::one_at_a_time); };
+
 /// A source that is read forward and can seek to a position: `static constexpr bool seekable = true`.
 template <class T>
 concept seekable_part = part<T> && requires { requires T::seekable; };
@@ -5559,6 +5564,9 @@ class plan {
   static constexpr bool same_every_epoch =
       !detail::varies<detail::context_of<Source>, Source, Stages...>::value;
 
+  /// Whether samples take far longer to make than their bytes say: see `lone_part`.
+  static constexpr bool one_at_a_time = lone_part<Source> || (lone_part<Stages> || ...);
+
   /// One pass, if every epoch is identical; a mistake if they differ. The return type does not depend on the
   /// body, so that a program can ask whether a plan is a range.
   template <class Self = plan>
@@ -5803,8 +5811,8 @@ struct worker_options {
 struct run_options {
   /// worker threads; 0: evaluate in the calling thread; unset: chosen for the machine
   std::optional<unsigned> workers;
-  worker_options
-      threads{};  ///< processors and nice of the threads that work; without effect if there are none
+  /// processors and nice of the threads that work; without effect if there are none
+  worker_options threads{};
   /// bytes of batches and read-ahead; unset: limited only by the depth
   std::optional<std::uint64_t> memory;
   std::optional<std::size_t> depth;  ///< batches in flight, including those held by the consumer
@@ -9221,7 +9229,7 @@ class row_image : public image_expression<Self, std::uint8_t, Out> {
   [[nodiscard]] const Self& self() const { return static_cast<const Self&>(*this); }
   [[nodiscard]] auto seen(const image_part& part) const {
     if (!self().needs_all()) return image_.read(part);
-    const auto all = image_.read(penstock::whole_of(image_.size()));
+    const auto all = image_.read(whole_of(image_.size()));
     self().look_at(all);
     return all.part(part);
   }
@@ -10026,7 +10034,7 @@ class jittered_image : public image_expression<jittered_image<I>, std::uint8_t, 
     if (steps_.count == 0) return image_.read(part);
     bool all = false;  // contrast needs the mean of the whole image
     for (std::size_t i = 0; i < steps_.count; ++i) all = all || steps_.all[i].kind == color_step::contrast;
-    const view_type from = image_.read(all ? penstock::whole_of(size()) : part);
+    const view_type from = image_.read(all ? whole_of(size()) : part);
     std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, from.row_values() * from.height());
     view_type at = from;
     for (std::size_t i = 0; i < steps_.count; ++i) {
@@ -10847,7 +10855,7 @@ class warp_operation : public image_operation {
   void follow(Places& places, rng& /*random*/) const {
     places.warp(matrix_, places.size());
   }
-  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  /// This operation with nearest-neighbour interpolation and the fill of a mask.
   [[nodiscard]] warp_operation for_mask(const pixel_fill& fill) const {
     return {matrix_, {interpolation::nearest, fill}};
   }
@@ -11094,13 +11102,12 @@ class augmented_image : public image_expression<augmented_image<I>, std::uint8_t
   void with_last(Use&& use) const {
     const image_size size = image_.size();
     const extents shape(size.height, size.width, channels);
-    view_type pixels = image_.read(penstock::whole_of(size));
+    view_type pixels = image_.read(whole_of(size));
     for (std::size_t i = 0; i + 1 < steps_.count; ++i) {
       std::uint8_t* const own =
           room_for<std::uint8_t>(buffer_of(i), std::size_t{size.width} * size.height * channels);
-      apply(i, pixels, [&](const auto& made) {
-        made.draw(penstock::whole_of(size), destination<std::uint8_t>(own, shape));
-      });
+      apply(i, pixels,
+            [&](const auto& made) { made.draw(whole_of(size), destination<std::uint8_t>(own, shape)); });
       pixels = view_type(own, size);
     }
     apply(steps_.count - 1, pixels, use);
@@ -11912,7 +11919,7 @@ class pad_operation : public image_operation {
   void follow(Places& places, rng& /*random*/) const {
     places.crop(-std::int64_t{padding_.left}, -std::int64_t{padding_.top}, new_size(places.size()));
   }
-  /// The same operation for masks: with their fill.
+  /// This operation with the fill of a mask.
   [[nodiscard]] pad_operation for_mask(const pixel_fill& fill) const {
     return {padding_, {fill, options_.mode}};
   }
@@ -12078,7 +12085,7 @@ class center_crop_operation : public image_operation {
     places.crop(detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height),
                 size_);
   }
-  /// The same operation for masks: with their fill.
+  /// This operation with the fill of a mask.
   [[nodiscard]] center_crop_operation for_mask(const pixel_fill& fill) const {
     center_crop_operation filling = *this;
     filling.fill_ = fill;
@@ -12121,7 +12128,7 @@ class random_crop_operation : public image_operation {
     const auto [x, y] = choose(places.size(), random);
     places.crop(x, y, size_);
   }
-  /// The same operation for masks: with their fill.
+  /// This operation with the fill of a mask.
   [[nodiscard]] random_crop_operation for_mask(const pixel_fill& fill) const {
     random_crop_operation filling = *this;
     filling.options_.fill = fill;
@@ -13416,7 +13423,7 @@ class resize_operation : public byte_operation {
   void follow(Places& places, rng& /*random*/) const {
     places.resize(new_size(places.size()));
   }
-  /// The same operation for masks: it takes the nearest pixel.
+  /// This operation with nearest-neighbour interpolation, as masks need it.
   [[nodiscard]] resize_operation for_mask(const pixel_fill& /*fill*/) const {
     resize_operation nearest = *this;
     nearest.options_.how = interpolation::nearest;
@@ -13519,7 +13526,7 @@ class random_resized_crop_operation : public byte_operation {
       detail::refuse_no_pixels(input);
     places.crop(choose(places.size(), random)).resize(size_);
   }
-  /// The same operation for masks: it takes the nearest pixel.
+  /// This operation with nearest-neighbour interpolation, as masks need it.
   [[nodiscard]] random_resized_crop_operation for_mask(const pixel_fill& /*fill*/) const {
     random_resized_crop_operation nearest = *this;
     nearest.options_.how = interpolation::nearest;
@@ -13654,7 +13661,7 @@ class rotate_operation : public image_operation {
     const warp_matrix matrix = choose(random);
     places.warp(matrix, new_size(matrix, places.size()));
   }
-  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  /// This operation with nearest-neighbour interpolation and the fill of a mask.
   [[nodiscard]] rotate_operation for_mask(const pixel_fill& fill) const {
     return {degrees_, {interpolation::nearest, options_.expand, fill}};
   }
@@ -13697,7 +13704,7 @@ class affine_operation : public image_operation {
   void follow(Places& places, rng& random) const {
     places.warp(choose(places.size(), random), places.size());
   }
-  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  /// This operation with nearest-neighbour interpolation and the fill of a mask.
   [[nodiscard]] affine_operation for_mask(const pixel_fill& fill) const {
     affine_options nearest = options_;
     nearest.how = interpolation::nearest;
@@ -13868,9 +13875,7 @@ class to_chw_operation : public image_operation {
 ///
 /// Measured: the portable loops have blocks of a length that compilers know, so that GCC 12 and Clang 16
 /// turn them into vector code at -O2. That does for pixels that stay interleaved; to take them apart they
-/// need shuffles that GCC does not find, hence the kernels for AVX2, chosen when the program runs. Results of
-/// 256 KiB and more go past the caches, since a batch is larger than they are. With photos of 500 x 375 to
-/// 224 x 224 and one worker no difference in time was found.
+/// need shuffles that GCC does not find, hence the kernels for AVX2, chosen when the program runs.
 namespace penstock::inline v0_1::detail {
 
 /// A shift and a scale per channel.
@@ -13979,32 +13984,8 @@ using byte_x8 [[gnu::vector_size(8)]] = std::uint8_t;
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
                                  20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
 }
-
-/// Where vectors go: to the caches, or past them to memory, see `convert_row_avx2`. Past them, other threads
-/// see what was written after `finish`.
-struct to_caches {
-  [[gnu::target("avx2")]] static void store(float* to, real_x8 values) noexcept {
-    std::memcpy(to, &values, sizeof values);
-  }
-  static void finish() noexcept {}
-};
-struct past_caches {
-  [[gnu::target("avx2")]] static void store(float* to, real_x8 values) noexcept {
-#ifdef __clang__
-    __builtin_nontemporal_store(values, reinterpret_cast<real_x8*>(to));
-#else
-    __builtin_ia32_movntps256(to, values);
-#endif
-  }
-  static void finish() noexcept { __builtin_ia32_sfence(); }
-};
-/// Whether the result, `values` numbers at `to` and `plane` numbers further on, is better kept from the
-/// caches.
-inline bool goes_past_caches(const float* to, std::ptrdiff_t plane, std::size_t values) noexcept {
-  constexpr std::size_t large = 256 << 10;
-  constexpr std::uintptr_t vector = sizeof(real_x8);
-  return values * sizeof(float) >= large && reinterpret_cast<std::uintptr_t>(to) % vector == 0 &&
-         static_cast<std::uintptr_t>(plane) * sizeof(float) % vector == 0;
+[[gnu::target("avx2")]] inline void store(float* to, real_x8 values) noexcept {
+  std::memcpy(to, &values, sizeof values);
 }
 
 /// Eight bytes as whole numbers. GCC 12 makes 25 instructions of Clang's way to say it.
@@ -14020,7 +14001,7 @@ inline bool goes_past_caches(const float* to, std::ptrdiff_t plane, std::size_t 
 }
 
 /// Eight values at a time; the shifts and scales of interleaved channels repeat after `Vectors` times 8.
-template <std::size_t Vectors, class Stores, std::size_t Channels>
+template <std::size_t Vectors, std::size_t Channels>
 [[gnu::target("avx2")]] inline std::size_t convert_row_x8(const std::uint8_t* from, float* to,
                                                           std::size_t pixels,
                                                           const channel_map<Channels>& map) noexcept {
@@ -14038,33 +14019,24 @@ template <std::size_t Vectors, class Stores, std::size_t Channels>
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < Channels; ++v) {
       const real_x8 whole = __builtin_convertvector(widen(from + i + 8 * v), real_x8);
-      Stores::store(to + i + 8 * v, (whole - shift[v % Vectors]) * scale[v % Vectors]);
+      store(to + i + 8 * v, (whole - shift[v % Vectors]) * scale[v % Vectors]);
     }
-  Stores::finish();
   return i / Channels;
-}
-template <std::size_t Vectors, std::size_t Channels>
-[[gnu::target("avx2")]] inline std::size_t convert_row_well(const std::uint8_t* from, float* to,
-                                                            std::size_t pixels,
-                                                            const channel_map<Channels>& map) noexcept {
-  return goes_past_caches(to, 0, pixels * Channels)
-             ? convert_row_x8<Vectors, past_caches>(from, to, pixels, map)
-             : convert_row_x8<Vectors, to_caches>(from, to, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
                                                                      std::size_t pixels,
                                                                      const channel_map<1>& map) noexcept {
-  return convert_row_well<1>(from, to, pixels, map);
+  return convert_row_x8<1>(from, to, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
                                                                      std::size_t pixels,
                                                                      const channel_map<3>& map) noexcept {
-  return convert_row_well<3>(from, to, pixels, map);
+  return convert_row_x8<3>(from, to, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
                                                                      std::size_t pixels,
                                                                      const channel_map<4>& map) noexcept {
-  return convert_row_well<1>(from, to, pixels, map);
+  return convert_row_x8<1>(from, to, pixels, map);
 }
 
 /// Where the bytes of one channel of eight pixels are in two times 16 bytes, of which the second begin `high`
@@ -14093,15 +14065,14 @@ struct plane_x8 {
     shift = real_x8{} + map.shift[C];
     scale = real_x8{} + map.scale[C];
   }
-  template <class Stores>
   [[gnu::target("avx2")]] void convert(byte_x32 bytes, float* to) const noexcept {
     const int_x8 whole = reinterpret_cast<int_x8>(__builtin_ia32_pshufb256(bytes, pick));
-    Stores::store(to, (__builtin_convertvector(whole, real_x8) - shift) * scale);
+    store(to, (__builtin_convertvector(whole, real_x8) - shift) * scale);
   }
 };
 
 /// Eight pixels at a time. Reads nothing behind the pixels.
-template <class Stores, std::size_t Channels>
+template <std::size_t Channels>
 [[gnu::target("avx2")]] inline std::size_t convert_planes_x8(const std::uint8_t* from, float* to,
                                                              std::ptrdiff_t plane, std::size_t pixels,
                                                              const channel_map<Channels>& map) noexcept {
@@ -14114,33 +14085,24 @@ template <class Stores, std::size_t Channels>
   std::size_t i = 0;
   for (; i + 8 <= pixels; i += 8) {
     const byte_x32 bytes = load_pair(from + i * Channels, from + i * Channels + high);
-    red.convert<Stores>(bytes, to + i);
-    green.convert<Stores>(bytes, to + i + plane);
-    blue.convert<Stores>(bytes, to + i + 2 * plane);
-    if constexpr (Channels == 4) alpha.convert<Stores>(bytes, to + i + 3 * plane);
+    red.convert(bytes, to + i);
+    green.convert(bytes, to + i + plane);
+    blue.convert(bytes, to + i + 2 * plane);
+    if constexpr (Channels == 4) alpha.convert(bytes, to + i + 3 * plane);
   }
-  Stores::finish();
   return i;
-}
-template <std::size_t Channels>
-[[gnu::target("avx2")]] inline std::size_t convert_planes_well(const std::uint8_t* from, float* to,
-                                                               std::ptrdiff_t plane, std::size_t pixels,
-                                                               const channel_map<Channels>& map) noexcept {
-  return goes_past_caches(to, plane, pixels * Channels)
-             ? convert_planes_x8<past_caches>(from, to, plane, pixels, map)
-             : convert_planes_x8<to_caches>(from, to, plane, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
                                                                         std::ptrdiff_t plane,
                                                                         std::size_t pixels,
                                                                         const channel_map<3>& map) noexcept {
-  return convert_planes_well<3>(from, to, plane, pixels, map);
+  return convert_planes_x8<3>(from, to, plane, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
                                                                         std::ptrdiff_t plane,
                                                                         std::size_t pixels,
                                                                         const channel_map<4>& map) noexcept {
-  return convert_planes_well<4>(from, to, plane, pixels, map);
+  return convert_planes_x8<4>(from, to, plane, pixels, map);
 }
 
 #else
@@ -16634,62 +16596,62 @@ template <class T>
 struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
 
 template <class T>
-struct whole_of {
+struct kept_whole {
   using type = T;
 };
 template <>
-struct whole_of<std::string_view> {
+struct kept_whole<std::string_view> {
   using type = std::string;
 };
 template <class T>
-struct whole_of<std::span<T>> {
+struct kept_whole<std::span<T>> {
   using type = std::vector<std::remove_cv_t<T>>;
 };
 template <>
-struct whole_of<std::span<const std::byte>> {
+struct kept_whole<std::span<const std::byte>> {
   using type = whole_bytes;
 };
 template <class T>
-struct whole_of<tensor_view<T>> {
+struct kept_whole<tensor_view<T>> {
   using type = whole_tensor<std::remove_cv_t<T>>;
 };
 template <class T>
-struct whole_of<tensor_part<T>> {
+struct kept_whole<tensor_part<T>> {
   using type = whole_tensor<std::remove_cv_t<T>>;
 };
 template <class T>
-struct whole_of<strided_view<T>> {
+struct kept_whole<strided_view<T>> {
   using type = whole_tensor<std::remove_cv_t<T>>;
 };
 template <blob T>
-struct whole_of<T> {
+struct kept_whole<T> {
   using type = whole_bytes;
 };
 /// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
 template <blob T>
   requires requires { requires T::lasting; }
-struct whole_of<T> {
+struct kept_whole<T> {
   using type = bytes_view;
 };
 template <array_expression T>
-struct whole_of<T> {
+struct kept_whole<T> {
   using type = whole_tensor<typename T::value_type>;
 };
 template <open_sample T>
-struct whole_of<T> {
+struct kept_whole<T> {
   using type = whole_sample;
 };
 template <class... Fields>
-struct whole_of<record<Fields...>> {
+struct kept_whole<record<Fields...>> {
   using type = record<basic_field<typename Fields::name_type,
-                                  typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
+                                  typename kept_whole<std::remove_cvref_t<typename Fields::type>>::type>...>;
 };
 
 }  // namespace detail
 
 /// The owning form of an element type.
 template <class T>
-using whole = typename detail::whole_of<std::remove_cvref_t<T>>::type;
+using whole = typename detail::kept_whole<std::remove_cvref_t<T>>::type;
 
 /// Copies `value` into its owning form `into`, reusing its memory.
 template <class V, class W>
@@ -22379,20 +22341,6 @@ inline constexpr std::uint64_t slot_bytes_of<record<Fields...>> =
 template <class V>
 inline constexpr bool plain_values = all_fixed<V>::value && !has_unfinished<V>::value;
 
-/// Whether one of the stages declares `one_at_a_time`, as `decode` does for codecs that do (`lone_codec`).
-template <class Stages>
-inline constexpr bool any_one_at_a_time = false;
-template <class... Stages>
-inline constexpr bool any_one_at_a_time<pack<Stages...>> = [] {
-  [[maybe_unused]] const auto declares = []<class Stage>(std::type_identity<Stage>) {
-    if constexpr (requires { Stage::one_at_a_time; })
-      return bool(Stage::one_at_a_time);
-    else
-      return false;
-  };
-  return (declares(std::type_identity<Stages>()) || ...);
-}();
-
 }  // namespace detail
 
 /// Plans that turn plain numbers into plain numbers: a sample costs so little that blocks, grains and loops
@@ -22426,7 +22374,7 @@ template <class Plan>
   facts.direct = parts::direct;
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
-  facts.one_at_a_time = detail::any_one_at_a_time<typename parts::stages>;
+  facts.one_at_a_time = Plan::one_at_a_time;
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;
@@ -35126,6 +35074,7 @@ class joined_plans {
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
+  static constexpr bool one_at_a_time = (Plans::one_at_a_time || ...);
 
   explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
 
@@ -35219,6 +35168,7 @@ class listed_plans {
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
   static constexpr bool renumbers = plan_renumbers<Plan>;
   static constexpr bool varies = !Plan::same_every_epoch;
+  static constexpr bool one_at_a_time = Plan::one_at_a_time;
 
   explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
 
@@ -35405,6 +35355,7 @@ class concat_source : public opens_as_plan<concat_source<Plans>> {
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "concat";
   static constexpr bool renumbers = Plans::renumbers;
+  static constexpr bool one_at_a_time = Plans::one_at_a_time;
   static constexpr bool varies_by_epoch = Plans::varies;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 
@@ -38808,6 +38759,7 @@ class mix_source : public opens_as_plan<mix_source<Plans>> {
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "mix";
   static constexpr bool renumbers = true;
+  static constexpr bool one_at_a_time = Plans::one_at_a_time;
   static constexpr bool varies_by_epoch = true;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 
@@ -44474,6 +44426,7 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
   using element = typename joint::made;
   static constexpr std::string_view source_name = "zip";
   static constexpr bool renumbers = plans_type::renumbers;
+  static constexpr bool one_at_a_time = plans_type::one_at_a_time;
   static constexpr bool varies_by_epoch = plans_type::varies;
   static consteval guarantee_set loses(place) { return plans_type::lost; }
 

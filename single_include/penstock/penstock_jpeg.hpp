@@ -415,8 +415,8 @@ class jpeg_reader : public jpeg_session {
   [[nodiscard]] J_COLOR_SPACE colours() const noexcept { return info_.jpeg_color_space; }
 
   /// Starts to decode a part to this colour space, of the image with its sides halved so often; the rows that
-  /// follow are those of the part. Sets `first`
-  /// and `width()`, the columns that are decoded, which contain the part's.
+  /// follow are those of the part. Sets `first` and `width()`, the columns that are decoded, which contain
+  /// the part's.
   void start(const image_part& part, J_COLOR_SPACE colours, unsigned halvings) {
     open_ = false;
     info_.out_color_space = colours;

@@ -40,7 +40,7 @@ class webp_scratch : public detail::damage_count {
   template <std::size_t Channels>
   [[nodiscard]] pixel_view<std::uint8_t, Channels> decode(bytes_view webp, const image_size& stored,
                                                           const image_part& part, bool recover) {
-    image_part wider = recover ? penstock::whole_of(stored) : with_margin(part, stored);
+    image_part wider = recover ? whole_of(stored) : with_margin(part, stored);
     if constexpr (Channels == 4) {
       // libwebp 1.2 gets rows of filtered alpha wrong if those above are cropped.
       wider.height += wider.y;

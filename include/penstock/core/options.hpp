@@ -24,8 +24,8 @@ struct worker_options {
 struct run_options {
   /// worker threads; 0: evaluate in the calling thread; unset: chosen for the machine
   std::optional<unsigned> workers;
-  worker_options
-      threads{};  ///< processors and nice of the threads that work; without effect if there are none
+  /// processors and nice of the threads that work; without effect if there are none
+  worker_options threads{};
   /// bytes of batches and read-ahead; unset: limited only by the depth
   std::optional<std::uint64_t> memory;
   std::optional<std::size_t> depth;  ///< batches in flight, including those held by the consumer

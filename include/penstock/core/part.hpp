@@ -99,6 +99,11 @@ concept renumbering_part = part<T> && requires { requires T::renumbers; };
 template <class T>
 concept varying_part = part<T> && requires { requires std::remove_cvref_t<T>::varies_by_epoch; };
 
+/// A source or stage whose samples take far longer to make than their bytes say, as images do: `static
+/// constexpr bool one_at_a_time = true`. Workers take such samples one by one.
+template <class T>
+concept lone_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::one_at_a_time); };
+
 /// A source that is read forward and can seek to a position: `static constexpr bool seekable = true`.
 template <class T>
 concept seekable_part = part<T> && requires { requires T::seekable; };

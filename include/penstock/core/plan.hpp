@@ -289,6 +289,9 @@ class plan {
   static constexpr bool same_every_epoch =
       !detail::varies<detail::context_of<Source>, Source, Stages...>::value;
 
+  /// Whether samples take far longer to make than their bytes say: see `lone_part`.
+  static constexpr bool one_at_a_time = lone_part<Source> || (lone_part<Stages> || ...);
+
   /// One pass, if every epoch is identical; a mistake if they differ. The return type does not depend on the
   /// body, so that a program can ask whether a plan is a range.
   template <class Self = plan>

@@ -186,13 +186,12 @@ class augmented_image : public image_expression<augmented_image<I>, std::uint8_t
   void with_last(Use&& use) const {
     const image_size size = image_.size();
     const extents shape(size.height, size.width, channels);
-    view_type pixels = image_.read(penstock::whole_of(size));
+    view_type pixels = image_.read(whole_of(size));
     for (std::size_t i = 0; i + 1 < steps_.count; ++i) {
       std::uint8_t* const own =
           room_for<std::uint8_t>(buffer_of(i), std::size_t{size.width} * size.height * channels);
-      apply(i, pixels, [&](const auto& made) {
-        made.draw(penstock::whole_of(size), destination<std::uint8_t>(own, shape));
-      });
+      apply(i, pixels,
+            [&](const auto& made) { made.draw(whole_of(size), destination<std::uint8_t>(own, shape)); });
       pixels = view_type(own, size);
     }
     apply(steps_.count - 1, pixels, use);

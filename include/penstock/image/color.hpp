@@ -117,7 +117,7 @@ class jittered_image : public image_expression<jittered_image<I>, std::uint8_t, 
     if (steps_.count == 0) return image_.read(part);
     bool all = false;  // contrast needs the mean of the whole image
     for (std::size_t i = 0; i < steps_.count; ++i) all = all || steps_.all[i].kind == color_step::contrast;
-    const view_type from = image_.read(all ? penstock::whole_of(size()) : part);
+    const view_type from = image_.read(all ? whole_of(size()) : part);
     std::uint8_t* const to = room_for<std::uint8_t>(scratch_->pixels, from.row_values() * from.height());
     view_type at = from;
     for (std::size_t i = 0; i < steps_.count; ++i) {

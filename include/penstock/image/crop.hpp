@@ -140,7 +140,7 @@ class center_crop_operation : public image_operation {
     places.crop(detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height),
                 size_);
   }
-  /// The same operation for masks: with their fill.
+  /// This operation with the fill of a mask.
   [[nodiscard]] center_crop_operation for_mask(const pixel_fill& fill) const {
     center_crop_operation filling = *this;
     filling.fill_ = fill;
@@ -183,7 +183,7 @@ class random_crop_operation : public image_operation {
     const auto [x, y] = choose(places.size(), random);
     places.crop(x, y, size_);
   }
-  /// The same operation for masks: with their fill.
+  /// This operation with the fill of a mask.
   [[nodiscard]] random_crop_operation for_mask(const pixel_fill& fill) const {
     random_crop_operation filling = *this;
     filling.options_.fill = fill;

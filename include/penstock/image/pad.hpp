@@ -62,7 +62,7 @@ class pad_operation : public image_operation {
   void follow(Places& places, rng& /*random*/) const {
     places.crop(-std::int64_t{padding_.left}, -std::int64_t{padding_.top}, new_size(places.size()));
   }
-  /// The same operation for masks: with their fill.
+  /// This operation with the fill of a mask.
   [[nodiscard]] pad_operation for_mask(const pixel_fill& fill) const {
     return {padding_, {fill, options_.mode}};
   }

@@ -64,7 +64,7 @@ class random_resized_crop_operation : public byte_operation {
       detail::refuse_no_pixels(input);
     places.crop(choose(places.size(), random)).resize(size_);
   }
-  /// The same operation for masks: it takes the nearest pixel.
+  /// This operation with nearest-neighbour interpolation, as masks need it.
   [[nodiscard]] random_resized_crop_operation for_mask(const pixel_fill& /*fill*/) const {
     random_resized_crop_operation nearest = *this;
     nearest.options_.how = interpolation::nearest;

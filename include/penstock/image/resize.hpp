@@ -129,7 +129,7 @@ class resize_operation : public byte_operation {
   void follow(Places& places, rng& /*random*/) const {
     places.resize(new_size(places.size()));
   }
-  /// The same operation for masks: it takes the nearest pixel.
+  /// This operation with nearest-neighbour interpolation, as masks need it.
   [[nodiscard]] resize_operation for_mask(const pixel_fill& /*fill*/) const {
     resize_operation nearest = *this;
     nearest.options_.how = interpolation::nearest;

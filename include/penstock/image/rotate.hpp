@@ -64,7 +64,7 @@ class rotate_operation : public image_operation {
     const warp_matrix matrix = choose(random);
     places.warp(matrix, new_size(matrix, places.size()));
   }
-  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  /// This operation with nearest-neighbour interpolation and the fill of a mask.
   [[nodiscard]] rotate_operation for_mask(const pixel_fill& fill) const {
     return {degrees_, {interpolation::nearest, options_.expand, fill}};
   }
@@ -107,7 +107,7 @@ class affine_operation : public image_operation {
   void follow(Places& places, rng& random) const {
     places.warp(choose(places.size(), random), places.size());
   }
-  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  /// This operation with nearest-neighbour interpolation and the fill of a mask.
   [[nodiscard]] affine_operation for_mask(const pixel_fill& fill) const {
     affine_options nearest = options_;
     nearest.how = interpolation::nearest;

@@ -203,7 +203,7 @@ class warp_operation : public image_operation {
   void follow(Places& places, rng& /*random*/) const {
     places.warp(matrix_, places.size());
   }
-  /// The same operation for masks: it takes the nearest pixel, and their fill.
+  /// This operation with nearest-neighbour interpolation and the fill of a mask.
   [[nodiscard]] warp_operation for_mask(const pixel_fill& fill) const {
     return {matrix_, {interpolation::nearest, fill}};
   }

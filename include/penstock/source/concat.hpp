@@ -42,6 +42,7 @@ class concat_source : public opens_as_plan<concat_source<Plans>> {
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "concat";
   static constexpr bool renumbers = Plans::renumbers;
+  static constexpr bool one_at_a_time = Plans::one_at_a_time;
   static constexpr bool varies_by_epoch = Plans::varies;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 

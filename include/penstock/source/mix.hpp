@@ -35,6 +35,7 @@ class mix_source : public opens_as_plan<mix_source<Plans>> {
   using element = typename Plans::element;
   static constexpr std::string_view source_name = "mix";
   static constexpr bool renumbers = true;
+  static constexpr bool one_at_a_time = Plans::one_at_a_time;
   static constexpr bool varies_by_epoch = true;
   static consteval guarantee_set loses(place) { return Plans::lost; }
 

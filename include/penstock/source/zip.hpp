@@ -152,6 +152,7 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
   using element = typename joint::made;
   static constexpr std::string_view source_name = "zip";
   static constexpr bool renumbers = plans_type::renumbers;
+  static constexpr bool one_at_a_time = plans_type::one_at_a_time;
   static constexpr bool varies_by_epoch = plans_type::varies;
   static consteval guarantee_set loses(place) { return plans_type::lost; }
 

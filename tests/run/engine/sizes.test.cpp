@@ -5,9 +5,12 @@
 #include <penstock/codec/integer.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/run/run.hpp>
+#include <penstock/source/concat.hpp>
 #include <penstock/source/generated.hpp>
+#include <penstock/source/mix.hpp>
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/source/zip.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/fields.hpp>
@@ -184,6 +187,21 @@ TEST_CASE("run/sizes: large slots of small samples count as written, not as hand
       CHECK(sizes.chunk() == 1);
     }
   }
+}
+
+TEST_CASE("run/sizes: images are taken one at a time in parts of joined plans, too") {
+  const auto files = ps::webdataset(shard_of(4)) | ps::fields<"cls">;
+  const auto images = files | ps::decode<slow_codec>;
+  const auto others = files | ps::decode<ps::integer>;
+  const auto changed = images | ps::map([](auto&& sample) { return sample; });
+  const auto grain = [](const auto& p) { return sizes_of(p | ps::batch(16), on(2), {700}).grain(16); };
+  CHECK(grain(ps::concat(changed, images)) == 1);
+  CHECK(grain(ps::concat(images, images)) == 1);
+  CHECK(grain(ps::mix(ps::weights{1, 2}, images, changed)) == 1);
+  CHECK(grain(ps::zip<"image", "label">(changed, others)) == 1);
+  CHECK(grain(ps::concat(ps::concat(images, changed), images)) == 1);
+  CHECK(grain(ps::concat(others, others)) == 16);
+  CHECK(grain(ps::zip<"first", "second">(others, others)) == 16);
 }
 
 TEST_CASE("run/sizes: images are taken one at a time, however small their files are") {

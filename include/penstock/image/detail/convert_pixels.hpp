@@ -16,9 +16,7 @@
 ///
 /// Measured: the portable loops have blocks of a length that compilers know, so that GCC 12 and Clang 16
 /// turn them into vector code at -O2. That does for pixels that stay interleaved; to take them apart they
-/// need shuffles that GCC does not find, hence the kernels for AVX2, chosen when the program runs. Results of
-/// 256 KiB and more go past the caches, since a batch is larger than they are. With photos of 500 x 375 to
-/// 224 x 224 and one worker no difference in time was found.
+/// need shuffles that GCC does not find, hence the kernels for AVX2, chosen when the program runs.
 namespace penstock::inline v0_1::detail {
 
 /// A shift and a scale per channel.

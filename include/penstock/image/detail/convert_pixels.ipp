@@ -27,32 +27,8 @@ using byte_x8 [[gnu::vector_size(8)]] = std::uint8_t;
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
                                  20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
 }
-
-/// Where vectors go: to the caches, or past them to memory, see `convert_row_avx2`. Past them, other threads
-/// see what was written after `finish`.
-struct to_caches {
-  [[gnu::target("avx2")]] static void store(float* to, real_x8 values) noexcept {
-    std::memcpy(to, &values, sizeof values);
-  }
-  static void finish() noexcept {}
-};
-struct past_caches {
-  [[gnu::target("avx2")]] static void store(float* to, real_x8 values) noexcept {
-#ifdef __clang__
-    __builtin_nontemporal_store(values, reinterpret_cast<real_x8*>(to));
-#else
-    __builtin_ia32_movntps256(to, values);
-#endif
-  }
-  static void finish() noexcept { __builtin_ia32_sfence(); }
-};
-/// Whether the result, `values` numbers at `to` and `plane` numbers further on, is better kept from the
-/// caches.
-inline bool goes_past_caches(const float* to, std::ptrdiff_t plane, std::size_t values) noexcept {
-  constexpr std::size_t large = 256 << 10;
-  constexpr std::uintptr_t vector = sizeof(real_x8);
-  return values * sizeof(float) >= large && reinterpret_cast<std::uintptr_t>(to) % vector == 0 &&
-         static_cast<std::uintptr_t>(plane) * sizeof(float) % vector == 0;
+[[gnu::target("avx2")]] inline void store(float* to, real_x8 values) noexcept {
+  std::memcpy(to, &values, sizeof values);
 }
 
 /// Eight bytes as whole numbers. GCC 12 makes 25 instructions of Clang's way to say it.
@@ -68,7 +44,7 @@ inline bool goes_past_caches(const float* to, std::ptrdiff_t plane, std::size_t 
 }
 
 /// Eight values at a time; the shifts and scales of interleaved channels repeat after `Vectors` times 8.
-template <std::size_t Vectors, class Stores, std::size_t Channels>
+template <std::size_t Vectors, std::size_t Channels>
 [[gnu::target("avx2")]] inline std::size_t convert_row_x8(const std::uint8_t* from, float* to,
                                                           std::size_t pixels,
                                                           const channel_map<Channels>& map) noexcept {
@@ -86,33 +62,24 @@ template <std::size_t Vectors, class Stores, std::size_t Channels>
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < Channels; ++v) {
       const real_x8 whole = __builtin_convertvector(widen(from + i + 8 * v), real_x8);
-      Stores::store(to + i + 8 * v, (whole - shift[v % Vectors]) * scale[v % Vectors]);
+      store(to + i + 8 * v, (whole - shift[v % Vectors]) * scale[v % Vectors]);
     }
-  Stores::finish();
   return i / Channels;
-}
-template <std::size_t Vectors, std::size_t Channels>
-[[gnu::target("avx2")]] inline std::size_t convert_row_well(const std::uint8_t* from, float* to,
-                                                            std::size_t pixels,
-                                                            const channel_map<Channels>& map) noexcept {
-  return goes_past_caches(to, 0, pixels * Channels)
-             ? convert_row_x8<Vectors, past_caches>(from, to, pixels, map)
-             : convert_row_x8<Vectors, to_caches>(from, to, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
                                                                      std::size_t pixels,
                                                                      const channel_map<1>& map) noexcept {
-  return convert_row_well<1>(from, to, pixels, map);
+  return convert_row_x8<1>(from, to, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
                                                                      std::size_t pixels,
                                                                      const channel_map<3>& map) noexcept {
-  return convert_row_well<3>(from, to, pixels, map);
+  return convert_row_x8<3>(from, to, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
                                                                      std::size_t pixels,
                                                                      const channel_map<4>& map) noexcept {
-  return convert_row_well<1>(from, to, pixels, map);
+  return convert_row_x8<1>(from, to, pixels, map);
 }
 
 /// Where the bytes of one channel of eight pixels are in two times 16 bytes, of which the second begin `high`
@@ -141,15 +108,14 @@ struct plane_x8 {
     shift = real_x8{} + map.shift[C];
     scale = real_x8{} + map.scale[C];
   }
-  template <class Stores>
   [[gnu::target("avx2")]] void convert(byte_x32 bytes, float* to) const noexcept {
     const int_x8 whole = reinterpret_cast<int_x8>(__builtin_ia32_pshufb256(bytes, pick));
-    Stores::store(to, (__builtin_convertvector(whole, real_x8) - shift) * scale);
+    store(to, (__builtin_convertvector(whole, real_x8) - shift) * scale);
   }
 };
 
 /// Eight pixels at a time. Reads nothing behind the pixels.
-template <class Stores, std::size_t Channels>
+template <std::size_t Channels>
 [[gnu::target("avx2")]] inline std::size_t convert_planes_x8(const std::uint8_t* from, float* to,
                                                              std::ptrdiff_t plane, std::size_t pixels,
                                                              const channel_map<Channels>& map) noexcept {
@@ -162,33 +128,24 @@ template <class Stores, std::size_t Channels>
   std::size_t i = 0;
   for (; i + 8 <= pixels; i += 8) {
     const byte_x32 bytes = load_pair(from + i * Channels, from + i * Channels + high);
-    red.convert<Stores>(bytes, to + i);
-    green.convert<Stores>(bytes, to + i + plane);
-    blue.convert<Stores>(bytes, to + i + 2 * plane);
-    if constexpr (Channels == 4) alpha.convert<Stores>(bytes, to + i + 3 * plane);
+    red.convert(bytes, to + i);
+    green.convert(bytes, to + i + plane);
+    blue.convert(bytes, to + i + 2 * plane);
+    if constexpr (Channels == 4) alpha.convert(bytes, to + i + 3 * plane);
   }
-  Stores::finish();
   return i;
-}
-template <std::size_t Channels>
-[[gnu::target("avx2")]] inline std::size_t convert_planes_well(const std::uint8_t* from, float* to,
-                                                               std::ptrdiff_t plane, std::size_t pixels,
-                                                               const channel_map<Channels>& map) noexcept {
-  return goes_past_caches(to, plane, pixels * Channels)
-             ? convert_planes_x8<past_caches>(from, to, plane, pixels, map)
-             : convert_planes_x8<to_caches>(from, to, plane, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
                                                                         std::ptrdiff_t plane,
                                                                         std::size_t pixels,
                                                                         const channel_map<3>& map) noexcept {
-  return convert_planes_well<3>(from, to, plane, pixels, map);
+  return convert_planes_x8<3>(from, to, plane, pixels, map);
 }
 [[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
                                                                         std::ptrdiff_t plane,
                                                                         std::size_t pixels,
                                                                         const channel_map<4>& map) noexcept {
-  return convert_planes_well<4>(from, to, plane, pixels, map);
+  return convert_planes_x8<4>(from, to, plane, pixels, map);
 }
 
 #else

@@ -61,7 +61,7 @@ class row_image : public image_expression<Self, std::uint8_t, Out> {
   [[nodiscard]] const Self& self() const { return static_cast<const Self&>(*this); }
   [[nodiscard]] auto seen(const image_part& part) const {
     if (!self().needs_all()) return image_.read(part);
-    const auto all = image_.read(penstock::whole_of(image_.size()));
+    const auto all = image_.read(whole_of(image_.size()));
     self().look_at(all);
     return all.part(part);
   }

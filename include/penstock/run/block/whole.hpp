@@ -107,62 +107,62 @@ template <class T>
 struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
 
 template <class T>
-struct whole_of {
+struct kept_whole {
   using type = T;
 };
 template <>
-struct whole_of<std::string_view> {
+struct kept_whole<std::string_view> {
   using type = std::string;
 };
 template <class T>
-struct whole_of<std::span<T>> {
+struct kept_whole<std::span<T>> {
   using type = std::vector<std::remove_cv_t<T>>;
 };
 template <>
-struct whole_of<std::span<const std::byte>> {
+struct kept_whole<std::span<const std::byte>> {
   using type = whole_bytes;
 };
 template <class T>
-struct whole_of<tensor_view<T>> {
+struct kept_whole<tensor_view<T>> {
   using type = whole_tensor<std::remove_cv_t<T>>;
 };
 template <class T>
-struct whole_of<tensor_part<T>> {
+struct kept_whole<tensor_part<T>> {
   using type = whole_tensor<std::remove_cv_t<T>>;
 };
 template <class T>
-struct whole_of<strided_view<T>> {
+struct kept_whole<strided_view<T>> {
   using type = whole_tensor<std::remove_cv_t<T>>;
 };
 template <blob T>
-struct whole_of<T> {
+struct kept_whole<T> {
   using type = whole_bytes;
 };
 /// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
 template <blob T>
   requires requires { requires T::lasting; }
-struct whole_of<T> {
+struct kept_whole<T> {
   using type = bytes_view;
 };
 template <array_expression T>
-struct whole_of<T> {
+struct kept_whole<T> {
   using type = whole_tensor<typename T::value_type>;
 };
 template <open_sample T>
-struct whole_of<T> {
+struct kept_whole<T> {
   using type = whole_sample;
 };
 template <class... Fields>
-struct whole_of<record<Fields...>> {
+struct kept_whole<record<Fields...>> {
   using type = record<basic_field<typename Fields::name_type,
-                                  typename whole_of<std::remove_cvref_t<typename Fields::type>>::type>...>;
+                                  typename kept_whole<std::remove_cvref_t<typename Fields::type>>::type>...>;
 };
 
 }  // namespace detail
 
 /// The owning form of an element type.
 template <class T>
-using whole = typename detail::whole_of<std::remove_cvref_t<T>>::type;
+using whole = typename detail::kept_whole<std::remove_cvref_t<T>>::type;
 
 /// Copies `value` into its owning form `into`, reusing its memory.
 template <class V, class W>

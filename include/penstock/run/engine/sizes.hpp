@@ -4,7 +4,6 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/options.hpp>
-#include <penstock/core/pack.hpp>
 #include <penstock/core/shape_class.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
@@ -35,20 +34,6 @@ inline constexpr std::uint64_t slot_bytes_of<record<Fields...>> =
 /// Whether a value consists of finished numbers, of a size given by its type.
 template <class V>
 inline constexpr bool plain_values = all_fixed<V>::value && !has_unfinished<V>::value;
-
-/// Whether one of the stages declares `one_at_a_time`, as `decode` does for codecs that do (`lone_codec`).
-template <class Stages>
-inline constexpr bool any_one_at_a_time = false;
-template <class... Stages>
-inline constexpr bool any_one_at_a_time<pack<Stages...>> = [] {
-  [[maybe_unused]] const auto declares = []<class Stage>(std::type_identity<Stage>) {
-    if constexpr (requires { Stage::one_at_a_time; })
-      return bool(Stage::one_at_a_time);
-    else
-      return false;
-  };
-  return (declares(std::type_identity<Stages>()) || ...);
-}();
 
 }  // namespace detail
 
@@ -83,7 +68,7 @@ template <class Plan>
   facts.direct = parts::direct;
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
-  facts.one_at_a_time = detail::any_one_at_a_time<typename parts::stages>;
+  facts.one_at_a_time = Plan::one_at_a_time;
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;

@@ -77,6 +77,7 @@ class joined_plans {
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
+  static constexpr bool one_at_a_time = (Plans::one_at_a_time || ...);
 
   explicit joined_plans(pack<Plans...> plans) : plans_(std::move(plans)) {}
 
@@ -170,6 +171,7 @@ class listed_plans {
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
   static constexpr bool renumbers = plan_renumbers<Plan>;
   static constexpr bool varies = !Plan::same_every_epoch;
+  static constexpr bool one_at_a_time = Plan::one_at_a_time;
 
   explicit listed_plans(std::vector<Plan> plans) : plans_(new const std::vector<Plan>(std::move(plans))) {}
 
