@@ -311,6 +311,9 @@ class error : public std::exception {
   [[nodiscard]] std::string_view key() const noexcept { return key_.view(); }
   [[nodiscard]] std::optional<std::uint64_t> offset() const noexcept { return offset_; }
   [[nodiscard]] std::optional<position> at() const noexcept { return at_; }
+  /// Whether the same failure would come again. Failures of input and output would not, unless they were
+  /// marked: a missing object stays missing, a broken connection may be restored.
+  [[nodiscard]] bool recurs() const noexcept { return recurs_; }
 
   error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
   error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
@@ -322,6 +325,12 @@ class error : public std::exception {
   error& for_key(std::string_view name) & { return set(key_, name); }
   error& at_offset(std::uint64_t offset) & { return set(offset_, offset); }
   error& at_position(position where) & { return set(at_, where); }
+
+  /// Says that trying again would not help, or that it may.
+  error&& recurring(bool yes = true) && {
+    recurs_ = yes;
+    return std::move(*this);
+  }
 
   /// Adds to the sentence which part of a whole it happened in: "..., in source 2 of mix".
   [[gnu::cold]] error& in_part(std::string_view part);
@@ -337,6 +346,7 @@ class error : public std::exception {
   [[gnu::cold]] void render();
 
   errc code_;
+  bool recurs_ = code_ != errc::io;
   detail::shared_text message_, stage_, file_, key_, line_;
   std::optional<std::uint64_t> offset_;
   std::optional<position> at_;
@@ -356,6 +366,7 @@ namespace penstock::inline v0_1 {
 [[gnu::noinline]] PENSTOCK_INLINE error::error(const error& other) noexcept
     : std::exception(other),
       code_(other.code_),
+      recurs_(other.recurs_),
       message_(other.message_),
       stage_(other.stage_),
       file_(other.file_),

@@ -83,6 +83,17 @@ TEST_CASE("core/error: a copy allocates nothing and is independent") {
   CHECK(second.file() == "x");
 }
 
+TEST_CASE("core/error: failures of input and output may pass, others come again") {
+  CHECK_FALSE(ps::error(ps::errc::io, "the connection broke").recurs());
+  CHECK(ps::error(ps::errc::format, "no tar").recurs());
+  CHECK(ps::error(ps::errc::stopped, "the read was cancelled").recurs());
+  const ps::error missing = ps::error(ps::errc::io, "there is no such object").recurring();
+  CHECK(missing.recurs());
+  CHECK(ps::error(missing).recurs());
+  CHECK(ps::error(missing).in_file("a.tar").recurs());
+  CHECK_FALSE(ps::error(missing).recurring(false).recurs());
+}
+
 TEST_CASE("core/error: every code has a name of its own") {
   std::string names;
   for (const auto code :

@@ -15,6 +15,7 @@ namespace penstock::inline v0_1 {
 [[gnu::noinline]] PENSTOCK_INLINE error::error(const error& other) noexcept
     : std::exception(other),
       code_(other.code_),
+      recurs_(other.recurs_),
       message_(other.message_),
       stage_(other.stage_),
       file_(other.file_),
