@@ -32,6 +32,8 @@ import source_tree  # noqa: E402
 
 # The folders that a component's headers need besides the compiler's own.
 FLAGS = {"mpi": ("mpicxx", "--showme:compile"), "cuda": ("echo", "-I/usr/local/cuda/include")}
+# Included only where the library has them.
+NOT_EVERYWHERE = {"mdspan"}
 COMPILED = ("-DPENSTOCK_COMPILED",)
 INCLUDE_LINE = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.M)
 
@@ -47,7 +49,7 @@ def others_of(header, with_bodies, seen=None, others=None):
         if name.startswith("penstock/"):
             if with_bodies or not name.endswith(".ipp"):
                 others_of(name, with_bodies, seen, others)
-        else:
+        elif name not in NOT_EVERYWHERE:
             others.add(name)
     return others
 

@@ -22108,7 +22108,9 @@ class read_ahead {
   static constexpr std::uint64_t most_at_once = 64, most_bytes = 1_MiB;
 
   [[nodiscard]] bool cut_epoch(std::unique_lock<std::mutex>& held);
+  [[nodiscard]] std::uint64_t step() const noexcept;
   [[nodiscard]] bool behind();
+  void wait_for_more(std::unique_lock<std::mutex>& held);
   void ask_once(std::unique_lock<std::mutex>& held);
   void list_next();
   void catch_up();
@@ -22121,7 +22123,8 @@ class read_ahead {
   const live_limits* limits_ = nullptr;
   thread_place* place_ = nullptr;
   std::uint64_t opened_ = 0, asked_ = 0;
-  std::uint64_t turn_ = 0;  // of the next row to request
+  std::uint64_t wakes_at_ = 0;  // so many slots must be opened before the thread has anything to do
+  std::uint64_t turn_ = 0;      // of the next row to request
   std::mutex lock_;
   std::condition_variable more_, idle_;
   bool stop_ = false, asking_ = false, restarts_ = false;
@@ -22163,14 +22166,16 @@ PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_
 
 PENSTOCK_INLINE void read_ahead::opened(std::uint64_t slots) {
   if (who_.self == nullptr) return;
+  bool wakes = false;
   {
     const std::lock_guard guard(lock_);
     opened_ += slots;
+    wakes = opened_ >= wakes_at_;
   }
-  if (thread_.joinable())
-    more_.notify_one();
-  else
+  if (!thread_.joinable())
     catch_up();
+  else if (wakes)
+    more_.notify_one();
 }
 
 PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs) {
@@ -22232,11 +22237,27 @@ PENSTOCK_INLINE bool read_ahead::cut_epoch(std::unique_lock<std::mutex>& held) {
 }
 
 // Requests are made several samples at a time, so that nearby ones are read together.
+PENSTOCK_INLINE std::uint64_t read_ahead::step() const noexcept {
+  return fetcher_ ? std::clamp<std::uint64_t>(limits_->ahead() / 4, 1, most_at_once) : 1;
+}
+
 PENSTOCK_INLINE bool read_ahead::behind() {
   if (!feed_.ready()) return false;
-  if (!fetcher_) return asked_ < opened_ + limits_->ahead();
-  const std::uint64_t ahead = std::min(limits_->ahead(), most_turns);
-  return asked_ + std::clamp<std::uint64_t>(ahead / 4, 1, most_at_once) <= opened_ + ahead;
+  const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), most_turns) : limits_->ahead();
+  return asked_ + step() <= opened_ + ahead;
+}
+
+// Waits until there are samples to request. Blocks that are left out anyway are passed over together: waking
+// this thread for each would cost more than the blocks do.
+PENSTOCK_INLINE void read_ahead::wait_for_more(std::unique_lock<std::mutex>& held) {
+  wakes_at_ = 0;
+  if (feed_.ready()) {
+    const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), most_turns) : limits_->ahead();
+    const std::uint64_t next = asked_ + step() + left_out_ * next_.slots;
+    wakes_at_ = next - std::min(next, ahead);
+  }
+  more_.wait(held);
+  wakes_at_ = 0;
 }
 
 // Requests the ranges or hints of one block; with ranges, of further blocks while there are few. The lock is
@@ -22256,6 +22277,8 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
       // A batch far longer than usual has no room in the store: workers read it themselves.
       if (!fetcher_)
         who_.hint(who_.self, next_);
+      else if (left_out_ != 0)
+        --left_out_;
       else if (turn_ - store()->passed() <= store()->turns())
         list_next();
     } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
@@ -22280,10 +22303,6 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
 // Once several blocks in a row were in memory, most are skipped, so that checking costs almost nothing.
 PENSTOCK_INLINE void read_ahead::list_next() {
   constexpr unsigned seen_warm = 4, most_left_out = 31;
-  if (left_out_ != 0) {
-    --left_out_;
-    return;
-  }
   const std::size_t listed = ranges_.entries().size();
   const std::uint64_t warm = ranges_.warm();
   who_.ranges(who_.self, next_, ranges_);
@@ -22310,7 +22329,7 @@ PENSTOCK_INLINE void read_ahead::follow() noexcept {
       continue;
     }
     if (!behind()) {
-      more_.wait(held);
+      wait_for_more(held);
       continue;
     }
     asking_ = true;

@@ -6,6 +6,7 @@
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/placement.hpp>
+#include <penstock/storage/concepts.hpp>
 
 #include "support/catch.hpp"
 
@@ -59,6 +60,29 @@ struct slow_cut {
   [[nodiscard]] slow_cut on(std::uint64_t, std::uint64_t) const { return *this; }
   [[nodiscard]] std::uint64_t usual() const { return 4; }
 };
+
+/// A session whose bytes are in memory while `in_memory` says so, and how often a block was looked at.
+struct warming {
+  static constexpr bool views = false;
+  std::atomic<bool> in_memory{true};
+  std::atomic<std::uint64_t> looks{0}, reads{0};
+
+  [[nodiscard]] static std::uint64_t size(ps::object_id) { return 1u << 20; }
+  [[nodiscard]] static ps::object_signature signature(ps::object_id) { return {}; }
+  void read(ps::object_id, std::uint64_t, ps::mutable_bytes) { ++reads; }
+  static void will_need(ps::object_id, std::uint64_t, std::uint64_t) {}
+  [[nodiscard]] bool warm(ps::object_id) const { return in_memory; }
+
+  ps::hinter ranges() {
+    return {this, nullptr, [](void* self, const ps::placement& samples, ps::range_list& into) {
+              auto& me = *static_cast<warming*>(self);
+              ++me.looks;
+              into.stand_at(samples.turn);
+              into(me, 0, 4 * (samples.turn % 1000), 4);
+            }};
+  }
+};
+static_assert(ps::warming_session<warming>);
 
 std::vector<std::uint64_t> numbers_below(std::uint64_t end) {
   std::vector<std::uint64_t> all;
@@ -205,4 +229,32 @@ TEST_CASE("run/read_ahead: a changing limit; at 0 nothing is requested, and late
   ahead.opened(0);
   CHECK(reader.asked.size() == 16);
   CHECK(reader.asked.back() == 103);
+}
+
+TEST_CASE("run/read_ahead: bytes in memory are looked at now and then, and fetched once they are not there") {
+  const ps::run_watch nobody({}, 0, true, false, 0);
+  const ps::live_limits limits(1, 1, 1, 64);
+  warming session;
+  ps::read_ahead ahead;
+  ahead.start(batches_of(4'000'000), session.ranges(), nobody, limits, true, {1u << 20, 4096});
+  std::uint64_t blocks = 0;
+  const auto open_until = [&](auto&& seen) {
+    for (; !seen() && blocks < 900'000; std::this_thread::yield()) {
+      ahead.opened(4);
+      ahead.passed(4 * blocks++);
+    }
+    return seen();
+  };
+  REQUIRE(open_until([&] { return blocks >= 100'000; }));
+  const std::uint64_t looks = session.looks;
+  CHECK(looks < blocks / 16);
+  CHECK(open_until([&] { return session.looks > looks + 3; }));
+  CHECK(session.reads == 0);
+  session.in_memory = false;
+  CHECK(open_until([&] { return session.reads >= 10; }));
+  session.in_memory = true;
+  const std::uint64_t reads = session.reads;
+  CHECK(open_until([&] { return session.looks > looks + 100; }));
+  CHECK(session.reads < reads + 1000);
+  ahead.stop();
 }

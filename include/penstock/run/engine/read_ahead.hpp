@@ -81,7 +81,9 @@ class read_ahead {
   static constexpr std::uint64_t most_at_once = 64, most_bytes = 1_MiB;
 
   [[nodiscard]] bool cut_epoch(std::unique_lock<std::mutex>& held);
+  [[nodiscard]] std::uint64_t step() const noexcept;
   [[nodiscard]] bool behind();
+  void wait_for_more(std::unique_lock<std::mutex>& held);
   void ask_once(std::unique_lock<std::mutex>& held);
   void list_next();
   void catch_up();
@@ -94,7 +96,8 @@ class read_ahead {
   const live_limits* limits_ = nullptr;
   thread_place* place_ = nullptr;
   std::uint64_t opened_ = 0, asked_ = 0;
-  std::uint64_t turn_ = 0;  // of the next row to request
+  std::uint64_t wakes_at_ = 0;  // so many slots must be opened before the thread has anything to do
+  std::uint64_t turn_ = 0;      // of the next row to request
   std::mutex lock_;
   std::condition_variable more_, idle_;
   bool stop_ = false, asking_ = false, restarts_ = false;
