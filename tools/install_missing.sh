@@ -39,6 +39,19 @@ can_install() { command -v apt-get >/dev/null && { [ "$(id -u)" -eq 0 ] || comma
 # as_root <command>...
 as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
 
+# without_services <command>...: as root, and what it installs does not start a system service
+without_services() {
+  local policy=/usr/sbin/policy-rc.d status=0 mine=
+  if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+    as_root chmod +x "$policy"
+    mine=yes
+  fi
+  as_root "$@" || status=$?
+  [ -z "$mine" ] || as_root rm -f "$policy"
+  return "$status"
+}
+
 # install_missing build|tests|full: what the demonstration needs, or that and what the tests need, or that and
 # what the tests for other machines need
 install_missing() {
@@ -70,7 +83,13 @@ install_missing() {
     have_header range/v3/version.hpp || wanted+=(librange-v3-dev)
     have_header liburing.h || wanted+=(liburing-dev)
     have_header asio/version.hpp || wanted+=(libasio-dev)
-    have_header boost/lockfree/queue.hpp || wanted+=(libboost-dev)
+    have_header boost/beast/http/parser.hpp || wanted+=(libboost-dev)
+    have_header openssl/ssl.h || wanted+=(libssl-dev)
+    have_header pugixml.hpp || wanted+=(libpugixml-dev)
+    # The servers and clients of the storages' tests.
+    command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || wanted+=(nginx-light)
+    command -v openssl >/dev/null || wanted+=(openssl)
+    command -v curl >/dev/null || wanted+=(curl)
     command -v mpirun >/dev/null || wanted+=(openmpi-bin)
     have_mpi || wanted+=(libopenmpi-dev)
     command -v ccache >/dev/null || wanted+=(ccache)
@@ -124,7 +143,7 @@ install_missing() {
       fi
     done
     if [ "${#wanted[@]}" -gt 0 ]; then
-      as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}"
+      without_services env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}"
     fi
   fi
 
