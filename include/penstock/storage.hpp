@@ -3,6 +3,7 @@
 
 /// The storage room: where bytes come from.
 
+#include <penstock/storage/any_of.hpp>
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>

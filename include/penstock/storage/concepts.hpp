@@ -128,4 +128,16 @@ concept storage = std::copy_constructible<S> && requires(const S& s) {
 template <class S>
 concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
 
+/// Whether the names of a storage are paths: it is a `local_storage`, or a storage that is chosen at run time
+/// says so with `local()`.
+template <storage S>
+[[nodiscard]] bool is_local(const S& where) {
+  if constexpr (requires {
+                  { where.local() } -> std::same_as<bool>;
+                })
+    return where.local();
+  else
+    return local_storage<S>;
+}
+
 }  // namespace penstock::inline v0_1

@@ -96,6 +96,7 @@ class file {
 
  public:
   static constexpr bool names_are_paths = true;
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
 
   /// What a run reads through; see `storage_session` and `partly_viewing_session`.
   class session {

@@ -71,6 +71,7 @@ class mapped_file {
 
  public:
   static constexpr bool names_are_paths = true;
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
 
   /// What a run reads through; see `storage_session` and `viewing_session`.
   class session {

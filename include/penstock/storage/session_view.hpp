@@ -89,13 +89,13 @@ class session_view {
 /// What a storage says about itself, for code that is not a template over it. The storage owns the names.
 struct storage_facts {
   std::span<const std::string> names;
-  bool local = false;  ///< whether the names are paths; see `local_storage`
+  bool local = false;  ///< whether the names are paths; see `is_local`
 };
 
 /// The facts of a storage, which must outlive them.
 template <storage Storage>
 [[nodiscard]] storage_facts facts_of(const Storage& where) {
-  return {where.names(), local_storage<Storage>};
+  return {where.names(), is_local(where)};
 }
 
 }  // namespace penstock::inline v0_1

@@ -89,6 +89,8 @@ class simulated_storage {
   [[nodiscard]] session connect() const {
     return session(std::make_unique<state>(where_, options_, account_));
   }
+  /// Whether the names are paths; see `is_local`.
+  [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] std::string describe() const {
     std::string behind;
     if constexpr (requires { where_.describe(); }) behind = where_.describe() + ", ";

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/url_scheme.hpp>
+#include <penstock/storage/session_view.hpp>
+#include <penstock/storage/threaded_reads.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// A storage that `any_of` can choose: it says which URLs are its own, and is made of one.
+///   schemes      `static constexpr std::string_view schemes[] = {"http", "https"};`, in lower case; "file" is also
+///                for texts that are no URLs
+///   S(text)      from a URL or a pattern of URLs; a `local_storage` gets the path of a file:// URL
+///   S(vector)    optional: from a `std::vector<std::string>` of them, taken literally
+template <class S>
+concept url_storage = storage<S> && requires { std::span<const std::string_view>(S::schemes); } &&
+                      std::constructible_from<S, const std::string&>;
+
+namespace detail {
+
+template <class S>
+[[nodiscard]] constexpr std::span<const std::string_view> schemes_of() noexcept {
+  if constexpr (url_storage<S>)
+    return S::schemes;
+  else
+    return {};
+}
+/// Whether each scheme belongs to one storage.
+template <class... Storages>
+[[nodiscard]] constexpr bool distinct_schemes() noexcept {
+  const std::span<const std::string_view> lists[] = {schemes_of<Storages>()...};
+  for (std::size_t a = 0; a < sizeof...(Storages); ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      for (const std::string_view one : lists[a])
+        for (const std::string_view other : lists[b])
+          if (one == other) return false;
+  return true;
+}
+
+}  // namespace detail
+
+/// One of several storages, chosen at run time by the scheme of a URL. The list is closed, so that reads are
+/// dispatched by an index, once per request, and the compiler sees every storage.
+///
+///     std::ofstream("one.bin") << "four";
+///     const any_of<file> by_path("one.bin");
+///     const any_of<file> by_url(std::vector<std::string>{"one.bin"});
+///     const std::uint64_t four = by_path.connect().size(0);
+///
+/// A program that takes its URLs from a configuration writes `webdataset(any_of<file, http, s3>(url))`.
+/// In: `url_storage`s, no two with the same scheme. A URL or pattern, whose text before `://` is the scheme;
+/// any other text is a path, for the storage with the scheme "file". A list, whose URLs must have one scheme.
+/// Or one of the storages itself, with options of its own. A path in a file:// URL is taken as it is,
+/// without percent-encoding.
+/// The names, the bytes, the errors and the guarantees are those of the storage that was chosen. What its
+/// session can do depends on the list: it reads in the background if one of them does (the others do it with
+/// eight threads), has latency if one of them has, and shows in place what the chosen one shows. It is a
+/// `viewing_session` only if all of them are. Bytes that are shown in place count as warm, and get no hint.
+/// Errors: errc::argument for a scheme that none of the storages has, with the header and the component to
+/// add, and for URLs of different schemes in one list. No message shows more of a URL than its scheme.
+/// Threads: as for the storages.
+template <class... Storages>
+class any_of {
+  static_assert(sizeof...(Storages) != 0,
+                "any_of<...> needs the storages to choose from: any_of<file, http>(url)");
+  static_assert(
+      (url_storage<Storages> && ...),
+      "each storage of any_of<...> needs static constexpr std::string_view schemes[], which says which "
+      "URLs are its own, and a constructor from a URL");
+  static_assert(
+      detail::distinct_schemes<Storages...>(),
+      "two storages of this any_of<...> have the same scheme, so a URL would not say which is meant");
+
+  using chosen = std::variant<Storages...>;
+  template <class S>
+  struct opened {
+    explicit opened(const S& where) : session(where.connect()) {}  // sessions need not be movable
+    typename S::session session;
+  };
+  using opened_one = std::variant<std::monostate, opened<Storages>...>;
+
+  /// Calls `f` with the alternative that a variant has; the first `Skip` are never there.
+  template <std::size_t Skip, class Variant, class F>
+  static decltype(auto) with(Variant& one, F&& f) {
+    if constexpr (Skip + 1 == std::variant_size_v<std::remove_const_t<Variant>>) {
+      return f(*std::get_if<Skip>(&one));
+    } else {
+      if (one.index() == Skip) return f(*std::get_if<Skip>(&one));
+      return with<Skip + 1>(one, std::forward<F>(f));
+    }
+  }
+
+  template <class S>
+  static constexpr bool reads_ahead = background_session<typename S::session>;
+  template <class S>
+  static constexpr bool shows_all = viewing_session<typename S::session>;
+  template <class S>
+  static constexpr bool shows_some = shows_all<S> || partly_viewing_session<typename S::session>;
+  template <class S>
+  static constexpr bool knows_warm = shows_all<S> || warming_session<typename S::session>;
+
+  struct state {
+    explicit state(const chosen& given) : where(given) { open<0>(); }
+
+    template <std::size_t I>
+    void open() {
+      if (where.index() != I) {
+        if constexpr (I + 1 < sizeof...(Storages)) open<I + 1>();
+        return;
+      }
+      const auto& storage = *std::get_if<I>(&where);
+      auto& made = session.template emplace<I + 1>(storage);
+      using type = std::remove_cvref_t<decltype(storage)>;
+      if constexpr ((reads_ahead<Storages> || ...) && !reads_ahead<type>)
+        threads.emplace(session_view(made.session), storage.names(), std::size_t{8});
+    }
+
+    chosen where;
+    opened_one session;
+    std::optional<threaded_reads> threads;  // for a session that does not read in the background
+  };
+
+ public:
+  static constexpr bool names_are_paths = (local_storage<Storages> && ...);
+
+  /// What a run reads through; see `storage_session`.
+  class session {
+   public:
+    static constexpr bool views = (shows_all<Storages> && ...);
+    static constexpr bool has_latency = (latent_session<typename Storages::session> || ...);
+
+    [[nodiscard]] std::uint64_t size(object_id id) const {
+      return call([&](auto& s) -> std::uint64_t { return s.size(id); });
+    }
+    [[nodiscard]] object_signature signature(object_id id) const {
+      return call([&](auto& s) -> object_signature { return s.signature(id); });
+    }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      call([&](auto& s) { s.read(id, offset, into); });
+    }
+    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      call([&](auto& s) { s.will_need(id, offset, size); });
+    }
+    void confirm(object_id id) const {
+      call([&](auto& s) { penstock::confirm(s, id); });
+    }
+
+    void read_many(std::span<const read_request> requests, read_listener listener) const
+      requires((reads_ahead<Storages> || ...))
+    {
+      call([&]([[maybe_unused]] auto& s) {
+        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
+          s.read_many(requests, listener);
+        else
+          state_->threads->read_many(requests, listener);
+      });
+    }
+    void cancel() const noexcept
+      requires((reads_ahead<Storages> || ...))
+    {
+      call([&]([[maybe_unused]] auto& s) {
+        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
+          s.cancel();
+        else
+          state_->threads->cancel();
+      });
+    }
+
+    /// Whether an object is shown in place now; once true, it stays true.
+    [[nodiscard]] bool shows(object_id id) const
+      requires(!views && (shows_some<Storages> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> bool {
+        using type = std::remove_reference_t<decltype(s)>;
+        if constexpr (partly_viewing_session<type>) return s.shows(id);
+        return viewing_session<type>;
+      });
+    }
+    /// A range in place, of an object that is shown.
+    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
+      requires((shows_some<Storages> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> bytes_view {
+        using type = std::remove_reference_t<decltype(s)>;
+        if constexpr (viewing_session<type> || partly_viewing_session<type>)
+          return s.view(id, offset, size);
+        else
+          throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
+      });
+    }
+    /// Whether the bytes are in memory, so that fetching them ahead would only make another copy.
+    [[nodiscard]] bool warm(object_id id) const
+      requires(!views && (knows_warm<Storages> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> bool {
+        using type = std::remove_reference_t<decltype(s)>;
+        if constexpr (warming_session<type>) return s.warm(id);
+        return viewing_session<type>;
+      });
+    }
+
+   private:
+    friend any_of;
+    explicit session(const chosen& where) : state_(std::make_unique<state>(where)) {}
+
+    template <class F>
+    decltype(auto) call(F&& f) const {
+      return with<1>(state_->session, [&](auto& one) -> decltype(auto) { return f(one.session); });
+    }
+
+    std::unique_ptr<state> state_;
+  };
+
+  explicit any_of(std::string_view url) : where_(of_url<0>(url, detail::scheme_of(url))) {}
+  explicit any_of(std::vector<std::string> urls) : where_(of_list<0>(urls, detail::common_scheme(urls))) {}
+  any_of(std::initializer_list<const char*> urls)
+      : any_of(std::vector<std::string>(urls.begin(), urls.end())) {}
+  /// One of the storages as it is.
+  template <class S>
+    requires(std::same_as<S, Storages> || ...)
+  explicit any_of(S where) : where_(std::move(where)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const {
+    return with<0>(where_, [](const auto& s) -> std::span<const std::string> { return s.names(); });
+  }
+  [[nodiscard]] session connect() const { return session(where_); }
+  /// Whether the names are paths in the local file system; see `is_local`.
+  [[nodiscard]] bool local() const {
+    return with<0>(where_, [](const auto& s) -> bool { return is_local(s); });
+  }
+  /// What the chosen storage says of itself.
+  [[nodiscard]] std::string describe() const {
+    return with<0>(where_, [](const auto& s) -> std::string {
+      if constexpr (requires {
+                      { s.describe() } -> std::convertible_to<std::string>;
+                    })
+        return s.describe();
+      else
+        return detail::text({"any_of(", s.names().size(), " objects)"});
+    });
+  }
+
+ private:
+  template <class S>
+  [[nodiscard]] static bool has(std::string_view scheme) noexcept {
+    for (const std::string_view one : detail::schemes_of<S>())
+      if (one == scheme) return true;
+    return false;
+  }
+  [[noreturn, gnu::cold]] static void refuse(std::string_view scheme) {
+    std::vector<std::string_view> known;
+    (known.insert(known.end(), detail::schemes_of<Storages>().begin(), detail::schemes_of<Storages>().end()),
+     ...);
+    detail::refuse_scheme(scheme, known);
+  }
+  template <class S>
+  [[nodiscard]] static std::string argument(std::string_view url) {
+    return local_storage<S> ? detail::path_of(url) : detail::with_lower_scheme(url);
+  }
+  template <std::size_t I>
+  [[nodiscard]] static chosen of_url(std::string_view url, const std::string& scheme) {
+    if constexpr (I == sizeof...(Storages)) {
+      refuse(scheme);
+    } else {
+      using type = std::variant_alternative_t<I, chosen>;
+      if (!has<type>(scheme)) return of_url<I + 1>(url, scheme);
+      return chosen(std::in_place_index<I>, argument<type>(url));
+    }
+  }
+  template <std::size_t I>
+  [[nodiscard]] static chosen of_list(std::vector<std::string>& urls, const std::string& scheme) {
+    if constexpr (I == sizeof...(Storages)) {
+      refuse(scheme);
+    } else {
+      using type = std::variant_alternative_t<I, chosen>;
+      if (!has<type>(scheme)) return of_list<I + 1>(urls, scheme);
+      if constexpr (std::constructible_from<type, std::vector<std::string>>) {
+        for (std::string& one : urls) one = argument<type>(one);
+        return chosen(std::in_place_index<I>, std::move(urls));
+      } else {
+        if (urls.size() != 1) detail::refuse_list(scheme);
+        return chosen(std::in_place_index<I>, argument<type>(urls[0]));
+      }
+    }
+  }
+
+  chosen where_;
+};
+
+}  // namespace penstock::inline v0_1
