@@ -25,8 +25,12 @@ COMPONENTS = {
     "lockfree": ("boost", "[>=1.74 <2]", []),
     "mpi": ("openmpi", "[>=4.1 <6]", ["mpi"]),
     "uring": ("liburing", "[>=2.0 <3]", ["uring"]),
+    "http": ("boost", "[>=1.74 <2]", []),
     "cuda": (None, None, ["cudart"]),
 }
+
+# Components that need a second package.
+MORE = {"http": ("openssl", "[>=1.1.1 <4]", ["ssl", "crypto"])}
 
 # Every option; `with_compiled` makes a library of what needs no template.
 OPTIONS = ("compiled", *COMPONENTS)
@@ -60,9 +64,12 @@ class PenstockConan(ConanFile):
         cmake_layout(self)
 
     def requirements(self):
-        for name, (package, versions, _) in COMPONENTS.items():
-            if package and self.options.get_safe(f"with_{name}"):
-                self.requires(f"{package}/{versions}", transitive_headers=True)
+        wanted = {}
+        for name, needed in [*COMPONENTS.items(), *MORE.items()]:
+            if needed[0] and self.options.get_safe(f"with_{name}"):
+                wanted[needed[0]] = needed[1]
+        for package, versions in wanted.items():
+            self.requires(f"{package}/{versions}", transitive_headers=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -116,14 +123,15 @@ class PenstockConan(ConanFile):
             self.cpp_info.components["compiled"].libdirs = ["lib"]
             self.cpp_info.components["compiled"].defines = ["PENSTOCK_COMPILED"]
         packages = {dependency.ref.name for dependency in self.dependencies.host.values()}
-        for name, (package, _, libraries) in COMPONENTS.items():
+        for name, needed in COMPONENTS.items():
             if not self.options.get_safe(f"with_{name}"):
                 continue
-            if package in packages:
-                self._component(name, ["core", f"{package}::{package}"])
-            else:
-                self._component(name, ["core"])
-                self.cpp_info.components[name].system_libs = libraries
+            self._component(name, ["core"])
+            for package, _, libraries in [needed, MORE[name]] if name in MORE else [needed]:
+                if package in packages:
+                    self.cpp_info.components[name].requires.append(f"{package}::{package}")
+                else:
+                    self.cpp_info.components[name].system_libs.extend(libraries)
 
     def _component(self, name, requires):
         component = self.cpp_info.components[name]

@@ -273,6 +273,11 @@ void texts(folder& out) {
                            "{a..e..2}", "{{1..2},{a..b}}-{003..001}", "{0..9999999}{0..9999999}",
                            "{-9223372036854775808..9223372036854775807..9}"})
     out.add("braces", text);
+  for (const std::string text :
+       {"https://[2001:db8::1]:8443/a/b%20c.tar?sig=1&x=%2F", "http://host.example",
+        "s3://Bucket_1/key?versionId=3", "http://user:secret@host/", "http://h:/p#f"})
+    for (const char* location : {"", "/other?q", "../up/./x", "//host/p", "?only", "https://h:444/x#f"})
+      out.add("url", static_cast<char>(text.size()) + text + location);
   for (const char* text :
        {"42\n", " -7", "+3", "1e-3", "nan", "0x1p3", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xed\xa0\x80"})
     out.add("words", text);

@@ -9,6 +9,8 @@
 #include <penstock/storage/fetched.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>
+#include <penstock/storage/http_error.hpp>
+#include <penstock/storage/http_options.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/range_store.hpp>
@@ -17,3 +19,4 @@
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
 #include <penstock/storage/threaded_reads.hpp>
+#include <penstock/storage/url.hpp>

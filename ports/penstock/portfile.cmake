@@ -28,6 +28,7 @@ vcpkg_check_features(
            lockfree PENSTOCK_ENABLE_LOCKFREE
            mpi PENSTOCK_ENABLE_MPI
            uring PENSTOCK_ENABLE_URING
+           http PENSTOCK_ENABLE_HTTP
            cuda PENSTOCK_ENABLE_CUDA)
 # vcpkg wants files for pkg-config that name libraries under lib/.
 vcpkg_cmake_configure(

@@ -65,6 +65,9 @@
 #ifdef CONSUMER_URING
 #include <penstock/storage/uring_file.hpp>
 #endif
+#ifdef CONSUMER_HTTP
+#include <penstock/storage/http.hpp>
+#endif
 
 #include <cstddef>
 #include <iostream>
@@ -160,6 +163,11 @@ int main() {
 #endif
 #ifdef CONSUMER_URING
   refuses("uring", [](ps::bytes_view) { (void)ps::uring_file({"/no such file"}).connect().size(0); });
+#endif
+#ifdef CONSUMER_HTTP
+  refuses("http", [](ps::bytes_view) {
+    (void)ps::http({"https://127.0.0.1:1/a"}, {.ca_file = "/no such file"}).connect();
+  });
 #endif
   return faults;
 }

@@ -52,6 +52,9 @@
 #ifdef CONSUMER_HAS_URING
 #include <penstock/penstock_uring.hpp>
 #endif
+#ifdef CONSUMER_HAS_HTTP
+#include <penstock/penstock_http.hpp>
+#endif
 #ifdef CONSUMER_HAS_LOCKFREE
 #include <penstock/penstock_lockfree.hpp>
 #endif

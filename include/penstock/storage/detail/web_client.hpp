@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/asio/io_context.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock/storage/detail/web_client.hpp needs Boost.Asio and OpenSSL: link penstock::http"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/detail/http_proxies.hpp>
+#include <penstock/storage/detail/web_call.hpp>
+#include <penstock/storage/detail/web_exchange.hpp>
+#include <penstock/storage/http_options.hpp>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail::web {
+
+/// Performs calls: one thread, started by the first of them, and a bounded number of connections that are
+/// kept open. Calls begin in the order in which they were given.
+///
+/// Threads: any number may call `submit`, `perform` and `cancel`. Destruction cancels and joins; it waits for
+/// a look-up of a name that is in progress.
+class client {
+  static constexpr std::size_t most_redirects = 5;
+
+ public:
+  explicit client(const http_options& options)
+      : all_(options),
+        proxies_(options.proxies ? http_proxies::of_environment() : http_proxies()),
+        work_(all_.io.get_executor()),
+        tick_(all_.io) {}
+  client(const client&) = delete;
+  client& operator=(const client&) = delete;
+  ~client() {
+    if (!thread_.joinable()) return;
+    {
+      const std::scoped_lock lock(mutex_);
+      ends_ = true;
+    }
+    cancel();
+    {
+      std::unique_lock lock(mutex_);
+      all_told_.wait(lock, [&] { return open_calls_ == 0; });
+    }
+    all_.io.stop();
+    thread_.join();
+  }
+
+  /// Takes all calls, or none and throws.
+  void submit(std::span<call* const> calls) {
+    const std::scoped_lock lock(mutex_);
+    inbox_.reserve(inbox_.size() + calls.size());
+    if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { all_.io.run(); });
+    if (!posted_) net::post(all_.io, [this] { take_new(); });
+    posted_ = true;
+    for (call* const one : calls) {
+      one->number = ++numbered_;
+      inbox_.push_back(one);
+    }
+    open_calls_ += calls.size();
+  }
+
+  /// Performs one call and waits for its end; throws if there is no answer. Not from the client's thread.
+  void perform(call& what) {
+    struct waiting {
+      std::mutex mutex;
+      std::condition_variable changed;
+      bool over = false;
+      std::exception_ptr failed;
+    } state;
+    what.self = &state;
+    what.done = [](void* self, call&, std::exception_ptr failed) noexcept {
+      auto& waits = *static_cast<waiting*>(self);
+      const std::scoped_lock lock(waits.mutex);
+      waits.failed = std::move(failed);
+      waits.over = true;
+      waits.changed.notify_one();
+    };
+    call* const only = &what;
+    submit({&only, 1});
+    std::unique_lock lock(state.mutex);
+    state.changed.wait(lock, [&] { return state.over; });
+    if (state.failed) std::rethrow_exception(state.failed);
+  }
+
+  /// Ends all calls that were submitted before: they end with errc::stopped, unless they just have.
+  void cancel() noexcept {
+    try {
+      const std::scoped_lock lock(mutex_);
+      if (open_calls_ == 0) return;
+      cancel_up_to_ = numbered_;
+      net::post(all_.io, [this] { take_new(); });
+    } catch (...) {  // no memory: the next tick does it
+    }
+  }
+
+  [[nodiscard]] const counts& counted() const noexcept { return all_.counted; }
+
+ private:
+  // ---- All of this belongs to the thread.
+
+  void take_new() {
+    std::uint64_t cancelled = 0;
+    {
+      const std::scoped_lock lock(mutex_);
+      queue_.insert(queue_.end(), inbox_.begin(), inbox_.end());
+      inbox_.clear();
+      posted_ = false;
+      cancelled = std::exchange(cancel_up_to_, 0);
+    }
+    if (cancelled != 0) stop_up_to(cancelled);
+    begin_calls();
+  }
+
+  void stop_up_to(std::uint64_t number) {
+    cancelled_ = std::max(cancelled_, number);
+    std::vector<call*> waiting;
+    const auto kept = std::stable_partition(queue_.begin(), queue_.end(),
+                                            [&](const call* one) { return one->number > number; });
+    waiting.assign(kept, queue_.end());
+    queue_.erase(kept, queue_.end());
+    for (const auto& one : connections_)
+      if (const call* const doing = one->doing(); doing != nullptr && doing->number <= number)
+        one->abandon(exchange::reason::stopped);
+    for (call* const one : waiting) tell(*one, cancelled(*one));
+  }
+
+  void begin_calls() {
+    while (!queue_.empty() && active_ < all_.options.connections) {
+      call& next = *queue_.front();
+      queue_.pop_front();
+      begin(next, true);
+    }
+    if (active_ != 0 && !ticking_) tick();
+  }
+  /// Begins a call on a connection that is idle, if it may, or on a new one.
+  void begin(call& next, bool reuse) {
+    std::exception_ptr failed;
+    try {
+      const auto by = reuse ? idle_for(next.where) : nullptr;
+      const auto connection = by ? by : connect(next.where);
+      ++active_;
+      connection->start(next);
+      return;
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    tell(next, std::move(failed));
+  }
+  /// The connection that was used last, so that the others grow old.
+  std::shared_ptr<exchange> idle_for(const url& where) {
+    const auto now = clock::now();
+    const http_proxy* const proxy = proxies_.of(where);
+    std::shared_ptr<exchange> best;
+    for (const auto& one : connections_)
+      if (one->is_idle() && one->serves(where, proxy) && now - one->idle_since() < all_.options.idle_time &&
+          (!best || one->idle_since() > best->idle_since()))
+        best = one;
+    return best;
+  }
+  std::shared_ptr<exchange> connect(const url& where) {
+    if (connections_.size() >= all_.options.connections) {
+      const auto oldest =
+          std::min_element(connections_.begin(), connections_.end(), [](const auto& a, const auto& b) {
+            if (a->is_idle() != b->is_idle()) return a->is_idle();
+            return a->idle_since() < b->idle_since();
+          });
+      if ((*oldest)->is_idle()) {
+        (*oldest)->close();
+        connections_.erase(oldest);
+      }
+    }
+    connections_.push_back(std::make_shared<exchange>(
+        all_, where, proxies_.of(where),
+        exchange::listener{
+            this, [](void* self, const std::shared_ptr<exchange>& by, call& what, std::exception_ptr failed,
+                     ending how) { static_cast<client*>(self)->ended(by, what, std::move(failed), how); }}));
+    return connections_.back();
+  }
+
+  void ended(const std::shared_ptr<exchange>& by, call& what, std::exception_ptr failed,
+             ending how) noexcept {
+    --active_;
+    if (how != ending::reusable) std::erase(connections_, by);
+    try {
+      if (how == ending::stale && what.number > cancelled_) {
+        begin(what, false);
+        return begin_calls();
+      }
+      const bool again = how == ending::stale || (!failed && redirects(what));
+      if (again && what.number > cancelled_) {
+        queue_.push_front(&what);
+        return begin_calls();
+      }
+      if (again) failed = cancelled(what);
+      if (what.number > cancelled_ || !queue_.empty()) begin_calls();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    tell(what, std::move(failed));
+  }
+
+  /// Whether an answer leads to another URL, which is the call's now. Throws if it may not.
+  bool redirects(call& what) {
+    const unsigned status = what.reply.status;
+    if (!what.follow_redirects || status / 100 != 3 || status == 300 || (status > 303 && status < 307) ||
+        status > 308)
+      return false;
+    const std::string location(what.reply.header("Location"));
+    if (location.empty()) return false;
+    const auto refuse = [&](std::initializer_list<piece> why) { return what.failure(why).recurring(); };
+    url to;
+    try {
+      to = resolve(what.where, location);
+    } catch (const error& e) {
+      throw refuse({"the server redirects to what cannot be followed: ", e.message()}).recurring();
+    }
+    if (to.scheme != "http" && to.scheme != "https")
+      throw refuse({"the server redirects to the scheme ", to.scheme, ", which is not followed"});
+    if (what.where.scheme == "https" && to.scheme == "http")
+      throw refuse({"the server redirects from https to http, to ", to.without_secrets(),
+                    "; that would give up the protection of TLS, so it is refused"});
+    what.been.push_back(what.where);
+    if (std::find(what.been.begin(), what.been.end(), to) != what.been.end())
+      throw refuse({"the server redirects in a circle, back to ", to.without_secrets()});
+    if (what.been.size() > most_redirects)
+      throw refuse(
+          {"the server redirects more than ", most_redirects, " times; use the URL that it leads to"});
+    if (!to.same_origin(what.where))
+      std::erase_if(what.headers, [](const call::header& one) { return is_secret(one.first); });
+    if (status == 303 && what.method != verb::head) what.method = verb::get;
+    what.where = std::move(to);
+    return true;
+  }
+  /// Whether a header is for the host that was asked first alone.
+  static bool is_secret(std::string_view name) {
+    std::string lower(name);
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+    return lower == "authorization" || lower == "cookie" || lower.starts_with("x-amz-") ||
+           lower.starts_with("x-goog-");
+  }
+
+  void tell(call& what, std::exception_ptr failed) noexcept {
+    what.done(what.self, what, std::move(failed));  // the call may be gone now
+    const std::scoped_lock lock(mutex_);
+    if (--open_calls_ == 0 && ends_) all_told_.notify_one();
+  }
+
+  /// Looks for what has lasted too long; the thread sleeps while nothing is in progress.
+  void tick() {
+    ticking_ = true;
+    const auto least =
+        std::min({all_.options.connect_time, all_.options.first_byte_time, all_.options.progress_time});
+    tick_.expires_after(std::clamp<std::chrono::milliseconds>(least / 8, std::chrono::milliseconds(1),
+                                                              std::chrono::milliseconds(250)));
+    tick_.async_wait([this](const error_code& code) {
+      ticking_ = false;
+      if (code) return;
+      const auto now = clock::now();
+      for (const auto& one : connections_)
+        if (!one->is_idle()) one->check_time(now);
+      take_new();
+    });
+  }
+
+  common all_;
+  http_proxies proxies_;
+  net::executor_work_guard<net::io_context::executor_type> work_;
+  net::steady_timer tick_;
+  std::deque<call*> queue_;
+  std::vector<std::shared_ptr<exchange>> connections_;
+  std::size_t active_ = 0;
+  std::uint64_t cancelled_ = 0;
+  bool ticking_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable all_told_;
+  std::vector<call*> inbox_;
+  std::uint64_t numbered_ = 0, cancel_up_to_ = 0;
+  std::size_t open_calls_ = 0;
+  bool posted_ = false, ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace penstock::inline v0_1::detail::web

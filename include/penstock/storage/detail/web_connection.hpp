@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/asio/ip/tcp.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock/storage/detail/web_connection.hpp needs Boost.Asio and OpenSSL: link penstock::http"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/detail/http_proxies.hpp>
+#include <penstock/storage/detail/web_call.hpp>
+#include <penstock/storage/detail/web_tls.hpp>
+#include <penstock/storage/http_options.hpp>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/write.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail::web {
+
+namespace net = boost::asio;
+using boost::system::error_code;
+using clock = std::chrono::steady_clock;
+
+/// What a client has counted.
+struct counts {
+  std::atomic<std::uint64_t> requests{0}, bytes{0}, connections{0};
+};
+
+/// What all connections of a client share. All of it belongs to the client's thread.
+struct common {
+  explicit common(const http_options& chosen) : options(chosen) {
+    if (!options.ca_file.empty()) (void)tls();  // a file that cannot be used is an error at once
+  }
+  net::ssl::context& tls() {
+    if (!trusted) trusted.emplace(tls_context(options.ca_file, options.verify));
+    return *trusted;
+  }
+
+  http_options options;
+  std::optional<net::ssl::context> trusted;
+  counts counted;
+  net::io_context io{1};
+};
+
+/// A connection to a server, perhaps through a proxy: finds the addresses, connects to one of them, asks the
+/// proxy for a tunnel, and agrees on TLS. Each step ends in `Self`'s `opened` or `failed`. One operation is
+/// in progress at a time, and each keeps the connection alive.
+template <class Self>
+class transport : public std::enable_shared_from_this<Self> {
+  using plain_step = void (Self::*)(const error_code&);
+
+ public:
+  /// Why an operation was ended from outside.
+  enum class reason : std::uint8_t { none, stopped, connect_late, first_byte_late, progress_late };
+
+  transport(common& all, const url& origin, const http_proxy* proxy)
+      : all_(all), origin_(origin), proxy_(proxy), socket_(all.io), resolver_(all.io) {}
+  transport(const transport&) = delete;
+  transport& operator=(const transport&) = delete;
+
+  /// Whether this connection can serve that URL.
+  [[nodiscard]] bool serves(const url& where, const http_proxy* proxy) const noexcept {
+    if (proxy != proxy_) return false;
+    return proxy_ != nullptr && origin_.scheme == "http" ? where.scheme == "http"
+                                                         : where.same_origin(origin_);
+  }
+  /// Ends the operation in progress: it reports that it was ended.
+  void abandon(reason why) {
+    if (why_ != reason::none) return;
+    why_ = why;
+    if (resolving_) {  // the look-up itself cannot be ended; its result is ignored
+      net::post(all_.io, [self = this->shared_from_this(), turn = turn_] {
+        if (turn != self->turn_ || !self->resolving_) return;
+        ++self->turn_;
+        self->resolving_ = false;
+        self->failed(net::error::operation_aborted);
+      });
+    } else {
+      close();
+    }
+  }
+  /// Ends what has lasted too long.
+  void check_time(clock::time_point now) {
+    if (connecting_ && now >= attempt_until_ && now < until_) {
+      attempt_until_ = until_;
+      error_code ignored;
+      socket_.close(ignored);  // the next address gets its turn
+    } else if (now >= until_) {
+      abandon(late_);
+    }
+  }
+  void close() {
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+ protected:
+  void open() {
+    wait_until(clock::now() + all_.options.connect_time, reason::connect_late);
+    const url& to = proxy_ != nullptr ? proxy_->where : origin_;
+    error_code none;
+    const net::ip::address address = net::ip::make_address(to.host, none);
+    if (!none) {
+      addresses_.assign(1, {address, to.port_number()});
+      return connect_next(net::error::host_not_found);
+    }
+    resolving_ = true;
+    resolver_.async_resolve(to.host, std::to_string(to.port_number()),
+                            [self = this->shared_from_this(), turn = ++turn_](
+                                const error_code& code, const net::ip::tcp::resolver::results_type& found) {
+                              if (turn != self->turn_) return;
+                              self->resolving_ = false;
+                              self->guard([&] {
+                                if (code || self->why_ != reason::none) return self->failed(code);
+                                self->addresses_.clear();
+                                for (const auto& one : found) self->addresses_.push_back(one.endpoint());
+                                self->connect_next(net::error::host_not_found);
+                              });
+                            });
+  }
+
+  /// Reads at least one byte.
+  template <class Handler>
+  void read_some(net::mutable_buffer into, Handler handler) {
+    if (tls_)
+      tls_->async_read_some(into, std::move(handler));
+    else
+      socket_.async_read_some(into, std::move(handler));
+  }
+  template <class Handler>
+  void write(const std::array<net::const_buffer, 2>& from, Handler handler) {
+    if (tls_)
+      net::async_write(*tls_, from, std::move(handler));
+    else
+      net::async_write(socket_, from, std::move(handler));
+  }
+
+  /// A handler that calls a member, keeps the connection alive, and turns exceptions into a failure.
+  template <class... Args>
+  auto then(void (Self::*step)(const error_code&, Args...)) {
+    return [self = this->shared_from_this(), step](const error_code& code, Args... args) {
+      self->guard([&] {
+        if (self->why_ != reason::none) return self->failed(code);
+        (self.get()->*step)(code, args...);
+      });
+    };
+  }
+  template <class Step>
+  void guard(Step step) {
+    try {
+      step();
+    } catch (...) {  // no memory, above all
+      self().broke(std::current_exception());
+    }
+  }
+  void wait_until(clock::time_point until, reason late) noexcept {
+    until_ = until;
+    late_ = late;
+  }
+  /// After a tunnel was opened, or without one: TLS if the URL asks for it.
+  void secure() {
+    if (origin_.scheme == "http") return self().opened();
+    tls_.emplace(socket_, all_.tls());
+    expect_host(tls_->native_handle(), origin_.host, all_.options.verify);
+    tls_->async_handshake(net::ssl::stream_base::client, then(plain_step(&transport::shaken)));
+  }
+  void shaken(const error_code& code) {
+    if (code) return self().failed_with(tls_failure(self().current(), tls_->native_handle(), code));
+    self().opened();
+  }
+
+  [[nodiscard]] bool tunnels() const noexcept { return proxy_ != nullptr && origin_.scheme != "http"; }
+  /// The URL is given whole: a proxy takes it from there.
+  [[nodiscard]] bool asks_proxy() const noexcept { return proxy_ != nullptr && origin_.scheme == "http"; }
+
+  common& all_;
+  url origin_;
+  const http_proxy* proxy_;
+  reason why_ = reason::none;
+
+ private:
+  Self& self() noexcept { return static_cast<Self&>(*this); }
+
+  /// Tries the addresses one after the other; each gets its share of the time.
+  void connect_next(const error_code& last) {
+    if (tried_ == addresses_.size()) {
+      connecting_ = false;
+      return self().failed(last);
+    }
+    const auto now = clock::now();
+    attempt_until_ = now + (until_ - now) / static_cast<int>(addresses_.size() - tried_);
+    connecting_ = true;
+    socket_ = net::ip::tcp::socket(all_.io);
+    socket_.async_connect(addresses_[tried_++], then(plain_step(&transport::reached)));
+  }
+
+ protected:
+  void reached(const error_code& code) {
+    if (code) return connect_next(code == net::error::operation_aborted ? net::error::timed_out : code);
+    connecting_ = false;
+    error_code ignored;
+    socket_.set_option(net::ip::tcp::no_delay(true), ignored);
+    all_.counted.connections.fetch_add(1, std::memory_order_relaxed);
+    if (tunnels()) return self().ask_for_tunnel();
+    secure();
+  }
+
+ private:
+  net::ip::tcp::socket socket_;
+  std::optional<net::ssl::stream<net::ip::tcp::socket&>> tls_;
+  net::ip::tcp::resolver resolver_;
+  std::vector<net::ip::tcp::endpoint> addresses_;
+  std::size_t tried_ = 0;
+  std::uint64_t turn_ = 0;
+  bool resolving_ = false, connecting_ = false;
+  clock::time_point until_ = clock::time_point::max(), attempt_until_{};
+  reason late_ = reason::none;
+};
+
+}  // namespace penstock::inline v0_1::detail::web

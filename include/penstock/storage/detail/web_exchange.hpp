@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock/storage/detail/web_exchange.hpp needs Boost.Beast and OpenSSL: link penstock::http"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/storage/detail/web_call.hpp>
+#include <penstock/storage/detail/web_connection.hpp>
+#include <penstock/storage/detail/web_head.hpp>
+#include <penstock/storage/detail/web_range.hpp>
+
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0_1::detail::web {
+
+/// How a call ended for its connection.
+enum class ending : std::uint8_t {
+  reusable,  ///< the next call may use it
+  closed,    ///< it may not
+  stale,     ///< the server had closed it before; the call has not begun
+};
+
+/// One connection that does one call after another. The header of an answer is read into a small buffer; the
+/// bytes of a range go from the socket to their place, but for those that came with the header.
+class exchange : public transport<exchange> {
+  friend transport<exchange>;
+  using head_parser = boost::beast::http::response_parser<boost::beast::http::empty_body>;
+  using body_parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
+  static constexpr std::uint32_t most_header = 32'768;
+  static constexpr std::size_t most_buffered = 65'536, read_at_once = 4096;
+
+ public:
+  /// Is told when a call has ended; `self` outlives all connections.
+  struct listener {
+    void* self;
+    void (*ended)(void* self, const std::shared_ptr<exchange>& by, call& what, std::exception_ptr failed,
+                  ending how);
+  };
+
+  exchange(common& all, const url& origin, const http_proxy* proxy, listener told)
+      : transport(all, origin, proxy), told_(told) {}
+
+  void start(call& what) {
+    call_ = &what;
+    guard([&] { started_ ? send() : open(); });
+  }
+  [[nodiscard]] bool is_idle() const noexcept { return call_ == nullptr; }
+  [[nodiscard]] const call* doing() const noexcept { return call_; }
+  [[nodiscard]] clock::time_point idle_since() const noexcept { return idle_since_; }
+
+ private:
+  [[nodiscard]] const call& current() const noexcept { return *call_; }
+
+  // ---- Sending
+
+  void ask_for_tunnel() {
+    in_tunnel_ = true;
+    const std::string to =
+        detail::text({origin_.host.find(':') == std::string::npos ? origin_.host : "[" + origin_.host + "]",
+                      ":", origin_.port_number()});
+    out_ = detail::text({"CONNECT ", to, " HTTP/1.1\r\nHost: ", to, "\r\n"});
+    if (!proxy_->authorization.empty())
+      detail::append(out_, {"Proxy-Authorization: ", proxy_->authorization, "\r\n"});
+    out_ += "\r\n";
+    begin_answer(true);
+    write({net::buffer(out_), net::const_buffer()}, then(&exchange::sent));
+  }
+  void opened() {
+    started_ = true;
+    send();
+  }
+  void send() {
+    wait_until(clock::now() + all_.options.first_byte_time, reason::first_byte_late);
+    write_head(out_, *call_, asks_proxy() ? proxy_ : nullptr);
+    all_.counted.requests.fetch_add(1, std::memory_order_relaxed);
+    begin_answer(call_->method == verb::head);
+    write({net::buffer(out_), net::buffer(call_->body)}, then(&exchange::sent));
+  }
+  void sent(const error_code& code, std::size_t) {
+    if (code) return failed(code);
+    read_head();
+  }
+
+  // ---- The header of an answer
+
+  void begin_answer(bool without_body) {
+    call_->reply = {};
+    got_byte_ = false;
+    body_.reset();
+    next_head(without_body);
+  }
+  void next_head(bool without_body) {
+    head_.emplace();
+    head_->header_limit(most_header);
+    // none would refuse every body in Boost 1.74
+    head_->body_limit(std::numeric_limits<std::uint64_t>::max());
+    head_->skip(without_body);
+    without_body_ = without_body;
+  }
+  void read_head() { read_some(in_.prepare(read_at_once), then(&exchange::got_head)); }
+  void got_head(const error_code& code, std::size_t size) {
+    if (code) return failed(code);
+    in_.commit(size);
+    got_byte_ = true;
+    if (!in_tunnel_) wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
+    parse_head();
+  }
+  void parse_head() {
+    error_code code;
+    in_.consume(head_->put(in_.cdata(), code));
+    if (code == boost::beast::http::error::need_more) code = {};
+    if (code) return malformed(code);
+    if (!head_->is_header_done()) {
+      if (in_.size() + read_at_once > most_buffered)
+        return failed_with(
+            call_->failure({"the server sent a header of more than ", most_buffered, " bytes"}));
+      return read_head();
+    }
+    const unsigned status = head_->get().result_int();
+    if (status >= 100 && status < 200 && status != 101) {
+      next_head(without_body_);
+      return in_.size() == 0 ? read_head() : parse_head();
+    }
+    in_tunnel_ ? tunnel_answered(status) : header_complete(status);
+  }
+  void tunnel_answered(unsigned status) {
+    in_tunnel_ = false;
+    if (status / 100 != 2 || in_.size() != 0) {
+      http_error made = answer_error(status);
+      if (status != 407)
+        return failed_with(call_
+                               ->with_facts(error(errc::io, {"the proxy ", proxy_->where.authority(),
+                                                             " opened no tunnel (", status, ")"}))
+                               .recurring(!may_pass(status)));
+      return failed_with(call_->with_facts(std::move(made)));
+    }
+    secure();
+  }
+  void header_complete(unsigned status) {
+    answer& reply = call_->reply;
+    reply.status = status;
+    if (const auto length = head_->content_length()) reply.length = *length;
+    keep_ = head_->keep_alive();
+    const bool unknown = head_->chunked() || (!head_->is_done() && !reply.length);
+    const bool done = head_->is_done();
+    // The parser of a body that has to be unpacked needs the header; of all others it goes to the answer.
+    const bool bytes = call_->has_range() && call_->method == verb::get && (status == 200 || status == 206);
+    if (!done && unknown)
+      reply.fields = head_->get();
+    else
+      reply.fields = std::move(static_cast<boost::beast::http::fields&>(head_->get()));
+    if (bytes) {
+      if (const auto fault = range_fault(*call_)) return failed_with(*fault);
+      if (!unknown) return read_range();
+    }
+    if (done) return complete();
+    if (unknown) return read_unknown(bytes ? call_->into.size() : call_->most_body);
+    if (*reply.length > call_->most_body) {
+      reply.cut = true;
+      keep_ = false;
+      return complete();
+    }
+    reply.body.resize(to_size(*reply.length));
+    place_ = std::as_writable_bytes(std::span(reply.body));
+    read_place();
+  }
+
+  // ---- Bodies
+
+  void read_range() {
+    place_ = call_->into;
+    read_place();
+  }
+  void read_place() {
+    const std::size_t here = std::min(in_.size(), place_.size());
+    if (here != 0) {
+      std::memcpy(place_.data(), in_.cdata().data(), here);
+      in_.consume(here);
+      count(here);
+    }
+    continue_place();
+  }
+  void continue_place() {
+    if (place_.empty()) return complete();
+    read_some(net::buffer(place_.data(), place_.size()), then(&exchange::got_place));
+  }
+  void got_place(const error_code& code, std::size_t size) {
+    if (code) return failed(code);
+    count(size);
+    wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
+    continue_place();
+  }
+  void count(std::size_t size) {
+    place_ = place_.subspan(size);
+    all_.counted.bytes.fetch_add(size, std::memory_order_relaxed);
+  }
+
+  /// A body in chunks, or up to the end of the connection.
+  void read_unknown(std::size_t most) {
+    body_.emplace(std::move(*head_));
+    body_->body_limit(most);
+    body_->eager(true);
+    parse_body();
+  }
+  void parse_body() {
+    while (!body_->is_done() && in_.size() != 0) {
+      error_code code;
+      const std::size_t used = body_->put(in_.cdata(), code);
+      in_.consume(used);
+      if (code == boost::beast::http::error::need_more) break;
+      if (code == boost::beast::http::error::body_limit) return too_long();
+      if (code) return malformed(code);
+      if (used == 0) break;
+    }
+    if (body_->is_done()) return unknown_complete();
+    if (in_.size() + read_at_once > most_buffered)
+      return failed_with(call_->failure({"the server sent a chunk whose header is too long"}));
+    read_some(in_.prepare(read_at_once), then(&exchange::got_body));
+  }
+  void got_body(const error_code& code, std::size_t size) {
+    if (code == net::error::eof || code == net::ssl::error::stream_truncated) {
+      error_code unfinished;
+      body_->put_eof(unfinished);
+      if (unfinished) return failed(code);
+      keep_ = false;
+      return unknown_complete();
+    }
+    if (code) return failed(code);
+    in_.commit(size);
+    wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
+    parse_body();
+  }
+  void unknown_complete() {
+    call_->reply.body = std::move(body_->get().body());
+    const bool bytes = call_->has_range() && call_->method == verb::get && call_->reply.status / 100 == 2;
+    if (bytes) {
+      if (call_->reply.body.size() != call_->into.size()) return too_short(call_->reply.body.size());
+      std::memcpy(call_->into.data(), call_->reply.body.data(), call_->into.size());
+      all_.counted.bytes.fetch_add(call_->into.size(), std::memory_order_relaxed);
+      call_->reply.body.clear();
+    }
+    complete();
+  }
+  void too_long() {
+    if (call_->has_range() && call_->reply.status / 100 == 2)
+      return failed_with(call_->failure({"the server sent more bytes than the range has"}));
+    call_->reply.cut = true;
+    keep_ = false;
+    complete();
+  }
+
+  // ---- Ends
+
+  void complete() { end(nullptr, keep_ && in_.size() == 0 ? ending::reusable : ending::closed); }
+  void too_short(std::size_t got) {
+    failed_with(call_->failure({"the connection ended after ", got, " of ", call_->into.size(), " bytes"}));
+  }
+  void malformed(const error_code& code) {
+    failed_with(call_->failure({"the server's answer is no HTTP/1.1: ", code.message()}));
+  }
+  template <class Error>
+  void failed_with(const Error& made) {
+    end(std::make_exception_ptr(made), ending::closed);
+  }
+  void broke(std::exception_ptr failure) {
+    if (call_ != nullptr) end(std::move(failure), ending::closed);
+  }
+  void failed(const error_code& code);
+  void end(std::exception_ptr failure, ending how) {
+    if (how != ending::reusable) close();
+    call& what = *std::exchange(call_, nullptr);
+    served_ = true;
+    idle_since_ = clock::now();
+    wait_until(clock::time_point::max(), reason::none);
+    told_.ended(told_.self, shared_from_this(), what, std::move(failure), how);
+  }
+
+  listener told_;
+  call* call_ = nullptr;
+  clock::time_point idle_since_{};
+  bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false,
+       without_body_ = false;
+  std::string out_;
+  boost::beast::flat_buffer in_{most_buffered};
+  std::optional<head_parser> head_;
+  std::optional<body_parser> body_;
+  mutable_bytes place_;
+};
+
+inline void exchange::failed(const error_code& code) {
+  switch (why_) {
+    case reason::stopped:
+      return end(cancelled(*call_), ending::closed);
+    case reason::connect_late:
+      return failed_with(call_->failure({"no connection within ", all_.options.connect_time.count(),
+                                         " ms; check host and port, and whether a firewall is between"}));
+    case reason::first_byte_late:
+      return failed_with(call_->failure({"no answer within ", all_.options.first_byte_time.count(), " ms"}));
+    case reason::progress_late:
+      return failed_with(
+          call_->failure({"the answer stalled: no byte within ", all_.options.progress_time.count(), " ms"}));
+    case reason::none:
+      break;
+  }
+  const bool ended = code == net::error::eof || code == net::error::connection_reset ||
+                     code == net::error::broken_pipe || code == net::error::connection_aborted ||
+                     code == net::ssl::error::stream_truncated;
+  if (ended && served_ && !got_byte_ && !call_->replaced && call_->method != verb::post) {
+    call_->replaced = true;
+    return end(nullptr, ending::stale);
+  }
+  if (in_tunnel_)
+    return failed_with(
+        call_->failure({"the proxy ", proxy_->where.authority(), " ended the connection: ", code.message()}));
+  if (!started_) {
+    const url& to = proxy_ != nullptr ? proxy_->where : origin_;
+    return failed_with(
+        call_->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
+                        to.authority(), ": ", code.message()}));
+  }
+  if (!ended) return failed_with(call_->failure({"the connection failed: ", code.message()}));
+  if (!got_byte_) return failed_with(call_->failure({"the server ended the connection without an answer"}));
+  if (call_->reply.status == 0 || !call_->has_range())
+    return failed_with(call_->failure({"the server ended the connection within its answer"}));
+  too_short(call_->into.size() - std::min(place_.size(), call_->into.size()));
+}
+
+}  // namespace penstock::inline v0_1::detail::web

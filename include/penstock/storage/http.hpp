@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock/storage/http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
+#endif
+
+#include <penstock/base/shared.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/braces.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/web_objects.hpp>
+#include <penstock/storage/http_options.hpp>
+#include <penstock/storage/url.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// What a session of `http` has counted.
+struct http_counters {
+  std::uint64_t requests = 0;     ///< sent, those that were answered with an error or a redirect included
+  std::uint64_t bytes = 0;        ///< of objects, received
+  std::uint64_t connections = 0;  ///< opened
+};
+
+/// Storage of objects on servers of HTTP and HTTPS: a URL, a pattern, or a list of URLs.
+///
+///     const http shards("https://data.example.com/train-{0000..0127}.tar");
+///     const http two({"http://a.example/0.tar", "http://b.example/0.tar?version=3"});
+///     const http at_home("https://10.0.0.7/train-{0..9}.tar", {.connections = 64, .ca_file = "my_ca.pem"});
+///
+/// In: URLs as `parse_url` takes them. Braces of a pattern, up to its query, are expanded by `expand_braces`;
+/// URLs of a list are taken as they are. Nothing is opened before `connect`, and no request sent before the
+/// first use.
+/// A session reads each range by one GET. One thread, started by the first request, has up to `connections`
+/// of them in flight, on connections that are kept open, and starts them in the order in which they were
+/// given; `read`
+/// waits for it. The bytes go from the socket straight to their place.
+/// Size and ETag of an object are asked for at its first use, or come with its first range. From then on the
+/// session insists on this object: each request carries `If-Match` if the ETag is a strong one, and an object
+/// that was replaced is an error, never a mixture. Servers behind one name must give one ETag.
+/// HTTPS is TLS 1.2 or newer, and the server must prove to be the host. Redirects are followed up to five
+/// times, but never from https to http. Proxies are those of the environment, as for curl; https goes through
+/// them by CONNECT.
+/// A host with several addresses, IPv6 or IPv4, is tried at each.
+/// Secrets: `names`, errors and descriptions show a URL's query as `?...`. A user or password in a URL is
+/// refused.
+/// Errors: errc::io, with URL, offset and what to do. They recur (see `error::recurs`) if the server says so:
+/// 404, 403, 401, 410, 412 (replaced), ranges that are ignored or encoded, a certificate that is refused,
+/// redirects that are refused. They do not for broken connections, for what lasted longer than
+/// `connect_time`, `first_byte_time` or `progress_time`, and for 408, 429 and 5xx; `http_error` has the
+/// status and what Retry-After asks for.
+/// One case is tried again here: a kept connection that the server had closed before the request.
+/// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
+/// Threads: any number of threads may use a session. `cancel` ends all requests in flight at once. Destroying
+/// the session does so too, and waits for the look-up of a host's name if one is in progress. A child after
+/// `fork` must neither use nor destroy a session.
+/// Cost: a request is about ten small allocations in the session's thread, none in the caller's memory.
+/// Source: RFC 9110 and 9112.
+class http {
+ public:
+  /// What a run reads through; see `background_session` and `latent_session`.
+  class session {
+   public:
+    static constexpr bool views = false;
+    static constexpr bool has_latency = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    /// The object's size, and a hash of its ETag, or of Last-Modified without one. Asked for once.
+    [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      objects_->read(id, offset, into);
+    }
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+      objects_->read_many(requests, listener);
+    }
+    /// Ends all requests in flight, those of `read` included.
+    void cancel() const noexcept { objects_->cancel(); }
+    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+
+    [[nodiscard]] http_counters counters() const noexcept {
+      const auto& counted = objects_->counted();
+      return {counted.requests.load(), counted.bytes.load(), counted.connections.load()};
+    }
+
+   private:
+    friend http;
+    explicit session(std::unique_ptr<detail::web::objects> made) : objects_(std::move(made)) {}
+
+    std::unique_ptr<detail::web::objects> objects_;
+  };
+
+  explicit http(std::string_view pattern, http_options options = {})
+      : http(expanded(pattern), std::string(pattern), std::move(options)) {}
+  explicit http(std::vector<std::string> urls, http_options options = {})
+      : http(std::move(urls), {}, std::move(options)) {}
+  http(std::initializer_list<const char*> urls, http_options options = {})
+      : http(std::vector<std::string>(urls.begin(), urls.end()), std::move(options)) {}
+
+  /// The URLs, without their queries.
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
+  /// Throws errc::argument for a `ca_file` that cannot be used, and for proxies that are no URLs.
+  [[nodiscard]] session connect() const {
+    return session(std::make_unique<detail::web::objects>(list_, options_));
+  }
+  [[nodiscard]] std::string describe() const {
+    const std::string what =
+        list_->pattern.empty() ? detail::text({names().size(), " URLs"}) : without_secrets(list_->pattern);
+    return detail::text({"http(", what, ", ", options_.connections, " connections",
+                         options_.verify ? "" : ", certificates not verified", ")"});
+  }
+
+ private:
+  http(std::vector<std::string> urls, std::string pattern, http_options options)
+      : options_(std::move(options)) {
+    detail::check(options_);
+    auto list = std::make_unique<detail::web::object_list>();
+    list->pattern = std::move(pattern);
+    for (const std::string& one : urls) {
+      list->urls.push_back(parse_url(one));
+      if (list->urls.back().scheme == "s3")
+        throw error(errc::argument, {"http reads http:// and https://, not ", without_secrets(one)});
+      list->names.push_back(list->urls.back().without_secrets());
+    }
+    list_.reset(list.release());
+  }
+  /// The query stays out of it: it may be a secret, and errors of patterns show the pattern.
+  [[nodiscard]] static std::vector<std::string> expanded(std::string_view pattern) {
+    const std::string_view head = pattern.substr(0, pattern.find_first_of("?#"));
+    if (without_secrets(head) != head) return {std::string(pattern)};  // refused, without showing it
+    std::vector<std::string> urls = expand_braces(head);
+    for (std::string& one : urls) one += pattern.substr(head.size());
+    return urls;
+  }
+
+  shared<const detail::web::object_list> list_;
+  http_options options_;
+};
+
+static_assert(storage<http> && background_session<http::session> && latent_session<http::session>,
+              "http is a storage that reads in the background");
+
+}  // namespace penstock::inline v0_1

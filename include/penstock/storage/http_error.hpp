@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+/// The error of a server's answer: what `error` says, with the answer's status, and how long the server asks
+/// to wait. Answers 408, 429 and 5xx do not recur (see `error::recurs`); all others do.
+///
+///     const auto pause = [](const http_error& e) {
+///       return e.recurs() ? std::chrono::seconds(0) : e.retry_after().value_or(std::chrono::seconds(1));
+///     };
+class http_error : public error {
+ public:
+  http_error(errc code, std::string_view message, unsigned status,
+             std::optional<std::chrono::seconds> retry_after = std::nullopt)
+      : error(code, message), status_(status), retry_after_(retry_after) {}
+
+  [[nodiscard]] unsigned status() const noexcept { return status_; }
+  /// What the header Retry-After asks for; at most a day.
+  [[nodiscard]] std::optional<std::chrono::seconds> retry_after() const noexcept { return retry_after_; }
+
+ private:
+  unsigned status_;
+  std::optional<std::chrono::seconds> retry_after_;
+};
+
+namespace detail {
+
+/// Whether an answer of this status may be another one next time: 408, 429 and 5xx, but for 501 and 505.
+[[nodiscard]] constexpr bool may_pass(unsigned status) noexcept {
+  return status == 408 || status == 429 || (status >= 500 && status != 501 && status != 505);
+}
+/// What to say of an answer that is not the object's bytes, and what to do.
+[[nodiscard]] http_error answer_error(unsigned status, std::optional<std::chrono::seconds> retry_after = {});
+/// The value of Retry-After: seconds, or a date of HTTP relative to `now`, in seconds since 1970. At most a
+/// day; nothing if it is neither.
+[[nodiscard]] std::optional<std::chrono::seconds> parse_retry_after(std::string_view text, std::int64_t now);
+
+/// The value of Content-Range.
+struct content_range {
+  bool has_bytes = false;  // false: "bytes */total"
+  std::uint64_t first = 0, last = 0;
+  std::optional<std::uint64_t> total;
+  friend bool operator==(const content_range&, const content_range&) = default;
+};
+/// Nothing for a text that is none, or contradicts itself.
+[[nodiscard]] std::optional<content_range> parse_content_range(std::string_view text) noexcept;
+/// A number of at most 19 digits, and nothing else.
+[[nodiscard]] std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/http_error.ipp>
+#endif

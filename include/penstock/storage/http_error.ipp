@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/http_error.hpp>
+
+#include <penstock/core/message.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE http_error answer_error(unsigned status, std::optional<std::chrono::seconds> retry_after) {
+  std::string line;
+  switch (status) {
+    case 401:
+      line = "the server wants to know who asks (401); give credentials";
+      break;
+    case 403:
+      line = "the server refuses access (403); check the permissions, and whether a signed URL has expired";
+      break;
+    case 404:
+      line = "the server has no such object (404); check the URL, and the numbers of a pattern";
+      break;
+    case 407:
+      line = "the proxy wants to know who asks (407); name user and password in http_proxy or https_proxy";
+      break;
+    case 410:
+      line = "the object was removed from the server (410)";
+      break;
+    case 412:
+      line = "the object was replaced while it was read (412); start again with the new one";
+      break;
+    case 416:
+      line = "the server does not have this range of the object (416); the object is shorter than expected";
+      break;
+    case 429:
+      line = "the server gets more requests than it allows (429); use fewer connections";
+      break;
+    default:
+      if (may_pass(status))
+        append(line, {"the server cannot answer now (", status, ")"});
+      else if (status >= 300 && status < 400)
+        append(line, {"the server redirects (", status, ") without saying where"});
+      else if (status >= 200 && status < 300)
+        append(line, {"the server answered ", status, " without the bytes that were asked for"});
+      else
+        append(line, {"the server refused the request (", status, ")"});
+  }
+  if (retry_after) append(line, {"; it asks to wait ", retry_after->count(), " s"});
+  http_error made(errc::io, line, status, retry_after);
+  static_cast<void>(std::move(static_cast<error&>(made)).recurring(!may_pass(status)));
+  return made;
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
+  if (text.empty() || text.size() > 19) return std::nullopt;
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return value;
+}
+
+PENSTOCK_INLINE std::optional<std::chrono::seconds> parse_retry_after(std::string_view text,
+                                                                      std::int64_t now) {
+  constexpr std::int64_t day = 86'400;
+  if (const auto given = parse_digits(text))
+    return std::chrono::seconds(std::min<std::uint64_t>(*given, static_cast<std::uint64_t>(day)));
+  // "Sun, 06 Nov 1994 08:49:37 GMT"; the two older forms are not in use.
+  if (text.size() != 29 || text[3] != ',' || text.substr(25) != " GMT") return std::nullopt;
+  const auto part = [&](std::size_t at, std::size_t size) { return parse_digits(text.substr(at, size)); };
+  constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const auto month = std::find(months.begin(), months.end(), text.substr(8, 3));
+  const auto mday = part(5, 2), year = part(12, 4), hour = part(17, 2), minute = part(20, 2),
+             second = part(23, 2);
+  if (month == months.end() || !mday || !year || !hour || !minute || !second) return std::nullopt;
+  const std::chrono::year_month_day date{
+      std::chrono::year(static_cast<int>(*year)),
+      std::chrono::month(static_cast<unsigned>(month - months.begin()) + 1),
+      std::chrono::day(static_cast<unsigned>(*mday))};
+  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  const std::int64_t then = std::chrono::sys_days(date).time_since_epoch().count() * day +
+                            static_cast<std::int64_t>(*hour * 3600 + *minute * 60 + *second);
+  return std::chrono::seconds(std::clamp<std::int64_t>(then - now, 0, day));
+}
+
+PENSTOCK_INLINE std::optional<content_range> parse_content_range(std::string_view text) noexcept {
+  if (!text.starts_with("bytes ")) return std::nullopt;
+  text.remove_prefix(6);
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  content_range made;
+  const std::string_view range = text.substr(0, slash), total = text.substr(slash + 1);
+  if (total != "*") {
+    made.total = parse_digits(total);
+    if (!made.total) return std::nullopt;
+  }
+  if (range == "*") return made.total ? std::optional(made) : std::nullopt;
+  const std::size_t dash = range.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto first = parse_digits(range.substr(0, dash)), last = parse_digits(range.substr(dash + 1));
+  if (!first || !last || *first > *last || (made.total && *last >= *made.total)) return std::nullopt;
+  made.has_bytes = true;
+  made.first = *first;
+  made.last = *last;
+  return made;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/url.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace penstock::inline v0_1 {
+
+namespace detail::urls {
+
+inline constexpr std::size_t longest = 32'768;
+
+/// The functions of <cctype> depend on the locale.
+constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+constexpr bool is_hex(char c) noexcept {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+[[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
+  constexpr std::size_t most = 200;
+  std::string line = without_secrets(text.substr(0, longest));
+  if (line.size() > most) line.replace(most, std::string::npos, "...");
+  line = "the URL \"" + line + "\" ";
+  append(line, why);
+  return error(errc::argument, line);
+}
+
+/// Throws unless each character may stand in a path, or in a query.
+inline void check_characters(std::string_view text, std::string_view part, bool is_query) {
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const char c = part[i];
+    if (c == '%') {
+      if (part.size() - i < 3 || !is_hex(part[i + 1]) || !is_hex(part[i + 2]))
+        throw refused(text,
+                      {"has a '%' without two hexadecimal digits behind it; write a percent sign as %25"});
+      i += 2;
+    } else if (!is_letter(c) && !is_digit(c) &&
+               std::string_view("-._~!$&'()*+,;=:@/").find(c) == std::string_view::npos &&
+               !(is_query && c == '?')) {
+      throw refused(text, {"has a character in its ", is_query ? "query" : "path",
+                           " that no URL may have; percent-encode it, a space as %20"});
+    }
+  }
+}
+
+inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
+  std::uint32_t value = 0;
+  for (const char c : digits) {
+    if (!is_digit(c)) throw refused(text, {"has a port that is no number"});
+    value = std::min<std::uint32_t>(value * 10 + static_cast<std::uint32_t>(c - '0'), 100'000);
+  }
+  if (value > 65'535 || (value == 0 && !digits.empty()))
+    throw refused(text, {"has a port that is not between 1 and 65535"});
+  return static_cast<std::uint16_t>(value);
+}
+
+inline void set_authority(url& into, std::string_view text, std::string_view authority) {
+  if (authority.find('@') != std::string_view::npos)
+    throw refused(text,
+                  {"names a user or a password; give credentials in options or in the environment, where no "
+                   "message can show them"});
+  std::string_view port;
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
+    std::array<unsigned char, 16> address{};
+    into.host = authority.substr(1, end == std::string_view::npos ? end : end - 1);
+    if (end == std::string_view::npos || ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
+      throw refused(text, {"has no IPv6 address in its brackets; write [::1]"});
+    port = authority.substr(end + 1);
+    if (!port.empty() && port.front() != ':')
+      throw refused(text, {"has something between its host and its path"});
+    if (!port.empty()) port.remove_prefix(1);
+  } else {
+    const std::size_t colon = authority.find(':');
+    into.host = authority.substr(0, colon);
+    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
+    if (port.find(':') != std::string_view::npos)
+      throw refused(text, {"has two colons in its host; write an IPv6 address in brackets, as [::1]"});
+    if (into.host.empty()) throw refused(text, {"names no host"});
+    if (into.host.size() > 253) throw refused(text, {"has a host of more than 253 characters"});
+    const bool named = std::all_of(into.host.begin(), into.host.end(), [](char c) {
+      return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
+    });
+    if (!named || into.host.front() == '.' || into.host.find("..") != std::string::npos)
+      throw refused(
+          text, {"has a host that is no name; write names of other scripts in their ASCII form, xn--..."});
+  }
+  if (into.scheme != "s3") std::transform(into.host.begin(), into.host.end(), into.host.begin(), lower);
+  into.port = to_port(text, port);
+}
+
+/// Where a scheme ends, its colon; npos if the text begins with none.
+inline std::size_t end_of_scheme(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ':') return i == 0 ? std::string_view::npos : i;
+    if (!is_letter(text[i]) &&
+        (i == 0 || (!is_digit(text[i]) && text[i] != '+' && text[i] != '-' && text[i] != '.')))
+      return std::string_view::npos;
+  }
+  return std::string_view::npos;
+}
+
+/// A path without its segments "." and "..": RFC 3986, 5.2.4.
+inline std::string without_dots(std::string_view path) {
+  std::string result;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/', 1), path.size());
+    const std::string_view segment = path.substr(0, end);  // with the slash before it
+    path.remove_prefix(end);
+    if (segment == "/." || segment == "/..") {
+      if (segment == "/..") result.erase(std::min(result.rfind('/'), result.size()));
+      if (path.empty()) result += '/';
+    } else {
+      result += segment;
+    }
+  }
+  return result.empty() ? "/" : result;
+}
+
+}  // namespace detail::urls
+
+PENSTOCK_INLINE std::uint16_t url::port_number() const noexcept {
+  if (port != 0) return port;
+  return scheme == "http" ? 80 : 443;
+}
+PENSTOCK_INLINE std::string url::authority() const {
+  std::string line = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  if (port != 0 && port != (scheme == "http" ? 80 : 443)) detail::append(line, {":", port});
+  return line;
+}
+PENSTOCK_INLINE std::string url::target() const { return query.empty() ? path : path + "?" + query; }
+PENSTOCK_INLINE std::string url::text() const { return detail::text({scheme, "://", authority(), target()}); }
+PENSTOCK_INLINE std::string url::without_secrets() const {
+  return detail::text({scheme, "://", authority(), path, query.empty() ? "" : "?..."});
+}
+PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
+  return scheme == other.scheme && host == other.host && port_number() == other.port_number();
+}
+
+PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
+  namespace urls = detail::urls;
+  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
+  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
+  std::string_view shown = text.substr(0, end);
+  const std::size_t scheme = shown.find("://");
+  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
+  shown.remove_prefix(head.size());
+  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
+  const std::string_view authority = shown.substr(0, shown.find('/'));
+  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
+  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
+                                         std::all_of(port.begin() + 1, port.end(), urls::is_digit));
+  const std::size_t at = (is_host ? authority : shown).rfind('@');
+  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
+  return detail::text({head, shown, tail});
+}
+
+PENSTOCK_INLINE url parse_url(std::string_view text) {
+  namespace urls = detail::urls;
+  if (text.size() > urls::longest)
+    throw urls::refused(text, {"has more than ", urls::longest, " characters"});
+  const std::size_t colon = urls::end_of_scheme(text);
+  if (colon == std::string_view::npos || text.substr(colon, 3) != "://")
+    throw urls::refused(text, {"is not absolute; write http://, https:// or s3:// and a host"});
+  url made;
+  made.scheme = text.substr(0, colon);
+  std::transform(made.scheme.begin(), made.scheme.end(), made.scheme.begin(), urls::lower);
+  if (made.scheme != "http" && made.scheme != "https" && made.scheme != "s3")
+    throw urls::refused(text, {"has another scheme than http, https and s3"});
+  std::string_view rest = text.substr(colon + 3);
+  if (rest.find('#') != std::string_view::npos)
+    throw urls::refused(text, {"has a fragment, which names no object; write the '#' of a name as %23"});
+  const std::size_t question = std::min(rest.find('?'), rest.size());
+  if (question != rest.size()) made.query = rest.substr(question + 1);
+  rest = rest.substr(0, question);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  urls::set_authority(made, text, rest.substr(0, slash));
+  made.path = slash == rest.size() ? "/" : rest.substr(slash);
+  urls::check_characters(text, made.path, false);
+  urls::check_characters(text, made.query, true);
+  return made;
+}
+
+PENSTOCK_INLINE url resolve(const url& base, std::string_view location) {
+  namespace urls = detail::urls;
+  location = location.substr(0, location.find('#'));
+  if (urls::end_of_scheme(location) != std::string_view::npos) return parse_url(location);
+  if (location.starts_with("//")) return parse_url(base.scheme + ":" + std::string(location));
+  if (location.empty()) return base;
+  const std::size_t question = std::min(location.find('?'), location.size());
+  std::string path(location.substr(0, question));
+  if (path.empty())
+    path = base.path;
+  else
+    path =
+        urls::without_dots(path.front() == '/' ? path : base.path.substr(0, base.path.rfind('/') + 1) + path);
+  return parse_url(detail::text({base.scheme, "://", base.authority(), path, location.substr(question)}));
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/storage/http_error.hpp>
+
+#include "support/catch.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <string_view>
+
+namespace ps = penstock;
+using namespace std::chrono_literals;
+using ps::detail::parse_content_range;
+
+TEST_CASE("storage/http_error: which answers recur") {
+  for (const unsigned status : {408u, 429u, 500u, 502u, 503u, 504u, 507u, 599u}) {
+    INFO(status);
+    CHECK_FALSE(ps::detail::answer_error(status).recurs());
+  }
+  for (const unsigned status :
+       {204u, 300u, 304u, 400u, 401u, 403u, 404u, 405u, 407u, 410u, 412u, 416u, 451u, 501u, 505u}) {
+    INFO(status);
+    const ps::http_error made = ps::detail::answer_error(status);
+    CHECK(made.recurs());
+    CHECK(made.code() == ps::errc::io);
+    CHECK(made.message().find(std::to_string(status)) != std::string_view::npos);
+    CHECK(made.status() == status);
+  }
+}
+
+TEST_CASE("storage/http_error: the status and the time to wait stay with a thrown error") {
+  try {
+    auto made = ps::detail::answer_error(503, 7s);
+    made.in_file("http://h/a");
+    std::rethrow_exception(std::make_exception_ptr(made));
+  } catch (const ps::http_error& e) {
+    CHECK(e.status() == 503);
+    CHECK(e.retry_after() == 7s);
+    CHECK(e.file() == "http://h/a");
+    CHECK(e.message() == "the server cannot answer now (503); it asks to wait 7 s");
+    CHECK_FALSE(e.recurs());
+  }
+}
+
+TEST_CASE("storage/http_error: what Retry-After says") {
+  using ps::detail::parse_retry_after;
+  constexpr std::int64_t then = 784'111'777;  // Sun, 06 Nov 1994 08:49:37 GMT
+  CHECK(parse_retry_after("120", 0) == 120s);
+  CHECK(parse_retry_after("0", 0) == 0s);
+  CHECK(parse_retry_after("999999999999", 0) == 86'400s);
+  CHECK(parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", then - 30) == 30s);
+  CHECK(parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", then + 30) == 0s);
+  CHECK(parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 0) == 86'400s);
+  for (const char* text :
+       {"", "-1", "1.5", "soon", "Sun, 06 Nox 1994 08:49:37 GMT", "Sun, 31 Feb 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 25:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 CET", "99999999999999999999"}) {
+    INFO(text);
+    CHECK_FALSE(parse_retry_after(text, 0).has_value());
+  }
+}
+
+TEST_CASE("storage/http_error: what Content-Range says") {
+  const auto whole = parse_content_range("bytes 0-9/10");
+  REQUIRE(whole.has_value());
+  CHECK(*whole == ps::detail::content_range{true, 0, 9, 10});
+  CHECK(*parse_content_range("bytes 5-5/*") == ps::detail::content_range{true, 5, 5, {}});
+  CHECK(*parse_content_range("bytes */0") == ps::detail::content_range{false, 0, 0, 0});
+  for (const char* text :
+       {"", "bytes", "bytes ", "bytes 0-9", "bytes 9-0/10", "bytes 0-10/10", "bytes */*", "items 0-9/10",
+        "bytes -9/10", "bytes 0-/10", "bytes 0-9/", "bytes 0-9/x", "bytes a-b/c", "bytes 0 - 9/10",
+        "bytes 0-99999999999999999999/*", "bytes 0-9/10 "}) {
+    INFO(text);
+    CHECK_FALSE(parse_content_range(text).has_value());
+  }
+}

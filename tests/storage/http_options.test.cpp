@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/storage/http_options.hpp>
+
+#include <penstock/core/error.hpp>
+
+#include "support/catch.hpp"
+
+#include <chrono>
+
+namespace ps = penstock;
+using namespace std::chrono_literals;
+
+TEST_CASE("storage/http_options: options that make no sense are refused") {
+  CHECK_NOTHROW(ps::detail::check({}));
+  CHECK_NOTHROW(ps::detail::check({.connections = 4096, .connect_time = 1ms, .idle_time = 24h}));
+  for (const ps::http_options& bad :
+       {ps::http_options{.connections = 0}, ps::http_options{.connections = 4097},
+        ps::http_options{.connect_time = 0ms}, ps::http_options{.first_byte_time = -1ms},
+        ps::http_options{.progress_time = 25h}, ps::http_options{.idle_time = 0ms}}) {
+    try {
+      ps::detail::check(bad);
+      FAIL("accepted");
+    } catch (const ps::error& e) {
+      CHECK(e.code() == ps::errc::argument);
+    }
+  }
+}
