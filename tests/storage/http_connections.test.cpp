@@ -280,27 +280,27 @@ TEST_CASE("storage/http: redirects that are refused") {
 TEST_CASE("storage/http: a proxy of the environment is asked for the whole URL") {
   const deadline limit("a proxy");
   const std::string bytes = web_content(1000);
-  std::string asked, authorization;
+  web_log asked, authorization;
   web_server proxy(answering([&](const web_request& request) {
-    asked = request.target();
-    authorization = request.header("Proxy-Authorization");
+    asked.add(request.target());
+    authorization.add(request.header("Proxy-Authorization"));
     return web_object(request, bytes);
   }));
   const variable set("http_proxy", "http://me:secret@127.0.0.1:" + std::to_string(proxy.port()));
   {
     const auto session = ps::http({"http://data.invalid:81/a?b", "http://more.invalid/c"}).connect();
     CHECK(first_of(session) == bytes.substr(0, 10));
-    CHECK(asked == "http://data.invalid:81/a?b");
-    CHECK(authorization == "Basic bWU6c2VjcmV0");
+    CHECK(asked.last() == "http://data.invalid:81/a?b");
+    CHECK(authorization.last() == "Basic bWU6c2VjcmV0");
     CHECK(session.size(1) == 1000);
-    CHECK(asked == "http://more.invalid/c");
+    CHECK(asked.last() == "http://more.invalid/c");
     CHECK(proxy.connections() == 1);
   }
   web_server server(answering([&](const web_request& request) { return web_object(request, bytes); }));
   const variable except("no_proxy", "localhost,127.0.0.1");
   asked.clear();
   CHECK(first_of(ps::http({server.at("/a").c_str()}).connect()) == bytes.substr(0, 10));
-  CHECK(asked.empty());
+  CHECK(asked.all().empty());
 }
 
 TEST_CASE("storage/http: proxies that do not help") {
@@ -327,16 +327,16 @@ TEST_CASE("storage/http: proxies that do not help") {
                                             "the proxy wants to know who asks (407)"},
         {"403 Forbidden", "opened no tunnel (403)"},
         {"502 Bad Gateway", "opened no tunnel (502)"}}) {
-    std::string asked;
+    web_log asked;
     web_server proxy(answering([&, said = answer](const web_request& request) {
-      asked = request.head.substr(0, request.head.find("\r\n"));
+      asked.add(request.head.substr(0, request.head.find("\r\n")));
       return web_answer(said, "", "no");
     }));
     const variable set("HTTPS_PROXY", proxy.at(""));
     const ps::error e = error_of([&] { first_of(ps::http({"https://h.invalid/a"}).connect()); });
     INFO(e.what());
     CHECK(says(e, sentence));
-    CHECK(asked == "CONNECT h.invalid:443 HTTP/1.1");
+    CHECK(asked.last() == "CONNECT h.invalid:443 HTTP/1.1");
     CHECK(e.recurs() == (answer[0] == '4'));
   }
 }

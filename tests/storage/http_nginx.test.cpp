@@ -240,11 +240,11 @@ TEST_CASE("storage/http: https goes through a proxy by a tunnel") {
   const deadline limit("a tunnel");
   nginx_server server({.certificates = {certificate::good}});
   server.put("a", web_content(1000));
-  std::string asked;
+  web_log asked;
   web_server proxy([&](web_peer& peer) {
     web_request request;
     if (!peer.next(request)) return;
-    asked = request.head.substr(0, request.head.find("\r\n"));
+    asked.add(request.head.substr(0, request.head.find("\r\n")));
     const int other = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in to{};
     to.sin_family = AF_INET;
@@ -261,7 +261,7 @@ TEST_CASE("storage/http: https goes through a proxy by a tunnel") {
           .connect();
   ::unsetenv("https_proxy");
   for (int i = 0; i < 3; ++i) CHECK(first_of(session) == web_content(10));
-  CHECK(asked == "CONNECT localhost:" + std::to_string(server.port(certificate::good)) + " HTTP/1.1");
+  CHECK(asked.last() == "CONNECT localhost:" + std::to_string(server.port(certificate::good)) + " HTTP/1.1");
   CHECK(proxy.connections() == 1);
   const ps::http wrong({server.url(certificate::good, "a").c_str()}, direct());
   CHECK(says(error_of([&] { first_of(wrong.connect()); }), "certificate is refused"));

@@ -68,6 +68,7 @@ TEST_CASE("storage/url: IPv6 in brackets") {
   for (const char* text :
        {"http://[::1/x", "http://[::1]x/", "http://[fe80::1%25eth0]/", "http://[1.2.3.4]/", "http://[]/"})
     CHECK(says(refused(text), text[8] == ':' && text[11] == ']' ? "between its host" : "no IPv6 address"));
+  CHECK(says(refused(std::string_view("http://[::\0x]/", 14)), "no IPv6 address"));
   CHECK(says(refused("http://2001:db8::1/"), "in brackets"));
 }
 

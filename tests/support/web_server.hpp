@@ -43,6 +43,32 @@ struct web_request {
   }
 };
 
+/// Texts that scripts write down for the test.
+class web_log {
+ public:
+  void add(std::string text) {
+    const std::scoped_lock lock(mutex_);
+    all_.push_back(std::move(text));
+  }
+  void clear() {
+    const std::scoped_lock lock(mutex_);
+    all_.clear();
+  }
+  [[nodiscard]] std::vector<std::string> all() const {
+    const std::scoped_lock lock(mutex_);
+    return all_;
+  }
+  /// The last text; "" if there is none.
+  [[nodiscard]] std::string last() const {
+    const std::scoped_lock lock(mutex_);
+    return all_.empty() ? std::string() : all_.back();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> all_;
+};
+
 /// One side of a connection that a script serves.
 class web_peer {
  public:

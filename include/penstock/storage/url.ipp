@@ -30,6 +30,7 @@ constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cas
   constexpr std::size_t most = 200;
   std::string line = without_secrets(text.substr(0, longest));
   if (line.size() > most) line.replace(most, std::string::npos, "...");
+  std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
   line = "the URL \"" + line + "\" ";
   append(line, why);
   return error(errc::argument, line);
@@ -74,7 +75,10 @@ inline void set_authority(url& into, std::string_view text, std::string_view aut
     const std::size_t end = authority.find(']');
     std::array<unsigned char, 16> address{};
     into.host = authority.substr(1, end == std::string_view::npos ? end : end - 1);
-    if (end == std::string_view::npos || ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
+    const bool digits = std::all_of(into.host.begin(), into.host.end(),
+                                    [](char c) { return is_hex(c) || c == ':' || c == '.'; });
+    if (end == std::string_view::npos || !digits ||
+        ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
       throw refused(text, {"has no IPv6 address in its brackets; write [::1]"});
     port = authority.substr(end + 1);
     if (!port.empty() && port.front() != ':')

@@ -249,7 +249,10 @@ class client {
           {"the server redirects more than ", most_redirects, " times; use the URL that it leads to"});
     if (!to.same_origin(what.where))
       std::erase_if(what.headers, [](const call::header& one) { return is_secret(one.first); });
-    if (status == 303 && what.method != verb::head) what.method = verb::get;
+    if (status == 303 && what.method != verb::head) {
+      what.method = verb::get;
+      what.body.clear();
+    }
     what.where = std::move(to);
     return true;
   }
