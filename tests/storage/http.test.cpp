@@ -9,6 +9,7 @@
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/workers.hpp>
+#include <penstock/storage/any_of.hpp>
 #include <penstock/storage/file.hpp>
 
 #include "support/catch.hpp"
@@ -50,6 +51,24 @@ TEST_CASE("storage/http: names and descriptions") {
   CHECK(shards.describe() == "http(http://h:81/train-{000..002}.tar?..., 16 connections)");
   const ps::http two({"http://a/%7Bx%7D"}, {.connections = 3, .verify = false});
   CHECK(two.describe() == "http(1 URLs, 3 connections, certificates not verified)");
+}
+
+TEST_CASE("storage/http: chosen by the scheme of a URL at run time") {
+  const deadline limit("two reads");
+  const std::string bytes = web_content(5000);
+  web_server server(answering([&](const web_request& request) { return web_object(request, bytes); }));
+  using either = ps::any_of<ps::file, ps::http>;
+  static_assert(ps::background_session<either::session> && ps::latent_session<either::session>);
+  const either far(ps::http({server.at("/a.tar").c_str()}, direct()));
+  const auto session = far.connect();
+  CHECK(session.size(0) == 5000);
+  std::string got(100, 'x');
+  session.read(0, 50, std::as_writable_bytes(std::span(got)));
+  CHECK(got == bytes.substr(50, 100));
+  CHECK(either("HTTPS://h/train-{0..1}.tar?sig=secret").names()[1] == "https://h/train-1.tar?...");
+  CHECK(either("/data/train-{0..1}.tar").names()[1] == "/data/train-1.tar");
+  const ps::error other = error_of([] { (void)either("s3://bucket/a.tar"); });
+  CHECK(says(other, "only for file, http, https"));
 }
 
 TEST_CASE("storage/http: URLs and options that make no sense") {

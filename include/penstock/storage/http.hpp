@@ -70,6 +70,8 @@ struct http_counters {
 /// Source: RFC 9110 and 9112.
 class http {
  public:
+  static constexpr std::string_view schemes[] = {"http", "https"};
+
   /// What a run reads through; see `background_session` and `latent_session`.
   class session {
    public:
