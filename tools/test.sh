@@ -29,8 +29,11 @@ export PYTHONDONTWRITEBYTECODE=1
 if [ -z "${PENSTOCK_TEST_PYTHON:-}" ] && peer=$(webdataset_python "$PWD/build/webdataset"); then
   export PENSTOCK_TEST_PYTHON=$peer
 fi
-# Larger tools, one for each way of packaging; CI always has them.
+# Larger tools, one for each way of packaging, and an S3 server; CI always has them.
 if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
+  if [ -z "${PENSTOCK_TEST_WEED:-}" ] && weed=$(weed_program "$PWD/build/weed"); then
+    export PENSTOCK_TEST_WEED=$weed
+  fi
   if [ -z "${PENSTOCK_TEST_CONAN:-}" ] && conan=$(conan_program "$PWD/build/conan"); then
     export PENSTOCK_TEST_CONAN=$conan
   fi

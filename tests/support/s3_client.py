@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Puts objects into a bucket of an S3 server on loopback, with boto3, or reads one.
+
+s3_client.py URL put BUCKET KEY FILE [KEY FILE]...   makes the bucket if it is not there
+s3_client.py URL get BUCKET KEY FILE
+s3_client.py URL list BUCKET                         prints the keys
+Key and secret are in the environment.
+"""
+
+import sys
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+
+def main():
+    url, action, bucket, *rest = sys.argv[1:]
+    # Newer versions add checksums that other servers do not know.
+    wanted = {"request_checksum_calculation": "when_required", "response_checksum_validation": "when_required"}
+    options = {"s3": {"addressing_style": "path"}, "proxies": {}, "retries": {"max_attempts": 5}}
+    try:
+        config = Config(**options, **wanted)
+    except TypeError:
+        config = Config(**options)
+    client = boto3.client("s3", endpoint_url=url, config=config)
+    if action == "put":
+        try:
+            client.create_bucket(Bucket=bucket)
+        except ClientError as e:
+            if e.response["Error"]["Code"] not in ("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
+                raise
+        for key, file in zip(rest[::2], rest[1::2]):
+            with open(file, "rb") as body:
+                client.put_object(Bucket=bucket, Key=key, Body=body)
+    elif action == "get":
+        with open(rest[1], "wb") as out:
+            out.write(client.get_object(Bucket=bucket, Key=rest[0])["Body"].read())
+    elif action == "list":
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+            for one in page.get("Contents", ()):
+                print(one["Key"])
+    else:
+        sys.exit(f"no action {action}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "support/external_program.hpp"
+#include "support/server_process.hpp"
+#include "support/sockets.hpp"
+#include "support/temp_dir.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock_test {
+
+/// What every S3 server of the tests has: where it is, who may use it, and objects put there by boto3.
+///
+/// The members that call boto3 take a second each; to put many objects, put them together. They throw
+/// std::runtime_error with its output. The environment of a client is `environment()`.
+class s3_server {
+ public:
+  s3_server(const s3_server&) = delete;
+  s3_server& operator=(const s3_server&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  [[nodiscard]] const std::string& secret() const noexcept { return secret_; }
+  [[nodiscard]] std::string region() const { return "us-east-1"; }
+
+  /// An object and its bytes.
+  struct object {
+    std::string key, bytes;
+  };
+  void put(const std::string& bucket, const std::string& key, std::string_view bytes) const {
+    put(bucket, {{key, std::string(bytes)}});
+  }
+  void put(const std::string& bucket, const std::vector<object>& objects) const {
+    std::string arguments = "put " + quoted(bucket);
+    const temp_dir files;
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+      const std::string file = (files / std::to_string(i)).string();
+      std::ofstream(file, std::ios::binary) << objects[i].bytes;
+      arguments += " " + quoted(objects[i].key) + " " + quoted(file);
+    }
+    (void)call(arguments);
+  }
+  [[nodiscard]] std::string get(const std::string& bucket, const std::string& key) const {
+    const temp_dir files;
+    const std::string file = (files / "object").string();
+    (void)call("get " + quoted(bucket) + " " + quoted(key) + " " + quoted(file));
+    return text_in(file);
+  }
+  /// The keys of a bucket, each with its line break.
+  [[nodiscard]] std::string list(const std::string& bucket) const { return call("list " + quoted(bucket)); }
+
+ protected:
+  s3_server(std::string key, std::string secret) : key_(std::move(key)), secret_(std::move(secret)) {}
+  ~s3_server() = default;
+
+  /// Waits until the server answers boto3, whose first requests may come too early for it.
+  void settle(std::chrono::seconds limit = std::chrono::seconds(60)) const {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    for (;;) {
+      try {
+        return put("ready", "ready", "ready");
+      } catch (const std::runtime_error&) {
+        if (std::chrono::steady_clock::now() > end) throw;
+      }
+    }
+  }
+
+  std::uint16_t port_ = 0;
+
+ private:
+  [[nodiscard]] static std::string quoted(const std::string& text) { return "'" + text + "'"; }
+  [[nodiscard]] std::string call(const std::string& arguments) const {
+    static const std::string python = python_for("-c 'import boto3'");
+    const std::string script = (std::filesystem::path(__FILE__).parent_path() / "s3_client.py").string();
+    const program_result done = run_program(
+        "env -u http_proxy -u HTTP_PROXY -u AWS_PROFILE AWS_CONFIG_FILE=/dev/null AWS_ACCESS_KEY_ID=" +
+        quoted(key_) + " AWS_SECRET_ACCESS_KEY=" + quoted(secret_) + " AWS_DEFAULT_REGION=" + region() + " " +
+        python + " -B " + quoted(script) + " " + endpoint() + " " + arguments);
+    if (done.status != 0) throw std::runtime_error("boto3 fails: " + done.output);
+    return done.output;
+  }
+
+  std::string key_, secret_;
+};
+
+/// Whether boto3 is here; see `have_program`.
+[[nodiscard]] inline bool have_boto3() {
+  return have_program("boto3", python_for("-c 'import boto3'") + " -c 'import boto3'");
+}
+
+}  // namespace penstock_test

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "support/s3_server.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock_test {
+
+/// The program of SeaweedFS: $PENSTOCK_TEST_WEED, or `weed`.
+[[nodiscard]] inline std::string weed_program() {
+  const char* const named = std::getenv("PENSTOCK_TEST_WEED");
+  return named == nullptr || *named == '\0' ? "weed" : named;
+}
+/// Whether SeaweedFS and boto3 are here. If not, the test says so and returns; in CI it fails.
+[[nodiscard]] inline bool have_seaweed() {
+  return have_program("SeaweedFS", weed_program() + " version") && have_boto3();
+}
+
+/// A SeaweedFS with its S3 gateway, on loopback, in a folder of its own, until it is destroyed. Names of
+/// buckets have three letters or more.
+///
+///     if (!have_seaweed()) return;
+///     const seaweed_server server;
+///     server.put("bucket", "a.tar", bytes);
+///     fetch(server.endpoint(), server.key(), server.secret(), server.region());
+class seaweed_server : public s3_server {
+ public:
+  seaweed_server() : s3_server("key-of-seaweed", "secret-of-seaweed") {
+    std::ofstream(folder_ / "s3.json")
+        << R"({"identities": [{"name": "tests", "credentials": [{"accessKey": ")" << key()
+        << R"(", "secretKey": ")" << secret()
+        << R"("}], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]})";
+    std::array<std::uint16_t, 8> ports{};
+    for (std::uint16_t& one : ports) one = free_port();
+    port_ = ports[0];
+    grpc_ = {ports[1], ports[3], ports[5], ports[7]};
+    const auto flag = [](const std::string& name, std::uint16_t port) {
+      return "-" + name + "=" + std::to_string(port);
+    };
+    process_ = std::make_unique<server_process>(
+        std::vector<std::string>{weed_program(),
+                                 "server",
+                                 "-dir=" + folder_.path().string(),
+                                 "-ip=127.0.0.1",
+                                 "-ip.bind=127.0.0.1",
+                                 "-master.telemetry=false",
+                                 "-volume.max=20",
+                                 "-master.volumeSizeLimitMB=256",
+                                 "-filer",
+                                 "-s3",
+                                 "-s3.config=" + (folder_ / "s3.json").string(),
+                                 "-s3.port.iceberg=0",
+                                 "-s3.localSocket=" + (folder_ / "s3.sock").string(),
+                                 "-filer.localSocket=" + (folder_ / "filer.sock").string(),
+                                 "-s3.port.lance=0",
+                                 flag("s3.port", ports[0]),
+                                 flag("s3.port.grpc", ports[1]),
+                                 flag("master.port", ports[2]),
+                                 flag("master.port.grpc", ports[3]),
+                                 flag("volume.port", ports[4]),
+                                 flag("volume.port.grpc", ports[5]),
+                                 flag("filer.port", ports[6]),
+                                 flag("filer.port.grpc", ports[7])},
+        folder_.path(), folder_ / "output", std::vector<std::string>{"HOME=" + folder_.path().string()});
+    try {
+      if (!wait_until_ready(*process_, [&] { return plain_client(port_).get("/status").status() == 200; }))
+        throw std::runtime_error("it does not answer");
+      settle();
+    } catch (const std::runtime_error& e) {
+      throw std::runtime_error(std::string("SeaweedFS does not start: ") + e.what() + "\n" +
+                               process_->output());
+    }
+  }
+  ~seaweed_server() {
+    process_->kill();         // its data go with the folder
+    std::error_code ignored;  // it has sockets outside the folder
+    for (const char* const part : {"s3", "master", "volume", "filer"})
+      for (const std::uint16_t port : grpc_)
+        std::filesystem::remove(
+            "/tmp/seaweedfs-" + std::string(part) + "-grpc-" + std::to_string(port) + ".sock", ignored);
+  }
+
+ private:
+  temp_dir folder_;
+  std::array<std::uint16_t, 4> grpc_{};
+  std::unique_ptr<server_process> process_;
+};
+
+}  // namespace penstock_test

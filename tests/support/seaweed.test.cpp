@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support/seaweed.hpp"
+
+#include "support/catch.hpp"
+#include "support/deadline.hpp"
+
+#include <string>
+
+TEST_CASE("support/seaweed: keeps objects that boto3 puts, and knows who may read them") {
+  if (!penstock_test::have_seaweed()) return;
+  const penstock_test::deadline limit("SeaweedFS");
+  std::uint16_t port = 0;
+  {
+    const penstock_test::seaweed_server server;
+    port = server.port();
+    std::string bytes(100'000, '\0');
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 + (i >> 8));
+    server.put("bucket", {{"folder/a b.tar", bytes}, {"c", "small"}});
+    CHECK((server.get("bucket", "folder/a b.tar") == bytes));
+    CHECK(server.get("bucket", "c") == "small");
+    CHECK(server.list("bucket") == "c\nfolder/a b.tar\n");
+    CHECK_THROWS_WITH(server.get("bucket", "missing"), penstock_test::contains("NoSuchKey"));
+    CHECK(penstock_test::plain_client(port).get("/bucket/c", "Connection: close\r\n").status() == 403);
+  }
+  CHECK_FALSE(penstock_test::plain_client(port).open());
+}
