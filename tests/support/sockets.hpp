@@ -134,7 +134,10 @@ class plain_client {
  public:
   explicit plain_client(std::uint16_t port, std::chrono::seconds limit = std::chrono::seconds(60))
       : socket_(connect_to_loopback(port)) {
-    const ::timeval wait{limit.count(), 0};
+    wait_at_most(limit);
+  }
+  void wait_at_most(std::chrono::milliseconds limit) noexcept {
+    const ::timeval wait{limit.count() / 1000, limit.count() % 1000 * 1000};
     if (socket_.open()) ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
   }
   [[nodiscard]] bool open() const noexcept { return socket_.open(); }
