@@ -26,11 +26,15 @@ COMPONENTS = {
     "mpi": ("openmpi", "[>=4.1 <6]", ["mpi"]),
     "uring": ("liburing", "[>=2.0 <3]", ["uring"]),
     "http": ("boost", "[>=1.74 <2]", []),
+    "s3": ("pugixml", "[>=1.11 <2]", ["pugixml"]),
     "cuda": (None, None, ["cudart"]),
 }
 
-# Components that need a second package.
-MORE = {"http": ("openssl", "[>=1.1.1 <4]", ["ssl", "crypto"])}
+# What a component needs besides, in the same form.
+MORE = {
+    "http": [("openssl", "[>=1.1.1 <4]", ["ssl", "crypto"])],
+    "s3": [("openssl", "[>=1.1.1 <4]", ["crypto"]), ("nlohmann_json", "[>=3.9 <4]", [])],
+}
 
 # Every option; `with_compiled` makes a library of what needs no template.
 OPTIONS = ("compiled", *COMPONENTS)
@@ -65,11 +69,13 @@ class PenstockConan(ConanFile):
 
     def requirements(self):
         wanted = {}
-        for name, needed in [*COMPONENTS.items(), *MORE.items()]:
-            if needed[0] and self.options.get_safe(f"with_{name}"):
-                wanted[needed[0]] = needed[1]
+        for name, needed in COMPONENTS.items():
+            if self.options.get_safe(f"with_{name}"):
+                for package, versions, _ in [needed, *MORE.get(name, [])]:
+                    wanted[package] = versions
         for package, versions in wanted.items():
-            self.requires(f"{package}/{versions}", transitive_headers=True)
+            if package:
+                self.requires(f"{package}/{versions}", transitive_headers=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -127,7 +133,7 @@ class PenstockConan(ConanFile):
             if not self.options.get_safe(f"with_{name}"):
                 continue
             self._component(name, ["core"])
-            for package, _, libraries in [needed, MORE[name]] if name in MORE else [needed]:
+            for package, _, libraries in [needed, *MORE.get(name, [])]:
                 if package in packages:
                     self.cpp_info.components[name].requires.append(f"{package}::{package}")
                 else:

@@ -39,7 +39,7 @@ PLACES = {
     "integration": (20, 880, "other libraries' vocabulary; may include every room", "#d9ecea"),
 }
 # Folders that are drawn as a part of their room, and rooms that reach up to the floor above.
-WITHIN = {"order/compat": "order", "source/tar": "source"}
+WITHIN = {"order/compat": "order", "source/tar": "source", "storage/s3": "storage"}
 TALL = ("stage", "device")
 AT = {("inspection", "source"): 452}
 LEGEND = ("A room may include the rooms that its arrows lead to.",

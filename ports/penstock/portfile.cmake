@@ -29,6 +29,7 @@ vcpkg_check_features(
            mpi PENSTOCK_ENABLE_MPI
            uring PENSTOCK_ENABLE_URING
            http PENSTOCK_ENABLE_HTTP
+           s3 PENSTOCK_ENABLE_S3
            cuda PENSTOCK_ENABLE_CUDA)
 # vcpkg wants files for pkg-config that name libraries under lib/.
 vcpkg_cmake_configure(

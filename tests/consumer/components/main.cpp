@@ -68,6 +68,10 @@
 #ifdef CONSUMER_HTTP
 #include <penstock/storage/http.hpp>
 #endif
+#ifdef CONSUMER_S3
+#include <penstock/storage/s3/aws_signature.hpp>
+#include <penstock/storage/s3/list_result.hpp>
+#endif
 
 #include <cstddef>
 #include <iostream>
@@ -168,6 +172,10 @@ int main() {
   refuses("http", [](ps::bytes_view) {
     (void)ps::http({"https://127.0.0.1:1/a"}, {.ca_file = "/no such file"}).connect();
   });
+#endif
+#ifdef CONSUMER_S3
+  refuses("s3", [](ps::bytes_view bytes) { (void)ps::detail::s3::read_list_page(ps::text_of(bytes)); });
+  if (ps::detail::s3::payload_hash("") != ps::detail::s3::empty_payload) ++faults;
 #endif
   return faults;
 }

@@ -55,6 +55,9 @@
 #ifdef CONSUMER_HAS_HTTP
 #include <penstock/penstock_http.hpp>
 #endif
+#ifdef CONSUMER_HAS_S3
+#include <penstock/penstock_s3.hpp>
+#endif
 #ifdef CONSUMER_HAS_LOCKFREE
 #include <penstock/penstock_lockfree.hpp>
 #endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<pugixml.hpp>)
+#error "penstock/storage/s3/list_result.hpp needs pugixml: link penstock::s3"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/storage/s3/detail/http_answer.hpp>
+#include <penstock/storage/s3/detail/percent.hpp>
+#include <penstock/storage/s3/detail/xml.hpp>
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// An object as a list has it. The ETag is as the store spells it, usually in quotes; empty if it has none.
+struct listed_object {
+  std::string key;
+  std::uint64_t size = 0;
+  std::string etag;
+};
+
+/// One page of ListObjectsV2.
+struct list_page {
+  std::vector<listed_object> objects;
+  std::vector<std::string> prefixes;  // with a delimiter: what would be folders
+  std::string next_token;             // empty on the last page
+};
+
+/// Reads the body of a page. Throws errc::io, not recurring, for one that is malformed: truncated, hostile, a
+/// size that is none, names that are not encoded as the page says, or more to come without a token for it.
+[[nodiscard]] inline list_page read_list_page(std::string_view body) {
+  const xml_answer answer(body, "the list of objects");
+  const pugi::xml_node root = answer.root("ListBucketResult");
+  const std::string encoding = characters_of(root.child("EncodingType"));
+  if (!encoding.empty() && encoding != "url") answer.fail({"encodes its names in a way that is not 'url'"});
+  const auto name_in = [&](const pugi::xml_node& within, const char* name) {
+    std::string raw = answer.required(within, name);
+    if (encoding.empty()) return raw;
+    auto decoded = form_decoded(raw);
+    if (!decoded) answer.fail({"has a '%' without two digits in a <", name, ">"});
+    return std::move(*decoded);
+  };
+  const auto size_in = [&](const pugi::xml_node& object) {
+    const std::string digits = answer.required(object, "Size");
+    std::uint64_t size = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    if (problem != std::errc{} || end != digits.data() + digits.size() ||
+        size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      answer.fail({"has a <Size> that is no number of bytes"});
+    return size;
+  };
+  list_page page;
+  for (const pugi::xml_node& one : root.children()) {
+    const std::string_view element = one.name();
+    if (element == "Contents") {
+      page.objects.push_back({name_in(one, "Key"), size_in(one), characters_of(one.child("ETag"))});
+      if (!fits_into_header(page.objects.back().etag)) answer.fail({"has control characters in an <ETag>"});
+    } else if (element == "CommonPrefixes") {
+      page.prefixes.push_back(name_in(one, "Prefix"));
+    }
+  }
+  const std::string more = characters_of(root.child("IsTruncated"));
+  if (more == "true") {
+    page.next_token = characters_of(root.child("NextContinuationToken"));
+    if (page.next_token.empty())
+      answer.fail(
+          {"says that there is more, and has no <NextContinuationToken>: does this store have "
+           "ListObjectsV2?"});
+  } else if (!more.empty() && more != "false") {
+    answer.fail({"has an <IsTruncated> that is neither true nor false"});
+  }
+  return page;
+}
+
+/// Goes through the pages of a list: until `done`, sends `query` and gives the answer's body to `accept`.
+class object_listing {
+ public:
+  /// Objects whose keys begin with `prefix`; those with `delimiter` after it become prefixes, unless empty.
+  explicit object_listing(std::string prefix, std::string delimiter = {})
+      : prefix_(std::move(prefix)), delimiter_(std::move(delimiter)) {}
+
+  [[nodiscard]] bool done() const noexcept { return done_; }
+  /// Of the request for the next page, which goes to the bucket.
+  [[nodiscard]] std::vector<name_value> query() const {
+    std::vector<name_value> items{{"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix_}};
+    if (!delimiter_.empty()) items.push_back({"delimiter", delimiter_});
+    if (!token_.empty()) items.push_back({"continuation-token", token_});
+    return items;
+  }
+  /// The page with this body. Throws what `read_list_page` does, and errc::io for a page that is not the one
+  /// asked for: names without the prefix, or the token of the page before, which would never end.
+  [[nodiscard]] list_page accept(std::string_view body) {
+    list_page page = read_list_page(body);
+    for (const listed_object& one : page.objects) check(one.key);
+    for (const std::string& one : page.prefixes) check(one);
+    if (!page.next_token.empty() && page.next_token == token_)
+      throw error(errc::io,
+                  "the list of objects does not end: the store gives the same continuation token again");
+    token_ = page.next_token;
+    done_ = token_.empty();
+    return page;
+  }
+
+ private:
+  void check(std::string_view name) const {
+    if (!name.starts_with(prefix_))
+      throw error(errc::io, {"the list of objects has a name that does not begin with '", prefix_,
+                             "', which was asked for"});
+  }
+
+  std::string prefix_, delimiter_, token_;
+  bool done_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<pugixml.hpp>)
+#error "penstock/storage/s3/multipart.hpp needs pugixml: link penstock::s3"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/storage/s3/detail/http_answer.hpp>
+#include <penstock/storage/s3/detail/percent.hpp>
+#include <penstock/storage/s3/detail/xml.hpp>
+#include <penstock/storage/s3/error_result.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// The upload's id, from the body of the answer to `POST ?uploads`.
+[[nodiscard]] inline std::string read_upload_id(std::string_view body) {
+  const xml_answer answer(body, "the answer to the start of an upload");
+  return answer.required(answer.root("InitiateMultipartUploadResult"), "UploadId");
+}
+
+inline void append_xml(std::string& line, std::string_view chars) {
+  for (const char c : chars) {
+    if (c == '&') {
+      line += "&amp;";
+    } else if (c == '<') {
+      line += "&lt;";
+    } else if (c == '>') {
+      line += "&gt;";
+    } else if (c == '"') {
+      line += "&quot;";
+    } else {
+      line += c;
+    }
+  }
+}
+
+/// The body of the request that completes an upload, from the ETags of its parts 1 to n, in order, as the
+/// answers to them had them. Throws errc::argument for none, for more than 10,000, and for an empty one.
+[[nodiscard]] inline std::string completion_of(std::span<const std::string> etags) {
+  if (etags.empty() || etags.size() > 10'000)
+    throw error(errc::argument, {"an upload has 1 to 10000 parts, not ", etags.size()});
+  std::string body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  for (std::size_t i = 0; i < etags.size(); ++i) {
+    if (etags[i].empty() || !fits_into_header(etags[i]))
+      throw error(errc::argument, {"part ", i + 1, " of the upload has no ETag"});
+    append(body, {"<Part><PartNumber>", i + 1, "</PartNumber><ETag>"});
+    append_xml(body, etags[i]);
+    body += "</ETag></Part>";
+  }
+  return body + "</CompleteMultipartUpload>";
+}
+
+/// The object's ETag, from the answer to that request. A status of 200 may come before the store knows how it
+/// ends: then the body is spaces and an error, which is thrown like one with a status of its own.
+[[nodiscard]] inline std::string read_completion(const http_answer& answer) {
+  constexpr std::string_view what = "complete an upload";
+  if (answer.status != 200) throw error_of(read_refusal(answer), what);
+  const xml_answer document(answer.body, "the answer to the end of an upload");
+  if (std::string_view(document.root().name()) == "Error") {
+    refusal found = read_refusal(answer);
+    if (!remedy_of(found.code)) found.remedy = s3_remedy::retry;  // the status says nothing
+    throw error_of(found, what);
+  }
+  return document.required(document.root("CompleteMultipartUploadResult"), "ETag");
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
