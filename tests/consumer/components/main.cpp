@@ -70,6 +70,7 @@
 #endif
 #ifdef CONSUMER_S3
 #include <penstock/storage/s3/aws_signature.hpp>
+#include <penstock/storage/s3/credential_chain.hpp>
 #include <penstock/storage/s3/list_result.hpp>
 #endif
 
@@ -175,6 +176,9 @@ int main() {
 #endif
 #ifdef CONSUMER_S3
   refuses("s3", [](ps::bytes_view bytes) { (void)ps::detail::s3::read_list_page(ps::text_of(bytes)); });
+  refuses("s3", [](ps::bytes_view bytes) {
+    (void)ps::detail::s3::read_json_credentials(ps::text_of(bytes), "a test");
+  });
   if (ps::detail::s3::payload_hash("") != ps::detail::s3::empty_payload) ++faults;
 #endif
   return faults;
