@@ -468,6 +468,48 @@ void images(folder& out) {
   }
 }
 
+/// What object stores, and services of credentials, answer; and the files of their tools.
+void stores(folder& out) {
+  const std::string head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  const std::string object =
+      "<Contents><Key>a/one+two%2B.tar</Key><LastModified>2026-11-23T12:00:00.000Z</LastModified>"
+      "<ETag>&quot;e-7&quot;</ETag><Size>434234</Size><StorageClass>STANDARD</StorageClass></Contents>";
+  for (const char* const more :
+       {"", "<EncodingType>url</EncodingType>",
+        "<IsTruncated>true</IsTruncated><NextContinuationToken>1ue+/=</NextContinuationToken>"})
+    out.add("s3_xml",
+            mode(0) + head + "<ListBucketResult xmlns=\"x\"><Name>b</Name>" + more + object +
+                "<CommonPrefixes><Prefix>a/<![CDATA[<b>]]>/</Prefix></CommonPrefixes></ListBucketResult>");
+  out.add(
+      "s3_xml",
+      mode(1) + head +
+          "<InitiateMultipartUploadResult><UploadId>VXBs&amp;</UploadId></InitiateMultipartUploadResult>");
+  out.add("s3_xml",
+          mode(2) + " \n" + head +
+              "<CompleteMultipartUploadResult><ETag>&#34;e-2&#x22;</ETag></CompleteMultipartUploadResult>");
+  for (const char* const code : {"SlowDown", "NoSuchKey", "PermanentRedirect", "RequestTimeTooSkewed"})
+    for (const unsigned status : {50u, 75u, 100u, 125u})
+      out.add(
+          "s3_xml",
+          mode(status) + head + "<Error><Code>" + code +
+              "</Code><Message>m</Message><Region>eu-west-1</Region><RequestId>4442587FB7D0A2F9</RequestId>"
+              "</Error>");
+  out.add("s3_xml", mode(101) + "<ErrorResponse><Error><Code>ExpiredToken</Code></Error></ErrorResponse>");
+  out.add("aws_profiles",
+          "# all\n[default]\nregion = r ; here\naws_access_key_id=a==\n\n[profile \"two words\"]\r\nservices "
+          "= here\r\n"
+          "[services here]\ns3 =\n  endpoint_url = http://h\n  x = y\n[default]\nrole_arn = a\n  and more\n");
+  out.add(
+      "credential_answer",
+      mode(0) +
+          "<AssumeRoleResponse xmlns=\"x\"><AssumeRoleResult><Credentials><AccessKeyId>i</AccessKeyId>"
+          "<SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>2026-11-23T13:00:00Z"
+          "</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>");
+  out.add("credential_answer",
+          mode(1) + R"({"Code": "Success", "AccessKeyId": "i", "SecretAccessKey": "s", "Token": "t",)"
+                    R"( "Expiration": "2026-11-23T18:00:00.5+01:00"})");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -492,5 +534,6 @@ int main(int argc, char** argv) {
   images(out);
   operations(out);
   more_images(out);
+  stores(out);
   return 0;
 }
