@@ -59,7 +59,7 @@ struct scripted_source {
     script->changed.notify_all();
     script->changed.wait(lock, [&] { return !script->holds; });
     if (script->throws_other) throw std::bad_alloc();
-    if (script->fails) throw ps::error(ps::errc::io, "nobody answers");
+    if (script->fails) throw ps::error(ps::errc::io, "nobody answers").in_file("the token").recurring();
     const int number = script->repeats && script->made > 0 ? script->made : ++script->made;
     if (script->lifetime == 0s) return {"id", "secret" + std::to_string(number)};
     return {"id", "secret" + std::to_string(number), "token", now + script->lifetime};
@@ -187,11 +187,13 @@ TEST_CASE("storage/s3/credential_keeper: while one thread renews, others take th
   (void)keeper.current();
   script.holds = true;
   script.seconds = 3400;
-  std::thread renewing([&] { CHECK(keeper.current()->secret() == "secret2"); });
+  std::string renewed;
+  std::thread renewing([&] { renewed = keeper.current()->secret(); });
   script.wait_for(2);
   for (int i = 0; i < 100; ++i) CHECK(keeper.current()->secret() == "secret1");
   script.let_go();
   renewing.join();
+  CHECK(renewed == "secret2");
   CHECK(keeper.current()->secret() == "secret2");
   CHECK(script.asked.size() == 2);
 }
@@ -207,7 +209,7 @@ TEST_CASE("storage/s3/credential_keeper: all that wait get the error, each one o
       try {
         (void)keeper.current();
       } catch (ps::error& e) {
-        told += e.in_file("mine").file() == "mine";
+        told += e.file() == "the token" && e.recurs() && e.for_key("mine").key() == "mine";
       }
     });
   script.wait_for(1);

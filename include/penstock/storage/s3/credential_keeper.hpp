@@ -53,7 +53,7 @@ class credential_keeper {
       if (valid(now)) return kept_;
       const std::uint64_t round = rounds_;
       renewed_.wait(lock, [&] { return rounds_ != round; });
-      if (failure_) throw error(*failure_);
+      if (failure_) throw separate(*failure_);
     }
   }
 
@@ -79,7 +79,7 @@ class credential_keeper {
     try {
       found = std::make_shared<const s3_credentials>(source_.find(now));
     } catch (const error& e) {
-      failure.emplace(e);
+      failure = separate(e);
     } catch (...) {
       lock.lock();
       end_round(std::nullopt);
@@ -105,8 +105,14 @@ class credential_keeper {
       failure.reset();
     }
     end_round(failure);
-    if (failure_) throw error(*failure_);
+    if (failure_) throw separate(*failure_);
     return kept_;
+  }
+  /// An error of its own for each thread: copies share their text, whose last owner frees it.
+  [[nodiscard, gnu::cold]] static error separate(const error& failure) {
+    error made(failure.code(), failure.message());
+    if (!failure.file().empty()) made.in_file(failure.file());
+    return std::move(made).recurring(failure.recurs());
   }
   /// How long before their end credentials of this lifetime are renewed.
   [[nodiscard]] std::chrono::seconds before(std::chrono::seconds lifetime) const {
