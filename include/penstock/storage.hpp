@@ -14,9 +14,12 @@
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/range_store.hpp>
+#include <penstock/storage/retrying.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sigbus_guard.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
+#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
+#include <penstock/storage/throttled.hpp>
 #include <penstock/storage/url.hpp>

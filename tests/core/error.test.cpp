@@ -94,6 +94,24 @@ TEST_CASE("core/error: failures of input and output may pass, others come again"
   CHECK_FALSE(ps::error(missing).recurring(false).recurs());
 }
 
+TEST_CASE("core/error: what a store asked for, and that nothing came in time, are facts that copies keep") {
+  const ps::error plain(ps::errc::io, "the connection broke");
+  CHECK_FALSE(plain.retry_after_ms());
+  CHECK_FALSE(plain.timed_out());
+  const ps::error asked = ps::error(ps::errc::io, "slow down").asked_to_wait(0).in_file("a.tar");
+  CHECK(ps::error(asked).retry_after_ms() == 0);
+  CHECK_FALSE(ps::error(asked).recurs());
+  CHECK(ps::error(ps::errc::io, "slow down").asked_to_wait(1500).retry_after_ms() == 1500);
+  const ps::error late = ps::error(ps::errc::io, "nothing came").after_time_out();
+  CHECK(ps::error(late).timed_out());
+}
+
+TEST_CASE("core/error: more can be said at the end of the sentence") {
+  auto e = ps::error(ps::errc::io, "the connection broke").in_file("a.tar");
+  e.say_more("after 3 attempts");
+  CHECK(std::string_view(e.what()) == "penstock: the connection broke, after 3 attempts [file a.tar]");
+}
+
 TEST_CASE("core/error: every code has a name of its own") {
   std::string names;
   for (const auto code :

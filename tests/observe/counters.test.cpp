@@ -46,12 +46,36 @@ TEST_CASE("observe/counters: the difference since an earlier snapshot") {
   now.samples = 25;
   before.warnings = 2;
   now.warnings = 5;
+  before.storage = {.requests = 1,
+                    .bytes = 1,
+                    .slow_downs = 1,
+                    .retries = 1,
+                    .given_up = 1,
+                    .throttled = 1,
+                    .hedges = 1,
+                    .hedges_won = 1};
+  now.storage = {.requests = 9,
+                 .bytes = 8,
+                 .slow_downs = 7,
+                 .retries = 6,
+                 .given_up = 5,
+                 .throttled = 4,
+                 .hedges = 3,
+                 .hedges_won = 2};
   now.seconds = 4;
   now.workers = 3;
   now.stages = {{"from", 25, 0.4}};
   const ps::run_counters lately = ps::since(now, before);
   CHECK(lately.samples == 15);
   CHECK(lately.warnings == 3);
+  CHECK(lately.storage == ps::storage_counters{.requests = 8,
+                                               .bytes = 7,
+                                               .slow_downs = 6,
+                                               .retries = 5,
+                                               .given_up = 4,
+                                               .throttled = 3,
+                                               .hedges = 2,
+                                               .hedges_won = 1});
   CHECK(lately.seconds == 3);
   CHECK(lately.workers == 3);
   CHECK(lately.stages[0].samples == 15);

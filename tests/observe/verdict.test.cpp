@@ -127,6 +127,24 @@ TEST_CASE("observe/verdict: a report counts the damaged samples that were used")
   CHECK_THAT(ps::report(c, before), !penstock_test::contains("damaged"));
 }
 
+TEST_CASE("observe/verdict: a report says what the storage did, if it counts") {
+  ps::run_counters c;
+  c.seconds = 1;
+  CHECK_THAT(ps::report(c), !penstock_test::contains("storage"));
+  c.storage = {.requests = 120, .bytes = 3'000'000};
+  CHECK_THAT(ps::report(c), penstock_test::contains("\nstorage: 120 requests, 3.00 MB\n"));
+  c.storage = {.requests = 120,
+               .bytes = 10,
+               .slow_downs = 6,
+               .retries = 5,
+               .given_up = 4,
+               .throttled = 3,
+               .hedges = 2,
+               .hedges_won = 1};
+  CHECK_THAT(ps::report(c), penstock_test::contains("5 tried again, 4 given up, 6 asked for fewer, 3 times "
+                                                    "throttled, 2 hedged, 1 of them in time\n"));
+}
+
 TEST_CASE("observe/verdict: reports of very short and of slow runs use suitable units") {
   auto c = base();
   c.seconds = 0.000'25;

@@ -188,6 +188,95 @@ TEST_CASE("storage/simulated_storage: reads fail where and as often as configure
   CHECK(far.reads() == 8);
 }
 
+TEST_CASE(
+    "storage/simulated_storage: a fault can be a time-out, a request to slow down, or a missing object") {
+  using how = ps::simulated_failure;
+  std::array<std::byte, 1> one{};
+  for (const how kind : {how::broken, how::timed_out, how::slow_down, how::missing}) {
+    const ps::simulated_storage far(
+        two_files(), {.latency = 0ms, .faults = {{.object = 0, .how = kind}}, .asks_to_wait = 7ms});
+    const auto session = far.connect();
+    try {
+      session.read(0, 3, one);
+      CHECK(false);
+    } catch (const ps::error& e) {
+      CHECK(e.code() == ps::errc::io);
+      CHECK(e.file() == "a");
+      CHECK(e.offset() == 3);
+      CHECK(e.recurs() == (kind == how::missing));
+      CHECK(e.timed_out() == (kind == how::timed_out));
+      CHECK(e.retry_after_ms().has_value() == (kind == how::slow_down));
+      CHECK(e.retry_after_ms().value_or(7) == 7);
+    }
+    CHECK(session.counters() ==
+          ps::storage_counters{.requests = 1, .slow_downs = kind == how::slow_down ? 1u : 0u});
+  }
+}
+
+TEST_CASE("storage/simulated_storage: some ranges fail the first times, drawn by seed, object and offset") {
+  const auto failing = [](std::uint64_t seed) {
+    const ps::simulated_storage far(two_files(),
+                                    {.latency = 0ms, .seed = seed, .failing = 0.25, .failing_times = 2});
+    const auto session = far.connect();
+    std::vector<int> failures;
+    for (std::uint64_t offset = 0; offset < 400; ++offset) {
+      int failed = 0;
+      for (int i = 0; i < 4; ++i) {
+        std::array<std::byte, 1> one{};
+        try {
+          session.read(0, offset, one);
+        } catch (const ps::error& e) {
+          CHECK_FALSE(e.recurs());
+          CHECK(failed++ == i);
+        }
+      }
+      CHECK((failed == 0 || failed == 2));
+      failures.push_back(failed);
+    }
+    return failures;
+  };
+  const auto first = failing(1);
+  CHECK(first == failing(1));
+  CHECK(first != failing(2));
+  const auto share = std::count(first.begin(), first.end(), 2);
+  CHECK(share > 60);
+  CHECK(share < 140);
+}
+
+TEST_CASE("storage/simulated_storage: one read in so many stalls, and others pass it") {
+  const ps::simulated_storage far(two_files(), {.latency = 0ms, .seed = 1, .stall_one_in = 5, .stall = 30ms});
+  auto session = far.connect();
+  many_ranges ranges(200, 10);
+  const auto stalled = [&] {
+    read_outcomes outcomes(200);
+    session.read_many(ranges.requests, outcomes.listener());
+    outcomes.wait();
+    CHECK(outcomes.failures() == 0);
+    const auto order = outcomes.order();
+    const auto turn = std::is_sorted_until(order.begin(), order.end());
+    CHECK(std::is_sorted(turn, order.end()));
+    return std::vector<std::uint64_t>(turn, order.end());
+  };
+  const auto first = stalled();
+  CHECK(first.size() > 20);
+  CHECK(first.size() < 80);
+  CHECK(stalled() != first);  // each time a range is read is drawn anew
+}
+
+TEST_CASE("storage/simulated_storage: reads that find too many others in flight are refused") {
+  const ps::simulated_storage far(two_files(), {.latency = 20ms, .slow_down_above = 3, .asks_to_wait = 2ms});
+  auto session = far.connect();
+  many_ranges ranges(10, 10);
+  read_outcomes outcomes(10);
+  session.read_many(ranges.requests, outcomes.listener());
+  outcomes.wait();
+  CHECK(outcomes.failures() == 7);
+  CHECK_FALSE(outcomes.failed(2));
+  REQUIRE(outcomes.error_of(3));
+  CHECK(outcomes.error_of(3)->retry_after_ms() == 2);
+  CHECK(session.counters() == ps::storage_counters{.requests = 10, .bytes = 30, .slow_downs = 7});
+}
+
 TEST_CASE("storage/simulated_storage: cancel ends pending reads, and the session can be used again") {
   const deadline limit("cancelling a thousand reads");
   const ps::simulated_storage far(

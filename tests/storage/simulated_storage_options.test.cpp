@@ -21,5 +21,9 @@ TEST_CASE("storage/simulated_storage_options: options out of range are refused")
   refuses({.size_latency = -1us}, "an hour");
   refuses({.bytes_per_second = -5}, "bytes per second");
   refuses({.bytes_per_second = std::numeric_limits<double>::quiet_NaN()}, "bytes per second");
+  refuses({.failing = 1.5}, "from 0 to 1");
+  refuses({.failing = std::numeric_limits<double>::quiet_NaN()}, "from 0 to 1");
+  refuses({.stall = -1us}, "not -1 us");
+  refuses({.asks_to_wait = 2h}, "an hour");
   refuses({.faults = {{.object = 0, .begin = 5, .end = 5}}}, "is empty");
 }

@@ -95,6 +95,10 @@ class error : public std::exception {
   /// Whether the same failure would come again. Failures of input and output would not, unless they were
   /// marked: a missing object stays missing, a broken connection may be restored.
   [[nodiscard]] bool recurs() const noexcept { return recurs_; }
+  /// Set if a store asked for fewer reads: the milliseconds that it asked to wait, 0 if it named none.
+  [[nodiscard]] std::optional<std::uint64_t> retry_after_ms() const noexcept { return retry_after_ms_; }
+  /// Whether nothing came in time.
+  [[nodiscard]] bool timed_out() const noexcept { return timed_out_; }
 
   error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
   error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
@@ -113,6 +117,19 @@ class error : public std::exception {
     return std::move(*this);
   }
 
+  /// Says that a store asked for fewer reads, and how long it asked to wait.
+  error&& asked_to_wait(std::uint64_t milliseconds) && {
+    retry_after_ms_ = milliseconds;
+    return std::move(*this);
+  }
+  /// Says that nothing came in time.
+  error&& after_time_out() && {
+    timed_out_ = true;
+    return std::move(*this);
+  }
+
+  /// Appends to the sentence: "..., after 5 attempts".
+  [[gnu::cold]] error& say_more(std::string_view more);
   /// Adds to the sentence which part of a whole it happened in: "..., in source 2 of mix".
   [[gnu::cold]] error& in_part(std::string_view part);
 
@@ -127,9 +144,9 @@ class error : public std::exception {
   [[gnu::cold]] void render();
 
   errc code_;
-  bool recurs_ = code_ != errc::io;
+  bool recurs_ = code_ != errc::io, timed_out_ = false;
   detail::shared_text message_, stage_, file_, key_, line_;
-  std::optional<std::uint64_t> offset_;
+  std::optional<std::uint64_t> offset_, retry_after_ms_;
   std::optional<position> at_;
 };
 

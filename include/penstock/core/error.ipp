@@ -16,20 +16,26 @@ namespace penstock::inline v0_1 {
     : std::exception(other),
       code_(other.code_),
       recurs_(other.recurs_),
+      timed_out_(other.timed_out_),
       message_(other.message_),
       stage_(other.stage_),
       file_(other.file_),
       key_(other.key_),
       line_(other.line_),
       offset_(other.offset_),
+      retry_after_ms_(other.retry_after_ms_),
       at_(other.at_) {}
 
 [[gnu::noinline]] PENSTOCK_INLINE error::~error() {}
 
-[[gnu::noinline]] PENSTOCK_INLINE error& error::in_part(std::string_view part) {
-  message_ = detail::shared_text(detail::text({message(), ", in ", part}));
+[[gnu::noinline]] PENSTOCK_INLINE error& error::say_more(std::string_view more) {
+  message_ = detail::shared_text(detail::text({message(), ", ", more}));
   render();
   return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::in_part(std::string_view part) {
+  return say_more(detail::text({"in ", part}));
 }
 
 [[gnu::noinline]] PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset) {

@@ -3,6 +3,7 @@
 
 #include <penstock/core/position.hpp>
 #include <penstock/storage/fetched.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -113,6 +114,28 @@ template <class Reader>
 concept knows_bytes_per_sample = requires(const Reader& r) {
   { r.bytes_per_sample() } -> std::same_as<std::uint64_t>;
 };
+
+/// Whether a reader reads through sessions that count.
+template <class Reader>
+concept counts_reads = requires(const Reader& r) {
+  { r.counters() } -> std::same_as<storage_counters>;
+};
+
+/// What a reader's sessions counted; zeros if they do not count.
+template <class Reader>
+[[nodiscard]] storage_counters counters_of(const Reader& reader) {
+  if constexpr (counts_reads<Reader>)
+    return reader.counters();
+  else
+    return {};
+}
+
+/// Ends the reads in progress of a reader, and the waits of threads in them, if its sessions can; see
+/// `background_session`.
+template <class Reader>
+void cancel_reads_of(const Reader& reader) noexcept {
+  if constexpr (requires { reader.cancel_reads(); }) reader.cancel_reads();
+}
 
 /// Whether a reader can prefetch the memory of a sample ahead of its turn.
 template <class Reader>

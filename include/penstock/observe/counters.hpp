@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>
 #include <string>
@@ -47,6 +48,9 @@ struct run_counters {
   /// middle of one, some may be of samples of such a block that are not delivered yet; a run that is restored
   /// there reads them again, and counts them again.
   std::uint64_t warnings = 0;
+  /// What the storage did for this run, if its sessions count: `http`, `s3`, `simulated_storage`, and what
+  /// `retrying`, `throttled` and `hedged` make of any storage. Excludes what a source read when it was made.
+  storage_counters storage{};
   std::uint64_t bytes_held = 0;  ///< memory of batches and chunks, including free ones
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }

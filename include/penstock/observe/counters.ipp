@@ -16,6 +16,14 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.skipped, before.skipped);
   lessen(now.replaced, before.replaced);
   lessen(now.warnings, before.warnings);
+  lessen(now.storage.requests, before.storage.requests);
+  lessen(now.storage.bytes, before.storage.bytes);
+  lessen(now.storage.slow_downs, before.storage.slow_downs);
+  lessen(now.storage.retries, before.storage.retries);
+  lessen(now.storage.given_up, before.storage.given_up);
+  lessen(now.storage.throttled, before.storage.throttled);
+  lessen(now.storage.hedges, before.storage.hedges);
+  lessen(now.storage.hedges_won, before.storage.hedges_won);
   lessen(now.seconds, before.seconds);
   lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);

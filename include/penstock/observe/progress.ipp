@@ -61,6 +61,8 @@ PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
     result += "  " + std::to_string(bad) + " bad";
   if (counters.warnings != first_.warnings)
     result += "  " + std::to_string(counters.warnings - first_.warnings) + " damaged";
+  if (counters.storage.retries > first_.storage.retries)
+    result += "  " + std::to_string(counters.storage.retries - first_.storage.retries) + " retries";
   return result;
 }
 

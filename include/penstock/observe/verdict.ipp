@@ -147,6 +147,23 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
                   static_cast<unsigned long long>(c.warnings));
     text += line;
   }
+  if (const storage_counters& s = c.storage; s != storage_counters{}) {
+    std::snprintf(
+        line, sizeof line, "storage: %llu requests, %s", static_cast<unsigned long long>(s.requests),
+        detail::in_units(static_cast<double>(s.bytes), {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}})
+            .c_str());
+    text += line;
+    const auto add = [&](std::uint64_t count, const char* what) {
+      if (count != 0) text += ", " + std::to_string(count) + what;
+    };
+    add(s.retries, " tried again");
+    add(s.given_up, " given up");
+    add(s.slow_downs, " asked for fewer");
+    add(s.throttled, " times throttled");
+    add(s.hedges, " hedged");
+    add(s.hedges_won, " of them in time");
+    text += "\n";
+  }
   double all = 0;
   for (const stage_counters& s : c.stages) all += s.busy_seconds;
   for (const stage_counters& s : c.stages) {

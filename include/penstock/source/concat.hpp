@@ -80,6 +80,12 @@ class concat_source : public opens_as_plan<concat_source<Plans>> {
       const std::size_t k = source_at(p.index);
       readers_->ranges(k, within(p, k), s, sink);
     }
+    void cancel_reads() const noexcept { readers_->cancel_reads(); }
+    [[nodiscard]] storage_counters counters() const
+      requires Plans::counts
+    {
+      return readers_->counters();
+    }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       const std::uint64_t all = firsts_->back();
       double bytes = 0;

@@ -81,6 +81,12 @@ class mix_source : public opens_as_plan<mix_source<Plans>> {
       const mixture::place found = order_.at(p, s.place);
       readers_->ranges(found.source, found.at, s.each, sink);
     }
+    void cancel_reads() const noexcept { readers_->cancel_reads(); }
+    [[nodiscard]] storage_counters counters() const
+      requires Plans::counts
+    {
+      return readers_->counters();
+    }
     /// The mean over an epoch, or over its first million samples.
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       const std::uint64_t samples = std::min(order_.size(), std::uint64_t{1} << 20);

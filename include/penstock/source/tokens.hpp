@@ -17,6 +17,7 @@
 #include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/session_view.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -132,6 +133,16 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
       std::size_t document = 0;
       open_.range(place.shard, known_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
                   known_->span * sizeof(T), sink);
+    }
+    void cancel_reads() const noexcept
+      requires background_session<typename Storage::session>
+    {
+      open_.cancel_reads();
+    }
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<typename Storage::session>
+    {
+      return open_.counters();
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return known_->span * sizeof(T); }
 

@@ -16,6 +16,7 @@
 #include <penstock/source/tar/tar_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -134,6 +135,18 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
         index += here;
         count -= here;
       }
+    }
+    /// What the session counted.
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<session_type>
+    {
+      return session_.counters();
+    }
+    /// Cancels the session's reads.
+    void cancel_reads() const noexcept
+      requires background_session<session_type>
+    {
+      session_.cancel();
     }
     /// The mean payload of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {

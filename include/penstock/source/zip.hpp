@@ -185,6 +185,12 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
     void ranges(position p, scout& s, Sink&& sink) const {
       for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->ranges(k, p, s, sink);
     }
+    void cancel_reads() const noexcept { readers_->cancel_reads(); }
+    [[nodiscard]] storage_counters counters() const
+      requires plans_type::counts
+    {
+      return readers_->counters();
+    }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       std::uint64_t bytes = 0;
       for (std::size_t k = 0; k < sizeof...(Plans); ++k) bytes += readers_->bytes_per_sample(k);

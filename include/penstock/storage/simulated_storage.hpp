@@ -7,6 +7,7 @@
 #include <penstock/storage/detail/delay_line.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -30,8 +31,10 @@ namespace penstock::inline v0_1 {
 /// reports each of its reads when its time has come; `read` takes its time in the calling thread. The time of
 /// a read does not depend on the clock: it is `latency`, plus `jitter` drawn from `seed`, object and offset,
 /// plus the wait for other reads if `at_once` or `bytes_per_second` bound them.
+/// A read may also stall, fail the first times, or be refused because too many are in flight: see
+/// `simulated_storage_options`.
 /// Errors: those of the underlying storage, and errc::io, after its latency, for a read that touches one of
-/// `faults`. errc::argument for options that make no sense.
+/// `faults` or fails otherwise. errc::argument for options that make no sense.
 /// Copies share one account, which counts the reads of all their sessions.
 /// Threads: any number of threads may use a session. `cancel` ends the reads that `read_many` began; a thread
 /// in `read` continues, but no longer waits for the reads that were ended. A child after `fork` has no
@@ -71,6 +74,8 @@ class simulated_storage {
     }
     void cancel() const noexcept { state_->line.cancel(); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+    /// The session's reads, the bytes received, and the answers that asked for fewer.
+    [[nodiscard]] storage_counters counters() const noexcept { return state_->line.counters(); }
 
    private:
     friend simulated_storage;

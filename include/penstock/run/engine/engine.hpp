@@ -228,7 +228,11 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
                         into.begin() + static_cast<std::ptrdiff_t>(last + 1));
           },
       .restart_front = [](void* e, std::span<const std::uint64_t> at) { self(e).front_.restart(at); },
-      .stop_front = [](void* e) noexcept { self(e).front_.stop(); }};
+      .stop_front =
+          [](void* e) noexcept {
+            self(e).front_.stop();
+            if (const auto& reader = self(e).reader(); reader.has_value()) cancel_reads_of(*reader);
+          }};
 
   node_type make_node() const {
     if constexpr (parts::forward)

@@ -66,7 +66,7 @@ struct engine_calls {
   void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
   /// at a saved position, or from the start
   void (*restart_front)(void* engine, std::span<const std::uint64_t>);
-  void (*stop_front)(void* engine) noexcept;  ///< releases its waiters
+  void (*stop_front)(void* engine) noexcept;  ///< releases its waiters, and cancels the reader's reads
 };
 
 /// What a shell is given at construction.

@@ -11,6 +11,7 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/source/detail/joinable.hpp>
 #include <penstock/source/detail/plan_reader.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <array>
 #include <cstddef>
@@ -74,6 +75,7 @@ class joined_plans {
   static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
   static constexpr bool latent = (plan_reader<Plans>::latent || ...);
   static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
+  static constexpr bool counts = (plan_reader<Plans>::counts || ...);
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
@@ -141,6 +143,17 @@ class joined_plans {
       });
       return found;
     }
+    void cancel_reads() const noexcept {
+      each_.apply([](const auto&... one) { (one.cancel_reads(), ...); });
+    }
+    /// What the sessions of all plans counted.
+    [[nodiscard]] storage_counters counters() const {
+      return each_.apply([](const auto&... one) {
+        storage_counters all;
+        ((all += one.counters()), ...);
+        return all;
+      });
+    }
 
    private:
     friend class joined_plans;
@@ -168,6 +181,7 @@ class listed_plans {
   static constexpr bool fetch = plan_reader<Plan>::fetches;
   static constexpr bool latent = plan_reader<Plan>::latent;
   static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
+  static constexpr bool counts = plan_reader<Plan>::counts;
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
   static constexpr bool renumbers = plan_renumbers<Plan>;
   static constexpr bool varies = !Plan::same_every_epoch;
@@ -218,6 +232,14 @@ class listed_plans {
       each_[k].ranges(p, in(s.each, k, each_.size()), sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
+    void cancel_reads() const noexcept {
+      for (const one& reader : each_) reader.cancel_reads();
+    }
+    [[nodiscard]] storage_counters counters() const {
+      storage_counters all;
+      for (const one& reader : each_) all += reader.counters();
+      return all;
+    }
 
    private:
     std::vector<one> each_;

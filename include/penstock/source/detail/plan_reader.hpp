@@ -13,6 +13,7 @@
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <array>
 #include <cstddef>
@@ -129,6 +130,7 @@ class plan_reader {
   static constexpr bool fetches = takes_fetched<source_reader>;
   static constexpr bool latent = has_latency<source_reader>;
   static constexpr bool knows_urls = has_urls<source_reader>;
+  static constexpr bool counts = counts_reads<source_reader>;
   static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
 
   plan_reader() = default;
@@ -174,6 +176,8 @@ class plan_reader {
     else
       hint(opened_->reader, at, s.inner);
   }
+  void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
+  [[nodiscard]] storage_counters counters() const { return counters_of(opened_->reader); }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     if constexpr (knows_bytes)
       return opened_->reader.bytes_per_sample();

@@ -16,6 +16,7 @@
 #include <penstock/source/manifest.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>
 #include <string>
@@ -92,6 +93,16 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
       const manifest::place place = known_->shards.locate(index);
       open_.range(place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
                   known_->row_bytes, sink);
+    }
+    void cancel_reads() const noexcept
+      requires background_session<typename Storage::session>
+    {
+      open_.cancel_reads();
+    }
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<typename Storage::session>
+    {
+      return open_.counters();
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? known_->row_bytes : 0; }
 

@@ -9,6 +9,7 @@
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -42,6 +43,17 @@ class open_files {
   [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
   /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
   void confirm(std::size_t shard) const { penstock::confirm(session_, known_->object(shard)); }
+  /// What the session counted.
+  [[nodiscard]] storage_counters counters() const
+    requires counting_session<session_type>
+  {
+    return session_.counters();
+  }
+  void cancel_reads() const noexcept
+    requires background_session<session_type>
+  {
+    session_.cancel();
+  }
   /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
   template <class Sink>
   void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {

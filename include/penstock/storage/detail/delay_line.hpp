@@ -9,16 +9,19 @@
 #include <penstock/storage/detail/waiting_reads.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -37,8 +40,14 @@ struct delay_account {
 /// first of them, performs them.
 class delay_line {
   using clock = std::chrono::steady_clock;
+  /// What was drawn for a read when it began.
+  struct fate {
+    clock::duration stall{0};
+    bool fails = false, refused = false;
+  };
   struct pending {
     waiting_read what;
+    fate drawn;
     clock::time_point due;
     std::uint64_t number;  // breaks ties between reads that are due at once
   };
@@ -56,18 +65,22 @@ class delay_line {
   void read(object_id id, std::uint64_t offset, mutable_bytes into);
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;
+  [[nodiscard]] storage_counters counters() const noexcept;
 
   /// Throws errc::argument for times, rates and ranges that make no sense.
   static void check(const simulated_storage_options& options);
 
  private:
   /// When a read requested at `begin` ends. The caller holds the lock.
-  clock::time_point reserve(const read_request& request, clock::time_point begin);
+  clock::time_point reserve(const read_request& request, clock::duration stall, clock::time_point begin);
+  /// Draws what becomes of a read. The caller holds the lock.
+  [[nodiscard]] fate draw(const read_request& request);
   void begin_one() noexcept;
   /// Performs a read that is due.
-  void perform(const read_request& request);
-  void check_faults(const read_request& request) const;
-  void finish(const waiting_read& one) noexcept;
+  void perform(const read_request& request, const fate& drawn);
+  void check_faults(const read_request& request);
+  [[noreturn]] void fail(const read_request& request, simulated_failure how);
+  void finish(const waiting_read& one, const fate& drawn) noexcept;
   void work() noexcept;
   static bool later(const pending& a, const pending& b) noexcept {
     return a.due != b.due ? a.due > b.due : a.number > b.number;
@@ -83,6 +96,9 @@ class delay_line {
   std::vector<pending> queue_;             // a heap, the earliest first
   std::vector<clock::time_point> places_;  // a heap of the times at which reads end, the earliest first
   clock::time_point link_free_{};
+  // how often a range was read, by object and offset, if that matters
+  std::map<std::pair<object_id, std::uint64_t>, std::uint32_t> reads_of_;
+  std::atomic<std::uint64_t> requests_{0}, bytes_{0}, slow_downs_{0};
   std::uint64_t cancels_ = 0, begun_ = 0;
   bool ends_ = false;
   std::thread thread_;

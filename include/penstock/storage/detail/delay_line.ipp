@@ -36,13 +36,16 @@ PENSTOCK_INLINE delay_line::~delay_line() {
 
 PENSTOCK_INLINE void delay_line::check(const simulated_storage_options& options) {
   constexpr std::chrono::microseconds none{0}, hour{3'600'000'000};
-  for (const auto time : {options.latency, options.jitter, options.size_latency}) {
+  const std::chrono::microseconds asked = options.asks_to_wait;
+  for (const auto time : {options.latency, options.jitter, options.size_latency, options.stall, asked}) {
     if (time < none || time > hour)
       throw error(errc::argument,
                   {"a simulated storage takes from 0 us to an hour, not ", time.count(), " us"});
   }
   if (options.bytes_per_second != 0 && !(options.bytes_per_second >= 1 && options.bytes_per_second < 1e18))
     throw error(errc::argument, "a simulated storage gives from 1 to 1e18 bytes per second; 0 is no limit");
+  if (!(options.failing >= 0 && options.failing <= 1))
+    throw error(errc::argument, "the share of reads that fail in a simulated storage is from 0 to 1");
   for (const simulated_fault& fault : options.faults) {
     if (fault.begin >= fault.end)
       throw error(errc::argument, {"a simulated fault from ", fault.begin, " to ", fault.end, " is empty"});
@@ -58,7 +61,23 @@ PENSTOCK_INLINE object_signature delay_line::signature(object_id id) const {
   return session_.signature(id);
 }
 
+PENSTOCK_INLINE delay_line::fate delay_line::draw(const read_request& request) {
+  fate drawn;
+  drawn.refused = options_.slow_down_above != 0 &&
+                  account_->in_flight.load(std::memory_order_relaxed) >= options_.slow_down_above;
+  if (options_.failing == 0 && options_.stall_one_in == 0) return drawn;
+  const std::uint32_t before = reads_of_[{request.object, request.offset}]++;
+  drawn.fails = before < options_.failing_times &&
+                rng(options_.seed, 1, request.offset, request.object).chance(options_.failing);
+  if (options_.stall_one_in != 0 &&
+      rng(options_.seed, 2 + std::uint64_t{before}, request.offset, request.object)
+              .below(options_.stall_one_in) == 0)
+    drawn.stall = options_.stall;
+  return drawn;
+}
+
 PENSTOCK_INLINE delay_line::clock::time_point delay_line::reserve(const read_request& request,
+                                                                  clock::duration stall,
                                                                   clock::time_point begin) {
   clock::time_point due = begin;
   const bool bounded = options_.at_once != 0;
@@ -67,7 +86,7 @@ PENSTOCK_INLINE delay_line::clock::time_point delay_line::reserve(const read_req
     due = std::max(due, places_.back());
     places_.pop_back();
   }
-  due += options_.latency;
+  due += options_.latency + stall;
   if (options_.jitter.count() > 0) {
     const std::uint64_t draw = mix64(mix64(options_.seed ^ mix64(request.object)) ^ request.offset);
     due += std::chrono::microseconds(draw % (static_cast<std::uint64_t>(options_.jitter.count()) + 1));
@@ -95,20 +114,22 @@ PENSTOCK_INLINE void delay_line::begin_one() noexcept {
 
 PENSTOCK_INLINE void delay_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   const read_request request{id, offset, into};
+  fate drawn;
   {
     std::unique_lock lock(mutex_);
-    clock::time_point due = reserve(request, clock::now());
+    drawn = draw(request);
+    clock::time_point due = reserve(request, drawn.stall, clock::now());
     std::uint64_t seen = cancels_;
     begin_one();
     while (clock::now() < due) {
       cancelled_.wait_until(lock, due);
       if (cancels_ == seen) continue;
       seen = cancels_;  // the reads before this one are gone
-      due = std::min(due, reserve(request, clock::now()));
+      due = std::min(due, reserve(request, drawn.stall, clock::now()));
     }
   }
   try {
-    perform(request);
+    perform(request, drawn);
   } catch (...) {
     account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
     throw;
@@ -125,7 +146,9 @@ PENSTOCK_INLINE void delay_line::read_many(std::span<const read_request> request
     if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
     const clock::time_point now = clock::now();
     while (begun < requests.size()) {
-      queue_.push_back({{requests[begun], listener}, reserve(requests[begun], now), begun_++});
+      const fate drawn = draw(requests[begun]);
+      queue_.push_back(
+          {{requests[begun], listener}, drawn, reserve(requests[begun], drawn.stall, now), begun_++});
       std::push_heap(queue_.begin(), queue_.end(), later);
       begin_one();
       ++begun;
@@ -154,7 +177,7 @@ PENSTOCK_INLINE void delay_line::cancel() noexcept {
   cancelled_.notify_all();
 }
 
-PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) const {
+PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) {
   for (std::size_t i = 0; i < options_.faults.size(); ++i) {
     const simulated_fault& fault = options_.faults[i];
     const bool before = fault.begin > request.offset && fault.begin - request.offset >= request.into.size();
@@ -166,26 +189,51 @@ PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) const
       }
       if (seen == 0) continue;
     }
-    throw error(errc::io, "this read fails, as simulated")
-        .in_file(request.object < names_.size() ? names_[request.object] : "")
-        .at_offset(request.offset);
+    fail(request, fault.how);
   }
 }
 
-PENSTOCK_INLINE void delay_line::perform(const read_request& request) {
-  account_->reads.fetch_add(1, std::memory_order_relaxed);
-  check_faults(request);
-  session_.read(request.object, request.offset, request.into);
-  account_->bytes.fetch_add(request.into.size(), std::memory_order_relaxed);
+PENSTOCK_INLINE void delay_line::fail(const read_request& request, simulated_failure how) {
+  const bool slow_down = how == simulated_failure::slow_down;
+  error e(errc::io, slow_down                             ? "the store asks for fewer reads, as simulated"
+                    : how == simulated_failure::timed_out ? "this read takes too long, as simulated"
+                    : how == simulated_failure::missing   ? "there is no such object, as simulated"
+                                                          : "this read fails, as simulated");
+  e.in_file(request.object < names_.size() ? names_[request.object] : "").at_offset(request.offset);
+  if (slow_down) {
+    slow_downs_.fetch_add(1, std::memory_order_relaxed);
+    throw std::move(e).asked_to_wait(static_cast<std::uint64_t>(options_.asks_to_wait.count()));
+  }
+  if (how == simulated_failure::timed_out) throw std::move(e).after_time_out();
+  throw std::move(e).recurring(how == simulated_failure::missing);
 }
 
-PENSTOCK_INLINE void delay_line::finish(const waiting_read& one) noexcept {
+PENSTOCK_INLINE void delay_line::perform(const read_request& request, const fate& drawn) {
+  account_->reads.fetch_add(1, std::memory_order_relaxed);
+  requests_.fetch_add(1, std::memory_order_relaxed);
+  if (drawn.refused) fail(request, simulated_failure::slow_down);
+  check_faults(request);
+  if (drawn.fails) fail(request, simulated_failure::broken);
+  session_.read(request.object, request.offset, request.into);
+  account_->bytes.fetch_add(request.into.size(), std::memory_order_relaxed);
+  bytes_.fetch_add(request.into.size(), std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE storage_counters delay_line::counters() const noexcept {
+  storage_counters all;
+  all.requests = requests_.load(std::memory_order_relaxed);
+  all.bytes = bytes_.load(std::memory_order_relaxed);
+  all.slow_downs = slow_downs_.load(std::memory_order_relaxed);
+  return all;
+}
+
+PENSTOCK_INLINE void delay_line::finish(const waiting_read& one, const fate& drawn) noexcept {
   std::exception_ptr failed;
   if (one.stopped) {
     failed = read_cancelled(one.request, names_);
   } else {
     try {
-      perform(one.request);
+      perform(one.request, drawn);
     } catch (...) {
       failed = std::current_exception();
     }
@@ -205,9 +253,10 @@ PENSTOCK_INLINE void delay_line::work() noexcept {
     } else {
       std::pop_heap(queue_.begin(), queue_.end(), later);
       const waiting_read one = queue_.back().what;
+      const fate drawn = queue_.back().drawn;
       queue_.pop_back();
       lock.unlock();
-      finish(one);
+      finish(one, drawn);
       lock.lock();
     }
   }

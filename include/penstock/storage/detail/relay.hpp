@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/background_view.hpp>
+#include <penstock/storage/detail/waiting_reads.hpp>
+#include <penstock/storage/session_view.hpp>
+#include <penstock/storage/storage_counters.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What a relay does beyond passing reads on.
+struct relay_rules {
+  using milliseconds = std::chrono::milliseconds;
+
+  std::uint32_t attempts = 1;  // of each read, including the first
+  milliseconds first_wait{0}, longest_wait{0}, longest_asked{0};
+  std::uint64_t budget = 0;  // tokens for attempts after the first; 0: no limit
+  std::uint64_t seed = 0;    // draws the waits
+  std::size_t at_once = 0;   // reads in flight, at most; 0: no limit
+};
+
+/// What an exception says about trying again.
+struct read_failure {
+  bool may_pass = false, timed_out = false;
+  std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
+
+  [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
+};
+
+/// Tokens that attempts cost and successful reads give back, so that a store that is down is not asked more
+/// often than one that is well. Source: AWS SDKs, retry mode "standard".
+class retry_budget {
+ public:
+  static constexpr std::int64_t for_retry = 5, for_time_out = 10;
+
+  explicit retry_budget(std::uint64_t tokens) noexcept;
+  [[nodiscard]] bool take(std::int64_t cost) noexcept;
+  /// Costs one load while the budget is full.
+  void give(std::int64_t tokens) noexcept;
+
+ private:
+  std::int64_t most_;  // 0: no limit
+  std::atomic<std::int64_t> left_;
+};
+
+/// The wait after a failed attempt: exponential back-off with full jitter, drawn from seed, object, offset
+/// and attempt.
+[[nodiscard]] std::chrono::nanoseconds retry_wait(const relay_rules& rules, const read_request& what,
+                                                  std::uint32_t attempt) noexcept;
+
+/// Passes the reads of one session to another: tries them again, and limits how many are in flight. The work
+/// behind `retrying` and `throttled`.
+///
+/// Reads in the background wait in one of two queues: for room, or for the time of their next attempt. They
+/// are passed on by whichever thread finds that some can be: the caller's, the one that reported a read, or
+/// the relay's own, which the first `read_many` starts and which watches the clock. Only one thread at a time
+/// does so; another leaves its reads to that one.
+/// The limit on reads in flight follows AIMD: each successful round of reads raises it by one; a read that
+/// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
+///
+/// Cost: no allocation once as many reads were in flight before; without a limit, a blocking read that
+/// succeeds takes no lock.
+/// Threads: as for a session.
+class relay {
+  using clock = std::chrono::steady_clock;
+
+  /// A read in the background.
+  struct item {
+    waiting_read what{};
+    std::uint64_t cancels = 0;  // when it was requested
+    std::uint64_t round = 0;    // when it was passed on
+    std::uint32_t attempt = 1;
+    clock::time_point due{};
+    item* next = nullptr;
+  };
+  /// Items in the order of their arrival.
+  struct item_list {
+    item *first = nullptr, *last = nullptr;
+    void append(item& one) noexcept;
+    item* pop() noexcept;
+  };
+  /// Whether and when a read is tried again.
+  struct decision {
+    bool again = false, spent = false;  // spent: the budget was
+    clock::time_point due{};
+  };
+
+ public:
+  /// Refers to the names of the objects, for errors.
+  relay(const relay_rules& rules, std::span<const std::string> names);
+  relay(const relay&) = delete;
+  relay& operator=(const relay&) = delete;
+  /// `stop()` must have been called, and the session that reads are passed to must have ended.
+  ~relay() = default;
+
+  /// Sets the session that reads are passed to.
+  void use(session_view session, background_view background) noexcept;
+
+  [[nodiscard]] std::uint64_t size(object_id id);
+  [[nodiscard]] object_signature signature(object_id id);
+  void read(object_id id, std::uint64_t offset, mutable_bytes into);
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
+  /// Also ends the waits of blocking reads, with errc::stopped.
+  void cancel() noexcept;
+  /// Passes nothing on any more; reads that were not passed on are reported as errc::stopped.
+  void stop() noexcept;
+
+  /// What it counted itself, including what the session behind it would count if it did.
+  [[nodiscard]] storage_counters counters() const noexcept;
+  /// How many reads may be in flight now; 0: no limit.
+  [[nodiscard]] std::size_t at_once() const;
+
+ private:
+  using call = void (*)(const session_view&, const read_request&, void* result);
+  using counter = std::atomic<std::uint64_t>;
+  static constexpr std::size_t most_together = 64;
+  static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `signature`
+
+  /// Calls the session in this thread until it succeeds.
+  void insist(const read_request& what, call make, void* result);
+  /// Waits for room, and returns the round.
+  [[nodiscard]] std::uint64_t enter(const read_request& what, std::uint64_t cancels);
+  void wait_until(clock::time_point due, const read_request& what, std::uint64_t cancels);
+  [[noreturn, gnu::cold]] void throw_stopped(const read_request& what) const;
+
+  // The caller of these holds the lock.
+  [[nodiscard]] decision decide(const read_request& what, std::uint32_t attempt, const read_failure& why,
+                                bool cancelled) noexcept;
+  void leave(std::uint64_t round, const read_failure* why) noexcept;
+  [[nodiscard]] bool pauses() noexcept;
+  [[nodiscard]] bool has_room() noexcept;
+  [[nodiscard]] item& make_item();
+  void pass_on(std::unique_lock<std::mutex>& held) noexcept;
+  [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
+
+  void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
+  [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
+                                                  bool spent) noexcept;
+  void ended(item& one, std::exception_ptr failed) noexcept;
+  void work() noexcept;
+
+  relay_rules rules_;
+  std::span<const std::string> names_;
+  std::optional<session_view> session_;
+  background_view background_;
+  retry_budget budget_;
+
+  mutable std::mutex lock_;
+  std::condition_variable changed_, room_;  // for the relay's thread and `stop`; for blocking reads
+  std::vector<std::unique_ptr<item[]>> items_;
+  item_list free_, ready_, stopped_;
+  std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
+  std::size_t made_ = 0;
+  counter cancels_{0};  // changes under the lock
+  bool passing_ = false, ends_ = false;
+  std::thread thread_;
+
+  std::size_t limit_, in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
+  std::uint64_t round_ = 0;
+  clock::time_point paused_until_{};
+
+  counter requests_{0}, bytes_{0}, slow_downs_{0}, retries_{0}, given_up_{0}, throttled_{0};
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/detail/relay.ipp>
+#endif

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/detail/relay.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/to_size.hpp>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) noexcept {
+  try {
+    std::rethrow_exception(failed);
+  } catch (const error& e) {
+    return {!e.recurs(), e.timed_out(), e.retry_after_ms()};
+  } catch (...) {
+    return {};
+  }
+}
+
+PENSTOCK_INLINE retry_budget::retry_budget(std::uint64_t tokens) noexcept
+    : most_(static_cast<std::int64_t>(std::min<std::uint64_t>(tokens, 1'000'000'000))), left_(most_) {}
+
+PENSTOCK_INLINE bool retry_budget::take(std::int64_t cost) noexcept {
+  if (most_ == 0) return true;
+  std::int64_t left = left_.load(std::memory_order_relaxed);
+  while (left >= cost)
+    if (left_.compare_exchange_weak(left, left - cost, std::memory_order_relaxed)) return true;
+  return false;
+}
+
+PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
+  std::int64_t left = left_.load(std::memory_order_relaxed);
+  while (left < most_ &&
+         !left_.compare_exchange_weak(left, std::min(most_, left + tokens), std::memory_order_relaxed)) {
+  }
+}
+
+PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const relay_rules& rules, const read_request& what,
+                                                    std::uint32_t attempt) noexcept {
+  double most = std::chrono::duration<double>(rules.first_wait).count();
+  const double ceiling = std::chrono::duration<double>(rules.longest_wait).count();
+  for (std::uint32_t i = 1; i < attempt && most < ceiling; ++i) most *= 2;
+  rng draw(rules.seed, attempt, what.offset, what.object);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::min(most, ceiling) * draw.uniform()));
+}
+
+PENSTOCK_INLINE void relay::item_list::append(item& one) noexcept {
+  one.next = nullptr;
+  (first == nullptr ? first : last->next) = &one;
+  last = &one;
+}
+PENSTOCK_INLINE relay::item* relay::item_list::pop() noexcept {
+  item* const one = first;
+  if (one != nullptr) first = one->next;
+  return one;
+}
+
+PENSTOCK_INLINE relay::relay(const relay_rules& rules, std::span<const std::string> names)
+    : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.at_once) {}
+
+PENSTOCK_INLINE void relay::use(session_view session, background_view background) noexcept {
+  session_ = session;
+  background_ = background;
+}
+
+PENSTOCK_INLINE std::uint64_t relay::size(object_id id) {
+  std::uint64_t found = 0;
+  const auto ask = [](const session_view& session, const read_request& what, void* result) {
+    *static_cast<std::uint64_t*>(result) = session.size(what.object);
+  };
+  insist({id, whole_object, {}}, ask, &found);
+  return found;
+}
+PENSTOCK_INLINE object_signature relay::signature(object_id id) {
+  object_signature found;
+  const auto ask = [](const session_view& session, const read_request& what, void* result) {
+    *static_cast<object_signature*>(result) = session.signature(what.object);
+  };
+  insist({id, whole_object, {}}, ask, &found);
+  return found;
+}
+PENSTOCK_INLINE void relay::read(object_id id, std::uint64_t offset, mutable_bytes into) {
+  const auto ask = [](const session_view& session, const read_request& what, void*) {
+    session.read(what.object, what.offset, what.into);
+  };
+  insist({id, offset, into}, ask, nullptr);
+}
+
+PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* result) {
+  const std::uint64_t cancels = cancels_.load(std::memory_order_relaxed);
+  for (std::uint32_t attempt = 1;; ++attempt) {
+    const std::uint64_t round = enter(what, cancels);
+    if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
+    std::exception_ptr failed;
+    try {
+      make(*session_, what, result);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    const read_failure why = failed ? read_failure::of(failed) : read_failure{};
+    decision next;
+    if (failed || rules_.at_once != 0) {
+      std::unique_lock held(lock_);
+      leave(round, failed ? &why : nullptr);
+      if (failed) next = decide(what, attempt, why, cancels_ != cancels);
+      pass_on(held);
+    }
+    if (!failed) return succeeded(what.into.size(), attempt);
+    if (!next.again) std::rethrow_exception(finally(std::move(failed), attempt, next.spent));
+    wait_until(next.due, what, cancels);
+  }
+}
+
+PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64_t cancels) {
+  if (rules_.at_once == 0) return 0;
+  std::unique_lock held(lock_);
+  ++waiting_for_room_;
+  while (pauses() || in_flight_ >= limit_) {
+    if (cancels_ != cancels) {
+      --waiting_for_room_;
+      pass_on(held);
+      throw_stopped(what);
+    }
+    const clock::time_point until = paused_until_;  // a copy: it may change meanwhile
+    if (pauses())
+      room_.wait_until(held, until);
+    else
+      room_.wait(held);
+  }
+  --waiting_for_room_;
+  ++in_flight_;
+  return round_;
+}
+
+PENSTOCK_INLINE void relay::wait_until(clock::time_point due, const read_request& what,
+                                       std::uint64_t cancels) {
+  std::unique_lock held(lock_);
+  while (clock::now() < due) {
+    if (cancels_ != cancels) throw_stopped(what);
+    room_.wait_until(held, due);
+  }
+}
+
+PENSTOCK_INLINE void relay::throw_stopped(const read_request& what) const {
+  read_request named = what;
+  if (named.offset == whole_object) named.offset = 0;
+  std::rethrow_exception(read_cancelled(named, names_));
+}
+
+PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uint32_t attempt,
+                                              const read_failure& why, bool cancelled) noexcept {
+  decision made;
+  if (why.asked_ms) slow_downs_.fetch_add(1, std::memory_order_relaxed);
+  if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
+  if (attempt < rules_.attempts)
+    made.spent = !budget_.take(why.timed_out ? retry_budget::for_time_out : retry_budget::for_retry);
+  made.again = attempt < rules_.attempts && !made.spent;
+  (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
+  if (!made.again) return made;
+  made.due = clock::now() + retry_wait(rules_, what, attempt);
+  if (why.asked_ms)
+    made.due += std::min(rules_.longest_asked,
+                         std::chrono::milliseconds(std::min<std::uint64_t>(*why.asked_ms, 1'000'000'000)));
+  return made;
+}
+
+PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) noexcept {
+  if (rules_.at_once == 0) return;
+  --in_flight_;
+  if (why == nullptr) {
+    if (round == round_ && limit_ < rules_.at_once && ++grown_ >= limit_) {
+      ++limit_;
+      grown_ = 0;
+    }
+  } else if (why->asked_ms) {
+    if (round == round_) {  // the others of this round were sent before the limit was halved
+      limit_ = std::max<std::size_t>(1, limit_ / 2);
+      grown_ = 0;
+      ++round_;
+      throttled_.fetch_add(1, std::memory_order_relaxed);
+    }
+    const auto asked = std::chrono::milliseconds(std::min<std::uint64_t>(*why->asked_ms, 1'000'000'000));
+    if (asked.count() != 0) {
+      paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.longest_asked));
+      changed_.notify_all();  // the relay's thread watches the end of the pause
+    }
+  }
+  if (waiting_for_room_ != 0) room_.notify_all();
+}
+
+PENSTOCK_INLINE bool relay::pauses() noexcept {
+  if (paused_until_ == clock::time_point{}) return false;
+  if (clock::now() < paused_until_) return true;
+  paused_until_ = {};
+  return false;
+}
+
+// A thread that waits in a blocking read needs its bytes now: it comes first.
+PENSTOCK_INLINE bool relay::has_room() noexcept {
+  return rules_.at_once == 0 || (!pauses() && in_flight_ + waiting_for_room_ < limit_);
+}
+
+PENSTOCK_INLINE relay::item& relay::make_item() {
+  if (free_.first == nullptr) {
+    timed_.reserve(made_ + most_together);
+    items_.reserve(items_.size() + 1);
+    auto more = std::make_unique<item[]>(most_together);
+    for (std::size_t i = 0; i < most_together; ++i) free_.append(more[i]);
+    items_.push_back(std::move(more));
+    made_ += most_together;
+  }
+  return *free_.pop();
+}
+
+PENSTOCK_INLINE void relay::read_many(std::span<const read_request> requests,
+                                      read_listener listener) noexcept {
+  std::size_t taken = 0;
+  std::exception_ptr failed;
+  {
+    std::unique_lock held(lock_);
+    try {
+      if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
+      for (; taken < requests.size(); ++taken) {
+        item& one = make_item();
+        one.what = {requests[taken], listener};
+        one.cancels = cancels_;
+        one.attempt = 1;
+        ready_.append(one);
+      }
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    pass_on(held);
+    if (ready_.first != nullptr) changed_.notify_all();  // perhaps it waits for the end of a pause
+  }
+  for (const read_request& request : requests.subspan(taken))
+    listener.done(listener.self, request.tag, failed);
+}
+
+PENSTOCK_INLINE std::size_t relay::take_ready(std::span<read_request> into) noexcept {
+  std::size_t count = 0;
+  while (count < into.size() && ready_.first != nullptr && has_room()) {
+    item& one = *ready_.pop();
+    if (rules_.at_once != 0) ++in_flight_;
+    one.round = round_;
+    into[count] = one.what.request;
+    into[count++].tag = reinterpret_cast<std::uintptr_t>(&one);
+  }
+  requests_.fetch_add(count, std::memory_order_relaxed);
+  return count;
+}
+
+// The lock is released while reads are passed on.
+PENSTOCK_INLINE void relay::pass_on(std::unique_lock<std::mutex>& held) noexcept {
+  if (passing_ || ready_.first == nullptr) return;
+  passing_ = true;
+  std::array<read_request, most_together> together;
+  const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+                                 static_cast<relay*>(self)->ended(*reinterpret_cast<item*>(to_size(tag)),
+                                                                  std::move(failed));
+                               }};
+  while (const std::size_t count = take_ready(together)) {
+    const std::uint64_t seen = cancels_;
+    held.unlock();
+    background_.read_many({together.data(), count}, listener);
+    held.lock();
+    if (cancels_ == seen) continue;
+    held.unlock();  // the cancellation may have come before these reads
+    background_.cancel();
+    held.lock();
+  }
+  passing_ = false;
+  if (ends_) changed_.notify_all();
+}
+
+PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept {
+  const read_failure why = failed ? read_failure::of(failed) : read_failure{};
+  if (!failed) succeeded(one.what.request.into.size(), one.attempt);
+  std::unique_lock held(lock_);
+  leave(one.round, failed ? &why : nullptr);
+  decision next;
+  if (failed) next = decide(one.what.request, one.attempt, why, one.cancels != cancels_);
+  if (next.again) {
+    ++one.attempt;
+    one.due = next.due;
+    timed_.push_back(&one);
+    std::push_heap(timed_.begin(), timed_.end(),
+                   [](const item* a, const item* b) { return a->due > b->due; });
+    changed_.notify_all();
+    return pass_on(held);
+  }
+  const waiting_read what = one.what;
+  const std::uint32_t attempts = one.attempt;
+  free_.append(one);
+  pass_on(held);
+  held.unlock();
+  if (failed) failed = finally(std::move(failed), attempts, next.spent);
+  what.tell(std::move(failed));
+}
+
+PENSTOCK_INLINE void relay::succeeded(std::size_t bytes, std::uint32_t attempt) noexcept {
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (rules_.attempts > 1) budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
+}
+
+PENSTOCK_INLINE std::exception_ptr relay::finally(std::exception_ptr failed, std::uint32_t attempts,
+                                                  bool spent) noexcept {
+  if (attempts == 1 && !spent) return failed;
+  try {
+    std::rethrow_exception(failed);
+  } catch (const error& e) {
+    try {
+      error more = e;
+      more.say_more(text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
+                          spent ? "; so many reads failed that the budget for retries is spent" : ""}));
+      return std::make_exception_ptr(more);
+    } catch (...) {  // no memory for the sentence
+      return failed;
+    }
+  } catch (...) {
+    return failed;
+  }
+}
+
+PENSTOCK_INLINE void relay::cancel() noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    ++cancels_;
+    while (item* const one = ready_.pop()) stopped_.append(*one);
+    for (item* const one : timed_) stopped_.append(*one);
+    timed_.clear();
+  }
+  changed_.notify_all();
+  room_.notify_all();
+  if (background_) background_.cancel();
+}
+
+PENSTOCK_INLINE void relay::stop() noexcept {
+  cancel();
+  {
+    std::unique_lock held(lock_);
+    ends_ = true;
+    changed_.notify_all();
+    changed_.wait(held, [this] { return !passing_; });
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+PENSTOCK_INLINE void relay::work() noexcept {
+  const auto later = [](const item* a, const item* b) { return a->due > b->due; };
+  std::unique_lock held(lock_);
+  for (;;) {
+    while (item* const one = stopped_.pop()) {
+      const waiting_read what = one->what;
+      free_.append(*one);
+      held.unlock();
+      what.tell(read_cancelled(what.request, names_));
+      held.lock();
+    }
+    if (ends_) return;
+    for (const auto now = clock::now(); !timed_.empty() && timed_.front()->due <= now;) {
+      std::pop_heap(timed_.begin(), timed_.end(), later);
+      ready_.append(*timed_.back());
+      timed_.pop_back();
+    }
+    pass_on(held);
+    if (stopped_.first != nullptr || ends_) continue;
+    auto wake = timed_.empty() ? clock::time_point::max() : timed_.front()->due;
+    if (ready_.first != nullptr && pauses()) wake = std::min(wake, paused_until_);
+    if (wake == clock::time_point::max())
+      changed_.wait(held);
+    else if (clock::now() < wake)
+      changed_.wait_until(held, wake);
+  }
+}
+
+PENSTOCK_INLINE storage_counters relay::counters() const noexcept {
+  const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
+  storage_counters all;
+  all.requests = of(requests_);
+  all.bytes = of(bytes_);
+  all.slow_downs = of(slow_downs_);
+  all.retries = of(retries_);
+  all.given_up = of(given_up_);
+  all.throttled = of(throttled_);
+  return all;
+}
+
+PENSTOCK_INLINE std::size_t relay::at_once() const {
+  const std::lock_guard guard(lock_);
+  return limit_;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/background_view.hpp>
+#include <penstock/storage/detail/relay.hpp>
+#include <penstock/storage/session_view.hpp>
+#include <penstock/storage/storage_counters.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The session of a storage whose reads go through a relay; everything else goes to the session inside.
+template <storage Storage>
+class relayed_session {
+  using inner = typename Storage::session;
+  struct state {
+    state(const Storage& given, const relay_rules& rules)
+        : where(given), line(rules, where.names()), session(where.connect()) {
+      line.use(session_view(session), background_view(session));
+    }
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() { line.stop(); }
+
+    Storage where;
+    relay line;
+    inner session;  // ends first: it reports its reads to the relay
+  };
+
+ public:
+  static constexpr bool views = inner::views;
+  static constexpr bool has_latency = latent_session<inner>;
+
+  relayed_session(const Storage& where, const relay_rules& rules)
+      : state_(std::make_unique<state>(where, rules)) {}
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
+  [[nodiscard]] object_signature signature(object_id id) const { return state_->line.signature(id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    state_->line.read(id, offset, into);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
+    requires background_session<inner>
+  {
+    state_->line.read_many(requests, listener);
+  }
+  void cancel() const noexcept
+    requires background_session<inner>
+  {
+    state_->line.cancel();
+  }
+
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    state_->session.will_need(id, offset, size);
+  }
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
+    requires viewing_session<inner> || partly_viewing_session<inner>
+  {
+    return state_->session.view(id, offset, size);
+  }
+  [[nodiscard]] bool shows(object_id id) const
+    requires partly_viewing_session<inner>
+  {
+    return state_->session.shows(id);
+  }
+  void confirm(object_id id) const
+    requires requires(const inner& s) { s.confirm(id); }
+  {
+    std::as_const(state_->session).confirm(id);
+  }
+  [[nodiscard]] bool warm(object_id id) const
+    requires warming_session<inner>
+  {
+    return state_->session.warm(id);
+  }
+
+  /// See `storage_counters`.
+  [[nodiscard]] storage_counters counters() const {
+    storage_counters all = state_->line.counters();
+    if constexpr (counting_session<inner>) {
+      all.requests = all.bytes = all.slow_downs = 0;
+      all += std::as_const(state_->session).counters();
+    }
+    return all;
+  }
+  /// How many reads it allows in flight now; 0: any number.
+  [[nodiscard]] std::size_t at_once() const { return state_->line.at_once(); }
+
+ private:
+  std::unique_ptr<state> state_;
+};
+
+/// "retrying(file(a.tar), 5 attempts)".
+template <storage Storage>
+[[nodiscard]] std::string describe_around(std::string_view name, const Storage& where, std::string_view how) {
+  std::string inside = "a storage";
+  if constexpr (requires { where.describe(); }) inside = where.describe();
+  return text({name, "(", inside, ", ", how, ")"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/relayed.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// How often `retrying` tries a read, and how long it waits before.
+struct retrying_options {
+  std::uint32_t attempts = 5;  ///< of each read, including the first
+  /// The wait before attempt n + 1 is a random part of the smaller of `first_wait` * 2^(n - 1) and
+  /// `longest_wait`.
+  std::chrono::milliseconds first_wait{100};
+  std::chrono::milliseconds longest_wait{20'000};
+  /// A store that asks to wait is obeyed up to this time; the random wait comes on top.
+  std::chrono::milliseconds longest_asked{60'000};
+  /// Tokens of a session. A retry takes 5, one after a time-out 10; a read that succeeds gives 1 back, and 5
+  /// if it was tried again. A read that finds too few fails. 0: any number of retries.
+  std::uint64_t budget = 500;
+  std::uint64_t seed = 0;  ///< draws the waits, by object, offset and attempt
+};
+
+namespace detail {
+/// Throws errc::argument for options that make no sense.
+[[nodiscard]] relay_rules rules_of(const retrying_options& options);
+}  // namespace detail
+
+/// Tries reads of another storage again if their failure may pass.
+///
+///     const memory_files shards;
+///     const retrying patient(simulated_storage(shards, {.failing = 0.01}));
+///     const retrying hasty(shards, {.attempts = 2, .first_wait = std::chrono::milliseconds(10)});
+///
+/// In: any storage. What is tried again: `read`, `size`, `signature` and the reads of `read_many`, if they
+/// throw an `error` whose `recurs()` is false: those are failures of input and output that were not marked as
+/// recurring. Everything else passes through, such as views, which are not tried again.
+/// Waits: exponential back-off with full jitter, and at least as long as the store asked
+/// (`error::retry_after_ms`). Reads in the background wait in a queue: other reads overtake them, and one
+/// thread of the session, started by the first `read_many`, watches the clock.
+/// A budget bounds the retries of all reads together: 100 in a row by default, so that a store that is down
+/// gets hardly more requests than one that is well.
+/// Errors: the last one, with the number of attempts in its sentence.
+/// Cost: two counters per read; no copy; no allocation in the steady state, except for errors.
+/// Threads: any number of threads may use a session. `cancel` also ends the waits of threads in `read`, with
+/// errc::stopped.
+/// Source: M. Brooker, "Exponential Backoff And Jitter", 2015; AWS SDKs, retry mode "standard".
+template <storage Storage>
+class retrying {
+ public:
+  static constexpr bool names_are_paths = local_storage<Storage>;
+  using session = detail::relayed_session<Storage>;
+
+  explicit retrying(Storage where, retrying_options options = {})
+      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around("retrying", where_, detail::text({rules_.attempts, " attempts"}));
+  }
+
+ private:
+  Storage where_;
+  detail::relay_rules rules_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/retrying.ipp>
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/retrying.hpp>
+
+#include <penstock/core/error.hpp>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE detail::relay_rules detail::rules_of(const retrying_options& options) {
+  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
+  for (const auto time : {options.first_wait, options.longest_wait, options.longest_asked}) {
+    if (time < none || time > day)
+      throw error(errc::argument, {"retrying waits from 0 ms to a day, not ", time.count(), " ms"});
+  }
+  if (options.attempts == 0)
+    throw error(errc::argument,
+                "retrying makes at least one attempt; write {.attempts = 1} to try nothing again");
+  return {.attempts = options.attempts,
+          .first_wait = options.first_wait,
+          .longest_wait = options.longest_wait,
+          .longest_asked = options.longest_asked,
+          .budget = options.budget,
+          .seed = options.seed};
+}
+
+}  // namespace penstock::inline v0_1

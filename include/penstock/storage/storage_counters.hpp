@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/concepts.hpp>
+
+#include <concepts>
+#include <cstdint>
+
+namespace penstock::inline v0_1 {
+
+/// What a session has done so far. Of several storages around one another, the innermost one that counts says
+/// what went to the store: `requests`, `bytes` and `slow_downs`; each of them adds what it did itself.
+struct storage_counters {
+  std::uint64_t requests = 0;    ///< reads sent to the store, including repeated ones
+  std::uint64_t bytes = 0;       ///< received by reads that succeeded
+  std::uint64_t slow_downs = 0;  ///< answers that asked for fewer reads
+  std::uint64_t retries = 0;     ///< reads tried again by `retrying`
+  std::uint64_t given_up = 0;    ///< reads that failed although trying once more might have helped
+  std::uint64_t throttled = 0;   ///< how often `throttled` halved its limit
+  std::uint64_t hedges = 0;      ///< second reads started by `hedged`
+  std::uint64_t hedges_won = 0;  ///< those that ended before the first
+
+  storage_counters& operator+=(const storage_counters& other) noexcept {
+    requests += other.requests;
+    bytes += other.bytes;
+    slow_downs += other.slow_downs;
+    retries += other.retries;
+    given_up += other.given_up;
+    throttled += other.throttled;
+    hedges += other.hedges;
+    hedges_won += other.hedges_won;
+    return *this;
+  }
+  friend bool operator==(const storage_counters&, const storage_counters&) = default;
+};
+
+/// A session that counts what it does.
+///   counters()                      a copy of its counters; any thread
+template <class S>
+concept counting_session = storage_session<S> && requires(const S& s) {
+  { s.counters() } -> std::same_as<storage_counters>;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/relayed.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// How many reads `throttled` lets through.
+struct throttled_options {
+  std::size_t at_once = 64;  ///< reads of a session in flight, at most and at first
+  /// A store that asks to wait is obeyed up to this time.
+  std::chrono::milliseconds longest_asked{60'000};
+};
+
+namespace detail {
+/// Throws errc::argument for options that make no sense.
+[[nodiscard]] relay_rules rules_of(const throttled_options& options);
+}  // namespace detail
+
+/// Limits how many reads of another storage are in flight, and lowers the limit when the store asks for
+/// fewer.
+///
+///     const memory_files shards;
+///     const throttled gentle(simulated_storage(shards, {.slow_down_above = 16}), {.at_once = 32});
+///     const retrying patient(throttled(simulated_storage(shards)));
+///
+/// In: any storage. The limit begins at `at_once`. An `error` that says that the store asked for fewer reads
+/// (`error::retry_after_ms`) halves it, once for all the reads in flight at that time, and if the store named
+/// a time, no read begins before it is over. As many successful reads as the limit raise it by one, up to
+/// `at_once`. The errors themselves pass through: put `retrying` around it.
+/// Reads in the background begin in the order of their requests; a thread in `read`, `size` or `signature`
+/// comes before them.
+/// Errors: those of the storage.
+/// Cost: one lock when a read begins, and one when it ends; no copy; no allocation in the steady state.
+/// Threads: any number of threads may use a session. `cancel` also ends the waits of threads in `read`, with
+/// errc::stopped.
+/// Source: additive increase and multiplicative decrease, as in D.-M. Chiu and R. Jain, 1989.
+template <storage Storage>
+class throttled {
+ public:
+  static constexpr bool names_are_paths = local_storage<Storage>;
+  using session = detail::relayed_session<Storage>;
+
+  explicit throttled(Storage where, throttled_options options = {})
+      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around("throttled", where_,
+                                   detail::text({"at most ", rules_.at_once, " at once"}));
+  }
+
+ private:
+  Storage where_;
+  detail::relay_rules rules_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/throttled.ipp>
+#endif
