@@ -303,6 +303,22 @@ TEST_CASE("storage/simulated_storage: cancel ends pending reads, and the session
   CHECK(second.failures() == 0);
 }
 
+TEST_CASE("storage/simulated_storage: one read can be abandoned") {
+  const deadline limit("a read that is abandoned");
+  const ps::simulated_storage far(two_files(), {.latency = 1h});
+  static_assert(ps::abandoning_session<far_memory::session> && !ps::abandoning_session<ps::file::session>);
+  many_ranges ranges(3, 10);
+  read_outcomes outcomes(3);
+  auto session = far.connect();
+  session.read_many(ranges.requests, outcomes.listener());
+  session.abandon(1);
+  outcomes.wait(1);
+  CHECK(outcomes.order() == std::vector<std::uint64_t>{1});
+  CHECK(outcomes.failures(ps::errc::stopped) == 1);
+  session.abandon(7);  // there is none
+  CHECK(far.in_flight() == 2);
+}
+
 TEST_CASE("storage/simulated_storage: a session that ends completes each of its reads") {
   const deadline limit("ending a session with a thousand reads in flight");
   const ps::simulated_storage far(two_files(), {.latency = 1h});

@@ -72,6 +72,21 @@ class held_reads {
     for (const auto& request : requests) reads_.push_back({request, listener});
     begun_ += requests.size();
   }
+  void abandon(std::uint64_t tag) {
+    std::unique_lock held(lock_);
+    ++abandons_;
+    const auto found =
+        std::find_if(reads_.begin(), reads_.end(), [tag](const auto& one) { return one.request.tag == tag; });
+    if (found == reads_.end()) return;
+    const auto one = *found;
+    reads_.erase(found);
+    held.unlock();
+    one.tell(penstock::detail::read_cancelled(one.request, files_.names()));
+  }
+  [[nodiscard]] std::size_t abandons() {
+    const std::scoped_lock held(lock_);
+    return abandons_;
+  }
   void cancel() {
     std::vector<penstock::detail::waiting_read> all;
     {
@@ -86,18 +101,19 @@ class held_reads {
   penstock::memory_files files_;
   std::mutex lock_;
   std::vector<penstock::detail::waiting_read> reads_;
-  std::size_t begun_ = 0, cancels_ = 0;
+  std::size_t begun_ = 0, cancels_ = 0, abandons_ = 0;
 };
 
-/// Files in memory whose background reads end when the test ends them.
-struct held_storage {
-  explicit held_storage(const penstock::memory_files& given)
+/// Files in memory whose background reads end when the test ends them, or abandons them if it can.
+template <bool Abandons>
+struct basic_held_storage {
+  explicit basic_held_storage(const penstock::memory_files& given)
       : files(given), reads(std::make_shared<held_reads>(given)) {}
 
   class session {
    public:
     static constexpr bool views = false;
-    explicit session(const held_storage& of) : files_(of.files.connect()), reads_(of.reads) {}
+    explicit session(const basic_held_storage& of) : files_(of.files.connect()), reads_(of.reads) {}
     session(session&&) = default;
     ~session() {
       if (reads_) reads_->cancel();
@@ -113,6 +129,11 @@ struct held_storage {
       reads_->begin(requests, listener);
     }
     void cancel() const noexcept { reads_->cancel(); }
+    void abandon(std::uint64_t tag) const noexcept
+      requires Abandons
+    {
+      reads_->abandon(tag);
+    }
     void will_need(penstock::object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
    private:
@@ -126,5 +147,7 @@ struct held_storage {
   penstock::memory_files files;
   std::shared_ptr<held_reads> reads;
 };
+using held_storage = basic_held_storage<false>;
+using abandoning_storage = basic_held_storage<true>;
 
 }  // namespace penstock_test

@@ -27,6 +27,7 @@
 #include <penstock/stage/unbatch.hpp>
 #include <penstock/stage/workers.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/hedged.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -412,6 +413,8 @@ void on_background_storages(countdown& kind, std::uint64_t least) {
   const ps::simulated_storage far(files, {.latency = std::chrono::microseconds(50), .at_once = 4});
   CHECK(sweep_reads(kind, far, std::byte{'a'}) >= least);
   CHECK(sweep_reads(kind, pooled_storage{files}, std::byte{'a'}) >= least);
+  CHECK(sweep_reads(kind, ps::hedged(far), std::byte{'a'}) >= least);
+  CHECK(sweep_reads(kind, ps::hedged(ps::throttled(far)), std::byte{'a'}) >= least);
   CHECK(sweep_reads(kind, ps::retrying(far), std::byte{'a'}) >= least);
   CHECK(sweep_reads(kind, ps::throttled(ps::retrying(far), {.at_once = 3}), std::byte{'a'}) >= least);
 }

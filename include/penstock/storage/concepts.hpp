@@ -34,7 +34,8 @@ struct read_request {
 };
 
 /// Is called when a read has ended: once per request, from any thread, possibly before `read_many` returns.
-/// It should be quick, and must neither wait for other reads nor destroy the session.
+/// It should be quick, and must neither wait for other reads nor destroy the session. It may start further
+/// reads: `read_many` must not hold a lock while it calls a listener.
 struct read_listener {
   void* self = nullptr;
   /// `error` is null if `into` was filled.
@@ -72,6 +73,14 @@ concept background_session =
       s.read_many(requests, listener);
       { s.cancel() } noexcept;
     };
+
+/// A background session that can end one of its reads.
+///   abandon(tag)                    ends the reads with that tag as `cancel` ends all of them; does nothing if there are
+///                                   none. Any thread
+template <class S>
+concept abandoning_session = background_session<S> && requires(S& s, std::uint64_t tag) {
+  { s.abandon(tag) } noexcept;
+};
 
 /// A session whose reads are so slow that starting them early pays; it declares
 /// `static constexpr bool has_latency = true`.

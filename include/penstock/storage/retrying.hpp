@@ -37,7 +37,7 @@ namespace detail {
 /// Tries reads of another storage again if their failure may pass.
 ///
 ///     const memory_files shards;
-///     const retrying patient(simulated_storage(shards, {.failing = 0.01}));
+///     const auto patient = retrying(simulated_storage(shards, {.failing = 0.01}));
 ///     const retrying hasty(shards, {.attempts = 2, .first_wait = std::chrono::milliseconds(10)});
 ///
 /// In: any storage. What is tried again: `read`, `size`, `signature` and the reads of `read_many`, if they

@@ -31,7 +31,7 @@ namespace detail {
 ///
 ///     const memory_files shards;
 ///     const throttled gentle(simulated_storage(shards, {.slow_down_above = 16}), {.at_once = 32});
-///     const retrying patient(throttled(simulated_storage(shards)));
+///     const auto patient = retrying(throttled(simulated_storage(shards)));
 ///
 /// In: any storage. The limit begins at `at_once`. An `error` that says that the store asked for fewer reads
 /// (`error::retry_after_ms`) halves it, once for all the reads in flight at that time, and if the store named

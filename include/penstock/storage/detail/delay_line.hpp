@@ -65,6 +65,7 @@ class delay_line {
   void read(object_id id, std::uint64_t offset, mutable_bytes into);
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;
+  void abandon(std::uint64_t tag) noexcept;
   [[nodiscard]] storage_counters counters() const noexcept;
 
   /// Throws errc::argument for times, rates and ranges that make no sense.

@@ -177,6 +177,19 @@ PENSTOCK_INLINE void delay_line::cancel() noexcept {
   cancelled_.notify_all();
 }
 
+PENSTOCK_INLINE void delay_line::abandon(std::uint64_t tag) noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    for (pending& one : queue_) {
+      if (one.what.request.tag != tag) continue;
+      one.what.stopped = true;
+      one.due = {};
+    }
+    std::make_heap(queue_.begin(), queue_.end(), later);
+  }
+  queue_changed_.notify_one();
+}
+
 PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) {
   for (std::size_t i = 0; i < options_.faults.size(); ++i) {
     const simulated_fault& fault = options_.faults[i];

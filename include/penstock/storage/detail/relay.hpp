@@ -104,6 +104,8 @@ class relay {
   };
 
  public:
+  using rules_type = relay_rules;
+
   /// Refers to the names of the objects, for errors.
   relay(const relay_rules& rules, std::span<const std::string> names);
   relay(const relay&) = delete;

@@ -20,12 +20,13 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The session of a storage whose reads go through a relay; everything else goes to the session inside.
-template <storage Storage>
+/// The session of a storage whose reads go through a `Line`, such as a relay; everything else goes to the
+/// session inside.
+template <storage Storage, class Line = relay>
 class relayed_session {
   using inner = typename Storage::session;
   struct state {
-    state(const Storage& given, const relay_rules& rules)
+    state(const Storage& given, const typename Line::rules_type& rules)
         : where(given), line(rules, where.names()), session(where.connect()) {
       line.use(session_view(session), background_view(session));
     }
@@ -34,15 +35,15 @@ class relayed_session {
     ~state() { line.stop(); }
 
     Storage where;
-    relay line;
-    inner session;  // ends first: it reports its reads to the relay
+    Line line;
+    inner session;  // ends first: it reports its reads to the line
   };
 
  public:
   static constexpr bool views = inner::views;
   static constexpr bool has_latency = latent_session<inner>;
 
-  relayed_session(const Storage& where, const relay_rules& rules)
+  relayed_session(const Storage& where, const typename Line::rules_type& rules)
       : state_(std::make_unique<state>(where, rules)) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
@@ -95,7 +96,11 @@ class relayed_session {
     return all;
   }
   /// How many reads it allows in flight now; 0: any number.
-  [[nodiscard]] std::size_t at_once() const { return state_->line.at_once(); }
+  [[nodiscard]] std::size_t at_once() const
+    requires requires(const Line& line) { line.at_once(); }
+  {
+    return state_->line.at_once();
+  }
 
  private:
   std::unique_ptr<state> state_;

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/detail/hedge_line.hpp>
+
+#include <penstock/core/to_size.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void hedge_line::link_list::append(link& one) noexcept {
+  one.next = nullptr;
+  (first == nullptr ? first : last->next) = &one;
+  last = &one;
+}
+PENSTOCK_INLINE hedge_line::link* hedge_line::link_list::pop() noexcept {
+  link* const one = first;
+  if (one != nullptr) first = one->next;
+  return one;
+}
+
+PENSTOCK_INLINE hedge_line::hedge_line(const hedge_rules& rules, std::span<const std::string> names)
+    : soonest_(rules.soonest),
+      for_each_read_(static_cast<std::int64_t>(rules.share * static_cast<double>(one_hedge))),
+      names_(names) {
+  for (size_group& one : groups_) one.times.need(rules.observations);
+}
+
+PENSTOCK_INLINE void hedge_line::use(session_view session, background_view background) noexcept {
+  session_ = session;
+  background_ = background;
+}
+
+PENSTOCK_INLINE void hedge_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
+  struct waiter {
+    std::mutex lock;
+    std::condition_variable changed;
+    bool over = false;
+    std::exception_ptr failed;
+  } mine;
+  const auto done = [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
+    waiter& w = *static_cast<waiter*>(self);
+    const std::lock_guard guard(w.lock);  // also while notifying: the waiter ends at once
+    w.failed = std::move(failed);
+    w.over = true;
+    w.changed.notify_one();
+  };
+  const read_request request{id, offset, into};
+  read_many({&request, 1}, {&mine, done});
+  std::unique_lock held(mine.lock);
+  mine.changed.wait(held, [&mine] { return mine.over; });
+  if (mine.failed) std::rethrow_exception(mine.failed);
+}
+
+PENSTOCK_INLINE hedge_line::item& hedge_line::make_item(std::size_t bytes) {
+  if (free_ == nullptr) {
+    items_.reserve(items_.size() + 1);
+    auto fresh = std::make_unique<item>();
+    fresh->first = {fresh.get(), nullptr, false};
+    fresh->second = {fresh.get(), nullptr, true};
+    free_ = fresh.get();
+    items_.push_back(std::move(fresh));
+  }
+  item& one = *free_;
+  if (!background_.abandons()) one.first_bytes.resize_for_overwrite(bytes);
+  free_ = one.newer;
+  one.newer = nullptr;
+  return one;
+}
+
+PENSTOCK_INLINE void hedge_line::list(item& one) noexcept {
+  size_group& in = groups_[one.group];
+  one.listed = true;
+  one.newer = nullptr;
+  one.older = in.newest;
+  (in.newest == nullptr ? in.oldest : in.newest->newer) = &one;
+  in.newest = &one;
+  if (in.oldest == &one) changed_.notify_all();  // the thread watches the oldest of each group
+}
+
+PENSTOCK_INLINE void hedge_line::unlist(item& one) noexcept {
+  if (!std::exchange(one.listed, false)) return;
+  size_group& in = groups_[one.group];
+  (one.older == nullptr ? in.oldest : one.older->newer) = one.newer;
+  (one.newer == nullptr ? in.newest : one.newer->older) = one.older;
+  one.older = one.newer = nullptr;
+}
+
+// Releases an item once both reads have ended and no thread uses it.
+PENSTOCK_INLINE void hedge_line::unpin(item& one) noexcept {
+  --one.pins;
+  if (one.pins != 0 || one.first_runs || one.second_runs) return;
+  one.failed = nullptr;
+  one.newer = free_;
+  free_ = &one;
+}
+
+PENSTOCK_INLINE void hedge_line::read_many(std::span<const read_request> requests,
+                                           read_listener listener) noexcept {
+  std::size_t taken = 0;
+  std::exception_ptr failed;
+  {
+    std::unique_lock held(lock_);
+    try {
+      if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
+      for (; taken < requests.size(); ++taken) {
+        item& one = make_item(requests[taken].into.size());
+        one.what = {requests[taken], listener};
+        one.cancels = cancels_;
+        one.group = std::min(groups - 1, to_size(std::bit_width(requests[taken].into.size())) / 2);
+        one.first_runs = true;
+        one.second_good = one.told = false;
+        ready_.append(one.first);
+      }
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    pass_on(held);
+  }
+  for (const read_request& request : requests.subspan(taken))
+    listener.done(listener.self, request.tag, failed);
+}
+
+PENSTOCK_INLINE std::size_t hedge_line::take_ready(std::span<read_request> into) noexcept {
+  std::size_t count = 0;
+  const clock::time_point now = clock::now();
+  while (count < into.size() && ready_.first != nullptr) {
+    link& which = *ready_.pop();
+    item& one = *which.of;
+    read_request& request = into[count++];
+    request = one.what.request;
+    request.tag = reinterpret_cast<std::uintptr_t>(&which);
+    if (which.second) {
+      request.into = one.second_bytes.span();
+      continue;
+    }
+    if (!background_.abandons()) request.into = one.first_bytes.span();
+    one.begun = now;
+    list(one);
+    saved_ = std::min(most_saved, saved_ + for_each_read_);
+  }
+  requests_.fetch_add(count, std::memory_order_relaxed);
+  return count;
+}
+
+// The lock is released while reads are passed on.
+PENSTOCK_INLINE void hedge_line::pass_on(std::unique_lock<std::mutex>& held) noexcept {
+  if (passing_ || ready_.first == nullptr) return;
+  passing_ = true;
+  std::array<read_request, most_together> together;
+  const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+                                 static_cast<hedge_line*>(self)->ended(*reinterpret_cast<link*>(to_size(tag)),
+                                                                       std::move(failed));
+                               }};
+  while (const std::size_t count = take_ready(together)) {
+    const std::uint64_t seen = cancels_;
+    held.unlock();
+    background_.read_many({together.data(), count}, listener);
+    held.lock();
+    if (cancels_ == seen) continue;
+    held.unlock();  // the cancellation may have come before these reads
+    background_.cancel();
+    held.lock();
+  }
+  passing_ = false;
+  if (ends_) changed_.notify_all();
+}
+
+PENSTOCK_INLINE void hedge_line::ended(link& which, std::exception_ptr failed) noexcept {
+  item& one = *which.of;
+  const bool direct = background_.abandons();
+  const link* loser = nullptr;
+  const buffer* from = nullptr;
+  std::exception_ptr report;
+  bool tell = false, won = false;
+  std::unique_lock held(lock_);
+  ++one.pins;
+  (which.second ? one.second_runs : one.first_runs) = false;
+  if (!which.second) unlist(one);
+  if (one.told) {
+    // the other one was first
+  } else if (which.second) {
+    if (failed) {
+      tell = !one.first_runs;
+      report = one.failed;
+    } else if (direct && one.first_runs) {  // it may still write to where the bytes shall go
+      one.second_good = true;
+      loser = &one.first;
+    } else {
+      tell = won = true;
+    }
+  } else if (!failed) {
+    tell = true;
+    if (!direct) from = &one.first_bytes;
+    if (direct && one.second_runs) loser = &one.second;
+  } else if (one.second_good) {
+    tell = won = true;
+  } else if (one.second_runs) {
+    one.failed = std::move(failed);
+  } else {
+    tell = true;
+    report = std::move(failed);
+  }
+  if (won) from = &one.second_bytes;
+  if (tell) {
+    one.told = true;
+    unlist(one);
+    if (!report && groups_[one.group].times.add(clock::now() - one.begun)) changed_.notify_all();
+  }
+  held.unlock();
+  if (loser != nullptr) background_.abandon(reinterpret_cast<std::uintptr_t>(loser));
+  if (tell) {
+    const mutable_bytes into = one.what.request.into;
+    if (from != nullptr && !into.empty()) std::memcpy(into.data(), from->data(), into.size());
+    if (!report) bytes_.fetch_add(into.size(), std::memory_order_relaxed);
+    if (won) hedges_won_.fetch_add(1, std::memory_order_relaxed);
+    one.what.tell(std::move(report));
+  }
+  held.lock();
+  unpin(one);
+}
+
+PENSTOCK_INLINE void hedge_line::cancel() noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    ++cancels_;
+    while (link* const which = ready_.pop()) stopped_.append(*which);
+  }
+  changed_.notify_all();
+  background_.cancel();
+}
+
+PENSTOCK_INLINE void hedge_line::stop() noexcept {
+  cancel();
+  {
+    std::unique_lock held(lock_);
+    ends_ = true;
+    changed_.notify_all();
+    changed_.wait(held, [this] { return !passing_; });
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+PENSTOCK_INLINE hedge_line::clock::time_point hedge_line::hedge_late(clock::time_point now) noexcept {
+  clock::time_point wake = clock::time_point::max();
+  for (size_group& in : groups_) {
+    const auto late = in.times.late();
+    if (in.oldest == nullptr || !late) continue;
+    const clock::duration after = std::max(*late, soonest_);
+    while (in.oldest != nullptr && in.oldest->begun + after <= now && saved_ >= one_hedge) {
+      item& one = *in.oldest;
+      unlist(one);
+      if (one.cancels != cancels_) continue;
+      try {
+        one.second_bytes.resize_for_overwrite(one.what.request.into.size());
+      } catch (...) {  // no memory: the first read has to do
+        continue;
+      }
+      saved_ -= one_hedge;
+      one.second_runs = true;
+      hedges_.fetch_add(1, std::memory_order_relaxed);
+      ready_.append(one.second);
+    }
+    if (in.oldest == nullptr) continue;
+    const clock::duration soon = std::chrono::milliseconds(1);  // until more may be started
+    wake = std::min(wake, std::max(in.oldest->begun + after, now + (saved_ < one_hedge ? soon : soon * 0)));
+  }
+  return wake;
+}
+
+PENSTOCK_INLINE void hedge_line::work() noexcept {
+  std::unique_lock held(lock_);
+  for (;;) {
+    while (link* const which = stopped_.pop()) {
+      const read_request request = which->of->what.request;
+      held.unlock();
+      ended(*which, read_cancelled(request, names_));
+      held.lock();
+    }
+    if (ends_) return;
+    const clock::time_point wake = hedge_late(clock::now());
+    if (ready_.first != nullptr && !passing_) {
+      pass_on(held);
+      continue;
+    }
+    if (wake == clock::time_point::max())
+      changed_.wait(held);
+    else
+      changed_.wait_until(held, wake);
+  }
+}
+
+PENSTOCK_INLINE storage_counters hedge_line::counters() const noexcept {
+  const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
+  storage_counters all;
+  all.requests = of(requests_);
+  all.bytes = of(bytes_);
+  all.hedges = of(hedges_);
+  all.hedges_won = of(hedges_won_);
+  return all;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/hedge_line.hpp>
+#include <penstock/storage/detail/relayed.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// When `hedged` starts a second read.
+struct hedged_options {
+  double share = 0.05;            ///< second reads per read, at most
+  std::size_t observations = 32;  ///< reads of similar size that must have ended before the first one
+  std::chrono::microseconds soonest{2'000};  ///< after which a read may get a second one
+};
+
+namespace detail {
+/// Throws errc::argument for options that make no sense.
+[[nodiscard]] hedge_rules rules_of(const hedged_options& options);
+}  // namespace detail
+
+/// Starts a second read of the same bytes when one of another storage is late; the first of the two to end
+/// wins. So a few reads that take very long do not hold up the rest.
+///
+///     const memory_files shards;
+///     const simulated_storage far(shards, {.stall_one_in = 100});
+///     const auto careful = retrying(throttled(hedged(far)));
+///
+/// In: a storage whose session is a `background_session`. A read is late after the larger of two times: that
+/// which 98 % of the last 256 reads of similar size stayed below, and three times their median. At most
+/// `share` second reads are started per read, so that a store that is slow as a whole is not asked twice.
+/// Put `retrying` and `throttled` around it: inside, their waits would count as late reads.
+/// Blocking reads go through `read_many` of the storage, too.
+/// Memory: each second read has a buffer of its own until both reads have ended, and its bytes are copied if
+/// it wins. If the session inside is an `abandoning_session`, nothing else is copied: the late read is
+/// abandoned, and its caller gets the bytes when it has ended. Otherwise first reads have buffers, too, and
+/// every read is copied once.
+/// Errors: that of the first read, if the second failed, too, or was not started.
+/// Cost: two locks per read; no allocation in the steady state.
+/// Threads: any number of threads may use a session. `cancel` also ends blocking reads, with errc::stopped.
+/// Source: J. Dean and L. A. Barroso, "The Tail at Scale", 2013.
+template <storage Storage>
+class hedged {
+  static constexpr bool in_background = background_session<typename Storage::session>;
+  static_assert(
+      in_background,
+      "penstock: hedged needs a storage that reads in the background (read_many), such as http, s3, "
+      "uring_file or simulated_storage; file, mapped_file and memory_files do not");
+
+ public:
+  static constexpr bool names_are_paths = local_storage<Storage>;
+  using session = detail::relayed_session<Storage, detail::hedge_line>;
+
+  explicit hedged(Storage where, hedged_options options = {})
+      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around(
+        "hedged", where_, detail::text({"at most ", static_cast<int>(rules_.share * 100), " % more reads"}));
+  }
+
+ private:
+  Storage where_;
+  detail::hedge_rules rules_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/hedged.ipp>
+#endif
