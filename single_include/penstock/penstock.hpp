@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -314,6 +315,10 @@ class error : public std::exception {
   /// Whether the same failure would come again. Failures of input and output would not, unless they were
   /// marked: a missing object stays missing, a broken connection may be restored.
   [[nodiscard]] bool recurs() const noexcept { return recurs_; }
+  /// Set if a store asked for fewer reads: the milliseconds that it asked to wait, 0 if it named none.
+  [[nodiscard]] std::optional<std::uint64_t> retry_after_ms() const noexcept { return retry_after_ms_; }
+  /// Whether nothing came in time.
+  [[nodiscard]] bool timed_out() const noexcept { return timed_out_; }
 
   error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
   error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
@@ -332,6 +337,19 @@ class error : public std::exception {
     return std::move(*this);
   }
 
+  /// Says that a store asked for fewer reads, and how long it asked to wait.
+  error&& asked_to_wait(std::uint64_t milliseconds) && {
+    retry_after_ms_ = milliseconds;
+    return std::move(*this);
+  }
+  /// Says that nothing came in time.
+  error&& after_time_out() && {
+    timed_out_ = true;
+    return std::move(*this);
+  }
+
+  /// Appends to the sentence: "..., after 5 attempts".
+  [[gnu::cold]] error& say_more(std::string_view more);
   /// Adds to the sentence which part of a whole it happened in: "..., in source 2 of mix".
   [[gnu::cold]] error& in_part(std::string_view part);
 
@@ -346,9 +364,9 @@ class error : public std::exception {
   [[gnu::cold]] void render();
 
   errc code_;
-  bool recurs_ = code_ != errc::io;
+  bool recurs_ = code_ != errc::io, timed_out_ = false;
   detail::shared_text message_, stage_, file_, key_, line_;
-  std::optional<std::uint64_t> offset_;
+  std::optional<std::uint64_t> offset_, retry_after_ms_;
   std::optional<position> at_;
 };
 
@@ -367,20 +385,26 @@ namespace penstock::inline v0_1 {
     : std::exception(other),
       code_(other.code_),
       recurs_(other.recurs_),
+      timed_out_(other.timed_out_),
       message_(other.message_),
       stage_(other.stage_),
       file_(other.file_),
       key_(other.key_),
       line_(other.line_),
       offset_(other.offset_),
+      retry_after_ms_(other.retry_after_ms_),
       at_(other.at_) {}
 
 [[gnu::noinline]] PENSTOCK_INLINE error::~error() {}
 
-[[gnu::noinline]] PENSTOCK_INLINE error& error::in_part(std::string_view part) {
-  message_ = detail::shared_text(detail::text({message(), ", in ", part}));
+[[gnu::noinline]] PENSTOCK_INLINE error& error::say_more(std::string_view more) {
+  message_ = detail::shared_text(detail::text({message(), ", ", more}));
   render();
   return *this;
+}
+
+[[gnu::noinline]] PENSTOCK_INLINE error& error::in_part(std::string_view part) {
+  return say_more(detail::text({"in ", part}));
 }
 
 [[gnu::noinline]] PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset) {
@@ -7530,6 +7554,8 @@ template <connected_source Source>
 ///                                 reads them; without it, `ranges` are hints to the session
 ///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
 ///   reader::has_latency           optional: true if a run should fetch ahead without being asked
+///   reader.counters()             optional: what its sessions counted, a storage_counters
+///   reader.cancel_reads()         optional: cancels what its sessions do; called when a run ends
 ///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
 ///                                 never throws; may take a `reader::scout&`
 ///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains
@@ -7963,7 +7989,8 @@ struct read_request {
 };
 
 /// Is called when a read has ended: once per request, from any thread, possibly before `read_many` returns.
-/// It should be quick, and must neither wait for other reads nor destroy the session.
+/// It should be quick, and must neither wait for other reads nor destroy the session. It may start further
+/// reads: `read_many` must not hold a lock while it calls a listener.
 struct read_listener {
   void* self = nullptr;
   /// `error` is null if `into` was filled.
@@ -8001,6 +8028,14 @@ concept background_session =
       s.read_many(requests, listener);
       { s.cancel() } noexcept;
     };
+
+/// A background session that can end one of its reads.
+///   abandon(tag)                    ends the reads with that tag as `cancel` ends all of them; does nothing if there are
+///                                   none. Any thread
+template <class S>
+concept abandoning_session = background_session<S> && requires(S& s, std::uint64_t tag) {
+  { s.abandon(tag) } noexcept;
+};
 
 /// A session whose reads are so slow that starting them early pays; it declares
 /// `static constexpr bool has_latency = true`.
@@ -8056,6 +8091,18 @@ concept storage = std::copy_constructible<S> && requires(const S& s) {
 /// beside it.
 template <class S>
 concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
+
+/// Whether the names of a storage are paths: it is a `local_storage`, or a storage that is chosen at run time
+/// says so with `local()`.
+template <storage S>
+[[nodiscard]] bool is_local(const S& where) {
+  if constexpr (requires {
+                  { where.local() } -> std::same_as<bool>;
+                })
+    return where.local();
+  else
+    return local_storage<S>;
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -8500,6 +8547,45 @@ PENSTOCK_INLINE bytes_view fetched_sample::look(const void* session, object_id o
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/storage_counters.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a session has done so far. Of several storages around one another, the innermost one that counts says
+/// what went to the store: `requests`, `bytes` and `slow_downs`; each of them adds what it did itself.
+struct storage_counters {
+  std::uint64_t requests = 0;    ///< reads sent to the store, including repeated ones
+  std::uint64_t bytes = 0;       ///< received by reads that succeeded
+  std::uint64_t slow_downs = 0;  ///< answers that asked for fewer reads
+  std::uint64_t retries = 0;     ///< reads tried again by `retrying`
+  std::uint64_t given_up = 0;    ///< reads that failed although trying once more might have helped
+  std::uint64_t throttled = 0;   ///< how often `throttled` halved its limit
+  std::uint64_t hedges = 0;      ///< second reads started by `hedged`
+  std::uint64_t hedges_won = 0;  ///< those that ended before the first
+
+  storage_counters& operator+=(const storage_counters& other) noexcept {
+    requests += other.requests;
+    bytes += other.bytes;
+    slow_downs += other.slow_downs;
+    retries += other.retries;
+    given_up += other.given_up;
+    throttled += other.throttled;
+    hedges += other.hedges;
+    hedges_won += other.hedges_won;
+    return *this;
+  }
+  friend bool operator==(const storage_counters&, const storage_counters&) = default;
+};
+
+/// A session that counts what it does.
+///   counters()                      a copy of its counters; any thread
+template <class S>
+concept counting_session = storage_session<S> && requires(const S& s) {
+  { s.counters() } -> std::same_as<storage_counters>;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/evaluation/reader_calls.hpp
 
 /// The optional calls of a reader, by index or by whole position (see source/concepts.hpp).
@@ -8606,6 +8692,28 @@ template <class Reader>
 concept knows_bytes_per_sample = requires(const Reader& r) {
   { r.bytes_per_sample() } -> std::same_as<std::uint64_t>;
 };
+
+/// Whether a reader reads through sessions that count.
+template <class Reader>
+concept counts_reads = requires(const Reader& r) {
+  { r.counters() } -> std::same_as<storage_counters>;
+};
+
+/// What a reader's sessions counted; zeros if they do not count.
+template <class Reader>
+[[nodiscard]] storage_counters counters_of(const Reader& reader) {
+  if constexpr (counts_reads<Reader>)
+    return reader.counters();
+  else
+    return {};
+}
+
+/// Ends the reads in progress of a reader, and the waits of threads in them, if its sessions can; see
+/// `background_session`.
+template <class Reader>
+void cancel_reads_of(const Reader& reader) noexcept {
+  if constexpr (requires { reader.cancel_reads(); }) reader.cancel_reads();
+}
 
 /// Whether a reader can prefetch the memory of a sample ahead of its turn.
 template <class Reader>
@@ -16950,6 +17058,9 @@ struct run_counters {
   /// middle of one, some may be of samples of such a block that are not delivered yet; a run that is restored
   /// there reads them again, and counts them again.
   std::uint64_t warnings = 0;
+  /// What the storage did for this run, if its sessions count: `http`, `s3`, `simulated_storage`, and what
+  /// `retrying`, `throttled` and `hedged` make of any storage. Excludes what a source read when it was made.
+  storage_counters storage{};
   std::uint64_t bytes_held = 0;  ///< memory of batches and chunks, including free ones
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
@@ -16980,6 +17091,14 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.skipped, before.skipped);
   lessen(now.replaced, before.replaced);
   lessen(now.warnings, before.warnings);
+  lessen(now.storage.requests, before.storage.requests);
+  lessen(now.storage.bytes, before.storage.bytes);
+  lessen(now.storage.slow_downs, before.storage.slow_downs);
+  lessen(now.storage.retries, before.storage.retries);
+  lessen(now.storage.given_up, before.storage.given_up);
+  lessen(now.storage.throttled, before.storage.throttled);
+  lessen(now.storage.hedges, before.storage.hedges);
+  lessen(now.storage.hedges_won, before.storage.hedges_won);
   lessen(now.seconds, before.seconds);
   lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);
@@ -21253,13 +21372,13 @@ class session_view {
 /// What a storage says about itself, for code that is not a template over it. The storage owns the names.
 struct storage_facts {
   std::span<const std::string> names;
-  bool local = false;  ///< whether the names are paths; see `local_storage`
+  bool local = false;  ///< whether the names are paths; see `is_local`
 };
 
 /// The facts of a storage, which must outlive them.
 template <storage Storage>
 [[nodiscard]] storage_facts facts_of(const Storage& where) {
-  return {where.names(), local_storage<Storage>};
+  return {where.names(), is_local(where)};
 }
 
 }  // namespace penstock::inline v0_1
@@ -22648,7 +22767,7 @@ struct engine_calls {
   void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
   /// at a saved position, or from the start
   void (*restart_front)(void* engine, std::span<const std::uint64_t>);
-  void (*stop_front)(void* engine) noexcept;  ///< releases its waiters
+  void (*stop_front)(void* engine) noexcept;  ///< releases its waiters, and cancels the reader's reads
 };
 
 /// What a shell is given at construction.
@@ -23790,7 +23909,11 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
                         into.begin() + static_cast<std::ptrdiff_t>(last + 1));
           },
       .restart_front = [](void* e, std::span<const std::uint64_t> at) { self(e).front_.restart(at); },
-      .stop_front = [](void* e) noexcept { self(e).front_.stop(); }};
+      .stop_front =
+          [](void* e) noexcept {
+            self(e).front_.stop();
+            if (const auto& reader = self(e).reader(); reader.has_value()) cancel_reads_of(*reader);
+          }};
 
   node_type make_node() const {
     if constexpr (parts::forward)
@@ -25175,6 +25298,7 @@ class run {
     run_counters all = core().engine.counters();
     all.skipped = bad_samples().skipped;
     all.replaced = bad_samples().replaced;
+    if (const auto& reader = core().engine.reader(); reader.has_value()) all.storage = counters_of(*reader);
     return all;
   }
   /// How many bad samples `bad_samples` has tolerated on this rank.
@@ -28717,6 +28841,8 @@ PENSTOCK_INLINE std::string progress::line(const run_counters& counters) const {
     result += "  " + std::to_string(bad) + " bad";
   if (counters.warnings != first_.warnings)
     result += "  " + std::to_string(counters.warnings - first_.warnings) + " damaged";
+  if (counters.storage.retries > first_.storage.retries)
+    result += "  " + std::to_string(counters.storage.retries - first_.storage.retries) + " retries";
   return result;
 }
 
@@ -29381,6 +29507,23 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     std::snprintf(line, sizeof line, "damaged samples used as far as they could be decoded: %llu\n",
                   static_cast<unsigned long long>(c.warnings));
     text += line;
+  }
+  if (const storage_counters& s = c.storage; s != storage_counters{}) {
+    std::snprintf(
+        line, sizeof line, "storage: %llu requests, %s", static_cast<unsigned long long>(s.requests),
+        detail::in_units(static_cast<double>(s.bytes), {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}})
+            .c_str());
+    text += line;
+    const auto add = [&](std::uint64_t count, const char* what) {
+      if (count != 0) text += ", " + std::to_string(count) + what;
+    };
+    add(s.retries, " tried again");
+    add(s.given_up, " given up");
+    add(s.slow_downs, " asked for fewer");
+    add(s.throttled, " times throttled");
+    add(s.hedges, " hedged");
+    add(s.hedges_won, " of them in time");
+    text += "\n";
   }
   double all = 0;
   for (const stage_counters& s : c.stages) all += s.busy_seconds;
@@ -34989,6 +35132,7 @@ class plan_reader {
   static constexpr bool fetches = takes_fetched<source_reader>;
   static constexpr bool latent = has_latency<source_reader>;
   static constexpr bool knows_urls = has_urls<source_reader>;
+  static constexpr bool counts = counts_reads<source_reader>;
   static constexpr bool knows_bytes = knows_bytes_per_sample<source_reader>;
 
   plan_reader() = default;
@@ -35034,6 +35178,8 @@ class plan_reader {
     else
       hint(opened_->reader, at, s.inner);
   }
+  void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
+  [[nodiscard]] storage_counters counters() const { return counters_of(opened_->reader); }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     if constexpr (knows_bytes)
       return opened_->reader.bytes_per_sample();
@@ -35101,6 +35247,7 @@ class joined_plans {
   static constexpr bool fetch = (plan_reader<Plans>::fetches || ...);
   static constexpr bool latent = (plan_reader<Plans>::latent || ...);
   static constexpr bool knows_urls = (plan_reader<Plans>::knows_urls || ...);
+  static constexpr bool counts = (plan_reader<Plans>::counts || ...);
   static constexpr guarantee_set lost = lost_by_joined<Plans...>();
   static constexpr bool renumbers = (plan_renumbers<Plans> || ...);
   static constexpr bool varies = !(Plans::same_every_epoch && ...);
@@ -35168,6 +35315,17 @@ class joined_plans {
       });
       return found;
     }
+    void cancel_reads() const noexcept {
+      each_.apply([](const auto&... one) { (one.cancel_reads(), ...); });
+    }
+    /// What the sessions of all plans counted.
+    [[nodiscard]] storage_counters counters() const {
+      return each_.apply([](const auto&... one) {
+        storage_counters all;
+        ((all += one.counters()), ...);
+        return all;
+      });
+    }
 
    private:
     friend class joined_plans;
@@ -35195,6 +35353,7 @@ class listed_plans {
   static constexpr bool fetch = plan_reader<Plan>::fetches;
   static constexpr bool latent = plan_reader<Plan>::latent;
   static constexpr bool knows_urls = plan_reader<Plan>::knows_urls;
+  static constexpr bool counts = plan_reader<Plan>::counts;
   static constexpr guarantee_set lost = lost_by_joined<Plan>();
   static constexpr bool renumbers = plan_renumbers<Plan>;
   static constexpr bool varies = !Plan::same_every_epoch;
@@ -35245,6 +35404,14 @@ class listed_plans {
       each_[k].ranges(p, in(s.each, k, each_.size()), sink);
     }
     [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
+    void cancel_reads() const noexcept {
+      for (const one& reader : each_) reader.cancel_reads();
+    }
+    [[nodiscard]] storage_counters counters() const {
+      storage_counters all;
+      for (const one& reader : each_) all += reader.counters();
+      return all;
+    }
 
    private:
     std::vector<one> each_;
@@ -35422,6 +35589,12 @@ class concat_source : public opens_as_plan<concat_source<Plans>> {
     void ranges(position p, scout& s, Sink&& sink) const {
       const std::size_t k = source_at(p.index);
       readers_->ranges(k, within(p, k), s, sink);
+    }
+    void cancel_reads() const noexcept { readers_->cancel_reads(); }
+    [[nodiscard]] storage_counters counters() const
+      requires Plans::counts
+    {
+      return readers_->counters();
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       const std::uint64_t all = firsts_->back();
@@ -37563,6 +37736,17 @@ class open_files {
   [[nodiscard]] session_type& unread_session() const noexcept { return session_; }
   /// Call after a sample of that shard has been used, or using it failed; see `penstock::confirm`.
   void confirm(std::size_t shard) const { penstock::confirm(session_, known_->object(shard)); }
+  /// What the session counted.
+  [[nodiscard]] storage_counters counters() const
+    requires counting_session<session_type>
+  {
+    return session_.counters();
+  }
+  void cancel_reads() const noexcept
+    requires background_session<session_type>
+  {
+    session_.cancel();
+  }
   /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
   template <class Sink>
   void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
@@ -38486,6 +38670,7 @@ class mapped_file {
 
  public:
   static constexpr bool names_are_paths = true;
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
 
   /// What a run reads through; see `storage_session` and `viewing_session`.
   class session {
@@ -38834,6 +39019,12 @@ class mix_source : public opens_as_plan<mix_source<Plans>> {
     void ranges(position p, scout& s, Sink&& sink) const {
       const mixture::place found = order_.at(p, s.place);
       readers_->ranges(found.source, found.at, s.each, sink);
+    }
+    void cancel_reads() const noexcept { readers_->cancel_reads(); }
+    [[nodiscard]] storage_counters counters() const
+      requires Plans::counts
+    {
+      return readers_->counters();
     }
     /// The mean over an epoch, or over its first million samples.
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
@@ -39198,6 +39389,16 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
       const manifest::place place = known_->shards.locate(index);
       open_.range(place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
                   known_->row_bytes, sink);
+    }
+    void cancel_reads() const noexcept
+      requires background_session<typename Storage::session>
+    {
+      open_.cancel_reads();
+    }
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<typename Storage::session>
+    {
+      return open_.counters();
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return used_ ? known_->row_bytes : 0; }
 
@@ -41542,6 +41743,16 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
       open_.range(place.shard, known_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
                   known_->span * sizeof(T), sink);
     }
+    void cancel_reads() const noexcept
+      requires background_session<typename Storage::session>
+    {
+      open_.cancel_reads();
+    }
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<typename Storage::session>
+    {
+      return open_.counters();
+    }
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return known_->span * sizeof(T); }
 
    private:
@@ -41899,6 +42110,7 @@ class file {
 
  public:
   static constexpr bool names_are_paths = true;
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
 
   /// What a run reads through; see `storage_session` and `partly_viewing_session`.
   class session {
@@ -43742,6 +43954,18 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
         count -= here;
       }
     }
+    /// What the session counted.
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<session_type>
+    {
+      return session_.counters();
+    }
+    /// Cancels the session's reads.
+    void cancel_reads() const noexcept
+      requires background_session<session_type>
+    {
+      session_.cancel();
+    }
     /// The mean payload of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
       return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
@@ -44488,6 +44712,12 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
       requires(plans_type::wants_hints)
     void ranges(position p, scout& s, Sink&& sink) const {
       for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->ranges(k, p, s, sink);
+    }
+    void cancel_reads() const noexcept { readers_->cancel_reads(); }
+    [[nodiscard]] storage_counters counters() const
+      requires plans_type::counts
+    {
+      return readers_->counters();
     }
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
       std::uint64_t bytes = 0;
@@ -48021,6 +48251,1876 @@ PENSTOCK_INLINE std::string workers_stage::describe() const {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/detail/url_scheme.hpp
+
+/// What `any_of` does with URLs before a storage is chosen. No message shows more of a URL than its scheme.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The scheme of a URL (`s3` of `S3://...`) in lower case; `file` for a text that is no URL.
+[[nodiscard]] std::string scheme_of(std::string_view url);
+
+/// The scheme that all of them have. Throws errc::argument if they differ, or if there are none.
+[[nodiscard]] std::string common_scheme(std::span<const std::string> urls);
+
+/// What a storage of local files is given: the path of `file:///path`; other texts unchanged. Throws
+/// errc::argument for a file on another machine.
+[[nodiscard]] std::string path_of(std::string_view url);
+
+/// The URL with its scheme in lower case.
+[[nodiscard]] std::string with_lower_scheme(std::string_view url);
+
+[[noreturn, gnu::cold]] void refuse_scheme(std::string_view scheme,
+                                           const std::vector<std::string_view>& known);
+[[noreturn, gnu::cold]] void refuse_list(std::string_view scheme);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/url_scheme.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+// The length of a URL's scheme; 0 for a text that is no URL. Source: RFC 3986, 3.1.
+PENSTOCK_INLINE std::size_t scheme_length(std::string_view url) noexcept {
+  const std::size_t end = url.find("://");
+  if (end == std::string_view::npos) return 0;
+  for (std::size_t i = 0; i < end; ++i) {
+    const char c = url[i];
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    const bool other = (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+    if (!letter && (i == 0 || !other)) return 0;
+  }
+  return end;
+}
+
+PENSTOCK_INLINE std::string scheme_of(std::string_view url) {
+  const std::size_t length = scheme_length(url);
+  return length == 0 ? "file" : with_lower_scheme(url).substr(0, length);
+}
+
+PENSTOCK_INLINE std::string with_lower_scheme(std::string_view url) {
+  std::string text(url);
+  for (std::size_t i = 0; i < scheme_length(url); ++i)
+    if (text[i] >= 'A' && text[i] <= 'Z') text[i] = static_cast<char>(text[i] - 'A' + 'a');
+  return text;
+}
+
+PENSTOCK_INLINE std::string common_scheme(std::span<const std::string> urls) {
+  if (urls.empty()) throw error(errc::argument, "any_of chooses a storage by its URLs, and got none");
+  const std::string first = scheme_of(urls[0]);
+  for (std::size_t i = 1; i < urls.size(); ++i) {
+    const std::string other = scheme_of(urls[i]);
+    if (other != first)
+      throw error(errc::argument, {"any_of chooses one storage for all URLs of a list, and number 0 is for ",
+                                   first, " while number ", i, " is for ", other,
+                                   "; make a source of each list and join them with concat or mix"});
+  }
+  return first;
+}
+
+PENSTOCK_INLINE std::string path_of(std::string_view url) {
+  const std::size_t length = scheme_length(url);
+  if (length == 0) return std::string(url);
+  std::string_view rest = url.substr(length + 3);
+  if (rest.starts_with("localhost/")) rest.remove_prefix(std::string_view("localhost").size());
+  if (!rest.starts_with('/'))
+    throw error(errc::argument,
+                "a file:// URL with a host names a file on another machine; write file:///path with three "
+                "slashes for one on this machine, or the path alone");
+  return std::string(rest);
+}
+
+PENSTOCK_INLINE void refuse_scheme(std::string_view scheme, const std::vector<std::string_view>& known) {
+  std::string list;
+  for (const std::string_view one : known) append(list, {list.empty() ? "" : ", ", one});
+  const std::string what = scheme == "file" ? "local files" : text({scheme, "://"});
+  std::string_view remedy = "add a storage whose schemes have it to its list";
+  if (scheme == "file") remedy = "include <penstock/storage/file.hpp> and add file to its list";
+  if (scheme == "http" || scheme == "https")
+    remedy = "include <penstock/storage/http.hpp>, link penstock::http and add http to its list";
+  if (scheme == "s3") remedy = "include <penstock/storage/s3.hpp>, link penstock::s3 and add s3 to its list";
+  throw error(errc::argument, {"this any_of has no storage for ", what, ", only for ", list, "; ", remedy});
+}
+
+PENSTOCK_INLINE void refuse_list(std::string_view scheme) {
+  throw error(errc::argument,
+              {"the storage for ", scheme, " takes one URL, not a list; write one with braces"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/any_of.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A storage that `any_of` can choose: it says which URLs are its own, and is made of one.
+///   schemes      `static constexpr std::string_view schemes[] = {"http", "https"};`, in lower case; "file" is also
+///                for texts that are no URLs
+///   S(text)      from a URL or a pattern of URLs; a `local_storage` gets the path of a file:// URL
+///   S(vector)    optional: from a `std::vector<std::string>` of them, taken literally
+template <class S>
+concept url_storage = storage<S> && requires { std::span<const std::string_view>(S::schemes); } &&
+                      std::constructible_from<S, const std::string&>;
+
+namespace detail {
+
+template <class S>
+[[nodiscard]] constexpr std::span<const std::string_view> schemes_of() noexcept {
+  if constexpr (url_storage<S>)
+    return S::schemes;
+  else
+    return {};
+}
+/// Whether each scheme belongs to one storage.
+template <class... Storages>
+[[nodiscard]] constexpr bool distinct_schemes() noexcept {
+  const std::span<const std::string_view> lists[] = {schemes_of<Storages>()...};
+  for (std::size_t a = 0; a < sizeof...(Storages); ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      for (const std::string_view one : lists[a])
+        for (const std::string_view other : lists[b])
+          if (one == other) return false;
+  return true;
+}
+
+}  // namespace detail
+
+/// One of several storages, chosen at run time by the scheme of a URL. The list is closed, so that reads are
+/// dispatched by an index, once per request, and the compiler sees every storage.
+///
+///     std::ofstream("one.bin") << "four";
+///     const any_of<file> by_path("one.bin");
+///     const any_of<file> by_url(std::vector<std::string>{"one.bin"});
+///     const std::uint64_t four = by_path.connect().size(0);
+///
+/// A program that takes its URLs from a configuration writes `webdataset(any_of<file, http, s3>(url))`.
+/// In: `url_storage`s, no two with the same scheme. A URL or pattern, whose text before `://` is the scheme;
+/// any other text is a path, for the storage with the scheme "file". A list, whose URLs must have one scheme.
+/// Or one of the storages itself, with options of its own. A path in a file:// URL is taken as it is,
+/// without percent-encoding.
+/// The names, the bytes, the errors and the guarantees are those of the storage that was chosen. What its
+/// session can do depends on the list: it reads in the background if one of them does (the others do it with
+/// eight threads), has latency if one of them has, and shows in place what the chosen one shows. It is a
+/// `viewing_session` only if all of them are. Bytes that are shown in place count as warm, and get no hint.
+/// Errors: errc::argument for a scheme that none of the storages has, with the header and the component to
+/// add, and for URLs of different schemes in one list. No message shows more of a URL than its scheme.
+/// Threads: as for the storages.
+template <class... Storages>
+class any_of {
+  static_assert(sizeof...(Storages) != 0,
+                "any_of<...> needs the storages to choose from: any_of<file, http>(url)");
+  static_assert(
+      (url_storage<Storages> && ...),
+      "each storage of any_of<...> needs static constexpr std::string_view schemes[], which says which "
+      "URLs are its own, and a constructor from a URL");
+  static_assert(
+      detail::distinct_schemes<Storages...>(),
+      "two storages of this any_of<...> have the same scheme, so a URL would not say which is meant");
+
+  using chosen = std::variant<Storages...>;
+  template <class S>
+  struct opened {
+    explicit opened(const S& where) : session(where.connect()) {}  // sessions need not be movable
+    typename S::session session;
+  };
+  using opened_one = std::variant<std::monostate, opened<Storages>...>;
+
+  /// Calls `f` with the alternative that a variant has; the first `Skip` are never there.
+  template <std::size_t Skip, class Variant, class F>
+  static decltype(auto) with(Variant& one, F&& f) {
+    if constexpr (Skip + 1 == std::variant_size_v<std::remove_const_t<Variant>>) {
+      return f(*std::get_if<Skip>(&one));
+    } else {
+      if (one.index() == Skip) return f(*std::get_if<Skip>(&one));
+      return with<Skip + 1>(one, std::forward<F>(f));
+    }
+  }
+
+  template <class S>
+  static constexpr bool reads_ahead = background_session<typename S::session>;
+  template <class S>
+  static constexpr bool shows_all = viewing_session<typename S::session>;
+  template <class S>
+  static constexpr bool shows_some = shows_all<S> || partly_viewing_session<typename S::session>;
+  template <class S>
+  static constexpr bool knows_warm = shows_all<S> || warming_session<typename S::session>;
+
+  struct state {
+    explicit state(const chosen& given) : where(given) { open<0>(); }
+
+    template <std::size_t I>
+    void open() {
+      if (where.index() != I) {
+        if constexpr (I + 1 < sizeof...(Storages)) open<I + 1>();
+        return;
+      }
+      const auto& storage = *std::get_if<I>(&where);
+      auto& made = session.template emplace<I + 1>(storage);
+      using type = std::remove_cvref_t<decltype(storage)>;
+      if constexpr ((reads_ahead<Storages> || ...) && !reads_ahead<type>)
+        threads.emplace(session_view(made.session), storage.names(), std::size_t{8});
+    }
+
+    chosen where;
+    opened_one session;
+    std::optional<threaded_reads> threads;  // for a session that does not read in the background
+  };
+
+ public:
+  static constexpr bool names_are_paths = (local_storage<Storages> && ...);
+
+  /// What a run reads through; see `storage_session`.
+  class session {
+   public:
+    static constexpr bool views = (shows_all<Storages> && ...);
+    static constexpr bool has_latency = (latent_session<typename Storages::session> || ...);
+
+    [[nodiscard]] std::uint64_t size(object_id id) const {
+      return call([&](auto& s) -> std::uint64_t { return s.size(id); });
+    }
+    [[nodiscard]] object_signature signature(object_id id) const {
+      return call([&](auto& s) -> object_signature { return s.signature(id); });
+    }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      call([&](auto& s) { s.read(id, offset, into); });
+    }
+    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      call([&](auto& s) { s.will_need(id, offset, size); });
+    }
+    void confirm(object_id id) const {
+      call([&](auto& s) { penstock::confirm(s, id); });
+    }
+
+    void read_many(std::span<const read_request> requests, read_listener listener) const
+      requires((reads_ahead<Storages> || ...))
+    {
+      call([&]([[maybe_unused]] auto& s) {
+        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
+          s.read_many(requests, listener);
+        else
+          state_->threads->read_many(requests, listener);
+      });
+    }
+    void cancel() const noexcept
+      requires((reads_ahead<Storages> || ...))
+    {
+      call([&]([[maybe_unused]] auto& s) {
+        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
+          s.cancel();
+        else
+          state_->threads->cancel();
+      });
+    }
+
+    /// Whether an object is shown in place now; once true, it stays true.
+    [[nodiscard]] bool shows(object_id id) const
+      requires(!views && (shows_some<Storages> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> bool {
+        using type = std::remove_reference_t<decltype(s)>;
+        if constexpr (partly_viewing_session<type>) return s.shows(id);
+        return viewing_session<type>;
+      });
+    }
+    /// A range in place, of an object that is shown.
+    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
+      requires((shows_some<Storages> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> bytes_view {
+        using type = std::remove_reference_t<decltype(s)>;
+        if constexpr (viewing_session<type> || partly_viewing_session<type>)
+          return s.view(id, offset, size);
+        else
+          throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
+      });
+    }
+    /// Whether the bytes are in memory, so that fetching them ahead would only make another copy.
+    [[nodiscard]] bool warm(object_id id) const
+      requires(!views && (knows_warm<Storages> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> bool {
+        using type = std::remove_reference_t<decltype(s)>;
+        if constexpr (warming_session<type>) return s.warm(id);
+        return viewing_session<type>;
+      });
+    }
+
+   private:
+    friend any_of;
+    explicit session(const chosen& where) : state_(std::make_unique<state>(where)) {}
+
+    template <class F>
+    decltype(auto) call(F&& f) const {
+      return with<1>(state_->session, [&](auto& one) -> decltype(auto) { return f(one.session); });
+    }
+
+    std::unique_ptr<state> state_;
+  };
+
+  explicit any_of(std::string_view url) : where_(of_url<0>(url, detail::scheme_of(url))) {}
+  explicit any_of(std::vector<std::string> urls) : where_(of_list<0>(urls, detail::common_scheme(urls))) {}
+  any_of(std::initializer_list<const char*> urls)
+      : any_of(std::vector<std::string>(urls.begin(), urls.end())) {}
+  /// One of the storages as it is.
+  template <class S>
+    requires(std::same_as<S, Storages> || ...)
+  explicit any_of(S where) : where_(std::move(where)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const {
+    return with<0>(where_, [](const auto& s) -> std::span<const std::string> { return s.names(); });
+  }
+  [[nodiscard]] session connect() const { return session(where_); }
+  /// Whether the names are paths in the local file system; see `is_local`.
+  [[nodiscard]] bool local() const {
+    return with<0>(where_, [](const auto& s) -> bool { return is_local(s); });
+  }
+  /// What the chosen storage says of itself.
+  [[nodiscard]] std::string describe() const {
+    return with<0>(where_, [](const auto& s) -> std::string {
+      if constexpr (requires {
+                      { s.describe() } -> std::convertible_to<std::string>;
+                    })
+        return s.describe();
+      else
+        return detail::text({"any_of(", s.names().size(), " objects)"});
+    });
+  }
+
+ private:
+  template <class S>
+  [[nodiscard]] static bool has(std::string_view scheme) noexcept {
+    for (const std::string_view one : detail::schemes_of<S>())
+      if (one == scheme) return true;
+    return false;
+  }
+  [[noreturn, gnu::cold]] static void refuse(std::string_view scheme) {
+    std::vector<std::string_view> known;
+    (known.insert(known.end(), detail::schemes_of<Storages>().begin(), detail::schemes_of<Storages>().end()),
+     ...);
+    detail::refuse_scheme(scheme, known);
+  }
+  template <class S>
+  [[nodiscard]] static std::string argument(std::string_view url) {
+    return local_storage<S> ? detail::path_of(url) : detail::with_lower_scheme(url);
+  }
+  template <std::size_t I>
+  [[nodiscard]] static chosen of_url(std::string_view url, const std::string& scheme) {
+    if constexpr (I == sizeof...(Storages)) {
+      refuse(scheme);
+    } else {
+      using type = std::variant_alternative_t<I, chosen>;
+      if (!has<type>(scheme)) return of_url<I + 1>(url, scheme);
+      return chosen(std::in_place_index<I>, argument<type>(url));
+    }
+  }
+  template <std::size_t I>
+  [[nodiscard]] static chosen of_list(std::vector<std::string>& urls, const std::string& scheme) {
+    if constexpr (I == sizeof...(Storages)) {
+      refuse(scheme);
+    } else {
+      using type = std::variant_alternative_t<I, chosen>;
+      if (!has<type>(scheme)) return of_list<I + 1>(urls, scheme);
+      if constexpr (std::constructible_from<type, std::vector<std::string>>) {
+        for (std::string& one : urls) one = argument<type>(one);
+        return chosen(std::in_place_index<I>, std::move(urls));
+      } else {
+        if (urls.size() != 1) detail::refuse_list(scheme);
+        return chosen(std::in_place_index<I>, argument<type>(urls[0]));
+      }
+    }
+  }
+
+  chosen where_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/background_view.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The background reads of a session, type-erased; empty for a session that has none. The session must
+/// outlive it.
+class background_view {
+ public:
+  background_view() = default;
+  template <storage_session S>
+  explicit background_view(S& session) noexcept : session_(&session), calls_(calls_of<S>()) {}
+
+  [[nodiscard]] explicit operator bool() const noexcept { return calls_ != nullptr; }
+  void read_many(std::span<const read_request> requests, read_listener listener) const {
+    calls_->read_many(session_, requests, listener);
+  }
+  void cancel() const noexcept { calls_->cancel(session_); }
+  /// Whether it is an `abandoning_session`; only those may use `abandon`.
+  [[nodiscard]] bool abandons() const noexcept { return calls_->abandon != nullptr; }
+  void abandon(std::uint64_t tag) const noexcept { calls_->abandon(session_, tag); }
+
+ private:
+  struct calls {
+    void (*read_many)(void*, std::span<const read_request>, read_listener);
+    void (*cancel)(void*) noexcept;
+    void (*abandon)(void*, std::uint64_t tag) noexcept;
+  };
+  template <class S>
+  [[nodiscard]] static constexpr auto abandon_of() noexcept -> void (*)(void*, std::uint64_t) noexcept {
+    if constexpr (abandoning_session<S>)
+      return [](void* s, std::uint64_t tag) noexcept { static_cast<S*>(s)->abandon(tag); };
+    else
+      return nullptr;
+  }
+  template <class S>
+  [[nodiscard]] static const calls* calls_of() noexcept {
+    if constexpr (background_session<S>) {
+      static constexpr calls made{
+          [](void* s, std::span<const read_request> requests, read_listener listener) {
+            static_cast<S*>(s)->read_many(requests, listener);
+          },
+          [](void* s) noexcept { static_cast<S*>(s)->cancel(); }, abandon_of<S>()};
+      return &made;
+    } else {
+      return nullptr;
+    }
+  }
+
+  void* session_ = nullptr;
+  const calls* calls_ = nullptr;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/read_times.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The times of recent reads of similar size, and when a read is late: after more than 98 % of them, and
+/// after three times their median. The owner holds the lock.
+class read_times {
+ public:
+  static constexpr std::size_t kept = 256, between = 16;
+
+  /// `least` reads are needed to tell.
+  void need(std::size_t least) noexcept { least_ = least; }
+  /// Adds a time; true if `late` may have changed, which is so after every 16 times.
+  bool add(std::chrono::nanoseconds time) noexcept;
+  /// After what time a read is late; nothing while too few are known.
+  [[nodiscard]] std::optional<std::chrono::microseconds> late() const noexcept { return late_; }
+
+ private:
+  void look() noexcept;
+
+  std::array<std::uint32_t, kept> recent_{};  // in microseconds; a ring
+  std::size_t least_ = 0, count_ = 0;
+  std::optional<std::chrono::microseconds> late_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/read_times.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE bool read_times::add(std::chrono::nanoseconds time) noexcept {
+  const auto microseconds = static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count() / 1000));
+  recent_[count_++ % kept] = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(microseconds, std::numeric_limits<std::uint32_t>::max()));
+  if (count_ < least_ || (late_ && count_ % between != 0)) return false;
+  look();
+  return true;
+}
+
+PENSTOCK_INLINE void read_times::look() noexcept {
+  auto sorted = recent_;
+  const std::size_t known = std::min(count_, kept);
+  const auto at = [&sorted](std::size_t i) { return sorted.begin() + static_cast<std::ptrdiff_t>(i); };
+  std::sort(sorted.begin(), at(known));
+  const std::uint64_t slow = *at(std::min(known - 1, known * 98 / 100)), median = *at(known / 2);
+  late_ = std::chrono::microseconds(std::max(slow, 3 * median));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/hedge_line.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// When a second read is started.
+struct hedge_rules {
+  double share = 0.05;  // second reads per read, at most
+  std::size_t observations = 32;
+  std::chrono::microseconds soonest{0};
+};
+
+/// Passes the reads of one session to another, and starts a second one for those that are late. The work
+/// behind `hedged`.
+///
+/// The memory of the two reads: the second one has a buffer of its own, because a read that is ignored goes
+/// on writing. The first one writes to where its caller wants the bytes, if the session can `abandon` it:
+/// when the second has won, the first is abandoned, and the second's bytes are copied once the first has
+/// ended.
+/// Otherwise the first one has a buffer, too, and every read is copied once. Buffers belong to the line, and
+/// live until both reads have ended.
+///
+/// Each read is passed on by whichever thread finds it, one at a time, as in `relay`. One thread, started by
+/// the first read, watches the clock.
+/// Cost: two locks per read; no allocation once as many reads, of this size, were in flight before.
+/// Threads: as for a session.
+class hedge_line {
+  using clock = std::chrono::steady_clock;
+  struct item;
+  /// One of the two reads of an item; its address is its tag.
+  struct link {
+    item* of = nullptr;
+    link* next = nullptr;
+    bool second = false;
+  };
+  struct item {
+    waiting_read what{};
+    std::uint64_t cancels = 0;  // when it was requested
+    std::size_t group = 0;
+    clock::time_point begun{};
+    link first{}, second{};
+    item *older = nullptr, *newer = nullptr;  // of its group
+    bool listed = false;                      // it may get a second read
+    bool first_runs = false, second_runs = false, second_good = false, told = false;
+    unsigned pins = 0;            // threads that use it without the lock
+    std::exception_ptr failed{};  // of the first read
+    buffer first_bytes{}, second_bytes{};
+  };
+  struct link_list {
+    link *first = nullptr, *last = nullptr;
+    void append(link& one) noexcept;
+    link* pop() noexcept;
+  };
+  /// Reads of similar size: those in flight without a second one, oldest first, and the times of recent ones.
+  struct size_group {
+    item *oldest = nullptr, *newest = nullptr;
+    read_times times;
+  };
+
+ public:
+  using rules_type = hedge_rules;
+
+  hedge_line(const hedge_rules& rules, std::span<const std::string> names);
+  hedge_line(const hedge_line&) = delete;
+  hedge_line& operator=(const hedge_line&) = delete;
+  /// `stop()` must have been called, and the session that reads are passed to must have ended.
+  ~hedge_line() = default;
+
+  void use(session_view session, background_view background) noexcept;
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return session_->size(id); }
+  [[nodiscard]] object_signature signature(object_id id) const { return session_->signature(id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into);
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
+  void cancel() noexcept;
+  void stop() noexcept;
+  [[nodiscard]] storage_counters counters() const noexcept;
+
+ private:
+  using counter = std::atomic<std::uint64_t>;
+  static constexpr std::size_t most_together = 64, groups = 33;
+  static constexpr std::int64_t one_hedge = 1'000'000, most_saved = 32 * one_hedge;
+
+  // The caller of these holds the lock.
+  [[nodiscard]] item& make_item(std::size_t bytes);
+  void list(item& one) noexcept;
+  void unlist(item& one) noexcept;
+  void unpin(item& one) noexcept;
+  [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
+  void pass_on(std::unique_lock<std::mutex>& held) noexcept;
+  /// Starts the second reads that are due, and returns when to look again.
+  [[nodiscard]] clock::time_point hedge_late(clock::time_point now) noexcept;
+
+  void ended(link& which, std::exception_ptr failed) noexcept;
+  void work() noexcept;
+
+  std::chrono::microseconds soonest_;
+  std::int64_t for_each_read_;  // what a read adds to `saved_`
+  std::span<const std::string> names_;
+  std::optional<session_view> session_;
+  background_view background_;
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<item>> items_;
+  item* free_ = nullptr;  // linked by `newer`
+  link_list ready_, stopped_;
+  std::array<size_group, groups> groups_{};
+  std::int64_t saved_ = 0;
+  std::uint64_t cancels_ = 0;
+  bool passing_ = false, ends_ = false;
+  std::thread thread_;
+
+  counter requests_{0}, bytes_{0}, hedges_{0}, hedges_won_{0};
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/hedge_line.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void hedge_line::link_list::append(link& one) noexcept {
+  one.next = nullptr;
+  (first == nullptr ? first : last->next) = &one;
+  last = &one;
+}
+PENSTOCK_INLINE hedge_line::link* hedge_line::link_list::pop() noexcept {
+  link* const one = first;
+  if (one != nullptr) first = one->next;
+  return one;
+}
+
+PENSTOCK_INLINE hedge_line::hedge_line(const hedge_rules& rules, std::span<const std::string> names)
+    : soonest_(rules.soonest),
+      for_each_read_(static_cast<std::int64_t>(rules.share * static_cast<double>(one_hedge))),
+      names_(names) {
+  for (size_group& one : groups_) one.times.need(rules.observations);
+}
+
+PENSTOCK_INLINE void hedge_line::use(session_view session, background_view background) noexcept {
+  session_ = session;
+  background_ = background;
+}
+
+PENSTOCK_INLINE void hedge_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
+  struct waiter {
+    std::mutex lock;
+    std::condition_variable changed;
+    bool over = false;
+    std::exception_ptr failed;
+  } mine;
+  const auto done = [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
+    waiter& w = *static_cast<waiter*>(self);
+    const std::lock_guard guard(w.lock);  // also while notifying: the waiter ends at once
+    w.failed = std::move(failed);
+    w.over = true;
+    w.changed.notify_one();
+  };
+  const read_request request{id, offset, into};
+  read_many({&request, 1}, {&mine, done});
+  std::unique_lock held(mine.lock);
+  mine.changed.wait(held, [&mine] { return mine.over; });
+  if (mine.failed) std::rethrow_exception(mine.failed);
+}
+
+PENSTOCK_INLINE hedge_line::item& hedge_line::make_item(std::size_t bytes) {
+  if (free_ == nullptr) {
+    items_.reserve(items_.size() + 1);
+    auto fresh = std::make_unique<item>();
+    fresh->first = {fresh.get(), nullptr, false};
+    fresh->second = {fresh.get(), nullptr, true};
+    free_ = fresh.get();
+    items_.push_back(std::move(fresh));
+  }
+  item& one = *free_;
+  if (!background_.abandons()) one.first_bytes.resize_for_overwrite(bytes);
+  free_ = one.newer;
+  one.newer = nullptr;
+  return one;
+}
+
+PENSTOCK_INLINE void hedge_line::list(item& one) noexcept {
+  size_group& in = groups_[one.group];
+  one.listed = true;
+  one.newer = nullptr;
+  one.older = in.newest;
+  (in.newest == nullptr ? in.oldest : in.newest->newer) = &one;
+  in.newest = &one;
+  if (in.oldest == &one) changed_.notify_all();  // the thread watches the oldest of each group
+}
+
+PENSTOCK_INLINE void hedge_line::unlist(item& one) noexcept {
+  if (!std::exchange(one.listed, false)) return;
+  size_group& in = groups_[one.group];
+  (one.older == nullptr ? in.oldest : one.older->newer) = one.newer;
+  (one.newer == nullptr ? in.newest : one.newer->older) = one.older;
+  one.older = one.newer = nullptr;
+}
+
+// Releases an item once both reads have ended and no thread uses it.
+PENSTOCK_INLINE void hedge_line::unpin(item& one) noexcept {
+  --one.pins;
+  if (one.pins != 0 || one.first_runs || one.second_runs) return;
+  one.failed = nullptr;
+  one.newer = free_;
+  free_ = &one;
+}
+
+PENSTOCK_INLINE void hedge_line::read_many(std::span<const read_request> requests,
+                                           read_listener listener) noexcept {
+  std::size_t taken = 0;
+  std::exception_ptr failed;
+  {
+    std::unique_lock held(lock_);
+    try {
+      if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
+      for (; taken < requests.size(); ++taken) {
+        item& one = make_item(requests[taken].into.size());
+        one.what = {requests[taken], listener};
+        one.cancels = cancels_;
+        one.group = std::min(groups - 1, to_size(std::bit_width(requests[taken].into.size())) / 2);
+        one.first_runs = true;
+        one.second_good = one.told = false;
+        ready_.append(one.first);
+      }
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    pass_on(held);
+  }
+  for (const read_request& request : requests.subspan(taken))
+    listener.done(listener.self, request.tag, failed);
+}
+
+PENSTOCK_INLINE std::size_t hedge_line::take_ready(std::span<read_request> into) noexcept {
+  std::size_t count = 0;
+  const clock::time_point now = clock::now();
+  while (count < into.size() && ready_.first != nullptr) {
+    link& which = *ready_.pop();
+    item& one = *which.of;
+    read_request& request = into[count++];
+    request = one.what.request;
+    request.tag = reinterpret_cast<std::uintptr_t>(&which);
+    if (which.second) {
+      request.into = one.second_bytes.span();
+      continue;
+    }
+    if (!background_.abandons()) request.into = one.first_bytes.span();
+    one.begun = now;
+    list(one);
+    saved_ = std::min(most_saved, saved_ + for_each_read_);
+  }
+  requests_.fetch_add(count, std::memory_order_relaxed);
+  return count;
+}
+
+// The lock is released while reads are passed on.
+PENSTOCK_INLINE void hedge_line::pass_on(std::unique_lock<std::mutex>& held) noexcept {
+  if (passing_ || ready_.first == nullptr) return;
+  passing_ = true;
+  std::array<read_request, most_together> together;
+  const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+                                 static_cast<hedge_line*>(self)->ended(*reinterpret_cast<link*>(to_size(tag)),
+                                                                       std::move(failed));
+                               }};
+  while (const std::size_t count = take_ready(together)) {
+    const std::uint64_t seen = cancels_;
+    held.unlock();
+    background_.read_many({together.data(), count}, listener);
+    held.lock();
+    if (cancels_ == seen) continue;
+    held.unlock();  // the cancellation may have come before these reads
+    background_.cancel();
+    held.lock();
+  }
+  passing_ = false;
+  if (ends_) changed_.notify_all();
+}
+
+PENSTOCK_INLINE void hedge_line::ended(link& which, std::exception_ptr failed) noexcept {
+  item& one = *which.of;
+  const bool direct = background_.abandons();
+  const link* loser = nullptr;
+  const buffer* from = nullptr;
+  std::exception_ptr report;
+  bool tell = false, won = false;
+  std::unique_lock held(lock_);
+  ++one.pins;
+  (which.second ? one.second_runs : one.first_runs) = false;
+  if (!which.second) unlist(one);
+  if (one.told) {
+    // the other one was first
+  } else if (which.second) {
+    if (failed) {
+      tell = !one.first_runs;
+      report = one.failed;
+    } else if (direct && one.first_runs) {  // it may still write to where the bytes shall go
+      one.second_good = true;
+      loser = &one.first;
+    } else {
+      tell = won = true;
+    }
+  } else if (!failed) {
+    tell = true;
+    if (!direct) from = &one.first_bytes;
+    if (direct && one.second_runs) loser = &one.second;
+  } else if (one.second_good) {
+    tell = won = true;
+  } else if (one.second_runs) {
+    one.failed = std::move(failed);
+  } else {
+    tell = true;
+    report = std::move(failed);
+  }
+  if (won) from = &one.second_bytes;
+  if (tell) {
+    one.told = true;
+    unlist(one);
+    if (!report && groups_[one.group].times.add(clock::now() - one.begun)) changed_.notify_all();
+  }
+  held.unlock();
+  if (loser != nullptr) background_.abandon(reinterpret_cast<std::uintptr_t>(loser));
+  if (tell) {
+    const mutable_bytes into = one.what.request.into;
+    if (from != nullptr && !into.empty()) std::memcpy(into.data(), from->data(), into.size());
+    if (!report) bytes_.fetch_add(into.size(), std::memory_order_relaxed);
+    if (won) hedges_won_.fetch_add(1, std::memory_order_relaxed);
+    one.what.tell(std::move(report));
+  }
+  held.lock();
+  unpin(one);
+}
+
+PENSTOCK_INLINE void hedge_line::cancel() noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    ++cancels_;
+    while (link* const which = ready_.pop()) stopped_.append(*which);
+  }
+  changed_.notify_all();
+  background_.cancel();
+}
+
+PENSTOCK_INLINE void hedge_line::stop() noexcept {
+  cancel();
+  {
+    std::unique_lock held(lock_);
+    ends_ = true;
+    changed_.notify_all();
+    changed_.wait(held, [this] { return !passing_; });
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+PENSTOCK_INLINE hedge_line::clock::time_point hedge_line::hedge_late(clock::time_point now) noexcept {
+  clock::time_point wake = clock::time_point::max();
+  for (size_group& in : groups_) {
+    const auto late = in.times.late();
+    if (in.oldest == nullptr || !late) continue;
+    const clock::duration after = std::max(*late, soonest_);
+    while (in.oldest != nullptr && in.oldest->begun + after <= now && saved_ >= one_hedge) {
+      item& one = *in.oldest;
+      unlist(one);
+      if (one.cancels != cancels_) continue;
+      try {
+        one.second_bytes.resize_for_overwrite(one.what.request.into.size());
+      } catch (...) {  // no memory: the first read has to do
+        continue;
+      }
+      saved_ -= one_hedge;
+      one.second_runs = true;
+      hedges_.fetch_add(1, std::memory_order_relaxed);
+      ready_.append(one.second);
+    }
+    if (in.oldest == nullptr) continue;
+    const clock::duration soon = std::chrono::milliseconds(1);  // until more may be started
+    wake = std::min(wake, std::max(in.oldest->begun + after, now + (saved_ < one_hedge ? soon : soon * 0)));
+  }
+  return wake;
+}
+
+PENSTOCK_INLINE void hedge_line::work() noexcept {
+  std::unique_lock held(lock_);
+  for (;;) {
+    while (link* const which = stopped_.pop()) {
+      const read_request request = which->of->what.request;
+      held.unlock();
+      ended(*which, read_cancelled(request, names_));
+      held.lock();
+    }
+    if (ends_) return;
+    const clock::time_point wake = hedge_late(clock::now());
+    if (ready_.first != nullptr && !passing_) {
+      pass_on(held);
+      continue;
+    }
+    if (wake == clock::time_point::max())
+      changed_.wait(held);
+    else
+      changed_.wait_until(held, wake);
+  }
+}
+
+PENSTOCK_INLINE storage_counters hedge_line::counters() const noexcept {
+  const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
+  storage_counters all;
+  all.requests = of(requests_);
+  all.bytes = of(bytes_);
+  all.hedges = of(hedges_);
+  all.hedges_won = of(hedges_won_);
+  return all;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/relay.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// What a relay does beyond passing reads on.
+struct relay_rules {
+  using milliseconds = std::chrono::milliseconds;
+
+  std::uint32_t attempts = 1;  // of each read, including the first
+  milliseconds first_wait{0}, longest_wait{0}, longest_asked{0};
+  std::uint64_t budget = 0;  // tokens for attempts after the first; 0: no limit
+  std::uint64_t seed = 0;    // draws the waits
+  std::size_t at_once = 0;   // reads in flight, at most; 0: no limit
+};
+
+/// What an exception says about trying again.
+struct read_failure {
+  bool may_pass = false, timed_out = false;
+  std::optional<std::uint64_t> asked_ms{};  // set if the store asked for fewer reads
+
+  [[nodiscard]] static read_failure of(const std::exception_ptr& failed) noexcept;
+};
+
+/// Tokens that attempts cost and successful reads give back, so that a store that is down is not asked more
+/// often than one that is well. Source: AWS SDKs, retry mode "standard".
+class retry_budget {
+ public:
+  static constexpr std::int64_t for_retry = 5, for_time_out = 10;
+
+  explicit retry_budget(std::uint64_t tokens) noexcept;
+  [[nodiscard]] bool take(std::int64_t cost) noexcept;
+  /// Costs one load while the budget is full.
+  void give(std::int64_t tokens) noexcept;
+
+ private:
+  std::int64_t most_;  // 0: no limit
+  std::atomic<std::int64_t> left_;
+};
+
+/// The wait after a failed attempt: exponential back-off with full jitter, drawn from seed, object, offset
+/// and attempt.
+[[nodiscard]] std::chrono::nanoseconds retry_wait(const relay_rules& rules, const read_request& what,
+                                                  std::uint32_t attempt) noexcept;
+
+/// Passes the reads of one session to another: tries them again, and limits how many are in flight. The work
+/// behind `retrying` and `throttled`.
+///
+/// Reads in the background wait in one of two queues: for room, or for the time of their next attempt. They
+/// are passed on by whichever thread finds that some can be: the caller's, the one that reported a read, or
+/// the relay's own, which the first `read_many` starts and which watches the clock. Only one thread at a time
+/// does so; another leaves its reads to that one.
+/// The limit on reads in flight follows AIMD: each successful round of reads raises it by one; a read that
+/// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
+///
+/// Cost: no allocation once as many reads were in flight before; without a limit, a blocking read that
+/// succeeds takes no lock.
+/// Threads: as for a session.
+class relay {
+  using clock = std::chrono::steady_clock;
+
+  /// A read in the background.
+  struct item {
+    waiting_read what{};
+    std::uint64_t cancels = 0;  // when it was requested
+    std::uint64_t round = 0;    // when it was passed on
+    std::uint32_t attempt = 1;
+    clock::time_point due{};
+    item* next = nullptr;
+  };
+  /// Items in the order of their arrival.
+  struct item_list {
+    item *first = nullptr, *last = nullptr;
+    void append(item& one) noexcept;
+    item* pop() noexcept;
+  };
+  /// Whether and when a read is tried again.
+  struct decision {
+    bool again = false, spent = false;  // spent: the budget was
+    clock::time_point due{};
+  };
+
+ public:
+  using rules_type = relay_rules;
+
+  /// Refers to the names of the objects, for errors.
+  relay(const relay_rules& rules, std::span<const std::string> names);
+  relay(const relay&) = delete;
+  relay& operator=(const relay&) = delete;
+  /// `stop()` must have been called, and the session that reads are passed to must have ended.
+  ~relay() = default;
+
+  /// Sets the session that reads are passed to.
+  void use(session_view session, background_view background) noexcept;
+
+  [[nodiscard]] std::uint64_t size(object_id id);
+  [[nodiscard]] object_signature signature(object_id id);
+  void read(object_id id, std::uint64_t offset, mutable_bytes into);
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
+  /// Also ends the waits of blocking reads, with errc::stopped.
+  void cancel() noexcept;
+  /// Passes nothing on any more; reads that were not passed on are reported as errc::stopped.
+  void stop() noexcept;
+
+  /// What it counted itself, including what the session behind it would count if it did.
+  [[nodiscard]] storage_counters counters() const noexcept;
+  /// How many reads may be in flight now; 0: no limit.
+  [[nodiscard]] std::size_t at_once() const;
+
+ private:
+  using call = void (*)(const session_view&, const read_request&, void* result);
+  using counter = std::atomic<std::uint64_t>;
+  static constexpr std::size_t most_together = 64;
+  static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `signature`
+
+  /// Calls the session in this thread until it succeeds.
+  void insist(const read_request& what, call make, void* result);
+  /// Waits for room, and returns the round.
+  [[nodiscard]] std::uint64_t enter(const read_request& what, std::uint64_t cancels);
+  void wait_until(clock::time_point due, const read_request& what, std::uint64_t cancels);
+  [[noreturn, gnu::cold]] void throw_stopped(const read_request& what) const;
+
+  // The caller of these holds the lock.
+  [[nodiscard]] decision decide(const read_request& what, std::uint32_t attempt, const read_failure& why,
+                                bool cancelled) noexcept;
+  void leave(std::uint64_t round, const read_failure* why) noexcept;
+  [[nodiscard]] bool pauses() noexcept;
+  [[nodiscard]] bool has_room() noexcept;
+  [[nodiscard]] item& make_item();
+  void pass_on(std::unique_lock<std::mutex>& held) noexcept;
+  [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
+
+  void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
+  [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
+                                                  bool spent) noexcept;
+  void ended(item& one, std::exception_ptr failed) noexcept;
+  void work() noexcept;
+
+  relay_rules rules_;
+  std::span<const std::string> names_;
+  std::optional<session_view> session_;
+  background_view background_;
+  retry_budget budget_;
+
+  mutable std::mutex lock_;
+  std::condition_variable changed_, room_;  // for the relay's thread and `stop`; for blocking reads
+  std::vector<std::unique_ptr<item[]>> items_;
+  item_list free_, ready_, stopped_;
+  std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
+  std::size_t made_ = 0;
+  counter cancels_{0};  // changes under the lock
+  bool passing_ = false, ends_ = false;
+  std::thread thread_;
+
+  std::size_t limit_, in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
+  std::uint64_t round_ = 0;
+  clock::time_point paused_until_{};
+
+  counter requests_{0}, bytes_{0}, slow_downs_{0}, retries_{0}, given_up_{0}, throttled_{0};
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/relay.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE read_failure read_failure::of(const std::exception_ptr& failed) noexcept {
+  try {
+    std::rethrow_exception(failed);
+  } catch (const error& e) {
+    return {!e.recurs(), e.timed_out(), e.retry_after_ms()};
+  } catch (...) {
+    return {};
+  }
+}
+
+PENSTOCK_INLINE retry_budget::retry_budget(std::uint64_t tokens) noexcept
+    : most_(static_cast<std::int64_t>(std::min<std::uint64_t>(tokens, 1'000'000'000))), left_(most_) {}
+
+PENSTOCK_INLINE bool retry_budget::take(std::int64_t cost) noexcept {
+  if (most_ == 0) return true;
+  std::int64_t left = left_.load(std::memory_order_relaxed);
+  while (left >= cost)
+    if (left_.compare_exchange_weak(left, left - cost, std::memory_order_relaxed)) return true;
+  return false;
+}
+
+PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
+  std::int64_t left = left_.load(std::memory_order_relaxed);
+  while (left < most_ &&
+         !left_.compare_exchange_weak(left, std::min(most_, left + tokens), std::memory_order_relaxed)) {
+  }
+}
+
+PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const relay_rules& rules, const read_request& what,
+                                                    std::uint32_t attempt) noexcept {
+  double most = std::chrono::duration<double>(rules.first_wait).count();
+  const double ceiling = std::chrono::duration<double>(rules.longest_wait).count();
+  for (std::uint32_t i = 1; i < attempt && most < ceiling; ++i) most *= 2;
+  rng draw(rules.seed, attempt, what.offset, what.object);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::min(most, ceiling) * draw.uniform()));
+}
+
+PENSTOCK_INLINE void relay::item_list::append(item& one) noexcept {
+  one.next = nullptr;
+  (first == nullptr ? first : last->next) = &one;
+  last = &one;
+}
+PENSTOCK_INLINE relay::item* relay::item_list::pop() noexcept {
+  item* const one = first;
+  if (one != nullptr) first = one->next;
+  return one;
+}
+
+PENSTOCK_INLINE relay::relay(const relay_rules& rules, std::span<const std::string> names)
+    : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.at_once) {}
+
+PENSTOCK_INLINE void relay::use(session_view session, background_view background) noexcept {
+  session_ = session;
+  background_ = background;
+}
+
+PENSTOCK_INLINE std::uint64_t relay::size(object_id id) {
+  std::uint64_t found = 0;
+  const auto ask = [](const session_view& session, const read_request& what, void* result) {
+    *static_cast<std::uint64_t*>(result) = session.size(what.object);
+  };
+  insist({id, whole_object, {}}, ask, &found);
+  return found;
+}
+PENSTOCK_INLINE object_signature relay::signature(object_id id) {
+  object_signature found;
+  const auto ask = [](const session_view& session, const read_request& what, void* result) {
+    *static_cast<object_signature*>(result) = session.signature(what.object);
+  };
+  insist({id, whole_object, {}}, ask, &found);
+  return found;
+}
+PENSTOCK_INLINE void relay::read(object_id id, std::uint64_t offset, mutable_bytes into) {
+  const auto ask = [](const session_view& session, const read_request& what, void*) {
+    session.read(what.object, what.offset, what.into);
+  };
+  insist({id, offset, into}, ask, nullptr);
+}
+
+PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* result) {
+  const std::uint64_t cancels = cancels_.load(std::memory_order_relaxed);
+  for (std::uint32_t attempt = 1;; ++attempt) {
+    const std::uint64_t round = enter(what, cancels);
+    if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
+    std::exception_ptr failed;
+    try {
+      make(*session_, what, result);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    const read_failure why = failed ? read_failure::of(failed) : read_failure{};
+    decision next;
+    if (failed || rules_.at_once != 0) {
+      std::unique_lock held(lock_);
+      leave(round, failed ? &why : nullptr);
+      if (failed) next = decide(what, attempt, why, cancels_ != cancels);
+      pass_on(held);
+    }
+    if (!failed) return succeeded(what.into.size(), attempt);
+    if (!next.again) std::rethrow_exception(finally(std::move(failed), attempt, next.spent));
+    wait_until(next.due, what, cancels);
+  }
+}
+
+PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64_t cancels) {
+  if (rules_.at_once == 0) return 0;
+  std::unique_lock held(lock_);
+  ++waiting_for_room_;
+  while (pauses() || in_flight_ >= limit_) {
+    if (cancels_ != cancels) {
+      --waiting_for_room_;
+      pass_on(held);
+      throw_stopped(what);
+    }
+    const clock::time_point until = paused_until_;  // a copy: it may change meanwhile
+    if (pauses())
+      room_.wait_until(held, until);
+    else
+      room_.wait(held);
+  }
+  --waiting_for_room_;
+  ++in_flight_;
+  return round_;
+}
+
+PENSTOCK_INLINE void relay::wait_until(clock::time_point due, const read_request& what,
+                                       std::uint64_t cancels) {
+  std::unique_lock held(lock_);
+  while (clock::now() < due) {
+    if (cancels_ != cancels) throw_stopped(what);
+    room_.wait_until(held, due);
+  }
+}
+
+PENSTOCK_INLINE void relay::throw_stopped(const read_request& what) const {
+  read_request named = what;
+  if (named.offset == whole_object) named.offset = 0;
+  std::rethrow_exception(read_cancelled(named, names_));
+}
+
+PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uint32_t attempt,
+                                              const read_failure& why, bool cancelled) noexcept {
+  decision made;
+  if (why.asked_ms) slow_downs_.fetch_add(1, std::memory_order_relaxed);
+  if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
+  if (attempt < rules_.attempts)
+    made.spent = !budget_.take(why.timed_out ? retry_budget::for_time_out : retry_budget::for_retry);
+  made.again = attempt < rules_.attempts && !made.spent;
+  (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
+  if (!made.again) return made;
+  made.due = clock::now() + retry_wait(rules_, what, attempt);
+  if (why.asked_ms)
+    made.due += std::min(rules_.longest_asked,
+                         std::chrono::milliseconds(std::min<std::uint64_t>(*why.asked_ms, 1'000'000'000)));
+  return made;
+}
+
+PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) noexcept {
+  if (rules_.at_once == 0) return;
+  --in_flight_;
+  if (why == nullptr) {
+    if (round == round_ && limit_ < rules_.at_once && ++grown_ >= limit_) {
+      ++limit_;
+      grown_ = 0;
+    }
+  } else if (why->asked_ms) {
+    if (round == round_) {  // the others of this round were sent before the limit was halved
+      limit_ = std::max<std::size_t>(1, limit_ / 2);
+      grown_ = 0;
+      ++round_;
+      throttled_.fetch_add(1, std::memory_order_relaxed);
+    }
+    const auto asked = std::chrono::milliseconds(std::min<std::uint64_t>(*why->asked_ms, 1'000'000'000));
+    if (asked.count() != 0) {
+      paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.longest_asked));
+      changed_.notify_all();  // the relay's thread watches the end of the pause
+    }
+  }
+  if (waiting_for_room_ != 0) room_.notify_all();
+}
+
+PENSTOCK_INLINE bool relay::pauses() noexcept {
+  if (paused_until_ == clock::time_point{}) return false;
+  if (clock::now() < paused_until_) return true;
+  paused_until_ = {};
+  return false;
+}
+
+// A thread that waits in a blocking read needs its bytes now: it comes first.
+PENSTOCK_INLINE bool relay::has_room() noexcept {
+  return rules_.at_once == 0 || (!pauses() && in_flight_ + waiting_for_room_ < limit_);
+}
+
+PENSTOCK_INLINE relay::item& relay::make_item() {
+  if (free_.first == nullptr) {
+    timed_.reserve(made_ + most_together);
+    items_.reserve(items_.size() + 1);
+    auto more = std::make_unique<item[]>(most_together);
+    for (std::size_t i = 0; i < most_together; ++i) free_.append(more[i]);
+    items_.push_back(std::move(more));
+    made_ += most_together;
+  }
+  return *free_.pop();
+}
+
+PENSTOCK_INLINE void relay::read_many(std::span<const read_request> requests,
+                                      read_listener listener) noexcept {
+  std::size_t taken = 0;
+  std::exception_ptr failed;
+  {
+    std::unique_lock held(lock_);
+    try {
+      if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
+      for (; taken < requests.size(); ++taken) {
+        item& one = make_item();
+        one.what = {requests[taken], listener};
+        one.cancels = cancels_;
+        one.attempt = 1;
+        ready_.append(one);
+      }
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    pass_on(held);
+    if (ready_.first != nullptr) changed_.notify_all();  // perhaps it waits for the end of a pause
+  }
+  for (const read_request& request : requests.subspan(taken))
+    listener.done(listener.self, request.tag, failed);
+}
+
+PENSTOCK_INLINE std::size_t relay::take_ready(std::span<read_request> into) noexcept {
+  std::size_t count = 0;
+  while (count < into.size() && ready_.first != nullptr && has_room()) {
+    item& one = *ready_.pop();
+    if (rules_.at_once != 0) ++in_flight_;
+    one.round = round_;
+    into[count] = one.what.request;
+    into[count++].tag = reinterpret_cast<std::uintptr_t>(&one);
+  }
+  requests_.fetch_add(count, std::memory_order_relaxed);
+  return count;
+}
+
+// The lock is released while reads are passed on.
+PENSTOCK_INLINE void relay::pass_on(std::unique_lock<std::mutex>& held) noexcept {
+  if (passing_ || ready_.first == nullptr) return;
+  passing_ = true;
+  std::array<read_request, most_together> together;
+  const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+                                 static_cast<relay*>(self)->ended(*reinterpret_cast<item*>(to_size(tag)),
+                                                                  std::move(failed));
+                               }};
+  while (const std::size_t count = take_ready(together)) {
+    const std::uint64_t seen = cancels_;
+    held.unlock();
+    background_.read_many({together.data(), count}, listener);
+    held.lock();
+    if (cancels_ == seen) continue;
+    held.unlock();  // the cancellation may have come before these reads
+    background_.cancel();
+    held.lock();
+  }
+  passing_ = false;
+  if (ends_) changed_.notify_all();
+}
+
+PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept {
+  const read_failure why = failed ? read_failure::of(failed) : read_failure{};
+  if (!failed) succeeded(one.what.request.into.size(), one.attempt);
+  std::unique_lock held(lock_);
+  leave(one.round, failed ? &why : nullptr);
+  decision next;
+  if (failed) next = decide(one.what.request, one.attempt, why, one.cancels != cancels_);
+  if (next.again) {
+    ++one.attempt;
+    one.due = next.due;
+    timed_.push_back(&one);
+    std::push_heap(timed_.begin(), timed_.end(),
+                   [](const item* a, const item* b) { return a->due > b->due; });
+    changed_.notify_all();
+    return pass_on(held);
+  }
+  const waiting_read what = one.what;
+  const std::uint32_t attempts = one.attempt;
+  free_.append(one);
+  pass_on(held);
+  held.unlock();
+  if (failed) failed = finally(std::move(failed), attempts, next.spent);
+  what.tell(std::move(failed));
+}
+
+PENSTOCK_INLINE void relay::succeeded(std::size_t bytes, std::uint32_t attempt) noexcept {
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (rules_.attempts > 1) budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
+}
+
+PENSTOCK_INLINE std::exception_ptr relay::finally(std::exception_ptr failed, std::uint32_t attempts,
+                                                  bool spent) noexcept {
+  if (attempts == 1 && !spent) return failed;
+  try {
+    std::rethrow_exception(failed);
+  } catch (const error& e) {
+    try {
+      error more = e;
+      more.say_more(text({"after ", attempts, attempts == 1 ? " attempt" : " attempts",
+                          spent ? "; so many reads failed that the budget for retries is spent" : ""}));
+      return std::make_exception_ptr(more);
+    } catch (...) {  // no memory for the sentence
+      return failed;
+    }
+  } catch (...) {
+    return failed;
+  }
+}
+
+PENSTOCK_INLINE void relay::cancel() noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    ++cancels_;
+    while (item* const one = ready_.pop()) stopped_.append(*one);
+    for (item* const one : timed_) stopped_.append(*one);
+    timed_.clear();
+  }
+  changed_.notify_all();
+  room_.notify_all();
+  if (background_) background_.cancel();
+}
+
+PENSTOCK_INLINE void relay::stop() noexcept {
+  cancel();
+  {
+    std::unique_lock held(lock_);
+    ends_ = true;
+    changed_.notify_all();
+    changed_.wait(held, [this] { return !passing_; });
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+PENSTOCK_INLINE void relay::work() noexcept {
+  const auto later = [](const item* a, const item* b) { return a->due > b->due; };
+  std::unique_lock held(lock_);
+  for (;;) {
+    while (item* const one = stopped_.pop()) {
+      const waiting_read what = one->what;
+      free_.append(*one);
+      held.unlock();
+      what.tell(read_cancelled(what.request, names_));
+      held.lock();
+    }
+    if (ends_) return;
+    for (const auto now = clock::now(); !timed_.empty() && timed_.front()->due <= now;) {
+      std::pop_heap(timed_.begin(), timed_.end(), later);
+      ready_.append(*timed_.back());
+      timed_.pop_back();
+    }
+    pass_on(held);
+    if (stopped_.first != nullptr || ends_) continue;
+    auto wake = timed_.empty() ? clock::time_point::max() : timed_.front()->due;
+    if (ready_.first != nullptr && pauses()) wake = std::min(wake, paused_until_);
+    if (wake == clock::time_point::max())
+      changed_.wait(held);
+    else if (clock::now() < wake)
+      changed_.wait_until(held, wake);
+  }
+}
+
+PENSTOCK_INLINE storage_counters relay::counters() const noexcept {
+  const auto of = [](const counter& one) { return one.load(std::memory_order_relaxed); };
+  storage_counters all;
+  all.requests = of(requests_);
+  all.bytes = of(bytes_);
+  all.slow_downs = of(slow_downs_);
+  all.retries = of(retries_);
+  all.given_up = of(given_up_);
+  all.throttled = of(throttled_);
+  return all;
+}
+
+PENSTOCK_INLINE std::size_t relay::at_once() const {
+  const std::lock_guard guard(lock_);
+  return limit_;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/relayed.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The session of a storage whose reads go through a `Line`, such as a relay; everything else goes to the
+/// session inside.
+template <storage Storage, class Line = relay>
+class relayed_session {
+  using inner = typename Storage::session;
+  struct state {
+    state(const Storage& given, const typename Line::rules_type& rules)
+        : where(given), line(rules, where.names()), session(where.connect()) {
+      line.use(session_view(session), background_view(session));
+    }
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() { line.stop(); }
+
+    Storage where;
+    Line line;
+    inner session;  // ends first: it reports its reads to the line
+  };
+
+ public:
+  static constexpr bool views = inner::views;
+  static constexpr bool has_latency = latent_session<inner>;
+
+  relayed_session(const Storage& where, const typename Line::rules_type& rules)
+      : state_(std::make_unique<state>(where, rules)) {}
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
+  [[nodiscard]] object_signature signature(object_id id) const { return state_->line.signature(id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    state_->line.read(id, offset, into);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
+    requires background_session<inner>
+  {
+    state_->line.read_many(requests, listener);
+  }
+  void cancel() const noexcept
+    requires background_session<inner>
+  {
+    state_->line.cancel();
+  }
+
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    state_->session.will_need(id, offset, size);
+  }
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
+    requires viewing_session<inner> || partly_viewing_session<inner>
+  {
+    return state_->session.view(id, offset, size);
+  }
+  [[nodiscard]] bool shows(object_id id) const
+    requires partly_viewing_session<inner>
+  {
+    return state_->session.shows(id);
+  }
+  void confirm(object_id id) const
+    requires requires(const inner& s) { s.confirm(id); }
+  {
+    std::as_const(state_->session).confirm(id);
+  }
+  [[nodiscard]] bool warm(object_id id) const
+    requires warming_session<inner>
+  {
+    return state_->session.warm(id);
+  }
+
+  /// See `storage_counters`.
+  [[nodiscard]] storage_counters counters() const {
+    storage_counters all = state_->line.counters();
+    if constexpr (counting_session<inner>) {
+      all.requests = all.bytes = all.slow_downs = 0;
+      all += std::as_const(state_->session).counters();
+    }
+    return all;
+  }
+  /// How many reads it allows in flight now; 0: any number.
+  [[nodiscard]] std::size_t at_once() const
+    requires requires(const Line& line) { line.at_once(); }
+  {
+    return state_->line.at_once();
+  }
+
+ private:
+  std::unique_ptr<state> state_;
+};
+
+/// "retrying(file(a.tar), 5 attempts)".
+template <storage Storage>
+[[nodiscard]] std::string describe_around(std::string_view name, const Storage& where, std::string_view how) {
+  std::string inside = "a storage";
+  if constexpr (requires { where.describe(); }) inside = where.describe();
+  return text({name, "(", inside, ", ", how, ")"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/hedged.hpp
+
+namespace penstock::inline v0_1 {
+
+/// When `hedged` starts a second read.
+struct hedged_options {
+  double share = 0.05;            ///< second reads per read, at most
+  std::size_t observations = 32;  ///< reads of similar size that must have ended before the first one
+  std::chrono::microseconds soonest{2'000};  ///< after which a read may get a second one
+};
+
+namespace detail {
+/// Throws errc::argument for options that make no sense.
+[[nodiscard]] hedge_rules rules_of(const hedged_options& options);
+}  // namespace detail
+
+/// Starts a second read of the same bytes when one of another storage is late; the first of the two to end
+/// wins. So a few reads that take very long do not hold up the rest.
+///
+///     const memory_files shards;
+///     const simulated_storage far(shards, {.stall_one_in = 100});
+///     const auto careful = retrying(throttled(hedged(far)));
+///
+/// In: a storage whose session is a `background_session`. A read is late after the larger of two times: that
+/// which 98 % of the last 256 reads of similar size stayed below, and three times their median. At most
+/// `share` second reads are started per read, so that a store that is slow as a whole is not asked twice.
+/// Put `retrying` and `throttled` around it: inside, their waits would count as late reads.
+/// Blocking reads go through `read_many` of the storage, too.
+/// Memory: each second read has a buffer of its own until both reads have ended, and its bytes are copied if
+/// it wins. If the session inside is an `abandoning_session`, nothing else is copied: the late read is
+/// abandoned, and its caller gets the bytes when it has ended. Otherwise first reads have buffers, too, and
+/// every read is copied once.
+/// Errors: that of the first read, if the second failed, too, or was not started.
+/// Cost: two locks per read; no allocation in the steady state.
+/// Threads: any number of threads may use a session. `cancel` also ends blocking reads, with errc::stopped.
+/// Source: J. Dean and L. A. Barroso, "The Tail at Scale", 2013.
+template <storage Storage>
+class hedged {
+  static constexpr bool in_background = background_session<typename Storage::session>;
+  static_assert(
+      in_background,
+      "penstock: hedged needs a storage that reads in the background (read_many), such as http, s3, "
+      "uring_file or simulated_storage; file, mapped_file and memory_files do not");
+
+ public:
+  static constexpr bool names_are_paths = local_storage<Storage>;
+  using session = detail::relayed_session<Storage, detail::hedge_line>;
+
+  explicit hedged(Storage where, hedged_options options = {})
+      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around(
+        "hedged", where_, detail::text({"at most ", static_cast<int>(rules_.share * 100), " % more reads"}));
+  }
+
+ private:
+  Storage where_;
+  detail::hedge_rules rules_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/hedged.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE detail::hedge_rules detail::rules_of(const hedged_options& options) {
+  if (!(options.share >= 0 && options.share <= 1))
+    throw error(errc::argument,
+                "hedged starts from 0 to 1 second reads per read; its share must be between them");
+  constexpr std::chrono::microseconds none{0}, hour{3'600'000'000};
+  if (options.soonest < none || options.soonest > hour)
+    throw error(errc::argument, {"hedged waits from 0 us to an hour, not ", options.soonest.count(), " us"});
+  if (options.observations == 0)
+    throw error(errc::argument,
+                "hedged must have seen at least one read to know which are late; write "
+                "{.observations = 1} or more");
+  return {.share = options.share, .observations = options.observations, .soonest = options.soonest};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/http_error.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The error of a server's answer: what `error` says, with the answer's status, and how long the server asks
+/// to wait. Answers 408, 429 and 5xx do not recur (see `error::recurs`); all others do.
+///
+///     const auto pause = [](const http_error& e) {
+///       return e.recurs() ? std::chrono::seconds(0) : e.retry_after().value_or(std::chrono::seconds(1));
+///     };
+class http_error : public error {
+ public:
+  http_error(errc code, std::string_view message, unsigned status,
+             std::optional<std::chrono::seconds> retry_after = std::nullopt)
+      : error(code, message), status_(status), retry_after_(retry_after) {}
+
+  [[nodiscard]] unsigned status() const noexcept { return status_; }
+  /// What the header Retry-After asks for; at most a day.
+  [[nodiscard]] std::optional<std::chrono::seconds> retry_after() const noexcept { return retry_after_; }
+
+ private:
+  unsigned status_;
+  std::optional<std::chrono::seconds> retry_after_;
+};
+
+namespace detail {
+
+/// Whether an answer of this status may be another one next time: 408, 429 and 5xx, but for 501 and 505.
+[[nodiscard]] constexpr bool may_pass(unsigned status) noexcept {
+  return status == 408 || status == 429 || (status >= 500 && status != 501 && status != 505);
+}
+/// What to say of an answer that is not the object's bytes, and what to do.
+[[nodiscard]] http_error answer_error(unsigned status, std::optional<std::chrono::seconds> retry_after = {});
+/// The value of Retry-After: seconds, or a date of HTTP relative to `now`, in seconds since 1970. At most a
+/// day; nothing if it is neither.
+[[nodiscard]] std::optional<std::chrono::seconds> parse_retry_after(std::string_view text, std::int64_t now);
+
+/// The value of Content-Range.
+struct content_range {
+  bool has_bytes = false;  // false: "bytes */total"
+  std::uint64_t first = 0, last = 0;
+  std::optional<std::uint64_t> total;
+  friend bool operator==(const content_range&, const content_range&) = default;
+};
+/// Nothing for a text that is none, or contradicts itself.
+[[nodiscard]] std::optional<content_range> parse_content_range(std::string_view text) noexcept;
+/// A number of at most 19 digits, and nothing else.
+[[nodiscard]] std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/http_error.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE http_error answer_error(unsigned status, std::optional<std::chrono::seconds> retry_after) {
+  std::string line;
+  switch (status) {
+    case 401:
+      line = "the server wants to know who asks (401); give credentials";
+      break;
+    case 403:
+      line = "the server refuses access (403); check the permissions, and whether a signed URL has expired";
+      break;
+    case 404:
+      line = "the server has no such object (404); check the URL, and the numbers of a pattern";
+      break;
+    case 407:
+      line = "the proxy wants to know who asks (407); name user and password in http_proxy or https_proxy";
+      break;
+    case 410:
+      line = "the object was removed from the server (410)";
+      break;
+    case 412:
+      line = "the object was replaced while it was read (412); start again with the new one";
+      break;
+    case 416:
+      line = "the server does not have this range of the object (416); the object is shorter than expected";
+      break;
+    case 429:
+      line = "the server gets more requests than it allows (429); use fewer connections";
+      break;
+    default:
+      if (may_pass(status))
+        append(line, {"the server cannot answer now (", status, ")"});
+      else if (status >= 300 && status < 400)
+        append(line, {"the server redirects (", status, ") without saying where"});
+      else if (status >= 200 && status < 300)
+        append(line, {"the server answered ", status, " without the bytes that were asked for"});
+      else
+        append(line, {"the server refused the request (", status, ")"});
+  }
+  if (retry_after) append(line, {"; it asks to wait ", retry_after->count(), " s"});
+  http_error made(errc::io, line, status, retry_after);
+  static_cast<void>(std::move(static_cast<error&>(made)).recurring(!may_pass(status)));
+  return made;
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
+  if (text.empty() || text.size() > 19) return std::nullopt;
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  return value;
+}
+
+PENSTOCK_INLINE std::optional<std::chrono::seconds> parse_retry_after(std::string_view text,
+                                                                      std::int64_t now) {
+  constexpr std::int64_t day = 86'400;
+  if (const auto given = parse_digits(text))
+    return std::chrono::seconds(std::min<std::uint64_t>(*given, static_cast<std::uint64_t>(day)));
+  // "Sun, 06 Nov 1994 08:49:37 GMT"; the two older forms are not in use.
+  if (text.size() != 29 || text[3] != ',' || text.substr(25) != " GMT") return std::nullopt;
+  const auto part = [&](std::size_t at, std::size_t size) { return parse_digits(text.substr(at, size)); };
+  constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const auto month = std::find(months.begin(), months.end(), text.substr(8, 3));
+  const auto mday = part(5, 2), year = part(12, 4), hour = part(17, 2), minute = part(20, 2),
+             second = part(23, 2);
+  if (month == months.end() || !mday || !year || !hour || !minute || !second) return std::nullopt;
+  const std::chrono::year_month_day date{
+      std::chrono::year(static_cast<int>(*year)),
+      std::chrono::month(static_cast<unsigned>(month - months.begin()) + 1),
+      std::chrono::day(static_cast<unsigned>(*mday))};
+  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  const std::int64_t then = std::chrono::sys_days(date).time_since_epoch().count() * day +
+                            static_cast<std::int64_t>(*hour * 3600 + *minute * 60 + *second);
+  return std::chrono::seconds(std::clamp<std::int64_t>(then - now, 0, day));
+}
+
+PENSTOCK_INLINE std::optional<content_range> parse_content_range(std::string_view text) noexcept {
+  if (!text.starts_with("bytes ")) return std::nullopt;
+  text.remove_prefix(6);
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  content_range made;
+  const std::string_view range = text.substr(0, slash), total = text.substr(slash + 1);
+  if (total != "*") {
+    made.total = parse_digits(total);
+    if (!made.total) return std::nullopt;
+  }
+  if (range == "*") return made.total ? std::optional(made) : std::nullopt;
+  const std::size_t dash = range.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto first = parse_digits(range.substr(0, dash)), last = parse_digits(range.substr(dash + 1));
+  if (!first || !last || *first > *last || (made.total && *last >= *made.total)) return std::nullopt;
+  made.has_bytes = true;
+  made.first = *first;
+  made.last = *last;
+  return made;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/http_options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `http`. None of them changes the bytes.
+struct http_options {
+  /// The maximum number of connections of a session, and so of requests in flight; others wait in order.
+  std::size_t connections = 16;
+  /// The time to reach the server: to look up its name, connect, and agree on TLS.
+  std::chrono::milliseconds connect_time{10'000};
+  /// The time from a request to the first byte of its answer.
+  std::chrono::milliseconds first_byte_time{30'000};
+  /// The longest time without a further byte of an answer.
+  std::chrono::milliseconds progress_time{30'000};
+  /// A connection that was idle for longer is not used again: what lies between may have forgotten it.
+  std::chrono::milliseconds idle_time{30'000};
+  /// A file of certificates (PEM) to trust instead of the system's.
+  std::string ca_file = {};
+  /// Whether the server must prove by its certificate that it is the host. Switch this off for tests only.
+  bool verify = true;
+  /// Whether to use the proxies that the environment names: http_proxy, https_proxy, all_proxy and no_proxy.
+  bool proxies = true;
+};
+
+namespace detail {
+/// Throws errc::argument for options that make no sense.
+void check(const http_options& options);
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/http_options.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void detail::check(const http_options& options) {
+  if (options.connections == 0 || options.connections > 4096)
+    throw error(errc::argument,
+                {"http keeps from 1 to 4096 connections, not ", options.connections, "; 16 is the default"});
+  constexpr std::chrono::milliseconds least{1}, day{86'400'000};
+  for (const auto time :
+       {options.connect_time, options.first_byte_time, options.progress_time, options.idle_time})
+    if (time < least || time > day)
+      throw error(errc::argument, {"http waits from 1 ms to a day, not ", time.count(), " ms"});
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/memory_files.hpp
 
 namespace penstock::inline v0_1 {
@@ -48142,9 +50242,105 @@ PENSTOCK_INLINE void memory_files::insert(std::string_view name, bytes_view byte
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/retrying.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How often `retrying` tries a read, and how long it waits before.
+struct retrying_options {
+  std::uint32_t attempts = 5;  ///< of each read, including the first
+  /// The wait before attempt n + 1 is a random part of the smaller of `first_wait` * 2^(n - 1) and
+  /// `longest_wait`.
+  std::chrono::milliseconds first_wait{100};
+  std::chrono::milliseconds longest_wait{20'000};
+  /// A store that asks to wait is obeyed up to this time; the random wait comes on top.
+  std::chrono::milliseconds longest_asked{60'000};
+  /// Tokens of a session. A retry takes 5, one after a time-out 10; a read that succeeds gives 1 back, and 5
+  /// if it was tried again. A read that finds too few fails. 0: any number of retries.
+  std::uint64_t budget = 500;
+  std::uint64_t seed = 0;  ///< draws the waits, by object, offset and attempt
+};
+
+namespace detail {
+/// Throws errc::argument for options that make no sense.
+[[nodiscard]] relay_rules rules_of(const retrying_options& options);
+}  // namespace detail
+
+/// Tries reads of another storage again if their failure may pass.
+///
+///     const memory_files shards;
+///     const auto patient = retrying(simulated_storage(shards, {.failing = 0.01}));
+///     const retrying hasty(shards, {.attempts = 2, .first_wait = std::chrono::milliseconds(10)});
+///
+/// In: any storage. What is tried again: `read`, `size`, `signature` and the reads of `read_many`, if they
+/// throw an `error` whose `recurs()` is false: those are failures of input and output that were not marked as
+/// recurring. Everything else passes through, such as views, which are not tried again.
+/// Waits: exponential back-off with full jitter, and at least as long as the store asked
+/// (`error::retry_after_ms`). Reads in the background wait in a queue: other reads overtake them, and one
+/// thread of the session, started by the first `read_many`, watches the clock.
+/// A budget bounds the retries of all reads together: 100 in a row by default, so that a store that is down
+/// gets hardly more requests than one that is well.
+/// Errors: the last one, with the number of attempts in its sentence.
+/// Cost: two counters per read; no copy; no allocation in the steady state, except for errors.
+/// Threads: any number of threads may use a session. `cancel` also ends the waits of threads in `read`, with
+/// errc::stopped.
+/// Source: M. Brooker, "Exponential Backoff And Jitter", 2015; AWS SDKs, retry mode "standard".
+template <storage Storage>
+class retrying {
+ public:
+  static constexpr bool names_are_paths = local_storage<Storage>;
+  using session = detail::relayed_session<Storage>;
+
+  explicit retrying(Storage where, retrying_options options = {})
+      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around("retrying", where_, detail::text({rules_.attempts, " attempts"}));
+  }
+
+ private:
+  Storage where_;
+  detail::relay_rules rules_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/retrying.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE detail::relay_rules detail::rules_of(const retrying_options& options) {
+  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
+  for (const auto time : {options.first_wait, options.longest_wait, options.longest_asked}) {
+    if (time < none || time > day)
+      throw error(errc::argument, {"retrying waits from 0 ms to a day, not ", time.count(), " ms"});
+  }
+  if (options.attempts == 0)
+    throw error(errc::argument,
+                "retrying makes at least one attempt; write {.attempts = 1} to try nothing again");
+  return {.attempts = options.attempts,
+          .first_wait = options.first_wait,
+          .longest_wait = options.longest_wait,
+          .longest_asked = options.longest_asked,
+          .budget = options.budget,
+          .seed = options.seed};
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/simulated_storage_options.hpp
 
 namespace penstock::inline v0_1 {
+
+/// How a simulated read fails.
+enum class simulated_failure : std::uint8_t {
+  broken,     ///< as if a connection broke: it may pass
+  timed_out,  ///< as if nothing came in time: it may pass
+  slow_down,  ///< the store asks for fewer reads, and to wait for `simulated_storage_options::asks_to_wait`
+  missing,    ///< as if there were no such object: it recurs
+};
 
 /// A range whose reads fail; see `simulated_storage_options`.
 struct simulated_fault {
@@ -48152,6 +50348,7 @@ struct simulated_fault {
   std::uint64_t begin = 0;                ///< reads that touch a byte from here
   std::uint64_t end = ~std::uint64_t{0};  ///< up to here fail
   std::uint32_t times = ~0u;              ///< after so many failures, reads succeed; ~0u: all fail
+  simulated_failure how = simulated_failure::broken;
 };
 
 /// How long `simulated_storage` takes, and what fails.
@@ -48164,6 +50361,17 @@ struct simulated_storage_options {
   double bytes_per_second = 0;                ///< of all reads together; 0: as fast as the underlying storage
   std::chrono::microseconds size_latency{0};  ///< of `size` and `signature`
   std::vector<simulated_fault> faults{};
+  /// The share of ranges whose first `failing_times` reads by a session fail, as if a connection broke; drawn
+  /// from `seed`, object and offset.
+  double failing = 0;
+  std::uint32_t failing_times = 1;
+  /// One read in so many takes `stall` longer; drawn from `seed`, object, offset, and how often the session
+  /// read there before. 0: none.
+  std::uint64_t stall_one_in = 0;
+  std::chrono::microseconds stall{2'000'000};
+  /// A read that begins while so many others are in flight is refused: the store asks for fewer. 0: none is.
+  std::size_t slow_down_above = 0;
+  std::chrono::milliseconds asks_to_wait{0};  ///< what a store that asks for fewer reads asks to wait
 };
 
 }  // namespace penstock::inline v0_1
@@ -48186,8 +50394,14 @@ struct delay_account {
 /// first of them, performs them.
 class delay_line {
   using clock = std::chrono::steady_clock;
+  /// What was drawn for a read when it began.
+  struct fate {
+    clock::duration stall{0};
+    bool fails = false, refused = false;
+  };
   struct pending {
     waiting_read what;
+    fate drawn;
     clock::time_point due;
     std::uint64_t number;  // breaks ties between reads that are due at once
   };
@@ -48205,18 +50419,23 @@ class delay_line {
   void read(object_id id, std::uint64_t offset, mutable_bytes into);
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;
+  void abandon(std::uint64_t tag) noexcept;
+  [[nodiscard]] storage_counters counters() const noexcept;
 
   /// Throws errc::argument for times, rates and ranges that make no sense.
   static void check(const simulated_storage_options& options);
 
  private:
   /// When a read requested at `begin` ends. The caller holds the lock.
-  clock::time_point reserve(const read_request& request, clock::time_point begin);
+  clock::time_point reserve(const read_request& request, clock::duration stall, clock::time_point begin);
+  /// Draws what becomes of a read. The caller holds the lock.
+  [[nodiscard]] fate draw(const read_request& request);
   void begin_one() noexcept;
   /// Performs a read that is due.
-  void perform(const read_request& request);
-  void check_faults(const read_request& request) const;
-  void finish(const waiting_read& one) noexcept;
+  void perform(const read_request& request, const fate& drawn);
+  void check_faults(const read_request& request);
+  [[noreturn]] void fail(const read_request& request, simulated_failure how);
+  void finish(const waiting_read& one, const fate& drawn) noexcept;
   void work() noexcept;
   static bool later(const pending& a, const pending& b) noexcept {
     return a.due != b.due ? a.due > b.due : a.number > b.number;
@@ -48232,6 +50451,9 @@ class delay_line {
   std::vector<pending> queue_;             // a heap, the earliest first
   std::vector<clock::time_point> places_;  // a heap of the times at which reads end, the earliest first
   clock::time_point link_free_{};
+  // how often a range was read, by object and offset, if that matters
+  std::map<std::pair<object_id, std::uint64_t>, std::uint32_t> reads_of_;
+  std::atomic<std::uint64_t> requests_{0}, bytes_{0}, slow_downs_{0};
   std::uint64_t cancels_ = 0, begun_ = 0;
   bool ends_ = false;
   std::thread thread_;
@@ -48267,13 +50489,16 @@ PENSTOCK_INLINE delay_line::~delay_line() {
 
 PENSTOCK_INLINE void delay_line::check(const simulated_storage_options& options) {
   constexpr std::chrono::microseconds none{0}, hour{3'600'000'000};
-  for (const auto time : {options.latency, options.jitter, options.size_latency}) {
+  const std::chrono::microseconds asked = options.asks_to_wait;
+  for (const auto time : {options.latency, options.jitter, options.size_latency, options.stall, asked}) {
     if (time < none || time > hour)
       throw error(errc::argument,
                   {"a simulated storage takes from 0 us to an hour, not ", time.count(), " us"});
   }
   if (options.bytes_per_second != 0 && !(options.bytes_per_second >= 1 && options.bytes_per_second < 1e18))
     throw error(errc::argument, "a simulated storage gives from 1 to 1e18 bytes per second; 0 is no limit");
+  if (!(options.failing >= 0 && options.failing <= 1))
+    throw error(errc::argument, "the share of reads that fail in a simulated storage is from 0 to 1");
   for (const simulated_fault& fault : options.faults) {
     if (fault.begin >= fault.end)
       throw error(errc::argument, {"a simulated fault from ", fault.begin, " to ", fault.end, " is empty"});
@@ -48289,7 +50514,23 @@ PENSTOCK_INLINE object_signature delay_line::signature(object_id id) const {
   return session_.signature(id);
 }
 
+PENSTOCK_INLINE delay_line::fate delay_line::draw(const read_request& request) {
+  fate drawn;
+  drawn.refused = options_.slow_down_above != 0 &&
+                  account_->in_flight.load(std::memory_order_relaxed) >= options_.slow_down_above;
+  if (options_.failing == 0 && options_.stall_one_in == 0) return drawn;
+  const std::uint32_t before = reads_of_[{request.object, request.offset}]++;
+  drawn.fails = before < options_.failing_times &&
+                rng(options_.seed, 1, request.offset, request.object).chance(options_.failing);
+  if (options_.stall_one_in != 0 &&
+      rng(options_.seed, 2 + std::uint64_t{before}, request.offset, request.object)
+              .below(options_.stall_one_in) == 0)
+    drawn.stall = options_.stall;
+  return drawn;
+}
+
 PENSTOCK_INLINE delay_line::clock::time_point delay_line::reserve(const read_request& request,
+                                                                  clock::duration stall,
                                                                   clock::time_point begin) {
   clock::time_point due = begin;
   const bool bounded = options_.at_once != 0;
@@ -48298,7 +50539,7 @@ PENSTOCK_INLINE delay_line::clock::time_point delay_line::reserve(const read_req
     due = std::max(due, places_.back());
     places_.pop_back();
   }
-  due += options_.latency;
+  due += options_.latency + stall;
   if (options_.jitter.count() > 0) {
     const std::uint64_t draw = mix64(mix64(options_.seed ^ mix64(request.object)) ^ request.offset);
     due += std::chrono::microseconds(draw % (static_cast<std::uint64_t>(options_.jitter.count()) + 1));
@@ -48326,20 +50567,22 @@ PENSTOCK_INLINE void delay_line::begin_one() noexcept {
 
 PENSTOCK_INLINE void delay_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   const read_request request{id, offset, into};
+  fate drawn;
   {
     std::unique_lock lock(mutex_);
-    clock::time_point due = reserve(request, clock::now());
+    drawn = draw(request);
+    clock::time_point due = reserve(request, drawn.stall, clock::now());
     std::uint64_t seen = cancels_;
     begin_one();
     while (clock::now() < due) {
       cancelled_.wait_until(lock, due);
       if (cancels_ == seen) continue;
       seen = cancels_;  // the reads before this one are gone
-      due = std::min(due, reserve(request, clock::now()));
+      due = std::min(due, reserve(request, drawn.stall, clock::now()));
     }
   }
   try {
-    perform(request);
+    perform(request, drawn);
   } catch (...) {
     account_->in_flight.fetch_sub(1, std::memory_order_relaxed);
     throw;
@@ -48356,7 +50599,9 @@ PENSTOCK_INLINE void delay_line::read_many(std::span<const read_request> request
     if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
     const clock::time_point now = clock::now();
     while (begun < requests.size()) {
-      queue_.push_back({{requests[begun], listener}, reserve(requests[begun], now), begun_++});
+      const fate drawn = draw(requests[begun]);
+      queue_.push_back(
+          {{requests[begun], listener}, drawn, reserve(requests[begun], drawn.stall, now), begun_++});
       std::push_heap(queue_.begin(), queue_.end(), later);
       begin_one();
       ++begun;
@@ -48385,7 +50630,20 @@ PENSTOCK_INLINE void delay_line::cancel() noexcept {
   cancelled_.notify_all();
 }
 
-PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) const {
+PENSTOCK_INLINE void delay_line::abandon(std::uint64_t tag) noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    for (pending& one : queue_) {
+      if (one.what.request.tag != tag) continue;
+      one.what.stopped = true;
+      one.due = {};
+    }
+    std::make_heap(queue_.begin(), queue_.end(), later);
+  }
+  queue_changed_.notify_one();
+}
+
+PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) {
   for (std::size_t i = 0; i < options_.faults.size(); ++i) {
     const simulated_fault& fault = options_.faults[i];
     const bool before = fault.begin > request.offset && fault.begin - request.offset >= request.into.size();
@@ -48397,26 +50655,51 @@ PENSTOCK_INLINE void delay_line::check_faults(const read_request& request) const
       }
       if (seen == 0) continue;
     }
-    throw error(errc::io, "this read fails, as simulated")
-        .in_file(request.object < names_.size() ? names_[request.object] : "")
-        .at_offset(request.offset);
+    fail(request, fault.how);
   }
 }
 
-PENSTOCK_INLINE void delay_line::perform(const read_request& request) {
-  account_->reads.fetch_add(1, std::memory_order_relaxed);
-  check_faults(request);
-  session_.read(request.object, request.offset, request.into);
-  account_->bytes.fetch_add(request.into.size(), std::memory_order_relaxed);
+PENSTOCK_INLINE void delay_line::fail(const read_request& request, simulated_failure how) {
+  const bool slow_down = how == simulated_failure::slow_down;
+  error e(errc::io, slow_down                             ? "the store asks for fewer reads, as simulated"
+                    : how == simulated_failure::timed_out ? "this read takes too long, as simulated"
+                    : how == simulated_failure::missing   ? "there is no such object, as simulated"
+                                                          : "this read fails, as simulated");
+  e.in_file(request.object < names_.size() ? names_[request.object] : "").at_offset(request.offset);
+  if (slow_down) {
+    slow_downs_.fetch_add(1, std::memory_order_relaxed);
+    throw std::move(e).asked_to_wait(static_cast<std::uint64_t>(options_.asks_to_wait.count()));
+  }
+  if (how == simulated_failure::timed_out) throw std::move(e).after_time_out();
+  throw std::move(e).recurring(how == simulated_failure::missing);
 }
 
-PENSTOCK_INLINE void delay_line::finish(const waiting_read& one) noexcept {
+PENSTOCK_INLINE void delay_line::perform(const read_request& request, const fate& drawn) {
+  account_->reads.fetch_add(1, std::memory_order_relaxed);
+  requests_.fetch_add(1, std::memory_order_relaxed);
+  if (drawn.refused) fail(request, simulated_failure::slow_down);
+  check_faults(request);
+  if (drawn.fails) fail(request, simulated_failure::broken);
+  session_.read(request.object, request.offset, request.into);
+  account_->bytes.fetch_add(request.into.size(), std::memory_order_relaxed);
+  bytes_.fetch_add(request.into.size(), std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE storage_counters delay_line::counters() const noexcept {
+  storage_counters all;
+  all.requests = requests_.load(std::memory_order_relaxed);
+  all.bytes = bytes_.load(std::memory_order_relaxed);
+  all.slow_downs = slow_downs_.load(std::memory_order_relaxed);
+  return all;
+}
+
+PENSTOCK_INLINE void delay_line::finish(const waiting_read& one, const fate& drawn) noexcept {
   std::exception_ptr failed;
   if (one.stopped) {
     failed = read_cancelled(one.request, names_);
   } else {
     try {
-      perform(one.request);
+      perform(one.request, drawn);
     } catch (...) {
       failed = std::current_exception();
     }
@@ -48436,9 +50719,10 @@ PENSTOCK_INLINE void delay_line::work() noexcept {
     } else {
       std::pop_heap(queue_.begin(), queue_.end(), later);
       const waiting_read one = queue_.back().what;
+      const fate drawn = queue_.back().drawn;
       queue_.pop_back();
       lock.unlock();
-      finish(one);
+      finish(one, drawn);
       lock.lock();
     }
   }
@@ -48465,8 +50749,10 @@ namespace penstock::inline v0_1 {
 /// reports each of its reads when its time has come; `read` takes its time in the calling thread. The time of
 /// a read does not depend on the clock: it is `latency`, plus `jitter` drawn from `seed`, object and offset,
 /// plus the wait for other reads if `at_once` or `bytes_per_second` bound them.
+/// A read may also stall, fail the first times, or be refused because too many are in flight: see
+/// `simulated_storage_options`.
 /// Errors: those of the underlying storage, and errc::io, after its latency, for a read that touches one of
-/// `faults`. errc::argument for options that make no sense.
+/// `faults` or fails otherwise. errc::argument for options that make no sense.
 /// Copies share one account, which counts the reads of all their sessions.
 /// Threads: any number of threads may use a session. `cancel` ends the reads that `read_many` began; a thread
 /// in `read` continues, but no longer waits for the reads that were ended. A child after `fork` has no
@@ -48505,7 +50791,10 @@ class simulated_storage {
       state_->line.read_many(requests, listener);
     }
     void cancel() const noexcept { state_->line.cancel(); }
+    void abandon(std::uint64_t tag) const noexcept { state_->line.abandon(tag); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+    /// The session's reads, the bytes received, and the answers that asked for fewer.
+    [[nodiscard]] storage_counters counters() const noexcept { return state_->line.counters(); }
 
    private:
     friend simulated_storage;
@@ -48524,6 +50813,8 @@ class simulated_storage {
   [[nodiscard]] session connect() const {
     return session(std::make_unique<state>(where_, options_, account_));
   }
+  /// Whether the names are paths; see `is_local`.
+  [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] std::string describe() const {
     std::string behind;
     if constexpr (requires { where_.describe(); }) behind = where_.describe() + ", ";
@@ -48542,6 +50833,337 @@ class simulated_storage {
   simulated_storage_options options_;
   shared<detail::delay_account> account_;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/throttled.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How many reads `throttled` lets through.
+struct throttled_options {
+  std::size_t at_once = 64;  ///< reads of a session in flight, at most and at first
+  /// A store that asks to wait is obeyed up to this time.
+  std::chrono::milliseconds longest_asked{60'000};
+};
+
+namespace detail {
+/// Throws errc::argument for options that make no sense.
+[[nodiscard]] relay_rules rules_of(const throttled_options& options);
+}  // namespace detail
+
+/// Limits how many reads of another storage are in flight, and lowers the limit when the store asks for
+/// fewer.
+///
+///     const memory_files shards;
+///     const throttled gentle(simulated_storage(shards, {.slow_down_above = 16}), {.at_once = 32});
+///     const auto patient = retrying(throttled(simulated_storage(shards)));
+///
+/// In: any storage. The limit begins at `at_once`. An `error` that says that the store asked for fewer reads
+/// (`error::retry_after_ms`) halves it, once for all the reads in flight at that time, and if the store named
+/// a time, no read begins before it is over. As many successful reads as the limit raise it by one, up to
+/// `at_once`. The errors themselves pass through: put `retrying` around it.
+/// Reads in the background begin in the order of their requests; a thread in `read`, `size` or `signature`
+/// comes before them.
+/// Errors: those of the storage.
+/// Cost: one lock when a read begins, and one when it ends; no copy; no allocation in the steady state.
+/// Threads: any number of threads may use a session. `cancel` also ends the waits of threads in `read`, with
+/// errc::stopped.
+/// Source: additive increase and multiplicative decrease, as in D.-M. Chiu and R. Jain, 1989.
+template <storage Storage>
+class throttled {
+ public:
+  static constexpr bool names_are_paths = local_storage<Storage>;
+  using session = detail::relayed_session<Storage>;
+
+  explicit throttled(Storage where, throttled_options options = {})
+      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around("throttled", where_,
+                                   detail::text({"at most ", rules_.at_once, " at once"}));
+  }
+
+ private:
+  Storage where_;
+  detail::relay_rules rules_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/throttled.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE detail::relay_rules detail::rules_of(const throttled_options& options) {
+  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
+  if (options.longest_asked < none || options.longest_asked > day)
+    throw error(errc::argument,
+                {"throttled waits from 0 ms to a day, not ", options.longest_asked.count(), " ms"});
+  if (options.at_once == 0)
+    throw error(errc::argument, "throttled lets at least one read through; write {.at_once = 1} or more");
+  return {.longest_asked = options.longest_asked, .at_once = options.at_once};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/url.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The parts of an absolute URL of an object, as `parse_url` makes them.
+///
+/// The query may be a signature that grants access, so a `url` has no `operator<<`: show `without_secrets()`.
+struct url {
+  std::string scheme;      ///< http, https or s3
+  std::string host;        ///< in lower case; an IPv6 address without its brackets
+  std::uint16_t port = 0;  ///< 0: the scheme's own
+  std::string path;        ///< begins with '/', percent-encoded as it was given
+  std::string query;       ///< without its '?', as it was given
+
+  /// The port to connect to: `port`, or 80 for http and 443 for https and s3.
+  [[nodiscard]] std::uint16_t port_number() const noexcept;
+  /// Host and port, as the header `Host` shows them: the port only where it is not the scheme's own.
+  [[nodiscard]] std::string authority() const;
+  /// Path and query, as the first line of a request shows them.
+  [[nodiscard]] std::string target() const;
+  /// The whole URL, its query included.
+  [[nodiscard]] std::string text() const;
+  /// The whole URL for messages: a query is shown as `?...`.
+  [[nodiscard]] std::string without_secrets() const;
+  /// Whether scheme, host and port are equal, so that one connection can serve both.
+  [[nodiscard]] bool same_origin(const url& other) const noexcept;
+
+  friend bool operator==(const url&, const url&) = default;
+};
+
+/// Takes an absolute URL of an object apart.
+///
+///     const url one = parse_url("https://[2001:db8::1]:8443/train-0000.tar?version=3");
+///     const bool right = one.host == "2001:db8::1" && one.port == 8443 && one.target().ends_with("?version=3");
+///
+/// In: `http://`, `https://` or `s3://`, a host (a name, an IPv4 address, or an IPv6 address in brackets),
+/// perhaps a port, a path and a query. Scheme and host become lower case, the host of s3 (its bucket) as it
+/// is; an empty path becomes "/"; everything else stays as it was given.
+/// Errors: errc::argument, with what to write instead, for any other text: another scheme, no host, a port
+/// that is none, a user or password (`user:password@`), a fragment (`#...`), and characters that must be
+/// percent-encoded.
+/// No message shows a user, a password or a query.
+/// Source: RFC 3986; the host is what the Domain Name System can resolve.
+[[nodiscard]] url parse_url(std::string_view text);
+
+/// The URL that a redirect leads to: `location` is absolute, or relative to `base`. A fragment is dropped.
+/// Errors: those of `parse_url`.
+/// Source: RFC 3986, 5.2.
+[[nodiscard]] url resolve(const url& base, std::string_view location);
+
+/// Any text that may be a URL, for messages: without user and password, and with `?...` for a query.
+[[nodiscard]] std::string without_secrets(std::string_view text);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/url.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::urls {
+
+inline constexpr std::size_t longest = 32'768;
+
+/// The functions of <cctype> depend on the locale.
+constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+constexpr bool is_hex(char c) noexcept {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+[[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
+  constexpr std::size_t most = 200;
+  std::string line = without_secrets(text.substr(0, longest));
+  if (line.size() > most) line.replace(most, std::string::npos, "...");
+  std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
+  line = "the URL \"" + line + "\" ";
+  append(line, why);
+  return error(errc::argument, line);
+}
+
+/// Throws unless each character may stand in a path, or in a query.
+inline void check_characters(std::string_view text, std::string_view part, bool is_query) {
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const char c = part[i];
+    if (c == '%') {
+      if (part.size() - i < 3 || !is_hex(part[i + 1]) || !is_hex(part[i + 2]))
+        throw refused(text,
+                      {"has a '%' without two hexadecimal digits behind it; write a percent sign as %25"});
+      i += 2;
+    } else if (!is_letter(c) && !is_digit(c) &&
+               std::string_view("-._~!$&'()*+,;=:@/").find(c) == std::string_view::npos &&
+               !(is_query && c == '?')) {
+      throw refused(text, {"has a character in its ", is_query ? "query" : "path",
+                           " that no URL may have; percent-encode it, a space as %20"});
+    }
+  }
+}
+
+inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
+  std::uint32_t value = 0;
+  for (const char c : digits) {
+    if (!is_digit(c)) throw refused(text, {"has a port that is no number"});
+    value = std::min<std::uint32_t>(value * 10 + static_cast<std::uint32_t>(c - '0'), 100'000);
+  }
+  if (value > 65'535 || (value == 0 && !digits.empty()))
+    throw refused(text, {"has a port that is not between 1 and 65535"});
+  return static_cast<std::uint16_t>(value);
+}
+
+inline void set_authority(url& into, std::string_view text, std::string_view authority) {
+  if (authority.find('@') != std::string_view::npos)
+    throw refused(text,
+                  {"names a user or a password; give credentials in options or in the environment, where no "
+                   "message can show them"});
+  std::string_view port;
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
+    std::array<unsigned char, 16> address{};
+    into.host = authority.substr(1, end == std::string_view::npos ? end : end - 1);
+    const bool digits = std::all_of(into.host.begin(), into.host.end(),
+                                    [](char c) { return is_hex(c) || c == ':' || c == '.'; });
+    if (end == std::string_view::npos || !digits ||
+        ::inet_pton(AF_INET6, into.host.c_str(), address.data()) != 1)
+      throw refused(text, {"has no IPv6 address in its brackets; write [::1]"});
+    port = authority.substr(end + 1);
+    if (!port.empty() && port.front() != ':')
+      throw refused(text, {"has something between its host and its path"});
+    if (!port.empty()) port.remove_prefix(1);
+  } else {
+    const std::size_t colon = authority.find(':');
+    into.host = authority.substr(0, colon);
+    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
+    if (port.find(':') != std::string_view::npos)
+      throw refused(text, {"has two colons in its host; write an IPv6 address in brackets, as [::1]"});
+    if (into.host.empty()) throw refused(text, {"names no host"});
+    if (into.host.size() > 253) throw refused(text, {"has a host of more than 253 characters"});
+    const bool named = std::all_of(into.host.begin(), into.host.end(), [](char c) {
+      return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
+    });
+    if (!named || into.host.front() == '.' || into.host.find("..") != std::string::npos)
+      throw refused(
+          text, {"has a host that is no name; write names of other scripts in their ASCII form, xn--..."});
+  }
+  if (into.scheme != "s3") std::transform(into.host.begin(), into.host.end(), into.host.begin(), lower);
+  into.port = to_port(text, port);
+}
+
+/// Where a scheme ends, its colon; npos if the text begins with none.
+inline std::size_t end_of_scheme(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ':') return i == 0 ? std::string_view::npos : i;
+    if (!is_letter(text[i]) &&
+        (i == 0 || (!is_digit(text[i]) && text[i] != '+' && text[i] != '-' && text[i] != '.')))
+      return std::string_view::npos;
+  }
+  return std::string_view::npos;
+}
+
+/// A path without its segments "." and "..": RFC 3986, 5.2.4.
+inline std::string without_dots(std::string_view path) {
+  std::string result;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/', 1), path.size());
+    const std::string_view segment = path.substr(0, end);  // with the slash before it
+    path.remove_prefix(end);
+    if (segment == "/." || segment == "/..") {
+      if (segment == "/..") result.erase(std::min(result.rfind('/'), result.size()));
+      if (path.empty()) result += '/';
+    } else {
+      result += segment;
+    }
+  }
+  return result.empty() ? "/" : result;
+}
+
+}  // namespace detail::urls
+
+PENSTOCK_INLINE std::uint16_t url::port_number() const noexcept {
+  if (port != 0) return port;
+  return scheme == "http" ? 80 : 443;
+}
+PENSTOCK_INLINE std::string url::authority() const {
+  std::string line = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  if (port != 0 && port != (scheme == "http" ? 80 : 443)) detail::append(line, {":", port});
+  return line;
+}
+PENSTOCK_INLINE std::string url::target() const { return query.empty() ? path : path + "?" + query; }
+PENSTOCK_INLINE std::string url::text() const { return detail::text({scheme, "://", authority(), target()}); }
+PENSTOCK_INLINE std::string url::without_secrets() const {
+  return detail::text({scheme, "://", authority(), path, query.empty() ? "" : "?..."});
+}
+PENSTOCK_INLINE bool url::same_origin(const url& other) const noexcept {
+  return scheme == other.scheme && host == other.host && port_number() == other.port_number();
+}
+
+PENSTOCK_INLINE std::string without_secrets(std::string_view text) {
+  namespace urls = detail::urls;
+  const std::size_t end = std::min(text.find_first_of("?#"), text.size());
+  const std::string_view tail = end == text.size() ? "" : text[end] == '?' ? "?..." : "#...";
+  std::string_view shown = text.substr(0, end);
+  const std::size_t scheme = shown.find("://");
+  const std::string_view head = scheme == std::string_view::npos ? "" : shown.substr(0, scheme + 3);
+  shown.remove_prefix(head.size());
+  // Of a text that is no URL, a password could be anywhere before the last '@'; it may hold slashes.
+  const std::string_view authority = shown.substr(0, shown.find('/'));
+  const std::string_view port = authority.substr(std::min(authority.rfind(':'), authority.size()));
+  const bool is_host = !head.empty() && (port.empty() || authority.ends_with(']') ||
+                                         std::all_of(port.begin() + 1, port.end(), urls::is_digit));
+  const std::size_t at = (is_host ? authority : shown).rfind('@');
+  if (at != std::string_view::npos) shown.remove_prefix(at + 1);
+  return detail::text({head, shown, tail});
+}
+
+PENSTOCK_INLINE url parse_url(std::string_view text) {
+  namespace urls = detail::urls;
+  if (text.size() > urls::longest)
+    throw urls::refused(text, {"has more than ", urls::longest, " characters"});
+  const std::size_t colon = urls::end_of_scheme(text);
+  if (colon == std::string_view::npos || text.substr(colon, 3) != "://")
+    throw urls::refused(text, {"is not absolute; write http://, https:// or s3:// and a host"});
+  url made;
+  made.scheme = text.substr(0, colon);
+  std::transform(made.scheme.begin(), made.scheme.end(), made.scheme.begin(), urls::lower);
+  if (made.scheme != "http" && made.scheme != "https" && made.scheme != "s3")
+    throw urls::refused(text, {"has another scheme than http, https and s3"});
+  std::string_view rest = text.substr(colon + 3);
+  if (rest.find('#') != std::string_view::npos)
+    throw urls::refused(text, {"has a fragment, which names no object; write the '#' of a name as %23"});
+  const std::size_t question = std::min(rest.find('?'), rest.size());
+  if (question != rest.size()) made.query = rest.substr(question + 1);
+  rest = rest.substr(0, question);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  urls::set_authority(made, text, rest.substr(0, slash));
+  made.path = slash == rest.size() ? "/" : rest.substr(slash);
+  urls::check_characters(text, made.path, false);
+  urls::check_characters(text, made.query, true);
+  return made;
+}
+
+PENSTOCK_INLINE url resolve(const url& base, std::string_view location) {
+  namespace urls = detail::urls;
+  location = location.substr(0, location.find('#'));
+  if (urls::end_of_scheme(location) != std::string_view::npos) return parse_url(location);
+  if (location.starts_with("//")) return parse_url(base.scheme + ":" + std::string(location));
+  if (location.empty()) return base;
+  const std::size_t question = std::min(location.find('?'), location.size());
+  std::string path(location.substr(0, question));
+  if (path.empty())
+    path = base.path;
+  else
+    path =
+        urls::without_dots(path.front() == '/' ? path : base.path.substr(0, base.path.rfind('/') + 1) + path);
+  return parse_url(detail::text({base.scheme, "://", base.authority(), path, location.substr(question)}));
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -49042,3 +51664,156 @@ PENSTOCK_INLINE std::uint64_t zstd_frame_walk::blocks() {
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/storage/detail/http_proxies.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A proxy, and what its header Proxy-Authorization says; empty without a user.
+struct http_proxy {
+  url where;
+  std::string authorization;
+};
+
+/// The proxies that the environment names, as curl reads it: http_proxy, https_proxy, all_proxy and no_proxy.
+/// All but http_proxy are also looked for in upper case; HTTP_PROXY could come from a request to a CGI
+/// program.
+class http_proxies {
+ public:
+  http_proxies() = default;
+  /// Reads the environment. Throws errc::argument, without any password, for a proxy that is no http:// URL.
+  [[nodiscard]] static http_proxies of_environment();
+  /// Empty texts are none. A proxy without a scheme is http.
+  http_proxies(std::string_view for_http, std::string_view for_https, std::string_view except);
+
+  /// The proxy for a URL; null if it is reached directly.
+  [[nodiscard]] const http_proxy* of(const url& where) const;
+
+ private:
+  [[nodiscard]] bool excepted(const url& where) const;
+
+  std::optional<http_proxy> http_, https_;
+  std::string except_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/http_proxies.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+namespace proxies {
+
+inline std::string base64(std::string_view text) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      bits = bits << 8 | (i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u);
+    for (std::size_t k = 0; k < 4; ++k)
+      result += i + k > text.size() ? '=' : digits[bits >> (18 - 6 * k) & 63];
+  }
+  return result;
+}
+
+inline unsigned hex(char c) noexcept {
+  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
+  return static_cast<unsigned>((c | 0x20) - 'a') + 10;
+}
+/// User and password may have percent-encoded characters.
+inline std::string decoded(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdefABCDEF";
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && text.size() - i > 2 && digits.find(text[i + 1]) != std::string_view::npos &&
+        digits.find(text[i + 2]) != std::string_view::npos) {
+      result += static_cast<char>(hex(text[i + 1]) * 16 + hex(text[i + 2]));
+      i += 2;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+inline std::optional<http_proxy> parse(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  const std::size_t colon = text.find("://");
+  const std::string scheme(colon == std::string_view::npos ? "http" : text.substr(0, colon));
+  if (colon != std::string_view::npos) text.remove_prefix(colon + 3);
+  http_proxy made;
+  const std::size_t at = text.rfind('@');
+  const std::string_view user = at == std::string_view::npos ? "" : text.substr(0, at);
+  if (at != std::string_view::npos) text.remove_prefix(at + 1);
+  text = text.substr(0, text.find('/'));
+  if (scheme != "http")
+    throw error(errc::argument, {"the environment names a proxy of the scheme ", scheme, ", at ",
+                                 without_secrets("http://" + std::string(text)),
+                                 "; only http:// proxies are supported, https goes through them by CONNECT"});
+  try {
+    made.where = parse_url("http://" + std::string(text));
+  } catch (const error& e) {
+    throw error(errc::argument, {"http_proxy, https_proxy or all_proxy: ", e.message()});
+  }
+  if (made.where.port == 0) made.where.port = 1080;  // as curl
+  if (!user.empty()) made.authorization = "Basic " + base64(decoded(user));
+  return made;
+}
+
+inline std::string variable(std::initializer_list<const char*> names) {
+  for (const char* const name : names)
+    if (const char* const value = std::getenv(name); value != nullptr && *value != '\0') return value;
+  return {};
+}
+
+}  // namespace proxies
+
+PENSTOCK_INLINE http_proxies http_proxies::of_environment() {
+  using proxies::variable;
+  const std::string all = variable({"all_proxy", "ALL_PROXY"});
+  const std::string plain = variable({"http_proxy"}), secure = variable({"https_proxy", "HTTPS_PROXY"});
+  return {plain.empty() ? all : plain, secure.empty() ? all : secure, variable({"no_proxy", "NO_PROXY"})};
+}
+
+PENSTOCK_INLINE http_proxies::http_proxies(std::string_view for_http, std::string_view for_https,
+                                           std::string_view except)
+    : http_(proxies::parse(for_http)), https_(proxies::parse(for_https)), except_(except) {
+  std::transform(except_.begin(), except_.end(), except_.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+}
+
+PENSTOCK_INLINE const http_proxy* http_proxies::of(const url& where) const {
+  const auto& chosen = where.scheme == "http" ? http_ : https_;
+  return chosen && !excepted(where) ? &*chosen : nullptr;
+}
+
+PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
+  std::string_view rest = except_;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find_first_of(", \t"), rest.size());
+    std::string_view one = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (one == "*") return true;
+    const std::size_t colon = one.rfind(':');
+    if (colon != std::string_view::npos && (one.find(':') == colon || one.substr(0, colon).ends_with(']'))) {
+      if (one.substr(colon + 1) != std::to_string(where.port_number())) continue;
+      one = one.substr(0, colon);
+    }
+    if (one.starts_with('[') && one.ends_with(']')) one = one.substr(1, one.size() - 2);
+    if (one.starts_with("*.")) one.remove_prefix(1);
+    if (one.starts_with('.')) one.remove_prefix(1);
+    if (one.empty()) continue;
+    const std::string_view host = where.host;
+    if (host == one) return true;
+    if (host.size() > one.size() && host.ends_with(one) && host[host.size() - one.size() - 1] == '.')
+      return true;
+  }
+  return false;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -379,6 +379,7 @@ struct uring_file_options {
 class uring_file {
  public:
   static constexpr bool names_are_paths = true;
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
 
   /// What a run reads through; see `background_session` and `partly_viewing_session`.
   class session : public file::session {

@@ -1,0 +1,1476 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Penstock 0.1.0, the component http. It needs penstock.hpp beside it.
+// Made by tools/amalgamate.py from include/penstock; do not edit.
+#pragma once
+
+#if !__has_include(<boost/beast/http/fields.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock_http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
+#endif
+#if !__has_include(<boost/asio/io_context.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock_http.hpp needs Boost.Asio and OpenSSL: link penstock::http"
+#endif
+#if !__has_include(<boost/asio/ip/tcp.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock_http.hpp needs Boost.Asio and OpenSSL: link penstock::http"
+#endif
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock_http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
+#endif
+#if !__has_include(<boost/beast/http/verb.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock_http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
+#endif
+#if !__has_include(<boost/asio/ssl/context.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock_http.hpp needs Boost.Asio and OpenSSL: link penstock::http"
+#endif
+
+#include "penstock.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <atomic>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/fields.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/verb.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <exception>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+// ---- penstock/storage/detail/web_call.hpp
+
+/// Requests over HTTP, and what storages such as `http` are built upon.
+namespace penstock::inline v0_1::detail::web {
+
+using boost::beast::http::verb;
+
+/// What a server answered.
+struct answer {
+  unsigned status = 0;
+  boost::beast::http::fields fields;
+  /// The body, if it did not go to a range's memory; at most `call::most_body` bytes.
+  std::string body;
+  /// The body was larger and was not read.
+  bool cut = false;
+  /// The length that the server gave, also in the answer to HEAD.
+  std::optional<std::uint64_t> length;
+
+  /// The value of a header; "" if there is none.
+  [[nodiscard]] std::string_view header(std::string_view name) const {
+    const auto found = fields.find(boost::beast::string_view(name.data(), name.size()));
+    return found == fields.end() ? std::string_view()
+                                 : std::string_view(found->value().data(), found->value().size());
+  }
+  [[nodiscard]] std::optional<std::chrono::seconds> retry_after() const {
+    const std::string_view text = header("Retry-After");
+    return text.empty() ? std::nullopt : parse_retry_after(text, std::time(nullptr));
+  }
+};
+
+/// A request, and where its answer goes. The caller owns it and keeps it until `done`; the client calls that
+/// once, from its thread, for each call it took. It must neither wait nor destroy the client.
+struct call {
+  using header = std::pair<std::string, std::string>;
+  static constexpr std::uint64_t no_range = ~std::uint64_t{0};
+
+  verb method = verb::get;
+  url where;
+  /// The name of the object, for errors; it outlives the call. Empty: the URL without its query.
+  std::string_view name;
+  std::vector<header> headers;
+  std::string body;
+  /// With an `offset`, GET asks for `into.size()` bytes from there on. If the server gives exactly these
+  /// (206, or 200 if they are the whole object), they go straight to `into`.
+  std::uint64_t offset = no_range;
+  mutable_bytes into;
+  /// A strong ETag, quotes included; it outlives the call.
+  std::string_view if_match;
+  std::size_t most_body = 65'536;
+  bool follow_redirects = true;
+  /// Called before each attempt, from the client's thread, with the headers of the request as lines; it may
+  /// append lines, each with its "\r\n". Not called for what a redirect leads to, whose URL is taken as it
+  /// is.
+  void* signer = nullptr;
+  void (*sign)(void* signer, const call& what, std::string& lines) = nullptr;
+
+  void* self = nullptr;
+  /// `failed` is null if there is an answer, whatever its status.
+  void (*done)(void* self, call& what, std::exception_ptr failed) noexcept = nullptr;
+
+  answer reply;
+
+  [[nodiscard]] bool has_range() const noexcept { return offset != no_range; }
+  /// The object's name in errors.
+  [[nodiscard]] std::string shown() const {
+    return name.empty() ? where.without_secrets() : std::string(name);
+  }
+  /// Puts the facts of this call into an error.
+  template <class Error>
+  [[nodiscard]] Error&& with_facts(Error&& made) const {
+    made.in_file(shown());
+    if (has_range()) made.at_offset(offset);
+    return std::forward<Error>(made);
+  }
+  [[nodiscard]] error failure(std::initializer_list<piece> message) const {
+    return with_facts(error(errc::io, message));
+  }
+
+  // The client's.
+  std::uint64_t number = 0;
+  bool replaced = false;  // its connection had been closed, and it got another one
+  std::vector<url> been;  // where redirects came from
+};
+
+/// The error of a call that was ended by `cancel`.
+inline std::exception_ptr cancelled(const call& what) noexcept {
+  try {
+    throw what.with_facts(error(errc::stopped, "the read was cancelled"));
+  } catch (...) {  // perhaps there was no memory for the message
+    return std::current_exception();
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail::web
+
+// ---- penstock/storage/detail/web_tls.hpp
+
+namespace penstock::inline v0_1::detail::web {
+
+/// Whether a host is an address; certificates name those in another way, and SNI not at all.
+inline bool is_address(const std::string& host) noexcept {
+  std::array<unsigned char, 16> address{};
+  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+}
+
+/// What all connections of a client trust: TLS 1.2 or newer, and the system's certificates or those of a
+/// file.
+/// Throws errc::argument for a file that cannot be used.
+inline boost::asio::ssl::context tls_context(const std::string& ca_file, bool verify) {
+  namespace ssl = boost::asio::ssl;
+  ssl::context made(ssl::context::tls_client);
+  SSL_CTX_set_min_proto_version(made.native_handle(), TLS1_2_VERSION);
+  made.set_verify_mode(verify ? ssl::verify_peer : ssl::verify_none);
+  boost::system::error_code failed;
+  if (!ca_file.empty()) {
+    made.load_verify_file(ca_file, failed);
+    if (failed)
+      throw error(errc::argument, {"http_options::ca_file cannot be used: ", failed.message(),
+                                   "; it must hold certificates in the PEM format"})
+          .in_file(ca_file);
+    return made;
+  }
+  made.set_default_verify_paths(failed);
+  // An OpenSSL that was not built for this system looks for certificates in a place of its own.
+  if (std::getenv(X509_get_default_cert_file_env()) == nullptr &&
+      ::access(X509_get_default_cert_file(), R_OK) != 0) {
+    for (const char* const known : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+                                    "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}) {
+      if (::access(known, R_OK) != 0) continue;
+      made.load_verify_file(known, failed);
+      break;
+    }
+  }
+  return made;
+}
+
+/// Names the host that the server must prove to be.
+inline void expect_host(SSL* tls, const std::string& host, bool verify) {
+  const bool address = is_address(host);
+  if (!address) SSL_set_tlsext_host_name(tls, host.c_str());
+  if (!verify) return;
+  SSL_set_hostflags(tls, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  const int set = address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls), host.c_str())
+                          : SSL_set1_host(tls, host.c_str());
+  if (set != 1) throw error(errc::io, "OpenSSL did not accept the host's name");
+}
+
+/// The error of a handshake: what is wrong with the certificate, or what OpenSSL says.
+inline error tls_failure(const call& what, SSL* tls, const boost::system::error_code& code) {
+  const long found = SSL_get_verify_result(tls);
+  if (found == X509_V_OK) return what.failure({"no connection by TLS: ", code.message()});
+  std::string line = "the server's certificate is refused: ";
+  switch (found) {
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+      append(line, {"it is of another host than ", what.where.host, "; use a name that the certificate has"});
+      break;
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      line += "it has expired; the server needs a new one, or this machine's clock is wrong";
+      break;
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      line += "it is not valid yet; this machine's clock may be wrong";
+      break;
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+      append(line, {"nobody who is trusted has signed it (", X509_verify_cert_error_string(found),
+                    "); if it is right, name its authority's certificate in http_options::ca_file"});
+      break;
+    default:
+      line += X509_verify_cert_error_string(found);
+  }
+  return what.with_facts(error(errc::io, line)).recurring();
+}
+
+}  // namespace penstock::inline v0_1::detail::web
+
+// ---- penstock/storage/detail/web_connection.hpp
+
+namespace penstock::inline v0_1::detail::web {
+
+namespace net = boost::asio;
+using boost::system::error_code;
+using clock = std::chrono::steady_clock;
+
+/// What a client has counted.
+struct counts {
+  std::atomic<std::uint64_t> requests{0}, bytes{0}, connections{0};
+};
+
+/// What all connections of a client share. All of it belongs to the client's thread.
+struct common {
+  explicit common(const http_options& chosen) : options(chosen) {
+    if (!options.ca_file.empty()) (void)tls();  // a file that cannot be used is an error at once
+  }
+  net::ssl::context& tls() {
+    if (!trusted) trusted.emplace(tls_context(options.ca_file, options.verify));
+    return *trusted;
+  }
+
+  http_options options;
+  std::optional<net::ssl::context> trusted;
+  counts counted;
+  net::io_context io{1};
+};
+
+/// A connection to a server, perhaps through a proxy: finds the addresses, connects to one of them, asks the
+/// proxy for a tunnel, and agrees on TLS. Each step ends in `Self`'s `opened` or `failed`. One operation is
+/// in progress at a time, and each keeps the connection alive.
+template <class Self>
+class transport : public std::enable_shared_from_this<Self> {
+  using plain_step = void (Self::*)(const error_code&);
+
+ public:
+  /// Why an operation was ended from outside.
+  enum class reason : std::uint8_t { none, stopped, connect_late, first_byte_late, progress_late };
+
+  transport(common& all, const url& origin, const http_proxy* proxy)
+      : all_(all), origin_(origin), proxy_(proxy), socket_(all.io), resolver_(all.io) {}
+  transport(const transport&) = delete;
+  transport& operator=(const transport&) = delete;
+
+  /// Whether this connection can serve that URL.
+  [[nodiscard]] bool serves(const url& where, const http_proxy* proxy) const noexcept {
+    if (proxy != proxy_) return false;
+    return proxy_ != nullptr && origin_.scheme == "http" ? where.scheme == "http"
+                                                         : where.same_origin(origin_);
+  }
+  /// Ends the operation in progress: it reports that it was ended.
+  void abandon(reason why) {
+    if (why_ != reason::none) return;
+    why_ = why;
+    if (resolving_) {  // the look-up itself cannot be ended; its result is ignored
+      net::post(all_.io, [self = this->shared_from_this(), turn = turn_] {
+        if (turn != self->turn_ || !self->resolving_) return;
+        ++self->turn_;
+        self->resolving_ = false;
+        self->failed(net::error::operation_aborted);
+      });
+    } else {
+      close();
+    }
+  }
+  /// Ends what has lasted too long.
+  void check_time(clock::time_point now) {
+    if (connecting_ && now >= attempt_until_ && now < until_) {
+      attempt_until_ = until_;
+      error_code ignored;
+      socket_.close(ignored);  // the next address gets its turn
+    } else if (now >= until_) {
+      abandon(late_);
+    }
+  }
+  void close() {
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+ protected:
+  void open() {
+    wait_until(clock::now() + all_.options.connect_time, reason::connect_late);
+    const url& to = proxy_ != nullptr ? proxy_->where : origin_;
+    error_code none;
+    const net::ip::address address = net::ip::make_address(to.host, none);
+    if (!none) {
+      addresses_.assign(1, {address, to.port_number()});
+      return connect_next(net::error::host_not_found);
+    }
+    resolving_ = true;
+    resolver_.async_resolve(to.host, std::to_string(to.port_number()),
+                            [self = this->shared_from_this(), turn = ++turn_](
+                                const error_code& code, const net::ip::tcp::resolver::results_type& found) {
+                              if (turn != self->turn_) return;
+                              self->resolving_ = false;
+                              self->guard([&] {
+                                if (code || self->why_ != reason::none) return self->failed(code);
+                                self->addresses_.clear();
+                                for (const auto& one : found) self->addresses_.push_back(one.endpoint());
+                                self->connect_next(net::error::host_not_found);
+                              });
+                            });
+  }
+
+  /// Reads at least one byte.
+  template <class Handler>
+  void read_some(net::mutable_buffer into, Handler handler) {
+    if (tls_)
+      tls_->async_read_some(into, std::move(handler));
+    else
+      socket_.async_read_some(into, std::move(handler));
+  }
+  template <class Handler>
+  void write(const std::array<net::const_buffer, 2>& from, Handler handler) {
+    if (tls_)
+      net::async_write(*tls_, from, std::move(handler));
+    else
+      net::async_write(socket_, from, std::move(handler));
+  }
+
+  /// A handler that calls a member, keeps the connection alive, and turns exceptions into a failure.
+  template <class... Args>
+  auto then(void (Self::*step)(const error_code&, Args...)) {
+    return [self = this->shared_from_this(), step](const error_code& code, Args... args) {
+      self->guard([&] {
+        if (self->why_ != reason::none) return self->failed(code);
+        (self.get()->*step)(code, args...);
+      });
+    };
+  }
+  template <class Step>
+  void guard(Step step) {
+    try {
+      step();
+    } catch (...) {  // no memory, above all
+      self().broke(std::current_exception());
+    }
+  }
+  void wait_until(clock::time_point until, reason late) noexcept {
+    until_ = until;
+    late_ = late;
+  }
+  /// After a tunnel was opened, or without one: TLS if the URL asks for it.
+  void secure() {
+    if (origin_.scheme == "http") return self().opened();
+    tls_.emplace(socket_, all_.tls());
+    expect_host(tls_->native_handle(), origin_.host, all_.options.verify);
+    tls_->async_handshake(net::ssl::stream_base::client, then(plain_step(&transport::shaken)));
+  }
+  void shaken(const error_code& code) {
+    if (code) return self().failed_with(tls_failure(self().current(), tls_->native_handle(), code));
+    self().opened();
+  }
+
+  [[nodiscard]] bool tunnels() const noexcept { return proxy_ != nullptr && origin_.scheme != "http"; }
+  /// The URL is given whole: a proxy takes it from there.
+  [[nodiscard]] bool asks_proxy() const noexcept { return proxy_ != nullptr && origin_.scheme == "http"; }
+
+  common& all_;
+  url origin_;
+  const http_proxy* proxy_;
+  reason why_ = reason::none;
+
+ private:
+  Self& self() noexcept { return static_cast<Self&>(*this); }
+
+  /// Tries the addresses one after the other; each gets its share of the time.
+  void connect_next(const error_code& last) {
+    if (tried_ == addresses_.size()) {
+      connecting_ = false;
+      return self().failed(last);
+    }
+    const auto now = clock::now();
+    attempt_until_ = now + (until_ - now) / static_cast<int>(addresses_.size() - tried_);
+    connecting_ = true;
+    socket_ = net::ip::tcp::socket(all_.io);
+    socket_.async_connect(addresses_[tried_++], then(plain_step(&transport::reached)));
+  }
+
+ protected:
+  void reached(const error_code& code) {
+    if (code) return connect_next(code == net::error::operation_aborted ? net::error::timed_out : code);
+    connecting_ = false;
+    error_code ignored;
+    socket_.set_option(net::ip::tcp::no_delay(true), ignored);
+    all_.counted.connections.fetch_add(1, std::memory_order_relaxed);
+    if (tunnels()) return self().ask_for_tunnel();
+    secure();
+  }
+
+ private:
+  net::ip::tcp::socket socket_;
+  std::optional<net::ssl::stream<net::ip::tcp::socket&>> tls_;
+  net::ip::tcp::resolver resolver_;
+  std::vector<net::ip::tcp::endpoint> addresses_;
+  std::size_t tried_ = 0;
+  std::uint64_t turn_ = 0;
+  bool resolving_ = false, connecting_ = false;
+  clock::time_point until_ = clock::time_point::max(), attempt_until_{};
+  reason late_ = reason::none;
+};
+
+}  // namespace penstock::inline v0_1::detail::web
+
+// ---- penstock/storage/detail/web_head.hpp
+
+namespace penstock::inline v0_1::detail::web {
+
+/// Writes the header of a request. `by`: the proxy that is given the whole URL, null if there is none.
+inline void write_head(std::string& out, const call& what, const http_proxy* by) {
+  const auto method = boost::beast::http::to_string(what.method);
+  out.assign(method.data(), method.size());
+  append(out, {" ", by != nullptr ? what.where.text() : what.where.target(), " HTTP/1.1\r\n"});
+  const std::size_t lines = out.size();
+  append(out, {"Host: ", what.where.authority(), "\r\nUser-Agent: penstock/", version_major, ".",
+               version_minor, ".", version_patch, "\r\nAccept-Encoding: identity\r\n"});
+  if (what.has_range())
+    append(out, {"Range: bytes=", what.offset, "-", what.offset + what.into.size() - 1, "\r\n"});
+  if (!what.if_match.empty()) append(out, {"If-Match: ", what.if_match, "\r\n"});
+  if (!what.body.empty() || what.method == verb::put || what.method == verb::post)
+    append(out, {"Content-Length: ", what.body.size(), "\r\n"});
+  for (const auto& [name, value] : what.headers) {
+    constexpr std::string_view breaks("\r\n\0", 3);
+    if (name.find_first_of(breaks) != std::string::npos || value.find_first_of(breaks) != std::string::npos)
+      throw error(errc::argument, "a header of a request has a line break in its name or value");
+    append(out, {name, ": ", value, "\r\n"});
+  }
+  if (by != nullptr && !by->authorization.empty())
+    append(out, {"Proxy-Authorization: ", by->authorization, "\r\n"});
+  if (what.sign != nullptr && what.been.empty()) {
+    std::string with_signature = out.substr(lines);
+    what.sign(what.signer, what, with_signature);
+    out.replace(lines, std::string::npos, with_signature);
+  }
+  out += "\r\n";
+}
+
+}  // namespace penstock::inline v0_1::detail::web
+
+// ---- penstock/storage/detail/web_range.hpp
+
+namespace penstock::inline v0_1::detail::web {
+
+/// The total length of the object, as an answer to a request for a range gives it.
+inline std::optional<std::uint64_t> total_length(const answer& reply) {
+  if (reply.status == 200) return reply.length;
+  const auto range = parse_content_range(reply.header("Content-Range"));
+  return range ? range->total : std::nullopt;
+}
+
+/// Why the answer 200 or 206 to a request for a range does not hold exactly its bytes; nothing if it does.
+inline std::optional<error> range_fault(const call& what) {
+  const answer& reply = what.reply;
+  const std::uint64_t wanted = what.into.size(), end = what.offset + wanted;
+  const auto lie = [&](std::initializer_list<piece> message) {
+    return what.with_facts(error(errc::io, message)).recurring();
+  };
+  const std::string_view encoding = reply.header("Content-Encoding");
+  if (!encoding.empty() && encoding != "identity")
+    return lie({"the server sends the object encoded (Content-Encoding: ", encoding,
+                "), so ranges of it mean nothing; store it without, or switch the encoding off"});
+  if (reply.status == 200) {
+    if (what.offset == 0 && reply.length == wanted) return std::nullopt;
+    return lie(
+        {"the server ignores ranges: it answered 200 with the whole object; switch ranges on at the server "
+         "(nginx: max_ranges), or use another one"});
+  }
+  const std::string_view text = reply.header("Content-Range");
+  const auto range = parse_content_range(text);
+  if (!range || !range->has_bytes)
+    return what.failure(
+        {"the server answered 206 without a Content-Range that makes sense: \"", text.substr(0, 80), "\""});
+  if (range->first == what.offset && range->last + 1 < end && range->total == range->last + 1)
+    return what.with_facts(error(
+        errc::format,
+        {"the range of ", wanted, " bytes goes beyond the end of the object, which has ", *range->total}));
+  if (range->first != what.offset || range->last + 1 != end)
+    return what.failure({"the server sent another range than was asked for: bytes ", range->first, " to ",
+                         range->last, ", not ", what.offset, " to ", end - 1});
+  if (reply.length && *reply.length != wanted)
+    return what.failure({"the server contradicts itself: Content-Length is ", *reply.length,
+                         " for a range of ", wanted, " bytes"});
+  return std::nullopt;
+}
+
+}  // namespace penstock::inline v0_1::detail::web
+
+// ---- penstock/storage/detail/web_exchange.hpp
+
+namespace penstock::inline v0_1::detail::web {
+
+/// How a call ended for its connection.
+enum class ending : std::uint8_t {
+  reusable,  ///< the next call may use it
+  closed,    ///< it may not
+  stale,     ///< the server had closed it before; the call has not begun
+};
+
+/// One connection that does one call after another. The header of an answer is read into a small buffer; the
+/// bytes of a range go from the socket to their place, but for those that came with the header.
+class exchange : public transport<exchange> {
+  friend transport<exchange>;
+  using head_parser = boost::beast::http::response_parser<boost::beast::http::empty_body>;
+  using body_parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
+  static constexpr std::uint32_t most_header = 32'768;
+  static constexpr std::size_t most_buffered = 65'536, read_at_once = 4096;
+
+ public:
+  /// Is told when a call has ended; `self` outlives all connections.
+  struct listener {
+    void* self;
+    void (*ended)(void* self, const std::shared_ptr<exchange>& by, call& what, std::exception_ptr failed,
+                  ending how);
+  };
+
+  exchange(common& all, const url& origin, const http_proxy* proxy, listener told)
+      : transport(all, origin, proxy), told_(told) {}
+
+  void start(call& what) {
+    call_ = &what;
+    guard([&] { started_ ? send() : open(); });
+  }
+  [[nodiscard]] bool is_idle() const noexcept { return call_ == nullptr; }
+  [[nodiscard]] const call* doing() const noexcept { return call_; }
+  [[nodiscard]] clock::time_point idle_since() const noexcept { return idle_since_; }
+
+ private:
+  [[nodiscard]] const call& current() const noexcept { return *call_; }
+
+  // ---- Sending
+
+  void ask_for_tunnel() {
+    in_tunnel_ = true;
+    const std::string to =
+        detail::text({origin_.host.find(':') == std::string::npos ? origin_.host : "[" + origin_.host + "]",
+                      ":", origin_.port_number()});
+    out_ = detail::text({"CONNECT ", to, " HTTP/1.1\r\nHost: ", to, "\r\n"});
+    if (!proxy_->authorization.empty())
+      detail::append(out_, {"Proxy-Authorization: ", proxy_->authorization, "\r\n"});
+    out_ += "\r\n";
+    begin_answer(true);
+    write({net::buffer(out_), net::const_buffer()}, then(&exchange::sent));
+  }
+  void opened() {
+    started_ = true;
+    send();
+  }
+  void send() {
+    wait_until(clock::now() + all_.options.first_byte_time, reason::first_byte_late);
+    write_head(out_, *call_, asks_proxy() ? proxy_ : nullptr);
+    all_.counted.requests.fetch_add(1, std::memory_order_relaxed);
+    begin_answer(call_->method == verb::head);
+    write({net::buffer(out_), net::buffer(call_->body)}, then(&exchange::sent));
+  }
+  void sent(const error_code& code, std::size_t) {
+    if (code) return failed(code);
+    read_head();
+  }
+
+  // ---- The header of an answer
+
+  void begin_answer(bool without_body) {
+    call_->reply = {};
+    got_byte_ = false;
+    body_.reset();
+    next_head(without_body);
+  }
+  void next_head(bool without_body) {
+    head_.emplace();
+    head_->header_limit(most_header);
+    // none would refuse every body in Boost 1.74
+    head_->body_limit(std::numeric_limits<std::uint64_t>::max());
+    head_->skip(without_body);
+    without_body_ = without_body;
+  }
+  void read_head() { read_some(in_.prepare(read_at_once), then(&exchange::got_head)); }
+  void got_head(const error_code& code, std::size_t size) {
+    if (code) return failed(code);
+    in_.commit(size);
+    got_byte_ = true;
+    if (!in_tunnel_) wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
+    parse_head();
+  }
+  void parse_head() {
+    error_code code;
+    in_.consume(head_->put(in_.cdata(), code));
+    if (code == boost::beast::http::error::need_more) code = {};
+    if (code) return malformed(code);
+    if (!head_->is_header_done()) {
+      if (in_.size() + read_at_once > most_buffered)
+        return failed_with(
+            call_->failure({"the server sent a header of more than ", most_buffered, " bytes"}));
+      return read_head();
+    }
+    const unsigned status = head_->get().result_int();
+    if (status >= 100 && status < 200 && status != 101) {
+      next_head(without_body_);
+      return in_.size() == 0 ? read_head() : parse_head();
+    }
+    in_tunnel_ ? tunnel_answered(status) : header_complete(status);
+  }
+  void tunnel_answered(unsigned status) {
+    in_tunnel_ = false;
+    if (status / 100 != 2 || in_.size() != 0) {
+      http_error made = answer_error(status);
+      if (status != 407)
+        return failed_with(call_
+                               ->with_facts(error(errc::io, {"the proxy ", proxy_->where.authority(),
+                                                             " opened no tunnel (", status, ")"}))
+                               .recurring(!may_pass(status)));
+      return failed_with(call_->with_facts(std::move(made)));
+    }
+    secure();
+  }
+  void header_complete(unsigned status) {
+    answer& reply = call_->reply;
+    reply.status = status;
+    if (const auto length = head_->content_length()) reply.length = *length;
+    keep_ = head_->keep_alive();
+    const bool unknown = head_->chunked() || (!head_->is_done() && !reply.length);
+    const bool done = head_->is_done();
+    // The parser of a body that has to be unpacked needs the header; of all others it goes to the answer.
+    const bool bytes = call_->has_range() && call_->method == verb::get && (status == 200 || status == 206);
+    if (!done && unknown)
+      reply.fields = head_->get();
+    else
+      reply.fields = std::move(static_cast<boost::beast::http::fields&>(head_->get()));
+    if (bytes) {
+      if (const auto fault = range_fault(*call_)) return failed_with(*fault);
+      if (!unknown) return read_range();
+    }
+    if (done) return complete();
+    if (unknown) return read_unknown(bytes ? call_->into.size() : call_->most_body);
+    if (*reply.length > call_->most_body) {
+      reply.cut = true;
+      keep_ = false;
+      return complete();
+    }
+    reply.body.resize(to_size(*reply.length));
+    place_ = std::as_writable_bytes(std::span(reply.body));
+    read_place();
+  }
+
+  // ---- Bodies
+
+  void read_range() {
+    place_ = call_->into;
+    read_place();
+  }
+  void read_place() {
+    const std::size_t here = std::min(in_.size(), place_.size());
+    if (here != 0) {
+      std::memcpy(place_.data(), in_.cdata().data(), here);
+      in_.consume(here);
+      count(here);
+    }
+    continue_place();
+  }
+  void continue_place() {
+    if (place_.empty()) return complete();
+    read_some(net::buffer(place_.data(), place_.size()), then(&exchange::got_place));
+  }
+  void got_place(const error_code& code, std::size_t size) {
+    if (code) return failed(code);
+    count(size);
+    wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
+    continue_place();
+  }
+  void count(std::size_t size) {
+    place_ = place_.subspan(size);
+    all_.counted.bytes.fetch_add(size, std::memory_order_relaxed);
+  }
+
+  /// A body in chunks, or up to the end of the connection.
+  void read_unknown(std::size_t most) {
+    body_.emplace(std::move(*head_));
+    body_->body_limit(most);
+    body_->eager(true);
+    parse_body();
+  }
+  void parse_body() {
+    while (!body_->is_done() && in_.size() != 0) {
+      error_code code;
+      const std::size_t used = body_->put(in_.cdata(), code);
+      in_.consume(used);
+      if (code == boost::beast::http::error::need_more) break;
+      if (code == boost::beast::http::error::body_limit) return too_long();
+      if (code) return malformed(code);
+      if (used == 0) break;
+    }
+    if (body_->is_done()) return unknown_complete();
+    if (in_.size() + read_at_once > most_buffered)
+      return failed_with(call_->failure({"the server sent a chunk whose header is too long"}));
+    read_some(in_.prepare(read_at_once), then(&exchange::got_body));
+  }
+  void got_body(const error_code& code, std::size_t size) {
+    if (code == net::error::eof || code == net::ssl::error::stream_truncated) {
+      error_code unfinished;
+      body_->put_eof(unfinished);
+      if (unfinished) return failed(code);
+      keep_ = false;
+      return unknown_complete();
+    }
+    if (code) return failed(code);
+    in_.commit(size);
+    wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
+    parse_body();
+  }
+  void unknown_complete() {
+    call_->reply.body = std::move(body_->get().body());
+    const bool bytes = call_->has_range() && call_->method == verb::get && call_->reply.status / 100 == 2;
+    if (bytes) {
+      if (call_->reply.body.size() != call_->into.size()) return too_short(call_->reply.body.size());
+      std::memcpy(call_->into.data(), call_->reply.body.data(), call_->into.size());
+      all_.counted.bytes.fetch_add(call_->into.size(), std::memory_order_relaxed);
+      call_->reply.body.clear();
+    }
+    complete();
+  }
+  void too_long() {
+    if (call_->has_range() && call_->reply.status / 100 == 2)
+      return failed_with(call_->failure({"the server sent more bytes than the range has"}));
+    call_->reply.cut = true;
+    keep_ = false;
+    complete();
+  }
+
+  // ---- Ends
+
+  void complete() { end(nullptr, keep_ && in_.size() == 0 ? ending::reusable : ending::closed); }
+  void too_short(std::size_t got) {
+    failed_with(call_->failure({"the connection ended after ", got, " of ", call_->into.size(), " bytes"}));
+  }
+  void malformed(const error_code& code) {
+    failed_with(call_->failure({"the server's answer is no HTTP/1.1: ", code.message()}));
+  }
+  template <class Error>
+  void failed_with(const Error& made) {
+    end(std::make_exception_ptr(made), ending::closed);
+  }
+  void broke(std::exception_ptr failure) {
+    if (call_ != nullptr) end(std::move(failure), ending::closed);
+  }
+  void failed(const error_code& code);
+  void end(std::exception_ptr failure, ending how) {
+    if (how != ending::reusable) close();
+    call& what = *std::exchange(call_, nullptr);
+    served_ = true;
+    idle_since_ = clock::now();
+    wait_until(clock::time_point::max(), reason::none);
+    told_.ended(told_.self, shared_from_this(), what, std::move(failure), how);
+  }
+
+  listener told_;
+  call* call_ = nullptr;
+  clock::time_point idle_since_{};
+  bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false,
+       without_body_ = false;
+  std::string out_;
+  boost::beast::flat_buffer in_{most_buffered};
+  std::optional<head_parser> head_;
+  std::optional<body_parser> body_;
+  mutable_bytes place_;
+};
+
+inline void exchange::failed(const error_code& code) {
+  switch (why_) {
+    case reason::stopped:
+      return end(cancelled(*call_), ending::closed);
+    case reason::connect_late:
+      return failed_with(call_->failure({"no connection within ", all_.options.connect_time.count(),
+                                         " ms; check host and port, and whether a firewall is between"}));
+    case reason::first_byte_late:
+      return failed_with(call_->failure({"no answer within ", all_.options.first_byte_time.count(), " ms"}));
+    case reason::progress_late:
+      return failed_with(
+          call_->failure({"the answer stalled: no byte within ", all_.options.progress_time.count(), " ms"}));
+    case reason::none:
+      break;
+  }
+  const bool ended = code == net::error::eof || code == net::error::connection_reset ||
+                     code == net::error::broken_pipe || code == net::error::connection_aborted ||
+                     code == net::ssl::error::stream_truncated;
+  if (ended && served_ && !got_byte_ && !call_->replaced && call_->method != verb::post) {
+    call_->replaced = true;
+    return end(nullptr, ending::stale);
+  }
+  if (in_tunnel_)
+    return failed_with(
+        call_->failure({"the proxy ", proxy_->where.authority(), " ended the connection: ", code.message()}));
+  if (!started_) {
+    const url& to = proxy_ != nullptr ? proxy_->where : origin_;
+    return failed_with(
+        call_->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
+                        to.authority(), ": ", code.message()}));
+  }
+  if (!ended) return failed_with(call_->failure({"the connection failed: ", code.message()}));
+  if (!got_byte_) return failed_with(call_->failure({"the server ended the connection without an answer"}));
+  if (call_->reply.status == 0 || !call_->has_range())
+    return failed_with(call_->failure({"the server ended the connection within its answer"}));
+  too_short(call_->into.size() - std::min(place_.size(), call_->into.size()));
+}
+
+}  // namespace penstock::inline v0_1::detail::web
+
+// ---- penstock/storage/detail/web_client.hpp
+
+namespace penstock::inline v0_1::detail::web {
+
+/// Performs calls: one thread, started by the first of them, and a bounded number of connections that are
+/// kept open. Calls begin in the order in which they were given.
+///
+/// Threads: any number may call `submit`, `perform` and `cancel`. Destruction cancels and joins; it waits for
+/// a look-up of a name that is in progress.
+class client {
+  static constexpr std::size_t most_redirects = 5;
+
+ public:
+  explicit client(const http_options& options)
+      : all_(options),
+        proxies_(options.proxies ? http_proxies::of_environment() : http_proxies()),
+        work_(all_.io.get_executor()),
+        tick_(all_.io) {}
+  client(const client&) = delete;
+  client& operator=(const client&) = delete;
+  ~client() {
+    if (!thread_.joinable()) return;
+    {
+      const std::scoped_lock lock(mutex_);
+      ends_ = true;
+    }
+    cancel();
+    {
+      std::unique_lock lock(mutex_);
+      all_told_.wait(lock, [&] { return open_calls_ == 0; });
+    }
+    all_.io.stop();
+    thread_.join();
+  }
+
+  /// Takes all calls, or none and throws.
+  void submit(std::span<call* const> calls) {
+    const std::scoped_lock lock(mutex_);
+    inbox_.reserve(inbox_.size() + calls.size());
+    if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { all_.io.run(); });
+    if (!posted_) net::post(all_.io, [this] { take_new(); });
+    posted_ = true;
+    for (call* const one : calls) {
+      one->number = ++numbered_;
+      inbox_.push_back(one);
+    }
+    open_calls_ += calls.size();
+  }
+
+  /// Performs one call and waits for its end; throws if there is no answer. Not from the client's thread.
+  void perform(call& what) {
+    struct waiting {
+      std::mutex mutex;
+      std::condition_variable changed;
+      bool over = false;
+      std::exception_ptr failed;
+    } state;
+    what.self = &state;
+    what.done = [](void* self, call&, std::exception_ptr failed) noexcept {
+      auto& waits = *static_cast<waiting*>(self);
+      const std::scoped_lock lock(waits.mutex);
+      waits.failed = std::move(failed);
+      waits.over = true;
+      waits.changed.notify_one();
+    };
+    call* const only = &what;
+    submit({&only, 1});
+    std::unique_lock lock(state.mutex);
+    state.changed.wait(lock, [&] { return state.over; });
+    if (state.failed) std::rethrow_exception(state.failed);
+  }
+
+  /// Ends all calls that were submitted before: they end with errc::stopped, unless they just have.
+  void cancel() noexcept {
+    try {
+      const std::scoped_lock lock(mutex_);
+      if (open_calls_ == 0) return;
+      cancel_up_to_ = numbered_;
+      net::post(all_.io, [this] { take_new(); });
+    } catch (...) {  // no memory: the next tick does it
+    }
+  }
+
+  [[nodiscard]] const counts& counted() const noexcept { return all_.counted; }
+
+ private:
+  // ---- All of this belongs to the thread.
+
+  void take_new() {
+    std::uint64_t cancelled = 0;
+    {
+      const std::scoped_lock lock(mutex_);
+      queue_.insert(queue_.end(), inbox_.begin(), inbox_.end());
+      inbox_.clear();
+      posted_ = false;
+      cancelled = std::exchange(cancel_up_to_, 0);
+    }
+    if (cancelled != 0) stop_up_to(cancelled);
+    begin_calls();
+  }
+
+  void stop_up_to(std::uint64_t number) {
+    cancelled_ = std::max(cancelled_, number);
+    std::vector<call*> waiting;
+    const auto kept = std::stable_partition(queue_.begin(), queue_.end(),
+                                            [&](const call* one) { return one->number > number; });
+    waiting.assign(kept, queue_.end());
+    queue_.erase(kept, queue_.end());
+    for (const auto& one : connections_)
+      if (const call* const doing = one->doing(); doing != nullptr && doing->number <= number)
+        one->abandon(exchange::reason::stopped);
+    for (call* const one : waiting) tell(*one, cancelled(*one));
+  }
+
+  void begin_calls() {
+    while (!queue_.empty() && active_ < all_.options.connections) {
+      call& next = *queue_.front();
+      queue_.pop_front();
+      begin(next, true);
+    }
+    if (active_ != 0 && !ticking_) tick();
+  }
+  /// Begins a call on a connection that is idle, if it may, or on a new one.
+  void begin(call& next, bool reuse) {
+    std::exception_ptr failed;
+    try {
+      const auto by = reuse ? idle_for(next.where) : nullptr;
+      const auto connection = by ? by : connect(next.where);
+      ++active_;
+      connection->start(next);
+      return;
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    tell(next, std::move(failed));
+  }
+  /// The connection that was used last, so that the others grow old.
+  std::shared_ptr<exchange> idle_for(const url& where) {
+    const auto now = clock::now();
+    const http_proxy* const proxy = proxies_.of(where);
+    std::shared_ptr<exchange> best;
+    for (const auto& one : connections_)
+      if (one->is_idle() && one->serves(where, proxy) && now - one->idle_since() < all_.options.idle_time &&
+          (!best || one->idle_since() > best->idle_since()))
+        best = one;
+    return best;
+  }
+  std::shared_ptr<exchange> connect(const url& where) {
+    if (connections_.size() >= all_.options.connections) {
+      const auto oldest =
+          std::min_element(connections_.begin(), connections_.end(), [](const auto& a, const auto& b) {
+            if (a->is_idle() != b->is_idle()) return a->is_idle();
+            return a->idle_since() < b->idle_since();
+          });
+      if ((*oldest)->is_idle()) {
+        (*oldest)->close();
+        connections_.erase(oldest);
+      }
+    }
+    connections_.push_back(std::make_shared<exchange>(
+        all_, where, proxies_.of(where),
+        exchange::listener{
+            this, [](void* self, const std::shared_ptr<exchange>& by, call& what, std::exception_ptr failed,
+                     ending how) { static_cast<client*>(self)->ended(by, what, std::move(failed), how); }}));
+    return connections_.back();
+  }
+
+  void ended(const std::shared_ptr<exchange>& by, call& what, std::exception_ptr failed,
+             ending how) noexcept {
+    --active_;
+    if (how != ending::reusable) std::erase(connections_, by);
+    try {
+      if (how == ending::stale && what.number > cancelled_) {
+        begin(what, false);
+        return begin_calls();
+      }
+      const bool again = how == ending::stale || (!failed && redirects(what));
+      if (again && what.number > cancelled_) {
+        queue_.push_front(&what);
+        return begin_calls();
+      }
+      if (again) failed = cancelled(what);
+      if (what.number > cancelled_ || !queue_.empty()) begin_calls();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    tell(what, std::move(failed));
+  }
+
+  /// Whether an answer leads to another URL, which is the call's now. Throws if it may not.
+  bool redirects(call& what) {
+    const unsigned status = what.reply.status;
+    if (!what.follow_redirects || status / 100 != 3 || status == 300 || (status > 303 && status < 307) ||
+        status > 308)
+      return false;
+    const std::string location(what.reply.header("Location"));
+    if (location.empty()) return false;
+    const auto refuse = [&](std::initializer_list<piece> why) { return what.failure(why).recurring(); };
+    url to;
+    try {
+      to = resolve(what.where, location);
+    } catch (const error& e) {
+      throw refuse({"the server redirects to what cannot be followed: ", e.message()}).recurring();
+    }
+    if (to.scheme != "http" && to.scheme != "https")
+      throw refuse({"the server redirects to the scheme ", to.scheme, ", which is not followed"});
+    if (what.where.scheme == "https" && to.scheme == "http")
+      throw refuse({"the server redirects from https to http, to ", to.without_secrets(),
+                    "; that would give up the protection of TLS, so it is refused"});
+    what.been.push_back(what.where);
+    if (std::find(what.been.begin(), what.been.end(), to) != what.been.end())
+      throw refuse({"the server redirects in a circle, back to ", to.without_secrets()});
+    if (what.been.size() > most_redirects)
+      throw refuse(
+          {"the server redirects more than ", most_redirects, " times; use the URL that it leads to"});
+    if (!to.same_origin(what.where))
+      std::erase_if(what.headers, [](const call::header& one) { return is_secret(one.first); });
+    if (status == 303 && what.method != verb::head) {
+      what.method = verb::get;
+      what.body.clear();
+    }
+    what.where = std::move(to);
+    return true;
+  }
+  /// Whether a header is for the host that was asked first alone.
+  static bool is_secret(std::string_view name) {
+    std::string lower(name);
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+    return lower == "authorization" || lower == "cookie" || lower.starts_with("x-amz-") ||
+           lower.starts_with("x-goog-");
+  }
+
+  void tell(call& what, std::exception_ptr failed) noexcept {
+    what.done(what.self, what, std::move(failed));  // the call may be gone now
+    const std::scoped_lock lock(mutex_);
+    if (--open_calls_ == 0 && ends_) all_told_.notify_one();
+  }
+
+  /// Looks for what has lasted too long; the thread sleeps while nothing is in progress.
+  void tick() {
+    ticking_ = true;
+    const auto least =
+        std::min({all_.options.connect_time, all_.options.first_byte_time, all_.options.progress_time});
+    tick_.expires_after(std::clamp<std::chrono::milliseconds>(least / 8, std::chrono::milliseconds(1),
+                                                              std::chrono::milliseconds(250)));
+    tick_.async_wait([this](const error_code& code) {
+      ticking_ = false;
+      if (code) return;
+      const auto now = clock::now();
+      for (const auto& one : connections_)
+        if (!one->is_idle()) one->check_time(now);
+      take_new();
+    });
+  }
+
+  common all_;
+  http_proxies proxies_;
+  net::executor_work_guard<net::io_context::executor_type> work_;
+  net::steady_timer tick_;
+  std::deque<call*> queue_;
+  std::vector<std::shared_ptr<exchange>> connections_;
+  std::size_t active_ = 0;
+  std::uint64_t cancelled_ = 0;
+  bool ticking_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable all_told_;
+  std::vector<call*> inbox_;
+  std::uint64_t numbered_ = 0, cancel_up_to_ = 0;
+  std::size_t open_calls_ = 0;
+  bool posted_ = false, ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace penstock::inline v0_1::detail::web
+
+// ---- penstock/storage/detail/web_objects.hpp
+
+namespace penstock::inline v0_1::detail::web {
+
+/// The objects of a storage: what errors call them, and where they are.
+struct object_list {
+  std::vector<std::string> names;  // without queries
+  std::vector<url> urls;
+  std::string pattern;
+};
+
+/// Reads ranges of objects through a client. What the first answer tells of an object, its size and its tag,
+/// holds for the session: a later answer that differs is an error.
+class objects {
+  struct facts {
+    std::uint64_t size = 0;
+    std::string tag, modified, if_match;
+    [[nodiscard]] std::uint64_t stamp() const {
+      return tag.empty() && modified.empty() ? 0 : fingerprint().add(tag.empty() ? modified : tag).value();
+    }
+  };
+  struct reading : call {
+    objects* owner = nullptr;
+    read_request request;
+    read_listener listener;
+    std::byte one_byte{};
+  };
+
+ public:
+  objects(shared<const object_list> list, const http_options& options)
+      : list_(std::move(list)), known_(list_->names.size()), client_(std::in_place, options) {}
+  objects(const objects&) = delete;
+  objects& operator=(const objects&) = delete;
+  ~objects() {
+    client_.reset();  // its thread ends before what it uses
+    for (std::size_t i = 0; i < list_->names.size(); ++i) delete known_[i].load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] object_signature signature(object_id id) {
+    const facts& found = find(id);
+    return {found.size, found.stamp()};
+  }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+    reading one;
+    if (!prepare(one, {id, offset, into})) return;
+    client_->perform(one);
+    finish(one);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+    std::vector<call*> begun;
+    for (const read_request& request : requests) {
+      std::exception_ptr failed;
+      try {
+        begun.reserve(requests.size());
+        auto one = std::make_unique<reading>();
+        if (prepare(*one, request)) {
+          one->listener = listener;
+          one->owner = this;
+          one->self = one.get();
+          one->done = read_done;
+          begun.push_back(one.release());
+          continue;
+        }
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      listener.done(listener.self, request.tag, std::move(failed));
+    }
+    try {
+      if (!begun.empty()) client_->submit(begun);
+    } catch (...) {
+      const std::exception_ptr failed = std::current_exception();
+      for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
+    }
+  }
+  void cancel() noexcept { client_->cancel(); }
+  [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
+
+ private:
+  [[nodiscard]] const facts* known(object_id id) const noexcept {
+    return known_[id].load(std::memory_order_acquire);
+  }
+  void address(call& what, object_id id) const {
+    if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
+    what.where = list_->urls[id];
+    what.name = list_->names[id];
+  }
+
+  /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
+  /// end of an object whose size is known.
+  bool prepare(reading& one, const read_request& request) const {
+    one.request = request;
+    address(one, request.object);
+    const std::uint64_t size = request.into.size();
+    const facts* const there = known(request.object);
+    const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
+    if (overflows || (there != nullptr && request.offset + size > there->size))
+      throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
+    if (size == 0 && (request.offset == 0 || there != nullptr)) return false;
+    // That an empty range is inside the object shows by the byte before it.
+    one.offset = size == 0 ? request.offset - 1 : request.offset;
+    one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
+    if (there != nullptr) one.if_match = there->if_match;
+    return true;
+  }
+  [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
+    std::string line =
+        text({"the range of ", one.request.into.size(), " bytes goes beyond the end of the object"});
+    if (size) append(line, {", which has ", *size});
+    return error(errc::format, line).in_file(one.name).at_offset(one.request.offset);
+  }
+
+  static void read_done(void* self, call&, std::exception_ptr failed) noexcept {
+    const std::unique_ptr<reading> one(static_cast<reading*>(self));
+    if (!failed) {
+      try {
+        one->owner->finish(*one);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    }
+    one->listener.done(one->listener.self, one->request.tag, std::move(failed));
+  }
+  /// Throws unless the answer was the range.
+  void finish(reading& one) {
+    const answer& reply = one.reply;
+    if (reply.status == 200 || reply.status == 206) {
+      if (const auto total = total_length(reply)) pin(one, one.request.object, *total);
+      return;
+    }
+    if (reply.status == 416) {
+      const auto range = parse_content_range(reply.header("Content-Range"));
+      if (range && range->total && one.offset + one.into.size() > *range->total)
+        throw beyond_end(one, range->total);
+    }
+    throw one.with_facts(answer_error(reply.status, reply.retry_after()));
+  }
+
+  /// Notes what an answer tells of an object, or compares it with what is known.
+  const facts& pin(const call& what, object_id id, std::uint64_t size) {
+    auto fresh = std::make_unique<facts>();
+    fresh->size = size;
+    const std::string_view tag = what.reply.header("ETag");
+    const bool weak = tag.starts_with("W/");
+    fresh->tag = weak ? tag.substr(2) : tag;
+    fresh->modified = what.reply.header("Last-Modified");
+    if (!weak) fresh->if_match = fresh->tag;
+    const facts* there = nullptr;
+    if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
+      return *fresh.release();
+    const bool tags = !there->tag.empty() && !fresh->tag.empty();
+    const bool dates = !tags && !there->modified.empty() && !fresh->modified.empty();
+    if (there->size == size && (!tags || there->tag == fresh->tag) &&
+        (!dates || there->modified == fresh->modified))
+      return *there;
+    std::string line = "the object was replaced while it was read";
+    if (there->size != size) append(line, {": it had ", there->size, " bytes, and has ", size});
+    throw what.with_facts(error(errc::io, line + "; start again with the new one")).recurring();
+  }
+
+  const facts& find(object_id id) {
+    call head;
+    head.method = verb::head;
+    address(head, id);
+    if (const facts* const there = known(id)) return *there;
+    client_->perform(head);
+    const answer& reply = head.reply;
+    if (reply.status == 200 && reply.length && !is_encoded(reply)) return pin(head, id, *reply.length);
+    // Signed URLs are for one method, and some servers know no HEAD.
+    if (reply.status == 200 || reply.status == 400 || reply.status == 403 || reply.status == 405 ||
+        reply.status == 501)
+      return find_by_range(id);
+    throw head.with_facts(answer_error(reply.status, reply.retry_after()));
+  }
+  const facts& find_by_range(object_id id) {
+    std::byte first{};
+    call get;
+    address(get, id);
+    get.offset = 0;
+    get.into = {&first, 1};
+    const answer& reply = get.reply;
+    try {
+      client_->perform(get);
+    } catch (const error&) {
+      // The server ignores ranges, but it has said how long the object is.
+      if (reply.status == 200 && reply.length && !is_encoded(reply)) return pin(get, id, *reply.length);
+      throw;
+    }
+    const auto range = parse_content_range(reply.header("Content-Range"));
+    if (reply.status == 416 && range && range->total == 0u) return pin(get, id, 0);
+    if (reply.status != 200 && reply.status != 206)
+      throw get.with_facts(answer_error(reply.status, reply.retry_after()));
+    const auto total = total_length(reply);
+    if (!total)
+      throw get.with_facts(error(errc::io, "the server does not tell how long the object is")).recurring();
+    return pin(get, id, *total);
+  }
+  [[nodiscard]] static bool is_encoded(const answer& reply) {
+    const std::string_view encoding = reply.header("Content-Encoding");
+    return !encoding.empty() && encoding != "identity";
+  }
+
+  shared<const object_list> list_;
+  fixed_array<std::atomic<const facts*>> known_;
+  std::optional<client> client_;
+};
+
+}  // namespace penstock::inline v0_1::detail::web
+
+// ---- penstock/storage/http.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What a session of `http` has counted.
+struct http_counters {
+  std::uint64_t requests = 0;     ///< sent, those that were answered with an error or a redirect included
+  std::uint64_t bytes = 0;        ///< of objects, received
+  std::uint64_t connections = 0;  ///< opened
+};
+
+/// Storage of objects on servers of HTTP and HTTPS: a URL, a pattern, or a list of URLs.
+///
+///     const http shards("https://data.example.com/train-{0000..0127}.tar");
+///     const http two({"http://a.example/0.tar", "http://b.example/0.tar?version=3"});
+///     const http at_home("https://10.0.0.7/train-{0..9}.tar", {.connections = 64, .ca_file = "my_ca.pem"});
+///
+/// In: URLs as `parse_url` takes them. Braces of a pattern, up to its query, are expanded by `expand_braces`;
+/// URLs of a list are taken as they are. Nothing is opened before `connect`, and no request sent before the
+/// first use.
+/// A session reads each range by one GET. One thread, started by the first request, has up to `connections`
+/// of them in flight, on connections that are kept open, and starts them in the order in which they were
+/// given; `read`
+/// waits for it. The bytes go from the socket straight to their place.
+/// Size and ETag of an object are asked for at its first use, or come with its first range. From then on the
+/// session insists on this object: each request carries `If-Match` if the ETag is a strong one, and an object
+/// that was replaced is an error, never a mixture. Servers behind one name must give one ETag.
+/// HTTPS is TLS 1.2 or newer, and the server must prove to be the host. Redirects are followed up to five
+/// times, but never from https to http. Proxies are those of the environment, as for curl; https goes through
+/// them by CONNECT.
+/// A host with several addresses, IPv6 or IPv4, is tried at each.
+/// Secrets: `names`, errors and descriptions show a URL's query as `?...`. A user or password in a URL is
+/// refused.
+/// Errors: errc::io, with URL, offset and what to do. They recur (see `error::recurs`) if the server says so:
+/// 404, 403, 401, 410, 412 (replaced), ranges that are ignored or encoded, a certificate that is refused,
+/// redirects that are refused. They do not for broken connections, for what lasted longer than
+/// `connect_time`, `first_byte_time` or `progress_time`, and for 408, 429 and 5xx; `http_error` has the
+/// status and what Retry-After asks for.
+/// One case is tried again here: a kept connection that the server had closed before the request.
+/// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
+/// Threads: any number of threads may use a session. `cancel` ends all requests in flight at once. Destroying
+/// the session does so too, and waits for the look-up of a host's name if one is in progress. A child after
+/// `fork` must neither use nor destroy a session.
+/// Cost: a request is about ten small allocations in the session's thread, none in the caller's memory.
+/// Source: RFC 9110 and 9112.
+class http {
+ public:
+  static constexpr std::string_view schemes[] = {"http", "https"};
+
+  /// What a run reads through; see `background_session` and `latent_session`.
+  class session {
+   public:
+    static constexpr bool views = false;
+    static constexpr bool has_latency = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    /// The object's size, and a hash of its ETag, or of Last-Modified without one. Asked for once.
+    [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      objects_->read(id, offset, into);
+    }
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+      objects_->read_many(requests, listener);
+    }
+    /// Ends all requests in flight, those of `read` included.
+    void cancel() const noexcept { objects_->cancel(); }
+    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+
+    [[nodiscard]] http_counters counters() const noexcept {
+      const auto& counted = objects_->counted();
+      return {counted.requests.load(), counted.bytes.load(), counted.connections.load()};
+    }
+
+   private:
+    friend http;
+    explicit session(std::unique_ptr<detail::web::objects> made) : objects_(std::move(made)) {}
+
+    std::unique_ptr<detail::web::objects> objects_;
+  };
+
+  explicit http(std::string_view pattern, http_options options = {})
+      : http(expanded(pattern), std::string(pattern), std::move(options)) {}
+  explicit http(std::vector<std::string> urls, http_options options = {})
+      : http(std::move(urls), {}, std::move(options)) {}
+  http(std::initializer_list<const char*> urls, http_options options = {})
+      : http(std::vector<std::string>(urls.begin(), urls.end()), std::move(options)) {}
+
+  /// The URLs, without their queries.
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
+  /// Throws errc::argument for a `ca_file` that cannot be used, and for proxies that are no URLs.
+  [[nodiscard]] session connect() const {
+    return session(std::make_unique<detail::web::objects>(list_, options_));
+  }
+  [[nodiscard]] std::string describe() const {
+    const std::string what =
+        list_->pattern.empty() ? detail::text({names().size(), " URLs"}) : without_secrets(list_->pattern);
+    return detail::text({"http(", what, ", ", options_.connections, " connections",
+                         options_.verify ? "" : ", certificates not verified", ")"});
+  }
+
+ private:
+  http(std::vector<std::string> urls, std::string pattern, http_options options)
+      : options_(std::move(options)) {
+    detail::check(options_);
+    auto list = std::make_unique<detail::web::object_list>();
+    list->pattern = std::move(pattern);
+    for (const std::string& one : urls) {
+      list->urls.push_back(parse_url(one));
+      if (list->urls.back().scheme == "s3")
+        throw error(errc::argument, {"http reads http:// and https://, not ", without_secrets(one)});
+      list->names.push_back(list->urls.back().without_secrets());
+    }
+    list_.reset(list.release());
+  }
+  /// The query stays out of it: it may be a secret, and errors of patterns show the pattern.
+  [[nodiscard]] static std::vector<std::string> expanded(std::string_view pattern) {
+    const std::string_view head = pattern.substr(0, pattern.find_first_of("?#"));
+    if (without_secrets(head) != head) return {std::string(pattern)};  // refused, without showing it
+    std::vector<std::string> urls = expand_braces(head);
+    for (std::string& one : urls) one += pattern.substr(head.size());
+    return urls;
+  }
+
+  shared<const detail::web::object_list> list_;
+  http_options options_;
+};
+
+static_assert(storage<http> && background_session<http::session> && latent_session<http::session>,
+              "http is a storage that reads in the background");
+
+}  // namespace penstock::inline v0_1

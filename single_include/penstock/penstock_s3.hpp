@@ -1,0 +1,2152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Penstock 0.1.0, the component s3. It needs penstock.hpp beside it.
+// Made by tools/amalgamate.py from include/penstock; do not edit.
+#pragma once
+
+#if !__has_include(<openssl/hmac.h>)
+#error "penstock_s3.hpp needs OpenSSL: link penstock::s3"
+#endif
+#if !__has_include(<nlohmann/json.hpp>)
+#error "penstock_s3.hpp needs nlohmann-json: link penstock::s3"
+#endif
+#if !__has_include(<openssl/crypto.h>)
+#error "penstock_s3.hpp needs OpenSSL: link penstock::s3"
+#endif
+#if !__has_include(<pugixml.hpp>)
+#error "penstock_s3.hpp needs pugixml: link penstock::s3"
+#endif
+
+#include "penstock.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/sha.h>
+#include <optional>
+#include <pugixml.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+// ---- penstock/storage/s3/detail/percent.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+[[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+[[nodiscard]] constexpr bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
+[[nodiscard]] constexpr bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
+[[nodiscard]] constexpr bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
+[[nodiscard]] constexpr char to_lower(char c) noexcept {
+  return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+[[nodiscard]] constexpr bool equal_but_for_case(std::string_view a, std::string_view b) noexcept {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (to_lower(a[i]) != to_lower(b[i])) return false;
+  return true;
+}
+
+/// What is left of a text without the spaces and tabs around it.
+[[nodiscard]] constexpr std::string_view trimmed(std::string_view line) noexcept {
+  while (!line.empty() && is_blank(line.front())) line.remove_prefix(1);
+  while (!line.empty() && is_blank(line.back())) line.remove_suffix(1);
+  return line;
+}
+
+/// Whether a text can be a header's value: it has no control characters, so that it cannot become two
+/// headers.
+[[nodiscard]] constexpr bool fits_into_header(std::string_view line) noexcept {
+  for (const char c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
+  return true;
+}
+
+/// Appends `chars` percent-encoded as AWS signs it: all but letters, digits and `-._~` is %XX in capitals; a
+/// slash stays in paths.
+inline void append_encoded(std::string& line, std::string_view chars, bool keeps_slashes = false) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  for (const char c : chars) {
+    if (is_digit(c) || is_lower(c) || is_upper(c) || c == '-' || c == '.' || c == '_' || c == '~' ||
+        (keeps_slashes && c == '/')) {
+      line += c;
+    } else {
+      const auto value = static_cast<unsigned char>(c);
+      line += '%';
+      line += digits[value >> 4];
+      line += digits[value & 15];
+    }
+  }
+}
+[[nodiscard]] inline std::string percent_encoded(std::string_view chars, bool keeps_slashes = false) {
+  std::string line;
+  append_encoded(line, chars, keeps_slashes);
+  return line;
+}
+
+[[nodiscard]] constexpr int hex_value(char c) noexcept {
+  if (is_digit(c)) return c - '0';
+  c = to_lower(c);
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/// The names of a list that was asked for with `encoding-type=url`: as in forms, `+` is a space. Nothing if
+/// a `%` has no two digits after it. Source: botocore, compat.py, unquote_str.
+[[nodiscard]] inline std::optional<std::string> form_decoded(std::string_view chars) {
+  std::string line;
+  line.reserve(chars.size());
+  for (std::size_t i = 0; i < chars.size(); ++i) {
+    if (chars[i] != '%') {
+      line += chars[i] == '+' ? ' ' : chars[i];
+      continue;
+    }
+    const int high = i + 2 < chars.size() ? hex_value(chars[i + 1]) : -1;
+    const int low = i + 2 < chars.size() ? hex_value(chars[i + 2]) : -1;
+    if (high < 0 || low < 0) return std::nullopt;
+    line += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return line;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/dates.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Dates are whole seconds since 1970, so that no clock's resolution decides how far they reach.
+using wall_time = std::chrono::sys_seconds;
+
+/// Reads numbers and separators of a date one after another.
+class date_reader {
+ public:
+  explicit date_reader(std::string_view rest) : rest_(rest) {}
+  /// Exactly `digits` digits.
+  int number(std::size_t digits) {
+    int value = 0;
+    for (std::size_t i = 0; i < digits; ++i) {
+      if (rest_.empty() || !is_digit(rest_.front())) {
+        good_ = false;
+        return 0;
+      }
+      value = value * 10 + (rest_.front() - '0');
+      rest_.remove_prefix(1);
+    }
+    return value;
+  }
+  /// One of these characters.
+  char one_of(std::string_view choices) {
+    if (rest_.empty() || choices.find(rest_.front()) == std::string_view::npos) {
+      good_ = false;
+      return choices.front();
+    }
+    const char found = rest_.front();
+    rest_.remove_prefix(1);
+    return found;
+  }
+  void word(std::string_view expected) {
+    if (!rest_.starts_with(expected)) {
+      good_ = false;
+    } else {
+      rest_.remove_prefix(expected.size());
+    }
+  }
+  [[nodiscard]] std::string_view letters(std::size_t count) {
+    const std::string_view found = rest_.substr(0, count);
+    good_ = good_ && found.size() == count;
+    rest_.remove_prefix(found.size());
+    return found;
+  }
+  void fraction() {
+    if (rest_.empty() || rest_.front() != '.') return;
+    rest_.remove_prefix(1);
+    (void)number(1);
+    while (!rest_.empty() && is_digit(rest_.front())) rest_.remove_prefix(1);
+  }
+  [[nodiscard]] bool done() const noexcept { return good_ && rest_.empty(); }
+
+ private:
+  std::string_view rest_;
+  bool good_ = true;
+};
+
+[[nodiscard]] inline std::optional<wall_time> time_of(int year, int month, int day, int hour, int minute,
+                                                      int second) {
+  using namespace std::chrono_literals;
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  if (!date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;  // 60: a leap second
+  return std::chrono::sys_days(date) + hour * 1h + minute * 1min + second * 1s;
+}
+
+/// `2026-11-23T20:15:00Z`, with a fraction of a second and an offset if there are any: RFC 3339, as
+/// credentials give their end. A fraction is cut off.
+[[nodiscard]] inline std::optional<wall_time> parse_rfc3339(std::string_view chars) {
+  date_reader in(chars);
+  const int year = in.number(4);
+  in.one_of("-");
+  const int month = in.number(2);
+  in.one_of("-");
+  const int day = in.number(2);
+  in.one_of("Tt ");
+  const int hour = in.number(2);
+  in.one_of(":");
+  const int minute = in.number(2);
+  in.one_of(":");
+  const int second = in.number(2);
+  in.fraction();
+  std::chrono::minutes ahead{0};
+  if (const char zone = in.one_of("Zz+-"); zone == '+' || zone == '-') {
+    const int hours = in.number(2);
+    in.one_of(":");
+    const int minutes = in.number(2);
+    if (hours > 23 || minutes > 59) return std::nullopt;
+    ahead = std::chrono::minutes((zone == '+' ? 1 : -1) * (hours * 60 + minutes));
+  }
+  if (!in.done()) return std::nullopt;
+  const auto local = time_of(year, month, day, hour, minute, second);
+  return local ? std::optional<wall_time>(*local - ahead) : std::nullopt;
+}
+
+inline constexpr std::array<std::string_view, 12> month_names{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                              "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+/// `Mon, 23 Nov 2026 20:15:00 GMT`, as the headers Date and Retry-After have it. The two older spellings of
+/// RFC 9110, which nobody sends any more, are not read.
+[[nodiscard]] inline std::optional<wall_time> parse_http_date(std::string_view chars) {
+  date_reader in(trimmed(chars));
+  (void)in.letters(3);
+  in.word(", ");
+  const int day = in.number(2);
+  in.one_of(" ");
+  const std::string_view name = in.letters(3);
+  in.one_of(" ");
+  const int year = in.number(4);
+  in.one_of(" ");
+  const int hour = in.number(2);
+  in.one_of(":");
+  const int minute = in.number(2);
+  in.one_of(":");
+  const int second = in.number(2);
+  in.word(" GMT");
+  if (!in.done()) return std::nullopt;
+  for (std::size_t i = 0; i < month_names.size(); ++i)
+    if (month_names[i] == name) return time_of(year, static_cast<int>(i) + 1, day, hour, minute, second);
+  return std::nullopt;
+}
+
+/// `20261123T201500Z`, into `line`.
+inline void write_amz_date(std::string& line, wall_time when) {
+  const auto day = std::chrono::floor<std::chrono::days>(when);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(when - day);
+  const auto digits = [&line](unsigned value, unsigned first) {
+    for (unsigned at = first; at != 0; at /= 10) line += static_cast<char>('0' + value / at % 10);
+  };
+  line.clear();
+  digits(static_cast<unsigned>(static_cast<int>(date.year())), 1000);
+  digits(static_cast<unsigned>(date.month()), 10);
+  digits(static_cast<unsigned>(date.day()), 10);
+  line += 'T';
+  digits(static_cast<unsigned>(clock.hours().count()), 10);
+  digits(static_cast<unsigned>(clock.minutes().count()), 10);
+  digits(static_cast<unsigned>(clock.seconds().count()), 10);
+  line += 'Z';
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/credentials.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What requests to S3 are signed with. The default is nobody: an anonymous reader, whose requests are not
+/// signed.
+///
+///     const s3_credentials mine{"AKIAIOSFODNN7EXAMPLE", "the secret"};
+///
+/// They have no operator<<, and no error or description shows a part of them; what is destroyed leaves
+/// neither secret nor token in its memory.
+class s3_credentials {
+ public:
+  s3_credentials() = default;
+  s3_credentials(std::string key_id, std::string secret, std::string session_token = {},
+                 std::optional<std::chrono::sys_seconds> expires = std::nullopt)
+      : key_id_(std::move(key_id)),
+        secret_(std::move(secret)),
+        token_(std::move(session_token)),
+        expires_(expires) {}
+  s3_credentials(const s3_credentials&) = default;
+  s3_credentials(s3_credentials&& other) noexcept { swap(other); }
+  s3_credentials& operator=(s3_credentials other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~s3_credentials() {
+    wipe(secret_);
+    wipe(token_);
+  }
+
+  [[nodiscard]] bool anonymous() const noexcept { return key_id_.empty(); }
+  [[nodiscard]] const std::string& key_id() const noexcept { return key_id_; }
+  [[nodiscard]] const std::string& secret() const noexcept { return secret_; }
+  [[nodiscard]] const std::string& session_token() const noexcept { return token_; }
+  /// Their end, if they have one.
+  [[nodiscard]] const std::optional<std::chrono::sys_seconds>& expires() const noexcept { return expires_; }
+
+  [[nodiscard]] friend bool operator==(const s3_credentials& a, const s3_credentials& b) noexcept {
+    return a.key_id_ == b.key_id_ && a.secret_ == b.secret_ && a.token_ == b.token_;
+  }
+
+ private:
+  void swap(s3_credentials& other) noexcept {
+    key_id_.swap(other.key_id_);
+    secret_.swap(other.secret_);
+    token_.swap(other.token_);
+    expires_.swap(other.expires_);
+  }
+  static void wipe(std::string& chars) noexcept { OPENSSL_cleanse(chars.data(), chars.size()); }
+
+  std::string key_id_, secret_, token_;
+  std::optional<std::chrono::sys_seconds> expires_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3/detail/hash.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+using digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
+
+[[nodiscard]] inline const unsigned char* octets(std::string_view chars) noexcept {
+  return reinterpret_cast<const unsigned char*>(chars.data());
+}
+
+[[nodiscard]] inline digest sha256(std::string_view chars) {
+  digest out{};
+  if (SHA256(octets(chars), chars.size(), out.data()) == nullptr)
+    throw error(errc::state, "OpenSSL has no SHA-256 here, which requests to S3 are signed with");
+  return out;
+}
+
+/// HMAC-SHA-256 of `chars` with the `length` bytes at `secret`.
+[[nodiscard]] inline digest hmac_sha256(const unsigned char* secret, std::size_t length,
+                                        std::string_view chars) {
+  digest out{};
+  unsigned int written = 0;
+  if (HMAC(EVP_sha256(), secret, static_cast<int>(length), octets(chars), chars.size(), out.data(),
+           &written) == nullptr ||
+      written != out.size())
+    throw error(errc::state, "OpenSSL has no HMAC with SHA-256 here, which requests to S3 are signed with");
+  return out;
+}
+[[nodiscard]] inline digest hmac_sha256(const digest& secret, std::string_view chars) {
+  return hmac_sha256(secret.data(), secret.size(), chars);
+}
+
+inline void append_hex(std::string& line, const digest& bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  for (const unsigned char byte : bytes) {
+    line += digits[byte >> 4];
+    line += digits[byte & 15];
+  }
+}
+
+/// The SHA-256 of a request's body, as `x-amz-content-sha256` has it.
+[[nodiscard]] inline std::string payload_hash(std::string_view body) {
+  std::string line;
+  append_hex(line, sha256(body));
+  return line;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/http_answer.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// A header of a request or an answer, or a parameter of a query, which is not encoded.
+struct name_value {
+  std::string name;
+  std::string value;
+};
+
+/// An answer as a whole. It may hold credentials: nothing prints it.
+struct http_answer {
+  int status = 0;
+  std::vector<name_value> headers;
+  std::string body;
+};
+
+/// The first header of that name; names have no case.
+[[nodiscard]] inline std::optional<std::string_view> header_of(std::span<const name_value> headers,
+                                                               std::string_view name) noexcept {
+  for (const name_value& one : headers)
+    if (equal_but_for_case(one.name, name)) return trimmed(one.value);
+  return std::nullopt;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/aws_signature.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// In the place of a body's hash where TLS protects the body.
+inline constexpr std::string_view unsigned_payload = "UNSIGNED-PAYLOAD";
+/// The SHA-256 of no bytes.
+inline constexpr std::string_view empty_payload =
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// A request as it is signed. It views its parts, which must live until the call returns.
+struct signable {
+  std::string_view method = "GET";
+  /// The header `host`, with the port if it is not the scheme's own.
+  std::string_view host;
+  /// Percent-encoded once, not normalised; empty means `/`.
+  std::string_view path;
+  /// Not encoded, in any order.
+  std::span<const name_value> query;
+  /// Headers that are signed besides those that the signer adds. A name may come several times.
+  std::span<const name_value> headers;
+  /// hex(SHA-256) of the body, or `unsigned_payload`.
+  std::string_view payload = empty_payload;
+};
+
+/// What a signer makes of a request; kept and filled again, its strings allocate nothing once they have
+/// grown. It holds a signature: nothing prints it.
+struct signed_request {
+  /// The path with the query, encoded as it was signed: it must be sent as it is.
+  std::string target;
+  /// Headers to send besides those that were given: x-amz-date, the payload's hash and the token if there are
+  /// any, and authorization. Not `host`, which the request has anyway.
+  std::vector<name_value> headers;
+};
+
+/// Signs requests with AWS Signature Version 4, as headers or as a presigned query, for a service in a
+/// region. The signing key is kept until the day, the secret, the region or the service changes. Anonymous
+/// credentials sign nothing: the target is made, and no header is added.
+///
+/// Threads: one at a time; each thread that signs has a signer of its own.
+/// Cost: about ten SHA-256 of a few hundred bytes; no allocation in the steady state.
+/// Source: AWS, "Signature Version 4 signing process"; the examples of "Authenticating Requests" are tests.
+class aws_signer {
+ public:
+  /// `service` is `s3` or `sts`: only S3 takes the payload's hash as a header.
+  explicit aws_signer(std::string region, std::string service = "s3")
+      : region_(std::move(region)), service_(std::move(service)) {}
+
+  [[nodiscard]] const std::string& region() const noexcept { return region_; }
+  /// A server said where its bucket is.
+  void move_to(std::string region) { region_ = std::move(region); }
+
+  /// Signs with headers; `now` must be within 15 minutes of the server's time.
+  void sign(const signable& request, const s3_credentials& as, wall_time now, signed_request& out) {
+    begin_query(request.query);
+    if (as.anonymous()) return end(request, out, 0);
+    begin_headers(request);
+    std::size_t added = 0;
+    write_amz_date(date_, now);
+    const auto adds = [&](std::string_view name, std::string_view value) {
+      add_header(name, value);
+      set(out.headers, added++, name, value);
+    };
+    adds("x-amz-date", date_);
+    if (service_ == "s3") adds("x-amz-content-sha256", request.payload);
+    if (!as.session_token().empty()) adds("x-amz-security-token", as.session_token());
+    sort_headers();
+    end_query();
+    write_scope();
+    write_canonical(request, request.payload);
+    authorization_ = "AWS4-HMAC-SHA256 Credential=";
+    authorization_.append(as.key_id()).append("/").append(scope_);
+    authorization_.append(", SignedHeaders=").append(signed_names_).append(", Signature=");
+    append_hex(authorization_, signature(as));
+    set(out.headers, added++, "authorization", authorization_);
+    end(request, out, added);
+  }
+
+  /// Makes a target that needs no headers but `host` and those given, and is good for `lifetime`. Its payload
+  /// is not signed. Throws errc::argument for a lifetime that is not within 1 second and 7 days.
+  void presign(const signable& request, const s3_credentials& as, wall_time now,
+               std::chrono::seconds lifetime, signed_request& out) {
+    constexpr std::chrono::seconds longest{604'800};
+    if (lifetime.count() < 1 || lifetime > longest)
+      throw error(errc::argument,
+                  {"a presigned request lives 1 to 604800 seconds (7 days), not ", lifetime.count()});
+    begin_query(request.query);
+    if (as.anonymous()) return end(request, out, 0);
+    begin_headers(request);
+    sort_headers();
+    write_signed_names();
+    write_amz_date(date_, now);
+    write_scope();
+    add_query("X-Amz-Algorithm", "AWS4-HMAC-SHA256");
+    authorization_.assign(as.key_id()).append("/").append(scope_);
+    add_query("X-Amz-Credential", authorization_);
+    add_query("X-Amz-Date", date_);
+    add_query("X-Amz-Expires", text({lifetime.count()}));
+    add_query("X-Amz-SignedHeaders", signed_names_);
+    if (!as.session_token().empty()) add_query("X-Amz-Security-Token", as.session_token());
+    end_query();
+    write_canonical(request, unsigned_payload);
+    query_ += "&X-Amz-Signature=";
+    append_hex(query_, signature(as));
+    end(request, out, 0);
+  }
+
+  /// What was hashed by the last call, for tests: it holds the token.
+  [[nodiscard]] const std::string& canonical_request() const noexcept { return canonical_; }
+
+ private:
+  // Entries that are kept with their strings, of which the first `used` count.
+  static void set(std::vector<name_value>& list, std::size_t at, std::string_view name,
+                  std::string_view value) {
+    if (at == list.size()) list.emplace_back();
+    list[at].name.assign(name);
+    list[at].value.assign(value);
+  }
+  static void sort(std::vector<name_value>& list, std::size_t used) {
+    // An insertion sort: short lists, it is stable, and it allocates nothing.
+    for (std::size_t i = 1; i < used; ++i)
+      for (std::size_t j = i; j > 0 && before(list[j], list[j - 1]); --j) {
+        list[j].name.swap(list[j - 1].name);
+        list[j].value.swap(list[j - 1].value);
+      }
+  }
+  static bool before(const name_value& a, const name_value& b) noexcept { return a.name < b.name; }
+
+  void begin_query(std::span<const name_value> items) {
+    queries_used_ = 0;
+    for (const name_value& one : items) add_query(one.name, one.value);
+    end_query();
+  }
+  void add_query(std::string_view name, std::string_view value) {
+    set(queries_, queries_used_, {}, {});
+    append_encoded(queries_[queries_used_].name, name);
+    append_encoded(queries_[queries_used_].value, value);
+    ++queries_used_;
+  }
+  /// Joins the query, sorted by name and then value.
+  void end_query() {
+    for (std::size_t i = 1; i < queries_used_; ++i)
+      for (std::size_t j = i; j > 0; --j) {
+        name_value &left = queries_[j - 1], &right = queries_[j];
+        if (left.name < right.name || (left.name == right.name && left.value <= right.value)) break;
+        left.name.swap(right.name);
+        left.value.swap(right.value);
+      }
+    query_.clear();
+    for (std::size_t i = 0; i < queries_used_; ++i) {
+      if (i != 0) query_ += '&';
+      query_.append(queries_[i].name).append("=").append(queries_[i].value);
+    }
+  }
+
+  void begin_headers(const signable& request) {
+    headers_used_ = 0;
+    add_header("host", request.host);
+    for (const name_value& one : request.headers) add_header(one.name, one.value);
+  }
+  /// In lower case, without blanks at the ends, and one space for a run of blanks inside.
+  void add_header(std::string_view name, std::string_view value) {
+    set(headers_, headers_used_, {}, {});
+    name_value& made = headers_[headers_used_++];
+    for (const char c : name) made.name += to_lower(c);
+    value = trimmed(value);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      if (!is_blank(value[i])) {
+        made.value += value[i];
+      } else if (!is_blank(value[i - 1])) {  // the first is no blank
+        made.value += ' ';
+      }
+  }
+  void sort_headers() { sort(headers_, headers_used_); }
+  void write_signed_names() {
+    signed_names_.clear();
+    for (std::size_t i = 0; i < headers_used_; ++i) {
+      if (i != 0 && headers_[i].name == headers_[i - 1].name) continue;
+      if (i != 0) signed_names_ += ';';
+      signed_names_ += headers_[i].name;
+    }
+  }
+
+  void write_scope() {
+    scope_.assign(date_, 0, 8);
+    scope_.append("/").append(region_).append("/").append(service_).append("/aws4_request");
+  }
+  void write_canonical(const signable& request, std::string_view payload) {
+    write_signed_names();
+    canonical_.assign(request.method).append("\n");
+    canonical_.append(request.path.empty() ? std::string_view("/") : request.path).append("\n");
+    canonical_.append(query_).append("\n");
+    for (std::size_t i = 0; i < headers_used_; ++i) {
+      if (i != 0 && headers_[i].name == headers_[i - 1].name) {
+        canonical_.back() = ',';  // the line's end: values of one name are one line
+      } else {
+        canonical_.append(headers_[i].name).append(":");
+      }
+      canonical_.append(headers_[i].value).append("\n");
+    }
+    canonical_.append("\n").append(signed_names_).append("\n").append(payload);
+  }
+  [[nodiscard]] digest signature(const s3_credentials& as) {
+    to_sign_.assign("AWS4-HMAC-SHA256\n").append(date_).append("\n").append(scope_).append("\n");
+    append_hex(to_sign_, sha256(canonical_));
+    if (as != key_of_ || scope_ != scope_of_key_) {
+      std::string secret = "AWS4" + as.secret();
+      digest made = hmac_sha256(octets(secret), secret.size(), std::string_view(date_).substr(0, 8));
+      OPENSSL_cleanse(secret.data(), secret.size());
+      made = hmac_sha256(made, region_);
+      made = hmac_sha256(made, service_);
+      signing_key_ = hmac_sha256(made, "aws4_request");
+      key_of_ = as;
+      scope_of_key_ = scope_;
+    }
+    return hmac_sha256(signing_key_, to_sign_);
+  }
+
+  void end(const signable& request, signed_request& out, std::size_t headers) const {
+    out.target.assign(request.path.empty() ? std::string_view("/") : request.path);
+    if (!query_.empty()) out.target.append("?").append(query_);
+    out.headers.resize(headers);
+  }
+
+  std::string region_, service_;
+  std::vector<name_value> queries_, headers_;
+  std::size_t queries_used_ = 0, headers_used_ = 0;
+  std::string date_, scope_, query_, signed_names_, canonical_, to_sign_, authorization_;
+  s3_credentials key_of_;
+  std::string scope_of_key_;
+  digest signing_key_{};
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/http_call.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// A request as a whole. It may hold tokens: nothing prints it.
+struct http_request {
+  std::string method = "GET";
+  url to;
+  std::vector<name_value> headers;
+  std::string body;
+  /// When the answer must have come, from the call on; then `send` throws errc::io.
+  std::chrono::milliseconds deadline{1000};
+  /// The answer is cut off as errc::io if its body is longer.
+  std::size_t longest_body = std::size_t{1} << 20;
+};
+
+/// Who sends small requests for whoever needs credentials or a list, and waits for the answer. `send` follows
+/// no redirect, throws errc::io when there is no answer, and may be called by several threads.
+struct http_call {
+  void* self = nullptr;
+  http_answer (*send)(void* self, const http_request& request) = nullptr;
+
+  [[nodiscard]] http_answer operator()(const http_request& request) const { return send(self, request); }
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/xml.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// What makes a body no XML of a store: its size, a document type, or its form.
+struct xml_fault {
+  std::string_view why;
+  std::size_t offset = 0;
+};
+
+/// Parses the body of an answer. pugixml knows no entities of a document's own and does not recurse; here a
+/// body is refused before it is parsed if it has such entities, or more than `most_tags`, so that its memory
+/// stays within a small multiple of `most_bytes`.
+[[nodiscard]] inline std::optional<xml_fault> load_xml(pugi::xml_document& document, std::string_view body) {
+  constexpr std::size_t most_bytes = std::size_t{8} << 20;
+  constexpr std::ptrdiff_t most_tags = 200'000;  // a full page of a list has about 30,000
+  if (body.size() > most_bytes) return xml_fault{"it is larger than 8 MiB", most_bytes};
+  if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
+    return xml_fault{"it has a zero byte", zero};
+  if (const std::size_t type = body.find("<!DOCTYPE"); type != std::string_view::npos)
+    return xml_fault{"it declares a document type, which no store does", type};
+  if (std::count(body.begin(), body.end(), '<') > most_tags)
+    return xml_fault{"it has more than 200,000 tags", 0};
+  constexpr unsigned how = pugi::parse_cdata | pugi::parse_escapes | pugi::parse_ws_pcdata_single;
+  const pugi::xml_parse_result found =
+      document.load_buffer(body.data(), body.size(), how, pugi::encoding_utf8);
+  if (found.status == pugi::status_out_of_memory) throw std::bad_alloc();
+  if (!found)
+    return xml_fault{found.description(),
+                     static_cast<std::size_t>(std::max<std::ptrdiff_t>(found.offset, 0))};
+  return std::nullopt;
+}
+
+/// The characters directly in an element.
+[[nodiscard]] inline std::string characters_of(const pugi::xml_node& element) {
+  std::string line;
+  for (const pugi::xml_node& inner : element.children())
+    if (inner.type() == pugi::node_pcdata || inner.type() == pugi::node_cdata) line += inner.value();
+  return line;
+}
+
+/// A document that must be well-formed: an answer with status 200. What is wrong with it may be different
+/// when it is asked for again, so that its errors are errc::io and do not recur.
+class xml_answer {
+ public:
+  /// `what` names the answer in errors: "the list of objects".
+  xml_answer(std::string_view body, std::string_view what) : what_(what) {
+    if (const auto fault = load_xml(document_, body))
+      throw error(errc::io, {what_, " is not the XML of a store: ", fault->why, ", at byte ", fault->offset});
+  }
+  [[nodiscard]] pugi::xml_node root() const { return document_.document_element(); }
+  /// The root, which must have that name.
+  [[nodiscard]] pugi::xml_node root(const char* name) const {
+    const pugi::xml_node found = root();
+    if (std::string_view(found.name()) != name) fail({"has another root than <", name, ">"});
+    return found;
+  }
+  /// What is in the element `name`; it must be there, and have characters.
+  [[nodiscard]] std::string required(const pugi::xml_node& within, const char* name) const {
+    std::string found = characters_of(within.child(name));
+    if (found.empty())
+      fail({"has no <", name, "> in its <", std::string_view(within.name()).substr(0, 40), ">"});
+    return found;
+  }
+  [[noreturn, gnu::cold]] void fail(std::initializer_list<piece> why) const {
+    std::string line(what_);
+    line += ' ';
+    append(line, why);
+    throw error(errc::io, line);
+  }
+
+ private:
+  std::string_view what_;
+  pugi::xml_document document_;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/environment.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The environment variables that a connection to S3 reads, as they were at one moment. A variable that is
+/// empty counts as not set.
+///
+///     const s3_environment two({{"AWS_REGION", "eu-central-1"}, {"AWS_PROFILE", "training"}});
+///     const bool right = two.value("AWS_REGION") == "eu-central-1" && !two.value("AWS_ENDPOINT_URL");
+///
+/// It may hold secrets: it has no operator<<, and errors name a variable but never its value.
+class s3_environment {
+ public:
+  s3_environment() = default;
+  explicit s3_environment(std::vector<std::pair<std::string, std::string>> values) {
+    for (auto& [name, given] : values) values_.push_back({std::move(name), std::move(given)});
+  }
+  /// Those of this process. Call it where no thread changes the environment.
+  [[nodiscard]] static s3_environment of_process() {
+    s3_environment made;
+    for (const char* const name : names)
+      if (const char* const given = std::getenv(name)) made.values_.push_back({name, given});
+    return made;
+  }
+
+  [[nodiscard]] std::optional<std::string_view> value(std::string_view name) const noexcept {
+    for (const detail::s3::name_value& one : values_)
+      if (one.name == name && !one.value.empty()) return one.value;
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::array names{"HOME",
+                                    "AWS_ACCESS_KEY_ID",
+                                    "AWS_SECRET_ACCESS_KEY",
+                                    "AWS_SESSION_TOKEN",
+                                    "AWS_PROFILE",
+                                    "AWS_REGION",
+                                    "AWS_DEFAULT_REGION",
+                                    "AWS_ENDPOINT_URL",
+                                    "AWS_ENDPOINT_URL_S3",
+                                    "AWS_ENDPOINT_URL_STS",
+                                    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+                                    "AWS_SHARED_CREDENTIALS_FILE",
+                                    "AWS_CONFIG_FILE",
+                                    "AWS_WEB_IDENTITY_TOKEN_FILE",
+                                    "AWS_ROLE_ARN",
+                                    "AWS_ROLE_SESSION_NAME",
+                                    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                                    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+                                    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+                                    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+                                    "AWS_EC2_METADATA_DISABLED",
+                                    "AWS_EC2_METADATA_SERVICE_ENDPOINT"};
+
+  std::vector<detail::s3::name_value> values_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3/error_result.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What can be done about an answer that is an error.
+enum class s3_remedy {
+  retry,                ///< send it again, after a while
+  slow_down,            ///< the same, and send fewer at once
+  refresh_credentials,  ///< get new credentials, then send it again
+  resync_clock,         ///< take the time from the answer's Date, then send it again
+  other_region,         ///< sign for the region that the answer names, then send it again
+  none                  ///< the same request would fail again
+};
+
+namespace detail::s3 {
+
+/// An answer that is an error. The server's own sentence is left out: it may repeat what was signed.
+struct refusal {
+  int status = 0;
+  std::string code;     // as the store spells it, only letters and digits; empty where the body has none
+  std::string request;  // the store's number of the request, for its operators
+  std::string region;   // where the bucket is, if the store says so
+  s3_remedy remedy = s3_remedy::none;
+  std::optional<std::chrono::seconds> retry_after;
+  std::optional<wall_time> server_time;
+};
+
+/// The remedy for a code; nothing for a code that is not known, whose status decides.
+/// Source: Amazon S3 API Reference, "Error responses"; the retry conditions of AWS SDKs' standard mode.
+[[nodiscard]] inline std::optional<s3_remedy> remedy_of(std::string_view code) noexcept {
+  struct row {
+    std::string_view code;
+    s3_remedy remedy;
+  };
+  static constexpr std::array rows{
+      row{"SlowDown", s3_remedy::slow_down},
+      row{"ServiceUnavailable", s3_remedy::slow_down},
+      row{"Busy", s3_remedy::slow_down},
+      row{"RequestLimitExceeded", s3_remedy::slow_down},
+      row{"RequestThrottled", s3_remedy::slow_down},
+      row{"RequestThrottledException", s3_remedy::slow_down},
+      row{"TooManyRequests", s3_remedy::slow_down},
+      row{"TooManyRequestsException", s3_remedy::slow_down},
+      row{"BandwidthLimitExceeded", s3_remedy::slow_down},
+      row{"LimitExceededException", s3_remedy::slow_down},
+      row{"InternalError", s3_remedy::retry},
+      row{"RequestTimeout", s3_remedy::retry},
+      row{"RequestTimeoutException", s3_remedy::retry},
+      row{"PriorRequestNotComplete", s3_remedy::retry},
+      row{"OperationAborted", s3_remedy::retry},
+      row{"ConditionalRequestConflict", s3_remedy::retry},
+      row{"IDPCommunicationError", s3_remedy::retry},
+      row{"ExpiredToken", s3_remedy::refresh_credentials},
+      row{"ExpiredTokenException", s3_remedy::refresh_credentials},
+      row{"TokenRefreshRequired", s3_remedy::refresh_credentials},
+      row{"RequestTimeTooSkewed", s3_remedy::resync_clock},
+      row{"RequestExpired", s3_remedy::resync_clock},
+      row{"PermanentRedirect", s3_remedy::other_region},
+      row{"AuthorizationHeaderMalformed", s3_remedy::other_region},
+      row{"IllegalLocationConstraintException", s3_remedy::other_region},
+      row{"AccessDenied", s3_remedy::none},
+      row{"NoSuchKey", s3_remedy::none},
+      row{"NoSuchBucket", s3_remedy::none},
+      row{"NoSuchUpload", s3_remedy::none},
+      row{"NoSuchVersion", s3_remedy::none},
+      row{"InvalidAccessKeyId", s3_remedy::none},
+      row{"InvalidToken", s3_remedy::none},
+      row{"SignatureDoesNotMatch", s3_remedy::none},
+      row{"InvalidObjectState", s3_remedy::none},
+      row{"PreconditionFailed", s3_remedy::none},
+      row{"InvalidRange", s3_remedy::none},
+      row{"NotImplemented", s3_remedy::none},
+  };
+  if (code.starts_with("Throttling")) return s3_remedy::slow_down;
+  for (const row& one : rows)
+    if (one.code == code) return one.remedy;
+  return std::nullopt;
+}
+[[nodiscard]] constexpr s3_remedy remedy_of(int status) noexcept {
+  if (status == 429 || status == 503) return s3_remedy::slow_down;
+  return status == 408 || status == 500 || status == 502 || status == 504 ? s3_remedy::retry
+                                                                          : s3_remedy::none;
+}
+
+/// What a store gave, if it has no other characters than such a value has, so that nothing else is repeated.
+[[nodiscard]] inline std::string only(std::string_view given, std::size_t most, std::string_view besides) {
+  const bool fits =
+      given.size() <= most && std::all_of(given.begin(), given.end(), [besides](char c) {
+        return is_digit(c) || is_lower(c) || is_upper(c) || besides.find(c) != std::string_view::npos;
+      });
+  return fits ? std::string(given) : std::string();
+}
+
+/// Reads an answer with a status that is no success, or a 200 whose body is an `<Error>`. Any bytes are an
+/// answer: one without a body, as to HEAD, is judged by its status. `signed_for` is the region of the
+/// request.
+[[nodiscard]] inline refusal read_refusal(const http_answer& answer, std::string_view signed_for = {}) {
+  refusal found;
+  found.status = answer.status;
+  if (const auto region = header_of(answer.headers, "x-amz-bucket-region"))
+    found.region = only(*region, 64, "-");
+  if (const auto id = header_of(answer.headers, "x-amz-request-id")) found.request = only(*id, 128, "-+/=._");
+  if (const auto date = header_of(answer.headers, "date")) found.server_time = parse_http_date(*date);
+  if (const auto after = header_of(answer.headers, "retry-after")) {
+    long seconds = 0;
+    const bool is_number =
+        !after->empty() && after->size() <= 6 && std::all_of(after->begin(), after->end(), is_digit);
+    for (const char c : *after) seconds = is_number ? seconds * 10 + (c - '0') : 0;
+    if (is_number) {
+      found.retry_after = std::chrono::seconds(seconds);
+    } else if (const auto then = parse_http_date(*after); then && found.server_time) {
+      found.retry_after = std::max(*then - *found.server_time, std::chrono::seconds(0));
+    }
+  }
+  constexpr std::size_t most = std::size_t{1} << 20;
+  pugi::xml_document document;
+  if (!answer.body.empty() && answer.body.size() <= most && !load_xml(document, answer.body)) {
+    pugi::xml_node body = document.document_element();
+    if (std::string_view(body.name()) == "ErrorResponse") body = body.child("Error");  // of STS
+    if (std::string_view(body.name()) == "Error") {
+      found.code = only(characters_of(body.child("Code")), 64, ".");
+      if (found.request.empty()) found.request = only(characters_of(body.child("RequestId")), 128, "-+/=._");
+      if (found.region.empty()) found.region = only(characters_of(body.child("Region")), 64, "-");
+    }
+  }
+  found.remedy = remedy_of(found.code).value_or(remedy_of(found.status));
+  // The answer to HEAD has no code; and an answer may say nothing about the right region.
+  const bool names_another = !found.region.empty() && found.region != signed_for;
+  if (found.code.empty() && (found.status == 301 || found.status == 400))
+    found.remedy = s3_remedy::other_region;
+  if (found.remedy == s3_remedy::other_region && !names_another) found.remedy = s3_remedy::none;
+  if (found.remedy == s3_remedy::resync_clock && !found.server_time) found.remedy = s3_remedy::none;
+  return found;
+}
+
+/// What a person can do about it.
+[[nodiscard]] inline std::string_view advice_of(const refusal& found) noexcept {
+  struct row {
+    std::string_view code, advice;
+  };
+  static constexpr std::array rows{
+      row{"AccessDenied",
+          ": the credentials do not permit this, or there is no such object and they may not list"},
+      row{"NoSuchKey", ": there is no such object"},
+      row{"NoSuchBucket", ": there is no such bucket"},
+      row{"NoSuchUpload", ": the upload was aborted or completed before"},
+      row{"InvalidAccessKeyId", ": the store does not know these credentials; are they for this endpoint?"},
+      row{"InvalidToken", ": the session token is not one of these credentials"},
+      row{"SignatureDoesNotMatch",
+          ": the secret is not the one of this key id, or a proxy changed the request"},
+      row{"InvalidObjectState", ": the object is archived, restore it first"},
+      row{"PreconditionFailed", ": the object was replaced while it was read"},
+      row{"InvalidRange", ": the object ends before this range"},
+      row{"ExpiredToken", ": the session token has expired, get new credentials"},
+      row{"ExpiredTokenException", ": the session token has expired, get new credentials"},
+      row{"RequestTimeTooSkewed", ": this machine's clock is more than 15 minutes wrong, set it"},
+      row{"PermanentRedirect", ": the bucket is in another region"},
+      row{"AuthorizationHeaderMalformed",
+          ": the bucket is in another region, or the region has another name"},
+  };
+  for (const row& one : rows)
+    if (one.code == found.code) return one.advice;
+  switch (found.status) {
+    case 301:
+      return ": the bucket is in another region, or at another endpoint";
+    case 401:
+    case 403:
+      return ": the credentials are not accepted, or do not permit this";
+    case 404:
+      return ": there is no such object";
+    case 412:
+      return ": the object was replaced while it was read";
+    case 416:
+      return ": the object ends before this range";
+    default:
+      return "";
+  }
+}
+
+/// The error for what was refused: errc::io that recurs where there is no remedy. `what` was to happen:
+/// "read an object".
+[[nodiscard]] inline error error_of(const refusal& found, std::string_view what) {
+  std::string line = text({"the store refused to ", what, ": status ", found.status});
+  if (!found.code.empty()) append(line, {", ", found.code});
+  line += advice_of(found);
+  if (found.remedy == s3_remedy::other_region) append(line, {"; it is in ", found.region});
+  if (!found.request.empty()) append(line, {" (request ", found.request, ")"});
+  return error(errc::io, line).recurring(found.remedy == s3_remedy::none);
+}
+
+}  // namespace detail::s3
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3/detail/ini.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+struct ini_entry {
+  std::string name;  // in lower case
+  std::string value;
+  std::vector<name_value> inner;  // the lines that are indented below an entry without a value
+};
+struct ini_section {
+  std::string name;
+  std::vector<ini_entry> entries;
+
+  /// The last entry of that name counts, as in the tools of AWS.
+  [[nodiscard]] const ini_entry* find(std::string_view name_of) const noexcept {
+    for (auto one = entries.rbegin(); one != entries.rend(); ++one)
+      if (one->name == name_of) return &*one;
+    return nullptr;
+  }
+};
+
+/// Reads the files ~/.aws/config and ~/.aws/credentials: sections, entries, and entries within an entry.
+/// Its errors name the line, and show nothing of it: it may be a secret.
+class ini_reader {
+ public:
+  ini_reader(std::string_view rest, std::string_view path) : rest_(rest), path_(path) {}
+
+  [[nodiscard]] std::vector<ini_section> read() {
+    if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
+    while (!rest_.empty()) {
+      const std::size_t end = rest_.find('\n');
+      std::string_view line = rest_.substr(0, end);
+      rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+      ++number_;
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      if (!fits(line)) fail("has a control character");
+      take_line(line);
+    }
+    return std::move(sections_);
+  }
+
+ private:
+  static bool fits(std::string_view line) {
+    for (const char c : line)
+      if (static_cast<unsigned char>(c) < 0x20 && c != '\t') return false;
+    return true;
+  }
+  [[noreturn]] void fail(std::string_view why) const {
+    throw error(errc::argument, {"line ", number_, " of this file of AWS profiles ", why}).in_file(path_);
+  }
+  static std::string lowered(std::string_view name) {
+    std::string line;
+    for (const char c : name) line += to_lower(c);
+    return line;
+  }
+  /// Without what follows a blank and a '#' or ';'.
+  static std::string_view without_comment(std::string_view line) {
+    for (std::size_t i = 1; i < line.size(); ++i)
+      if ((line[i] == '#' || line[i] == ';') && is_blank(line[i - 1])) return trimmed(line.substr(0, i));
+    return trimmed(line);
+  }
+
+  void take_line(std::string_view line) {
+    const std::string_view bare = trimmed(line);
+    if (bare.empty() || bare.front() == '#' || bare.front() == ';') return;
+    const auto indent = static_cast<std::size_t>(bare.data() - line.data());
+    if (in_entry_ && indent > indent_) return take_inner(bare);
+    in_entry_ = false;
+    if (bare.front() == '[') return begin_section(bare);
+    if (sections_.empty()) fail("comes before the first [section]");
+    const std::size_t sign = bare.find('=');
+    if (sign == std::string_view::npos) fail("is neither a [section] nor name = value");
+    const std::string_view name = trimmed(bare.substr(0, sign));
+    if (name.empty()) fail("has no name before its '='");
+    sections_[current_].entries.push_back(
+        {lowered(name), std::string(without_comment(bare.substr(sign + 1))), {}});
+    indent_ = indent;
+    in_entry_ = true;
+  }
+  void take_inner(std::string_view bare) {
+    ini_entry& last = sections_[current_].entries.back();
+    const std::size_t sign = bare.find('=');
+    if (!last.value.empty()) {
+      last.value.append("\n").append(bare);
+    } else if (sign == std::string_view::npos || sign == 0) {
+      fail("is indented, but no name = value");
+    } else {
+      last.inner.push_back(
+          {lowered(trimmed(bare.substr(0, sign))), std::string(without_comment(bare.substr(sign + 1)))});
+    }
+  }
+  void begin_section(std::string_view bare) {
+    const std::size_t end = bare.find(']');
+    if (end == std::string_view::npos) fail("begins a section that has no ']'");
+    const std::string_view rest = trimmed(bare.substr(end + 1));
+    if (!rest.empty() && rest.front() != '#' && rest.front() != ';') fail("has text behind its ']'");
+    const std::string_view name = trimmed(bare.substr(1, end - 1));
+    if (name.empty()) fail("begins a section without a name");
+    for (current_ = 0; current_ < sections_.size(); ++current_)
+      if (sections_[current_].name == name) return;
+    sections_.push_back({std::string(name), {}});
+  }
+
+  std::string_view rest_, path_;
+  std::vector<ini_section> sections_;
+  std::size_t current_ = 0, indent_ = 0, number_ = 0;
+  bool in_entry_ = false;
+};
+
+/// A small text file as a whole; nothing if there is none. Throws errc::io, marked recurring, for one that
+/// cannot be read or is larger than a MiB.
+[[nodiscard]] inline std::optional<std::string> small_file(const std::string& path) {
+  constexpr std::size_t most = std::size_t{1} << 20;
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    throw error(errc::io, "cannot open this file of credentials: check its permissions")
+        .in_file(path)
+        .recurring();
+  }
+  std::string bytes(most + 1, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (in.bad()) throw error(errc::io, "cannot read this file of credentials").in_file(path).recurring();
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  if (bytes.size() > most)
+    throw error(errc::io, "this file of credentials is larger than a MiB").in_file(path).recurring();
+  return bytes;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/profiles.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// The profiles of ~/.aws/credentials and ~/.aws/config, or of the files that AWS_SHARED_CREDENTIALS_FILE and
+/// AWS_CONFIG_FILE name. A file that is not there has none. What both have, the file of credentials decides.
+/// Source: AWS SDKs and Tools Reference Guide, "Using shared config and credentials files".
+class profile_files {
+ public:
+  profile_files() = default;
+  /// Reads both. Throws errc::argument for a malformed line, with file and line, and errc::io for a file that
+  /// cannot be read.
+  explicit profile_files(const s3_environment& environment) {
+    credentials_path_ = path_of(environment, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
+    config_path_ = path_of(environment, "AWS_CONFIG_FILE", "config");
+    credentials_ = sections_of(credentials_path_);
+    config_ = sections_of(config_path_);
+  }
+
+  [[nodiscard]] bool has(std::string_view profile) const noexcept {
+    return in_credentials(profile) != nullptr || in_config(profile) != nullptr;
+  }
+  [[nodiscard]] std::optional<std::string_view> value(std::string_view profile, std::string_view name) const {
+    for (const ini_section* section : {in_credentials(profile), in_config(profile)})
+      if (const ini_entry* const found = section == nullptr ? nullptr : section->find(name))
+        if (!found->value.empty()) return found->value;
+    return std::nullopt;
+  }
+  /// `endpoint_url` of a service in the section of services that the profile names, or of the profile.
+  [[nodiscard]] std::optional<std::string_view> endpoint(std::string_view profile,
+                                                         std::string_view service) const {
+    if (const auto services = value(profile, "services")) {
+      const ini_section* const section = section_of(config_, "services", *services);
+      if (section == nullptr)
+        throw error(errc::argument, {"the profile '", profile, "' names the services '", *services,
+                                     "', but there is no section [services ", *services, "]"})
+            .in_file(config_path_);
+      if (const ini_entry* const found = section->find(service))
+        for (const name_value& one : found->inner)
+          if (one.name == "endpoint_url" && !one.value.empty()) return one.value;
+    }
+    return value(profile, "endpoint_url");
+  }
+
+  /// Both files, for messages.
+  [[nodiscard]] std::string paths() const { return text({credentials_path_, " and ", config_path_}); }
+
+ private:
+  static std::string path_of(const s3_environment& environment, std::string_view variable,
+                             std::string_view file_name) {
+    const std::string home(environment.value("HOME").value_or(""));
+    const auto given = environment.value(variable);
+    if (!given) return text({home, "/.aws/", file_name});
+    return given->starts_with("~/") ? home + std::string(given->substr(1)) : std::string(*given);
+  }
+  static std::vector<ini_section> sections_of(const std::string& path) {
+    const auto bytes = small_file(path);
+    if (!bytes) return {};
+    return ini_reader(*bytes, path).read();
+  }
+
+  /// The section `[kind name]`; the name may be in quotes.
+  static const ini_section* section_of(const std::vector<ini_section>& sections, std::string_view kind,
+                                       std::string_view name) noexcept {
+    for (const ini_section& one : sections) {
+      std::string_view rest = one.name;
+      if (!rest.starts_with(kind) || rest.size() == kind.size() || !is_blank(rest[kind.size()])) continue;
+      rest = trimmed(rest.substr(kind.size()));
+      if (rest.size() > 1 && (rest.front() == '"' || rest.front() == '\'') && rest.front() == rest.back())
+        rest = rest.substr(1, rest.size() - 2);
+      if (rest == name) return &one;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] const ini_section* in_credentials(std::string_view profile) const noexcept {
+    for (const ini_section& one : credentials_)
+      if (one.name == profile) return &one;
+    return nullptr;
+  }
+  [[nodiscard]] const ini_section* in_config(std::string_view profile) const noexcept {
+    if (const ini_section* const found = section_of(config_, "profile", profile)) return found;
+    if (profile == "default")
+      for (const ini_section& one : config_)
+        if (one.name == "default") return &one;
+    return nullptr;
+  }
+
+  std::string credentials_path_, config_path_;
+  std::vector<ini_section> credentials_, config_;
+};
+
+/// The profile that counts: AWS_PROFILE, or `default`. Throws errc::argument if AWS_PROFILE names one that no
+/// file has.
+[[nodiscard]] inline std::string profile_name(const s3_environment& environment, const profile_files& files) {
+  const auto given = environment.value("AWS_PROFILE");
+  if (!given) return "default";
+  if (!files.has(*given))
+    throw error(errc::argument,
+                {"AWS_PROFILE names the profile '", *given, "', which is not in ", files.paths()});
+  return std::string(*given);
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/credential_answers.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// What the sources of credentials read from.
+struct credential_surroundings {
+  const s3_environment& environment;
+  const profile_files& files;
+  http_call http;
+  wall_time now{};
+  std::string region;  // of STS
+};
+
+/// The same credentials, or errc::argument that names their source if a part of them is missing or no header
+/// could carry it, such as a line break at its end.
+[[nodiscard]] inline s3_credentials checked(s3_credentials found, std::string_view source) {
+  if (found.key_id().empty()) throw error(errc::argument, {source, " has a secret, but no key id"});
+  if (found.secret().empty()) throw error(errc::argument, {source, " has a key id, but no secret"});
+  if (!fits_into_header(found.key_id()) || !fits_into_header(found.secret()) ||
+      !fits_into_header(found.session_token()) || found.key_id().find_first_of(" /,") != std::string::npos)
+    throw error(errc::argument,
+                {source, " has characters that credentials cannot have, perhaps a line break at the end"});
+  return found;
+}
+
+[[nodiscard]] inline std::optional<wall_time> end_of(const std::string& date, std::string_view source) {
+  if (date.empty()) return std::nullopt;
+  const auto found = parse_rfc3339(date);
+  if (!found) throw error(errc::io, {source, " answered with an expiration that is no date"});
+  return found;
+}
+
+/// The answer of a container's or an instance's service: JSON with AccessKeyId, SecretAccessKey, Token and
+/// Expiration.
+[[nodiscard]] inline s3_credentials read_json_credentials(std::string_view body, std::string_view source) {
+  const nlohmann::json all = nlohmann::json::parse(body.begin(), body.end(), nullptr, false);
+  if (!all.is_object()) throw error(errc::io, {source, " answered with something that is no JSON object"});
+  const auto text_in = [&](const char* name) {
+    const auto found = all.find(name);
+    if (found == all.end() || found->is_null()) return std::string();
+    if (!found->is_string()) throw error(errc::io, {source, " answered with no text in the field ", name});
+    return found->get<std::string>();
+  };
+  if (const std::string code = text_in("Code"); !code.empty() && code != "Success")
+    throw error(errc::io, {source, " has no credentials: ", only(code, 64, ".")});
+  std::string id = text_in("AccessKeyId"), secret = text_in("SecretAccessKey");
+  if (id.empty() || secret.empty())
+    throw error(errc::io,
+                {source, " answered without the field ", id.empty() ? "AccessKeyId" : "SecretAccessKey"});
+  return checked({std::move(id), std::move(secret), text_in("Token"), end_of(text_in("Expiration"), source)},
+                 source);
+}
+
+/// The answer of STS, in which `result` has the credentials.
+[[nodiscard]] inline s3_credentials read_sts_credentials(std::string_view body, const char* result) {
+  constexpr std::string_view source = "STS";
+  const xml_answer answer(body, "the answer of STS");
+  const pugi::xml_node found = answer.root().child(result).child("Credentials");
+  if (!found) answer.fail({"has no <Credentials> in a <", result, ">"});
+  return checked(
+      {answer.required(found, "AccessKeyId"), answer.required(found, "SecretAccessKey"),
+       answer.required(found, "SessionToken"), end_of(answer.required(found, "Expiration"), source)},
+      source);
+}
+
+/// A token in a file, without the line break at its end.
+[[nodiscard]] inline std::string token_in(const std::string& path, std::string_view named_by) {
+  auto bytes = small_file(path);
+  if (!bytes) throw error(errc::io, {named_by, " names a file that is not there"}).in_file(path).recurring();
+  while (!bytes->empty() && (is_blank(bytes->back()) || bytes->back() == '\n' || bytes->back() == '\r'))
+    bytes->pop_back();
+  if (bytes->empty() || !fits_into_header(*bytes))
+    throw error(errc::io, {named_by, " names a file that holds no token"}).in_file(path).recurring();
+  return std::move(*bytes);
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/metadata_credentials.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Whether a service of credentials may be asked without encryption: it is on this machine, or has one of the
+/// addresses of ECS and EKS.
+[[nodiscard]] inline bool is_near(const std::string& host) {
+  if (host == "localhost") return true;
+  std::array<unsigned char, 4> four{};
+  if (::inet_pton(AF_INET, host.c_str(), four.data()) == 1)
+    return four[0] == 127 || host == "169.254.170.2" || host == "169.254.170.23";
+  std::array<unsigned char, 16> given{}, near{};
+  if (::inet_pton(AF_INET6, host.c_str(), given.data()) != 1) return false;
+  for (const char* const address : {"::1", "fd00:ec2::23"})
+    if (::inet_pton(AF_INET6, address, near.data()) == 1 && given == near) return true;
+  return false;
+}
+
+/// The service of a container: ECS, EKS Pod Identity, and what imitates them.
+[[nodiscard]] inline std::optional<s3_credentials> of_container(const credential_surroundings& with) {
+  constexpr std::string_view source = "the container's service of credentials";
+  const auto relative = with.environment.value("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  const auto full = with.environment.value("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+  if (!relative && !full) return std::nullopt;
+  http_request request;
+  if (relative) {
+    if (!relative->starts_with('/'))
+      throw error(errc::argument, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI does not begin with '/'");
+    request.to = parse_url("http://169.254.170.2" + std::string(*relative));
+  } else {
+    request.to = parse_url(*full);
+    if (request.to.scheme != "https" && (request.to.scheme != "http" || !is_near(request.to.host)))
+      throw error(errc::argument, {"AWS_CONTAINER_CREDENTIALS_FULL_URI names the host '", request.to.host,
+                                   "' without encryption: use https, or a service on this machine"});
+  }
+  std::string token(with.environment.value("AWS_CONTAINER_AUTHORIZATION_TOKEN").value_or(""));
+  if (const auto file_name = with.environment.value("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"))
+    token = token_in(std::string(*file_name), "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+  if (!fits_into_header(token))
+    throw error(errc::argument, "AWS_CONTAINER_AUTHORIZATION_TOKEN has characters that no header can have");
+  request.headers = {{"accept", "application/json"}};
+  if (!token.empty()) request.headers.push_back({"authorization", token});
+  request.deadline = std::chrono::seconds(2);
+  const http_answer answer = with.http(request);
+  if (answer.status != 200)
+    throw error(errc::io, {source, " answered with status ", answer.status})
+        .recurring(remedy_of(answer.status) == s3_remedy::none);
+  return read_json_credentials(answer.body, source);
+}
+
+/// The instance metadata of EC2, version 2 only. Nothing if this is no such machine, or has no role.
+[[nodiscard]] inline std::optional<s3_credentials> of_instance(const credential_surroundings& with) {
+  constexpr std::string_view source = "the instance metadata";
+  if (equal_but_for_case(with.environment.value("AWS_EC2_METADATA_DISABLED").value_or(""), "true"))
+    return std::nullopt;
+  const url base = parse_url(
+      with.environment.value("AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("http://169.254.169.254"));
+  const auto ask = [&](std::string method, std::string_view path, name_value header) {
+    http_request request;
+    request.method = std::move(method);
+    request.to = base;
+    request.to.path = path;
+    request.to.query.clear();
+    request.headers.push_back(std::move(header));
+    request.deadline = std::chrono::seconds(1);  // a machine that is not of EC2 may drop the packets
+    return with.http(request);
+  };
+  http_answer token;
+  try {
+    token = ask("PUT", "/latest/api/token", {"x-aws-ec2-metadata-token-ttl-seconds", "21600"});
+  } catch (const error& e) {
+    if (e.code() != errc::io) throw;
+    return std::nullopt;
+  }
+  if (token.status != 200 || token.body.empty() || !fits_into_header(token.body)) return std::nullopt;
+  const name_value proof{"x-aws-ec2-metadata-token", token.body};
+  std::string path = "/latest/meta-data/iam/security-credentials/";
+  const http_answer roles = ask("GET", path, proof);
+  if (roles.status == 404) return std::nullopt;
+  const std::string role =
+      only(trimmed(std::string_view(roles.body).substr(0, roles.body.find_first_of("\r\n"))), 128, "+=,.@-_");
+  if (roles.status != 200 || role.empty())
+    throw error(errc::io, {source, " answered with status ", roles.status, ", and with no name of a role"});
+  append_encoded(path, role);
+  const http_answer found = ask("GET", path, proof);
+  if (found.status != 200) throw error(errc::io, {source, " answered with status ", found.status});
+  return read_json_credentials(found.body, source);
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/names.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+[[noreturn, gnu::cold]] inline void refuse_bucket(std::string_view name, std::string_view why) {
+  throw error(errc::argument, {"the bucket '", name.substr(0, 80), "' ", why});
+}
+
+/// Whether the name is four numbers with dots between them.
+[[nodiscard]] constexpr bool looks_like_ipv4(std::string_view name) noexcept {
+  int numbers = 1;
+  std::size_t digits = 0;
+  for (const char c : name) {
+    if (c == '.') {
+      if (digits == 0) return false;
+      ++numbers;
+      digits = 0;
+    } else if (!is_digit(c) || ++digits > 3) {
+      return false;
+    }
+  }
+  return numbers == 4 && digits != 0;
+}
+
+/// Throws errc::argument, with what is wrong, for a name that no bucket can have. `strict` is what AWS
+/// demands; other stores, and the oldest buckets of AWS, may have capitals, underscores and 255 characters.
+/// Source: Amazon S3 User Guide, "General purpose bucket naming rules".
+inline void check_bucket(std::string_view name, bool strict = true) {
+  if (name.starts_with("arn:"))
+    refuse_bucket(name,
+                  "is an ARN, which is not supported: give the access point's alias, or the bucket's name");
+  if (name.ends_with("--x-s3"))
+    refuse_bucket(name,
+                  "is a directory bucket, whose sessions are not supported: use a general purpose bucket");
+  if (name.size() < 3) refuse_bucket(name, "is shorter than 3 characters");
+  if (name.size() > (strict ? 63u : 255u))
+    refuse_bucket(name, strict ? "is longer than 63 characters" : "is longer than 255 characters");
+  for (const char c : name) {
+    if (is_digit(c) || is_lower(c) || c == '.' || c == '-') continue;
+    if (!strict && (is_upper(c) || c == '_')) continue;
+    refuse_bucket(name, strict ? "has a character that is no lower-case letter, digit, '.' or '-'"
+                               : "has a character that is no letter, digit, '.', '-' or '_'");
+  }
+  if (name.find("..") != std::string_view::npos) refuse_bucket(name, "has two dots in a row");
+  if (!strict) return;
+  if (name.front() == '.' || name.front() == '-' || name.back() == '.' || name.back() == '-')
+    refuse_bucket(name, "must begin and end with a letter or a digit");
+  if (looks_like_ipv4(name)) refuse_bucket(name, "has the form of an IP address");
+  if (name.starts_with("xn--") || name.starts_with("sthree-"))
+    refuse_bucket(name, "begins with letters that AWS reserves");
+}
+
+/// Where an object is.
+struct object_name {
+  std::string_view bucket;
+  std::string_view key;
+};
+
+/// `bucket/key` or `s3://bucket/key`, of which the object's key is everything after the first slash, as it
+/// is: nothing is decoded, and `?` and `#` belong to it. Throws errc::argument that says what to write.
+[[nodiscard]] inline object_name parse_object_name(std::string_view name) {
+  const std::string_view given = name;
+  if (name.starts_with("s3://")) {
+    name.remove_prefix(5);
+  } else if (name.substr(0, name.find('/')).ends_with(':')) {
+    throw error(errc::argument,
+                {"'", given.substr(0, name.find(':')),
+                 ":' is not the scheme of an object in S3: write s3://bucket/key or bucket/key"});
+  }
+  const std::size_t slash = name.find('/');
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 == name.size())
+    throw error(errc::argument,
+                {"'", given.substr(0, 200), "' is ", slash == 0 ? "without a bucket" : "without a key",
+                 ": write s3://bucket/key or bucket/key"});
+  const object_name found{name.substr(0, slash), name.substr(slash + 1)};
+  if (found.key.size() > 1024)
+    throw error(errc::argument, {"a key of S3 has at most 1024 bytes, '", found.key.substr(0, 80),
+                                 "...' has ", found.key.size()});
+  return found;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/endpoint.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Where the bucket is in a request's URL: in the host, `https://BUCKET.s3.REGION.amazonaws.com/KEY`, or in
+/// the path. `automatic`: in the host at AWS if the bucket's name permits, in the path at other stores.
+enum class s3_addressing { automatic, host, path };
+
+/// Where a store is. What is left empty comes from the environment, then from the profile:
+/// AWS_REGION, AWS_DEFAULT_REGION, `region`, else us-east-1;
+/// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the `endpoint_url` of the profile's services or of the profile,
+/// else AWS.
+///
+///     const s3_place google{.region = "auto", .endpoint = "https://storage.googleapis.com"};
+struct s3_place {
+  std::string region = {};
+  /// `http://host:port`, perhaps with a path before all others, as AIStore's `/s3`.
+  std::string endpoint = {};
+  s3_addressing addressing = s3_addressing::automatic;
+};
+
+namespace detail::s3 {
+
+/// Fills what is empty; see `s3_place`. AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true leaves endpoints out.
+[[nodiscard]] inline s3_place resolved(s3_place place, const s3_environment& environment,
+                                       const profile_files& files, std::string_view profile) {
+  const auto first_of = [](std::optional<std::string_view> one, std::optional<std::string_view> other) {
+    return one ? one : other;
+  };
+  if (place.region.empty()) {
+    auto found = first_of(environment.value("AWS_REGION"), environment.value("AWS_DEFAULT_REGION"));
+    if (!found) found = files.value(profile, "region");
+    place.region = found.value_or("us-east-1");
+  }
+  const bool ignored =
+      equal_but_for_case(environment.value("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").value_or(""), "true");
+  if (place.endpoint.empty() && !ignored) {
+    auto found = first_of(environment.value("AWS_ENDPOINT_URL_S3"), environment.value("AWS_ENDPOINT_URL"));
+    if (!found) found = files.endpoint(profile, "s3");
+    place.endpoint = found.value_or("");
+  }
+  return place;
+}
+
+inline void check_region(std::string_view region) {
+  const auto fits = [](char c) { return is_digit(c) || is_lower(c) || is_upper(c) || c == '-' || c == '_'; };
+  bool good = !region.empty() && region.size() <= 64;
+  for (const char c : region) good = good && fits(c);
+  if (!good)
+    throw error(errc::argument,
+                {"'", region.substr(0, 80), "' is not a region: write a name such as us-east-1"});
+}
+
+/// The domain of AWS that a region belongs to.
+[[nodiscard]] constexpr std::string_view aws_domain(std::string_view region) noexcept {
+  return region.starts_with("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
+}
+
+/// Turns buckets and keys into URLs. Its paths are encoded as `aws_signer` signs them.
+class endpoint {
+ public:
+  /// Throws errc::argument for a region or an endpoint that can be none.
+  explicit endpoint(const s3_place& place) : region_(place.region), addressing_(place.addressing) {
+    check_region(region_);
+    is_aws_ = place.endpoint.empty();
+    if (is_aws_) {
+      if (region_ == "auto")
+        throw error(errc::argument,
+                    "the region 'auto' is for stores that are not AWS: give their endpoint as well, "
+                    "such as https://storage.googleapis.com");
+      base_.scheme = "https";
+      base_.host = text({"s3.", region_, ".", aws_domain(region_)});
+      return;
+    }
+    base_ = parse_url(place.endpoint);
+    if (base_.scheme == "s3")
+      throw error(errc::argument, {"the endpoint '", without_secrets(place.endpoint),
+                                   "' must begin with http:// or https://"});
+    if (!base_.query.empty())
+      throw error(errc::argument, {"the endpoint '", without_secrets(place.endpoint),
+                                   "' has a query: give scheme, host, port and perhaps a path"});
+    while (base_.path.ends_with('/')) base_.path.pop_back();
+    const std::string_view host = base_.host;
+    is_aws_ = host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn");
+  }
+
+  /// What requests are signed for.
+  [[nodiscard]] const std::string& region() const noexcept { return region_; }
+  /// Whether only TLS protects the body, so that it need not be hashed.
+  [[nodiscard]] bool is_encrypted() const noexcept { return base_.scheme == "https"; }
+
+  /// Throws errc::argument for a name that no bucket can have.
+  [[nodiscard]] url of_bucket(std::string_view bucket) const { return of(bucket, {}); }
+  [[nodiscard]] url of_object(std::string_view bucket, std::string_view object) const {
+    return of(bucket, object);
+  }
+
+ private:
+  [[nodiscard]] url of(std::string_view bucket, std::string_view object) const {
+    const bool in_host = is_in_host(bucket);
+    url made = base_;
+    if (in_host) {
+      made.host.insert(0, ".").insert(0, bucket);
+    } else {
+      made.path.append("/").append(bucket);
+    }
+    if (in_host || !object.empty()) made.path += '/';
+    append_encoded(made.path, object, true);
+    return made;
+  }
+  [[nodiscard]] bool is_in_host(std::string_view bucket) const {
+    check_bucket(bucket, is_aws_ && addressing_ != s3_addressing::path);
+    const bool has_dots = bucket.find('.') != std::string_view::npos;
+    if (addressing_ == s3_addressing::host) {
+      check_bucket(bucket);
+      if (base_.host.find(':') != std::string::npos || looks_like_ipv4(base_.host))
+        throw error(errc::argument,
+                    {"the endpoint's host is an address, before which no bucket can stand: use "
+                     "s3_addressing::path"});
+      if (has_dots && is_encrypted())
+        throw error(errc::argument,
+                    {"the bucket '", bucket,
+                     "' has dots, so that no certificate fits its host: use s3_addressing::path"});
+      return true;
+    }
+    return addressing_ == s3_addressing::automatic && is_aws_ && !(has_dots && is_encrypted());
+  }
+
+  url base_;
+  std::string region_;
+  s3_addressing addressing_;
+  bool is_aws_ = false;
+};
+
+}  // namespace detail::s3
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3/detail/role_credentials.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// A role to take on.
+struct role_request {
+  std::string arn;
+  std::string session;      // empty: a name is made
+  std::string external_id;  // may be empty
+};
+
+[[nodiscard]] inline url sts_url(const credential_surroundings& with) {
+  auto given = with.environment.value("AWS_ENDPOINT_URL_STS");
+  if (!given) given = with.environment.value("AWS_ENDPOINT_URL");
+  if (equal_but_for_case(with.environment.value("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").value_or(""), "true"))
+    given.reset();
+  if (given) return parse_url(*given);
+  url made;
+  made.scheme = "https";
+  made.host = text({"sts.", with.region, ".", aws_domain(with.region)});
+  made.path = "/";
+  return made;
+}
+
+/// Sends an action of STS, signed unless `as` is anonymous, and reads its credentials.
+[[nodiscard]] inline s3_credentials ask_sts(const credential_surroundings& with, std::string_view action,
+                                            const role_request& role, std::span<const name_value> more,
+                                            const s3_credentials& as) {
+  check_region(with.region);
+  http_request request;
+  request.method = "POST";
+  request.to = sts_url(with);
+  request.deadline = std::chrono::seconds(10);
+  request.headers = {{"content-type", "application/x-www-form-urlencoded; charset=utf-8"}};
+  const std::string made = text({"penstock-", with.now.time_since_epoch().count()});
+  std::vector<name_value> form{{"Action", std::string(action)},
+                               {"Version", "2011-06-15"},
+                               {"RoleArn", role.arn},
+                               {"RoleSessionName", role.session.empty() ? made : role.session}};
+  if (!role.external_id.empty()) form.push_back({"ExternalId", role.external_id});
+  form.insert(form.end(), more.begin(), more.end());
+  for (const name_value& one : form) {
+    if (!request.body.empty()) request.body += '&';
+    append_encoded(request.body, one.name);
+    request.body += '=';
+    append_encoded(request.body, one.value);
+  }
+  if (!as.anonymous()) {
+    aws_signer signer(with.region, "sts");
+    const std::string host = request.to.authority(), hash = payload_hash(request.body);
+    signed_request made_of;
+    signer.sign({"POST", host, request.to.path, {}, request.headers, hash}, as, with.now, made_of);
+    request.headers.insert(request.headers.end(), made_of.headers.begin(), made_of.headers.end());
+  }
+  const http_answer answer = with.http(request);
+  if (answer.status != 200)
+    throw error_of(read_refusal(answer, with.region), "give the credentials of a role");
+  return read_sts_credentials(answer.body, text({action, "Result"}).c_str());
+}
+
+/// Reads the token again each time: whoever made it renews it.
+[[nodiscard]] inline s3_credentials web_identity(const credential_surroundings& with,
+                                                 const role_request& role, const std::string& token_file,
+                                                 std::string_view named_by) {
+  const std::vector<name_value> token{{"WebIdentityToken", token_in(token_file, named_by)}};
+  return ask_sts(with, "AssumeRoleWithWebIdentity", role, token, {});
+}
+
+/// AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN.
+[[nodiscard]] inline std::optional<s3_credentials> web_identity(const credential_surroundings& with) {
+  const auto file_name = with.environment.value("AWS_WEB_IDENTITY_TOKEN_FILE");
+  const auto arn = with.environment.value("AWS_ROLE_ARN");
+  if (!file_name) return std::nullopt;
+  if (!arn) throw error(errc::argument, "AWS_WEB_IDENTITY_TOKEN_FILE is set, but AWS_ROLE_ARN is not");
+  const std::string session(with.environment.value("AWS_ROLE_SESSION_NAME").value_or(""));
+  return web_identity(with, {std::string(*arn), session, {}}, std::string(*file_name),
+                      "AWS_WEB_IDENTITY_TOKEN_FILE");
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/credential_chain.hpp
+
+namespace penstock::inline v0_1 {
+
+/// As whom the store is asked. Left alone, credentials are looked for where the tools of AWS do; the first
+/// place that has some decides:
+///
+/// 1. AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN
+/// 2. the web identity of AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN
+/// 3. the profile AWS_PROFILE, or `default`, of ~/.aws/credentials and ~/.aws/config: keys, or a role with
+/// its source 4. the service of the container: AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI
+/// 5. the instance metadata of EC2, version 2
+///
+///     const s3_identity anybody{.credentials = s3_credentials()};
+///     const s3_identity team{.profile = "training"};
+struct s3_identity {
+  /// These and no others; `s3_credentials()` for requests that are not signed.
+  std::optional<s3_credentials> credentials = std::nullopt;
+  /// The profile instead of AWS_PROFILE's; then 1 and 2 are left out.
+  std::string profile = {};
+};
+
+namespace detail::s3 {
+
+/// Looks for credentials. Copies share nothing; each call reads the files and asks the services again.
+class credential_chain {
+ public:
+  credential_chain(s3_identity identity, s3_environment environment, http_call http)
+      : identity_(std::move(identity)), environment_(std::move(environment)), http_(http) {}
+
+  /// Throws errc::argument, with the places that were looked at, if there are none; errc::argument for what
+  /// is wrong in a file or a variable; errc::io, marked recurring where asking again would not help, for a
+  /// service.
+  [[nodiscard]] s3_credentials find(wall_time now) const {
+    if (identity_.credentials)
+      return *identity_.credentials == s3_credentials() ? s3_credentials()
+                                                        : checked(*identity_.credentials, "what was given");
+    if (identity_.profile.empty())
+      if (auto found = of_environment()) return std::move(*found);
+    const profile_files files(environment_);
+    const std::string profile =
+        identity_.profile.empty() ? profile_name(environment_, files) : identity_.profile;
+    if (!identity_.profile.empty() && !files.has(profile))
+      throw error(errc::argument, {"the profile '", profile, "' is not in ", files.paths()});
+    std::string region = resolved({}, environment_, files, profile).region;
+    if (region == "auto") region = "us-east-1";  // STS has no other stores
+    const credential_surroundings with{environment_, files, http_, now, std::move(region)};
+    if (identity_.profile.empty())
+      if (auto found = web_identity(with)) return std::move(*found);
+    std::vector<std::string> passed;
+    if (auto found = of_profile(with, profile, passed)) return std::move(*found);
+    if (auto found = of_container(with)) return std::move(*found);
+    if (auto found = of_instance(with)) return std::move(*found);
+    throw error(errc::argument,
+                {"there are no credentials for S3: AWS_ACCESS_KEY_ID is not set, the profile '", profile,
+                 "' of ", files.paths(),
+                 " has none, and there is no web identity, no service of a container and no instance "
+                 "metadata; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or read without signing with "
+                 ".credentials = s3_credentials()"});
+  }
+
+ private:
+  [[nodiscard]] std::optional<s3_credentials> of_environment() const {
+    const auto id = environment_.value("AWS_ACCESS_KEY_ID"),
+               secret = environment_.value("AWS_SECRET_ACCESS_KEY");
+    if (!id && !secret) return std::nullopt;
+    if (!id || !secret)
+      throw error(errc::argument, {id ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY", " is set, but ",
+                                   id ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID", " is not"});
+    return checked({std::string(*id), std::string(*secret),
+                    std::string(environment_.value("AWS_SESSION_TOKEN").value_or(""))},
+                   "the environment");
+  }
+
+  [[nodiscard]] static std::optional<s3_credentials> keys_of(const credential_surroundings& with,
+                                                             const std::string& profile) {
+    const auto id = with.files.value(profile, "aws_access_key_id");
+    const auto secret = with.files.value(profile, "aws_secret_access_key");
+    if (!id && !secret) return std::nullopt;
+    return checked({std::string(id.value_or("")), std::string(secret.value_or("")),
+                    std::string(with.files.value(profile, "aws_session_token").value_or(""))},
+                   text({"the profile '", profile, "'"}));
+  }
+  /// `passed` holds the profiles on the way here: their roles take each other as sources.
+  [[nodiscard]] std::optional<s3_credentials> of_profile(const credential_surroundings& with,
+                                                         const std::string& profile,
+                                                         std::vector<std::string>& passed) const {
+    const bool again = std::find(passed.begin(), passed.end(), profile) != passed.end();
+    const auto arn = with.files.value(profile, "role_arn");
+    if (arn && !again) {
+      passed.push_back(profile);
+      return of_role(with, profile, std::string(*arn), passed);
+    }
+    if (auto found = keys_of(with, profile)) return found;
+    if (again)
+      throw error(errc::argument, {"the role of the profile '", profile, "' has itself as its source"});
+    for (const char* const name :
+         {"credential_process", "sso_session", "sso_start_url", "sso_account_id", "login_session"})
+      if (with.files.value(profile, name))
+        throw error(errc::argument,
+                    {"the profile '", profile, "' has its credentials by ", name,
+                     ", which is not supported: export them with `aws configure export-credentials "
+                     "--format env`, or name another profile"});
+    return std::nullopt;
+  }
+  [[nodiscard]] s3_credentials of_role(const credential_surroundings& with, const std::string& profile,
+                                       std::string arn, std::vector<std::string>& passed) const {
+    const auto value = [&](std::string_view name) {
+      return std::string(with.files.value(profile, name).value_or(""));
+    };
+    const auto fail = [&](std::initializer_list<piece> why) {
+      std::string line = text({"the role of the profile '", profile, "' "});
+      append(line, why);
+      throw error(errc::argument, line);
+    };
+    role_request role{std::move(arn), value("role_session_name"), value("external_id")};
+    if (const std::string token = value("web_identity_token_file"); !token.empty())
+      return web_identity(with, role, token, text({"the profile '", profile, "'"}));
+    if (!value("mfa_serial").empty()) fail({"has an mfa_serial, and nobody is here to type the code"});
+    const std::string parent = value("source_profile"), place = value("credential_source");
+    std::optional<s3_credentials> source;
+    if (!parent.empty() && !place.empty()) {
+      fail({"has a source_profile and a credential_source: only one of them can be"});
+    } else if (!parent.empty()) {
+      if (!with.files.has(parent))
+        fail({"has the source_profile '", parent, "', which is not in ", with.files.paths()});
+      source = of_profile(with, parent, passed);
+    } else if (place == "Environment") {
+      source = of_environment();
+    } else if (place == "EcsContainer") {
+      source = of_container(with);
+    } else if (place == "Ec2InstanceMetadata") {
+      source = of_instance(with);
+    } else {
+      fail(
+          {"needs a source_profile, or a credential_source that is Environment, EcsContainer or "
+           "Ec2InstanceMetadata"});
+    }
+    if (!source) fail({"finds no credentials at its source, '", parent.empty() ? place : parent, "'"});
+    return ask_sts(with, "AssumeRole", role, {}, *source);
+  }
+
+  s3_identity identity_;
+  s3_environment environment_;
+  http_call http_;
+};
+
+}  // namespace detail::s3
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3/credential_keeper.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// What the time is; tests have one of their own.
+struct wall_clock {
+  void* self = nullptr;
+  wall_time (*now)(void* self) = [](void*) {
+    return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  };
+  [[nodiscard]] wall_time operator()() const { return now(self); }
+};
+
+/// Keeps credentials and renews them: before they expire, and when a server says that they have. One thread
+/// renews; as long as the old ones are valid, others take those and do not wait.
+///
+/// `Source` has `find(now)`, as `credential_chain`. Threads: any number.
+template <class Source>
+class credential_keeper {
+ public:
+  /// `seed` spreads renewals, so that a thousand processes do not all ask in the same second.
+  explicit credential_keeper(Source source, wall_clock clock = {}, std::uint64_t seed = 0)
+      : source_(std::move(source)),
+        clock_(clock),
+        spread_(static_cast<std::int64_t>(seed * 0x9E3779B97F4A7C15u >> 58)) {}
+
+  /// Credentials that are valid, as far as this machine's clock and the last answer of a server say. Throws
+  /// what `Source` throws if there are none and no old ones that are still valid; so do all that waited.
+  [[nodiscard]] std::shared_ptr<const s3_credentials> current() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      const wall_time now = clock_();
+      if (valid(now) && now < renew_at_) return kept_;
+      if (!renewing_) return renewed(lock, now);
+      if (valid(now)) return kept_;
+      const std::uint64_t round = rounds_;
+      renewed_.wait(lock, [&] { return rounds_ != round; });
+      if (failure_) throw separate(*failure_);
+    }
+  }
+
+  /// A server said that these, which `current` gave, have expired: they are not given again.
+  void expired(const std::shared_ptr<const s3_credentials>& those) {
+    const std::lock_guard lock(mutex_);
+    if (those == kept_) refused_ = true;
+  }
+
+ private:
+  static constexpr std::chrono::seconds margin{300}, pause{30};
+
+  [[nodiscard]] bool valid(wall_time now) const {
+    return kept_ != nullptr && !refused_ && (!kept_->expires() || now < *kept_->expires());
+  }
+
+  [[nodiscard]] std::shared_ptr<const s3_credentials> renewed(std::unique_lock<std::mutex>& lock,
+                                                              wall_time now) {
+    renewing_ = true;
+    lock.unlock();
+    std::shared_ptr<const s3_credentials> found;
+    std::optional<error> failure;
+    try {
+      found = std::make_shared<const s3_credentials>(source_.find(now));
+    } catch (const error& e) {
+      failure = separate(e);
+    } catch (...) {
+      lock.lock();
+      end_round(std::nullopt);
+      throw;
+    }
+    lock.lock();
+    now = clock_();
+    if (found && found->expires() && *found->expires() <= now) {
+      failure.emplace(errc::io, "the credentials that were found expired before: check this machine's clock");
+    } else if (found && refused_ && *found == *kept_) {
+      failure.emplace(error(errc::io,
+                            "the store says that the credentials have expired, and there are no newer ones "
+                            "where they came from: renew them")
+                          .recurring());
+    } else if (found) {
+      kept_ = std::move(found);
+      refused_ = false;
+      renew_at_ = wall_time::max();
+      if (kept_->expires()) renew_at_ = *kept_->expires() - before(*kept_->expires() - now);
+    }
+    if (failure && valid(now)) {  // the old ones will do; soon again
+      renew_at_ = now + pause;
+      failure.reset();
+    }
+    end_round(failure);
+    if (failure_) throw separate(*failure_);
+    return kept_;
+  }
+  /// An error of its own for each thread: copies share their text, whose last owner frees it.
+  [[nodiscard, gnu::cold]] static error separate(const error& failure) {
+    error made(failure.code(), failure.message());
+    if (!failure.file().empty()) made.in_file(failure.file());
+    return std::move(made).recurring(failure.recurs());
+  }
+  /// How long before their end credentials of this lifetime are renewed.
+  [[nodiscard]] std::chrono::seconds before(std::chrono::seconds lifetime) const {
+    return std::min(margin + std::chrono::seconds(spread_), lifetime / 4);
+  }
+  void end_round(const std::optional<error>& failure) {
+    failure_ = failure;
+    renewing_ = false;
+    ++rounds_;
+    renewed_.notify_all();
+  }
+
+  Source source_;
+  wall_clock clock_;
+  std::int64_t spread_;  // seconds, 0 to 63
+
+  std::mutex mutex_;
+  std::condition_variable renewed_;
+  std::shared_ptr<const s3_credentials> kept_;
+  std::optional<error> failure_;  // of the last round
+  wall_time renew_at_{};
+  std::uint64_t rounds_ = 0;
+  bool refused_ = false, renewing_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/list_result.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// An object as a list has it. The ETag is as the store spells it, usually in quotes; empty if it has none.
+struct listed_object {
+  std::string key;
+  std::uint64_t size = 0;
+  std::string etag;
+};
+
+/// One page of ListObjectsV2.
+struct list_page {
+  std::vector<listed_object> objects;
+  std::vector<std::string> prefixes;  // with a delimiter: what would be folders
+  std::string next_token;             // empty on the last page
+};
+
+/// Reads the body of a page. Throws errc::io, not recurring, for one that is malformed: truncated, hostile, a
+/// size that is none, names that are not encoded as the page says, or more to come without a token for it.
+[[nodiscard]] inline list_page read_list_page(std::string_view body) {
+  const xml_answer answer(body, "the list of objects");
+  const pugi::xml_node root = answer.root("ListBucketResult");
+  const std::string encoding = characters_of(root.child("EncodingType"));
+  if (!encoding.empty() && encoding != "url") answer.fail({"encodes its names in a way that is not 'url'"});
+  const auto name_in = [&](const pugi::xml_node& within, const char* name) {
+    std::string raw = answer.required(within, name);
+    if (encoding.empty()) return raw;
+    auto decoded = form_decoded(raw);
+    if (!decoded) answer.fail({"has a '%' without two digits in a <", name, ">"});
+    return std::move(*decoded);
+  };
+  const auto size_in = [&](const pugi::xml_node& object) {
+    const std::string digits = answer.required(object, "Size");
+    std::uint64_t size = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    if (problem != std::errc{} || end != digits.data() + digits.size() ||
+        size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      answer.fail({"has a <Size> that is no number of bytes"});
+    return size;
+  };
+  list_page page;
+  for (const pugi::xml_node& one : root.children()) {
+    const std::string_view element = one.name();
+    if (element == "Contents") {
+      page.objects.push_back({name_in(one, "Key"), size_in(one), characters_of(one.child("ETag"))});
+      if (!fits_into_header(page.objects.back().etag)) answer.fail({"has control characters in an <ETag>"});
+    } else if (element == "CommonPrefixes") {
+      page.prefixes.push_back(name_in(one, "Prefix"));
+    }
+  }
+  const std::string more = characters_of(root.child("IsTruncated"));
+  if (more == "true") {
+    page.next_token = characters_of(root.child("NextContinuationToken"));
+    if (page.next_token.empty())
+      answer.fail(
+          {"says that there is more, and has no <NextContinuationToken>: does this store have "
+           "ListObjectsV2?"});
+  } else if (!more.empty() && more != "false") {
+    answer.fail({"has an <IsTruncated> that is neither true nor false"});
+  }
+  return page;
+}
+
+/// Goes through the pages of a list: until `done`, sends `query` and gives the answer's body to `accept`.
+class object_listing {
+ public:
+  /// Objects whose keys begin with `prefix`; those with `delimiter` after it become prefixes, unless empty.
+  explicit object_listing(std::string prefix, std::string delimiter = {})
+      : prefix_(std::move(prefix)), delimiter_(std::move(delimiter)) {}
+
+  [[nodiscard]] bool done() const noexcept { return done_; }
+  /// Of the request for the next page, which goes to the bucket.
+  [[nodiscard]] std::vector<name_value> query() const {
+    std::vector<name_value> items{{"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix_}};
+    if (!delimiter_.empty()) items.push_back({"delimiter", delimiter_});
+    if (!token_.empty()) items.push_back({"continuation-token", token_});
+    return items;
+  }
+  /// The page with this body. Throws what `read_list_page` does, and errc::io for a page that is not the one
+  /// asked for: names without the prefix, or the token of the page before, which would never end.
+  [[nodiscard]] list_page accept(std::string_view body) {
+    list_page page = read_list_page(body);
+    for (const listed_object& one : page.objects) check(one.key);
+    for (const std::string& one : page.prefixes) check(one);
+    if (!page.next_token.empty() && page.next_token == token_)
+      throw error(errc::io,
+                  "the list of objects does not end: the store gives the same continuation token again");
+    token_ = page.next_token;
+    done_ = token_.empty();
+    return page;
+  }
+
+ private:
+  void check(std::string_view name) const {
+    if (!name.starts_with(prefix_))
+      throw error(errc::io, {"the list of objects has a name that does not begin with '", prefix_,
+                             "', which was asked for"});
+  }
+
+  std::string prefix_, delimiter_, token_;
+  bool done_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/multipart.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// The upload's id, from the body of the answer to `POST ?uploads`.
+[[nodiscard]] inline std::string read_upload_id(std::string_view body) {
+  const xml_answer answer(body, "the answer to the start of an upload");
+  return answer.required(answer.root("InitiateMultipartUploadResult"), "UploadId");
+}
+
+inline void append_xml(std::string& line, std::string_view chars) {
+  for (const char c : chars) {
+    if (c == '&') {
+      line += "&amp;";
+    } else if (c == '<') {
+      line += "&lt;";
+    } else if (c == '>') {
+      line += "&gt;";
+    } else if (c == '"') {
+      line += "&quot;";
+    } else {
+      line += c;
+    }
+  }
+}
+
+/// The body of the request that completes an upload, from the ETags of its parts 1 to n, in order, as the
+/// answers to them had them. Throws errc::argument for none, for more than 10,000, and for an empty one.
+[[nodiscard]] inline std::string completion_of(std::span<const std::string> etags) {
+  if (etags.empty() || etags.size() > 10'000)
+    throw error(errc::argument, {"an upload has 1 to 10000 parts, not ", etags.size()});
+  std::string body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  for (std::size_t i = 0; i < etags.size(); ++i) {
+    if (etags[i].empty() || !fits_into_header(etags[i]))
+      throw error(errc::argument, {"part ", i + 1, " of the upload has no ETag"});
+    append(body, {"<Part><PartNumber>", i + 1, "</PartNumber><ETag>"});
+    append_xml(body, etags[i]);
+    body += "</ETag></Part>";
+  }
+  return body + "</CompleteMultipartUpload>";
+}
+
+/// The object's ETag, from the answer to that request. A status of 200 may come before the store knows how it
+/// ends: then the body is spaces and an error, which is thrown like one with a status of its own.
+[[nodiscard]] inline std::string read_completion(const http_answer& answer) {
+  constexpr std::string_view what = "complete an upload";
+  if (answer.status != 200) throw error_of(read_refusal(answer), what);
+  const xml_answer document(answer.body, "the answer to the end of an upload");
+  if (std::string_view(document.root().name()) == "Error") {
+    refusal found = read_refusal(answer);
+    if (!remedy_of(found.code)) found.remedy = s3_remedy::retry;  // the status says nothing
+    throw error_of(found, what);
+  }
+  return document.required(document.root("CompleteMultipartUploadResult"), "ETag");
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
