@@ -235,6 +235,21 @@ TEST_CASE("storage/http: a server that is started again goes on being read") {
   CHECK(first_of(session) == web_content(10));
 }
 
+TEST_CASE("storage/http: connections that ended with their server are replaced, with TLS and without") {
+  if (!have_nginx() || !have_openssl()) return;
+  const deadline limit("a restart between reads");
+  nginx_server server({.certificates = {certificate::good}});
+  server.put("a", web_content(1000));
+  for (const std::string& where : {server.url("a"), server.url(certificate::good, "a")}) {
+    const auto session = session_of(where, {.ca_file = server.authority().string()});
+    CHECK(first_of(session) == web_content(10));
+    server.kill();
+    server.start();
+    CHECK(first_of(session) == web_content(10));
+    CHECK(session.counters().connections == 2);
+  }
+}
+
 TEST_CASE("storage/http: https goes through a proxy by a tunnel") {
   if (!have_nginx() || !have_openssl()) return;
   const deadline limit("a tunnel");

@@ -8,11 +8,9 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/storage/detail/web_boost.hpp>
 #include <penstock/storage/http_error.hpp>
 #include <penstock/storage/url.hpp>
-
-#include <boost/beast/http/fields.hpp>
-#include <boost/beast/http/verb.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -8,14 +8,10 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/detail/http_proxies.hpp>
+#include <penstock/storage/detail/web_boost.hpp>
 #include <penstock/storage/detail/web_call.hpp>
 #include <penstock/storage/detail/web_exchange.hpp>
 #include <penstock/storage/http_options.hpp>
-
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <algorithm>
 #include <chrono>

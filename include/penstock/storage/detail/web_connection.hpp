@@ -8,20 +8,10 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/detail/http_proxies.hpp>
+#include <penstock/storage/detail/web_boost.hpp>
 #include <penstock/storage/detail/web_call.hpp>
 #include <penstock/storage/detail/web_tls.hpp>
 #include <penstock/storage/http_options.hpp>
-
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/error.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/error.hpp>
-#include <boost/asio/ssl/stream.hpp>
-#include <boost/asio/write.hpp>
 
 #include <algorithm>
 #include <array>
@@ -38,8 +28,6 @@
 
 namespace penstock::inline v0_1::detail::web {
 
-namespace net = boost::asio;
-using boost::system::error_code;
 using clock = std::chrono::steady_clock;
 
 /// What a client has counted.

@@ -8,16 +8,11 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/storage/detail/web_boost.hpp>
 #include <penstock/storage/detail/web_call.hpp>
 #include <penstock/storage/detail/web_connection.hpp>
 #include <penstock/storage/detail/web_head.hpp>
 #include <penstock/storage/detail/web_range.hpp>
-
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -239,7 +234,8 @@ class exchange : public transport<exchange> {
     read_some(in_.prepare(read_at_once), then(&exchange::got_body));
   }
   void got_body(const error_code& code, std::size_t size) {
-    if (code == net::error::eof || code == net::ssl::error::stream_truncated) {
+    // Over TLS, only a range shows by its size whether somebody else has ended the connection.
+    if (code == net::error::eof || (code == net::ssl::error::stream_truncated && call_->has_range())) {
       error_code unfinished;
       body_->put_eof(unfinished);
       if (unfinished) return failed(code);

@@ -9,9 +9,8 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/version.hpp>
 #include <penstock/storage/detail/http_proxies.hpp>
+#include <penstock/storage/detail/web_boost.hpp>
 #include <penstock/storage/detail/web_call.hpp>
-
-#include <boost/beast/http/verb.hpp>
 
 #include <cstddef>
 #include <string>

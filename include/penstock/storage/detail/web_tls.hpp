@@ -7,9 +7,8 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/storage/detail/web_boost.hpp>
 #include <penstock/storage/detail/web_call.hpp>
-
-#include <boost/asio/ssl/context.hpp>
 
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
