@@ -67,7 +67,7 @@ TEST_CASE("storage/http: a kept connection that was closed is replaced by a new 
     });
     const auto session = session_of(server.at("/a"));
     for (int i = 0; i < 5; ++i) CHECK(first_of(session) == bytes.substr(0, 10));
-    CHECK(session.counters().connections == 5);
+    CHECK(session.connections() == 5);
   }
   std::atomic<int> count{0};
   web_server server([&](web_peer& peer) {  // the new connection is closed as well
@@ -175,7 +175,7 @@ TEST_CASE("storage/http: a connection that was idle for long is not used again")
   CHECK(first_of(session) == bytes.substr(0, 10));
   std::this_thread::sleep_for(10ms);
   CHECK(first_of(session) == bytes.substr(0, 10));
-  CHECK(session.counters().connections == 2);
+  CHECK(session.connections() == 2);
 }
 
 TEST_CASE("storage/http: IPv6, and hosts with several addresses") {

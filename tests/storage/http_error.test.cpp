@@ -35,11 +35,19 @@ TEST_CASE("storage/http_error: the status and the time to wait stay with a throw
     std::rethrow_exception(std::make_exception_ptr(made));
   } catch (const ps::http_error& e) {
     CHECK(e.status() == 503);
-    CHECK(e.retry_after() == 7s);
+    CHECK(e.retry_after_ms() == 7000);
     CHECK(e.file() == "http://h/a");
     CHECK(e.message() == "the server cannot answer now (503); it asks to wait 7 s");
     CHECK_FALSE(e.recurs());
   }
+}
+
+TEST_CASE("storage/http_error: which answers ask for fewer requests, and which came too late") {
+  for (const unsigned status : {429u, 503u}) CHECK(ps::detail::answer_error(status).retry_after_ms() == 0);
+  for (const unsigned status : {408u, 500u, 504u, 404u})
+    CHECK_FALSE(ps::detail::answer_error(status, 7s).retry_after_ms().has_value());
+  CHECK(ps::detail::answer_error(504).timed_out());
+  CHECK_FALSE(ps::detail::answer_error(503).timed_out());
 }
 
 TEST_CASE("storage/http_error: what Retry-After says") {

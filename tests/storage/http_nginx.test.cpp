@@ -112,7 +112,7 @@ TEST_CASE("storage/http: large ranges over TLS and without, in parts") {
     outcomes.wait();
     CHECK(outcomes.failures() == 0);
     CHECK((ps::text_of(into) == bytes));
-    CHECK(session.counters().connections <= 3);
+    CHECK(session.connections() <= 3);
   }
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("storage/http: connections that ended with their server are replaced, 
     server.kill();
     server.start();
     CHECK(first_of(session) == web_content(10));
-    CHECK(session.counters().connections == 2);
+    CHECK(session.connections() == 2);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/web_objects.hpp>
 #include <penstock/storage/http_options.hpp>
+#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/url.hpp>
 
 #include <cstddef>
@@ -26,13 +27,6 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
-
-/// What a session of `http` has counted.
-struct http_counters {
-  std::uint64_t requests = 0;     ///< sent, those that were answered with an error or a redirect included
-  std::uint64_t bytes = 0;        ///< of objects, received
-  std::uint64_t connections = 0;  ///< opened
-};
 
 /// Storage of objects on servers of HTTP and HTTPS: a URL, a pattern, or a list of URLs.
 ///
@@ -60,7 +54,7 @@ struct http_counters {
 /// 404, 403, 401, 410, 412 (replaced), ranges that are ignored or encoded, a certificate that is refused,
 /// redirects that are refused. They do not for broken connections, for what lasted longer than
 /// `connect_time`, `first_byte_time` or `progress_time`, and for 408, 429 and 5xx; `http_error` has the
-/// status and what Retry-After asks for.
+/// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
 /// One case is tried again here: a kept connection that the server had closed before the request.
 /// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
 /// Threads: any number of threads may use a session. `cancel` ends all requests in flight at once. Destroying
@@ -91,9 +85,16 @@ class http {
     void cancel() const noexcept { objects_->cancel(); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
-    [[nodiscard]] http_counters counters() const noexcept {
+    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers 429 and 503.
+    [[nodiscard]] storage_counters counters() const noexcept {
       const auto& counted = objects_->counted();
-      return {counted.requests.load(), counted.bytes.load(), counted.connections.load()};
+      return {.requests = counted.requests.load(),
+              .bytes = counted.bytes.load(),
+              .slow_downs = counted.slow_downs.load()};
+    }
+    /// Connections opened so far.
+    [[nodiscard]] std::uint64_t connections() const noexcept {
+      return objects_->counted().connections.load();
     }
 
    private:
@@ -150,7 +151,8 @@ class http {
   http_options options_;
 };
 
-static_assert(storage<http> && background_session<http::session> && latent_session<http::session>,
+static_assert(storage<http> && background_session<http::session> && latent_session<http::session> &&
+                  counting_session<http::session>,
               "http is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

@@ -11,25 +11,18 @@
 
 namespace penstock::inline v0_1 {
 
-/// The error of a server's answer: what `error` says, with the answer's status, and how long the server asks
-/// to wait. Answers 408, 429 and 5xx do not recur (see `error::recurs`); all others do.
+/// The error of a server's answer: what `error` says, with the answer's status. Answers 408, 429 and 5xx do
+/// not recur (see `error::recurs`); all others do.
 ///
-///     const auto pause = [](const http_error& e) {
-///       return e.recurs() ? std::chrono::seconds(0) : e.retry_after().value_or(std::chrono::seconds(1));
-///     };
+///     const auto is_busy = [](const http_error& e) { return e.status() == 503 && e.retry_after_ms() > 0; };
 class http_error : public error {
  public:
-  http_error(errc code, std::string_view message, unsigned status,
-             std::optional<std::chrono::seconds> retry_after = std::nullopt)
-      : error(code, message), status_(status), retry_after_(retry_after) {}
+  http_error(errc code, std::string_view message, unsigned status) : error(code, message), status_(status) {}
 
   [[nodiscard]] unsigned status() const noexcept { return status_; }
-  /// What the header Retry-After asks for; at most a day.
-  [[nodiscard]] std::optional<std::chrono::seconds> retry_after() const noexcept { return retry_after_; }
 
  private:
   unsigned status_;
-  std::optional<std::chrono::seconds> retry_after_;
 };
 
 namespace detail {

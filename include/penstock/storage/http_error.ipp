@@ -52,8 +52,13 @@ PENSTOCK_INLINE http_error answer_error(unsigned status, std::optional<std::chro
         append(line, {"the server refused the request (", status, ")"});
   }
   if (retry_after) append(line, {"; it asks to wait ", retry_after->count(), " s"});
-  http_error made(errc::io, line, status, retry_after);
-  static_cast<void>(std::move(static_cast<error&>(made)).recurring(!may_pass(status)));
+  http_error made(errc::io, line, status);
+  static_cast<void>(std::move(made).recurring(!may_pass(status)));
+  if (status == 429 || status == 503) {
+    const std::chrono::milliseconds pause = retry_after.value_or(std::chrono::seconds(0));
+    static_cast<void>(std::move(made).asked_to_wait(static_cast<std::uint64_t>(pause.count())));
+  }
+  if (status == 408 || status == 504) static_cast<void>(std::move(made).after_time_out());
   return made;
 }
 

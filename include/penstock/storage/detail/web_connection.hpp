@@ -32,7 +32,7 @@ using clock = std::chrono::steady_clock;
 
 /// What a client has counted.
 struct counts {
-  std::atomic<std::uint64_t> requests{0}, bytes{0}, connections{0};
+  std::atomic<std::uint64_t> requests{0}, bytes{0}, connections{0}, slow_downs{0};
 };
 
 /// What all connections of a client share. All of it belongs to the client's thread.

@@ -155,6 +155,7 @@ class exchange : public transport<exchange> {
   void header_complete(unsigned status) {
     answer& reply = call_->reply;
     reply.status = status;
+    if (status == 429 || status == 503) all_.counted.slow_downs.fetch_add(1, std::memory_order_relaxed);
     if (const auto length = head_->content_length()) reply.length = *length;
     keep_ = head_->keep_alive();
     const bool unknown = head_->chunked() || (!head_->is_done() && !reply.length);
@@ -309,13 +310,17 @@ inline void exchange::failed(const error_code& code) {
     case reason::stopped:
       return end(cancelled(*call_), ending::closed);
     case reason::connect_late:
-      return failed_with(call_->failure({"no connection within ", all_.options.connect_time.count(),
-                                         " ms; check host and port, and whether a firewall is between"}));
+      return failed_with(call_
+                             ->failure({"no connection within ", all_.options.connect_time.count(),
+                                        " ms; check host and port, and whether a firewall is between"})
+                             .after_time_out());
     case reason::first_byte_late:
-      return failed_with(call_->failure({"no answer within ", all_.options.first_byte_time.count(), " ms"}));
+      return failed_with(call_->failure({"no answer within ", all_.options.first_byte_time.count(), " ms"})
+                             .after_time_out());
     case reason::progress_late:
       return failed_with(
-          call_->failure({"the answer stalled: no byte within ", all_.options.progress_time.count(), " ms"}));
+          call_->failure({"the answer stalled: no byte within ", all_.options.progress_time.count(), " ms"})
+              .after_time_out());
     case reason::none:
       break;
   }
