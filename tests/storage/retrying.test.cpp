@@ -365,6 +365,15 @@ TEST_CASE("storage/retrying: threads that read, cancel and retry at once") {
   CHECK_FALSE(wrong);
 }
 
+TEST_CASE("storage/retrying: once its reads are ended, a session tries nothing again") {
+  const deadline limit("reads after the end");
+  const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
+  auto session = ps::retrying(ps::throttled(far), {.first_wait = 24h, .longest_wait = 24h}).connect();
+  ps::end_reads(session);
+  CHECK(failure_of(session) == "this read fails, as simulated");
+  CHECK(session.counters().retries == 0);
+}
+
 TEST_CASE("storage/retrying: views are the views of the storage inside") {
   const auto files = two_files();
   const auto session = ps::retrying(files).connect();

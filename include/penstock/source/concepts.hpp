@@ -78,7 +78,7 @@ template <connected_source Source>
 ///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
 ///   reader::has_latency           optional: true if a run should fetch ahead without being asked
 ///   reader.counters()             optional: what its sessions counted, a storage_counters
-///   reader.cancel_reads()         optional: cancels what its sessions do; called when a run ends
+///   reader.cancel_reads()         optional: ends what its sessions read; called when a run ends
 ///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
 ///                                 never throws; may take a `reader::scout&`
 ///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains

@@ -142,11 +142,11 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     {
       return session_.counters();
     }
-    /// Cancels the session's reads.
+    /// Ends the session's reads.
     void cancel_reads() const noexcept
       requires background_session<session_type>
     {
-      session_.cancel();
+      end_reads(session_);
     }
     /// The mean payload of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {

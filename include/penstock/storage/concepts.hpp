@@ -82,6 +82,16 @@ concept abandoning_session = background_session<S> && requires(S& s, std::uint64
   { s.abandon(tag) } noexcept;
 };
 
+/// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also
+/// keeps reads that begin later from waiting.
+template <background_session S>
+void end_reads(S& session) noexcept {
+  if constexpr (requires { session.end_reads(); })
+    session.end_reads();
+  else
+    session.cancel();
+}
+
 /// A session whose reads are so slow that starting them early pays; it declares
 /// `static constexpr bool has_latency = true`.
 template <class S>

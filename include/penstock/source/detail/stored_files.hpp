@@ -52,7 +52,7 @@ class open_files {
   void cancel_reads() const noexcept
     requires background_session<session_type>
   {
-    session_.cancel();
+    end_reads(session_);
   }
   /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
   template <class Sink>

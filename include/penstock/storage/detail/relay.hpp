@@ -122,6 +122,8 @@ class relay {
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   /// Also ends the waits of blocking reads, with errc::stopped.
   void cancel() noexcept;
+  /// From now on no read waits; call `cancel` after it.
+  void end_waits() noexcept { over_ = true; }
   /// Passes nothing on any more; reads that were not passed on are reported as errc::stopped.
   void stop() noexcept;
 
@@ -172,6 +174,7 @@ class relay {
   std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
   std::size_t made_ = 0;
   counter cancels_{0};  // changes under the lock
+  std::atomic<bool> over_{false};
   bool passing_ = false, ends_ = false;
   std::thread thread_;
 

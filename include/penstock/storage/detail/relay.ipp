@@ -112,7 +112,7 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
     if (failed || rules_.at_once != 0) {
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
-      if (failed) next = decide(what, attempt, why, cancels_ != cancels);
+      if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels);
       pass_on(held);
     }
     if (!failed) return succeeded(what.into.size(), attempt);
@@ -126,7 +126,7 @@ PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64
   std::unique_lock held(lock_);
   ++waiting_for_room_;
   while (pauses() || in_flight_ >= limit_) {
-    if (cancels_ != cancels) {
+    if (over_ || cancels_ != cancels) {
       --waiting_for_room_;
       pass_on(held);
       throw_stopped(what);
@@ -146,7 +146,7 @@ PENSTOCK_INLINE void relay::wait_until(clock::time_point due, const read_request
                                        std::uint64_t cancels) {
   std::unique_lock held(lock_);
   while (clock::now() < due) {
-    if (cancels_ != cancels) throw_stopped(what);
+    if (over_ || cancels_ != cancels) throw_stopped(what);
     room_.wait_until(held, due);
   }
 }
@@ -289,7 +289,7 @@ PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept
   std::unique_lock held(lock_);
   leave(one.round, failed ? &why : nullptr);
   decision next;
-  if (failed) next = decide(one.what.request, one.attempt, why, one.cancels != cancels_);
+  if (failed) next = decide(one.what.request, one.attempt, why, over_ || one.cancels != cancels_);
   if (next.again) {
     ++one.attempt;
     one.due = next.due;

@@ -61,6 +61,14 @@ class relayed_session {
   {
     state_->line.cancel();
   }
+  /// As `cancel`; and from now on no read waits for room or for another attempt.
+  void end_reads() const noexcept
+    requires background_session<inner>
+  {
+    if constexpr (requires(Line& line) { line.end_waits(); }) state_->line.end_waits();
+    state_->line.cancel();
+    penstock::end_reads(state_->session);
+  }
 
   void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
     state_->session.will_need(id, offset, size);
