@@ -3,7 +3,17 @@
 // A proxy between nginx and us that does harm: bytes are right, or an error says what happened.
 
 #include <penstock/core/error.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/tar_writer.hpp>
+#include <penstock/source/webdataset.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/fields.hpp>
+#include <penstock/stage/workers.hpp>
+#include <penstock/storage/hedged.hpp>
 #include <penstock/storage/http.hpp>
+#include <penstock/storage/retrying.hpp>
+#include <penstock/storage/throttled.hpp>
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
@@ -17,12 +27,47 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 namespace ps = penstock;
 using namespace std::chrono_literals;
 using namespace penstock_test;
+
+namespace {
+
+constexpr std::size_t samples = 400;
+
+/// A shard of samples of 2000 bytes.
+std::string shard() {
+  std::string made;
+  ps::tar_writer out([&made](ps::bytes_view more) { made += ps::text_of(more); });
+  for (std::size_t i = 0; i < samples; ++i)
+    out.write(std::to_string(i), {{"bin", web_content(2000 + i).substr(i)}});
+  out.close();
+  return made;
+}
+
+/// The payloads of an epoch, in order; `between` is called with the number of each batch.
+template <class Storage, class Between>
+std::vector<std::string> epoch_of(const Storage& where, unsigned workers, Between&& between) {
+  std::vector<std::string> all;
+  const auto loader =
+      ps::webdataset(where) | ps::shuffle(5) | ps::fields<"bin"> | ps::batch(10) | ps::workers(workers);
+  std::size_t number = 0;
+  for (auto&& b : loader.epoch(1)) {
+    between(number++);
+    const auto rows = ps::get<"bin">(b);
+    for (std::size_t i = 0; i < b.size(); ++i) all.emplace_back(ps::text_of(rows[i]));
+  }
+  return all;
+}
+constexpr auto nothing = [](std::size_t) {};
+
+constexpr ps::retrying_options patient{.attempts = 12, .first_wait = 5ms, .longest_wait = 200ms, .budget = 0};
+
+}  // namespace
 
 TEST_CASE("storage/http: each kind of harm, and the read after it") {
   if (!have_nginx()) return;
@@ -120,4 +165,69 @@ TEST_CASE("storage/http: many reads in much harm, tried again, give the bytes") 
   CHECK(left.empty());
   CHECK(failures > 0);
   CHECK((ps::text_of(into) == bytes));
+}
+
+TEST_CASE("storage/http: a run over a server that does much harm delivers what the undisturbed one does") {
+  if (!have_nginx()) return;
+  const deadline limit("a run in much harm");
+  nginx_server server;
+  server.put("a.tar", shard());
+  const auto expected = epoch_of(ps::http({server.url("a.tar").c_str()}, direct()), 2, nothing);
+  REQUIRE(expected.size() == samples);
+  fault_proxy proxy(server.port());
+  // Not `longer`: what HEAD says of a length cannot be checked, and another length is another object.
+  for (const network_fault& fault :
+       {network_fault::cut(300), network_fault::reset(300), network_fault::slow_down(),
+        network_fault::too_many(0), network_fault::wrong_range(), network_fault::server_error(),
+        network_fault::delay(5ms), network_fault::stall(300, 300ms)})
+    proxy.sometimes(fault, {.one_in = 24, .seed = 3, .most_for_one_request = 2});
+  const ps::http far({proxy.url("a.tar").c_str()},
+                     direct({.connections = 8, .first_byte_time = 2s, .progress_time = 2s}));
+  const auto steady = ps::retrying(ps::throttled(far, {.at_once = 8}), patient);
+  const auto hedging = ps::retrying(ps::throttled(ps::hedged(far), {.at_once = 8}), patient);
+  for (const unsigned workers : {0u, 1u, 2u}) CHECK((epoch_of(steady, workers, nothing) == expected));
+  CHECK((epoch_of(hedging, 2, nothing) == expected));
+}
+
+TEST_CASE("storage/http: a server that dies in the middle of an epoch and comes back ends no run") {
+  if (!have_nginx()) return;
+  const deadline limit("a server that dies");
+  nginx_server server;
+  server.put("a.tar", shard());
+  const ps::http far({server.url("a.tar").c_str()}, direct({.connections = 2}));
+  const auto expected = epoch_of(far, 2, nothing);
+  const auto steady =
+      ps::retrying(far, {.attempts = 100, .first_wait = 5ms, .longest_wait = 50ms, .budget = 0});
+  for (const unsigned workers : {0u, 2u}) {
+    const auto got = epoch_of(steady, workers, [&](std::size_t batch) {
+      if (batch != 3) return;
+      server.kill();
+      server.start();
+    });
+    CHECK((got == expected));
+  }
+}
+
+TEST_CASE("storage/http: a run is stopped at once while its server is silent") {
+  if (!have_nginx()) return;
+  const deadline limit("a silent server");
+  nginx_server server;
+  server.put("a.tar", shard());
+  fault_proxy proxy(server.port());
+  const ps::http far({proxy.url("a.tar").c_str()}, direct({.first_byte_time = 1h, .progress_time = 1h}));
+  const auto loader = ps::webdataset(ps::retrying(far)) | ps::fields<"bin"> | ps::batch(10) | ps::workers(2);
+  auto run = loader.open();
+  proxy.sometimes(network_fault::silent(), {.one_in = 1, .seed = 1, .most_for_one_request = 1'000'000});
+  const std::jthread stops([&] {
+    while (proxy.count(fault_kind::silent) == 0) std::this_thread::sleep_for(1ms);
+    run.request_stop();
+  });
+  std::size_t batches = 0;
+  try {
+    for (auto epoch : run.epochs(1))
+      for (auto&& b : epoch) batches += b.size();
+  } catch (const ps::error& e) {
+    CHECK(e.code() == ps::errc::stopped);
+  }
+  CHECK(batches == 0);
 }

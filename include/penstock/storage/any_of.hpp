@@ -184,6 +184,17 @@ class any_of {
       });
     }
 
+    void end_reads() const noexcept
+      requires((reads_ahead<Storages> || ...))
+    {
+      call([&]([[maybe_unused]] auto& s) {
+        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
+          penstock::end_reads(s);
+        else
+          state_->threads->cancel();
+      });
+    }
+
     /// Whether an object is shown in place now; once true, it stays true.
     [[nodiscard]] bool shows(object_id id) const
       requires(!views && (shows_some<Storages> || ...))

@@ -83,9 +83,12 @@ class http {
     }
     /// Ends all requests in flight, those of `read` included.
     void cancel() const noexcept { objects_->cancel(); }
+    /// Does so, and lets reads that begin later end at once with errc::stopped.
+    void end_reads() const noexcept { objects_->end_reads(); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
-    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers 429 and 503.
+    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers 429 and
+    /// 503.
     [[nodiscard]] storage_counters counters() const noexcept {
       const auto& counted = objects_->counted();
       return {.requests = counted.requests.load(),

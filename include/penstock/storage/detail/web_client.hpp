@@ -63,9 +63,10 @@ class client {
     thread_.join();
   }
 
-  /// Takes all calls, or none and throws.
+  /// Takes all calls, or none and throws; after `refuse`, none.
   void submit(std::span<call* const> calls) {
     const std::scoped_lock lock(mutex_);
+    if (refuses_) throw error(errc::stopped, "the read was cancelled");
     inbox_.reserve(inbox_.size() + calls.size());
     if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { all_.io.run(); });
     if (!posted_) net::post(all_.io, [this] { take_new(); });
@@ -109,6 +110,15 @@ class client {
       net::post(all_.io, [this] { take_new(); });
     } catch (...) {  // no memory: the next tick does it
     }
+  }
+
+  /// Ends all calls, and takes no more.
+  void refuse() noexcept {
+    {
+      const std::scoped_lock lock(mutex_);
+      refuses_ = true;
+    }
+    cancel();
   }
 
   [[nodiscard]] const counts& counted() const noexcept { return all_.counted; }
@@ -298,7 +308,7 @@ class client {
   std::vector<call*> inbox_;
   std::uint64_t numbered_ = 0, cancel_up_to_ = 0;
   std::size_t open_calls_ = 0;
-  bool posted_ = false, ends_ = false;
+  bool posted_ = false, ends_ = false, refuses_ = false;
   std::thread thread_;
 };
 

@@ -105,6 +105,7 @@ class objects {
     }
   }
   void cancel() noexcept { client_->cancel(); }
+  void end_reads() noexcept { client_->refuse(); }
   [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
 
  private:
