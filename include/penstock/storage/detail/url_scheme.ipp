@@ -69,7 +69,6 @@ PENSTOCK_INLINE void refuse_scheme(std::string_view scheme, const std::vector<st
   if (scheme == "file") remedy = "include <penstock/storage/file.hpp> and add file to its list";
   if (scheme == "http" || scheme == "https")
     remedy = "include <penstock/storage/http.hpp>, link penstock::http and add http to its list";
-  if (scheme == "s3") remedy = "include <penstock/storage/s3.hpp>, link penstock::s3 and add s3 to its list";
   throw error(errc::argument, {"this any_of has no storage for ", what, ", only for ", list, "; ", remedy});
 }
 
