@@ -124,7 +124,7 @@ TEST_CASE("storage/retrying: a read that fails twice succeeds at the third attem
   CHECK(session.size(1) == 5);
   CHECK(session.signature(1).size == 5);
   CHECK(session.counters() == ps::storage_counters{.requests = 3, .bytes = 4, .retries = 2});
-  CHECK(patient.describe() == "retrying(" + far.describe() + ", 5 attempts)");
+  CHECK(patient.describe() == "retrying(" + far.describe() + ", 10 attempts)");
   CHECK(patient.names().size() == 2);
 }
 
@@ -425,6 +425,29 @@ TEST_CASE("storage/retrying: a run that is destroyed does not wait for retries")
             .open();
     eventually([&] { return run.counters().storage.retries > 0; });
   }
+}
+
+TEST_CASE(
+    "storage/retrying: over a storage that reads in the calling thread, too, a run is stopped at once") {
+  const penstock_test::deadline limit("stopping");
+  std::atomic<bool> broken{false};
+  const breaking_storage shards(penstock_test::disturbed_shards(), &broken);
+  const ps::webdataset samples(ps::retrying(shards, {.first_wait = 24h, .longest_wait = 24h, .budget = 0}));
+  broken = true;
+  for (const unsigned workers : {0u, 2u}) {
+    auto run = (samples | ps::fields<"txt"> | ps::batch(8, ps::ragged) | ps::workers(workers)).open();
+    const std::jthread stops([&] {
+      while (run.counters().storage.retries == 0) std::this_thread::sleep_for(1ms);
+      run.request_stop();
+    });
+    CHECK_FALSE(bool(run.next()));
+  }
+}
+
+TEST_CASE("storage/retrying: a missing file is not waited for, and what is local stays so") {
+  const auto missing = ps::retrying(ps::file("/none/a.tar"), {.first_wait = 24h, .longest_wait = 24h});
+  CHECK(ps::is_local(missing));
+  CHECK_THROWS_WITH(missing.connect().size(0), penstock_test::contains("No such file"));
 }
 
 TEST_CASE("storage/retrying: options out of range are refused") {

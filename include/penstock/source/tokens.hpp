@@ -134,11 +134,7 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
       open_.range(place.shard, known_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
                   known_->span * sizeof(T), sink);
     }
-    void cancel_reads() const noexcept
-      requires background_session<typename Storage::session>
-    {
-      open_.cancel_reads();
-    }
+    void cancel_reads() const noexcept { open_.cancel_reads(); }
     [[nodiscard]] storage_counters counters() const
       requires counting_session<typename Storage::session>
     {

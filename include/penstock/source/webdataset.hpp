@@ -143,11 +143,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
       return session_.counters();
     }
     /// Ends the session's reads.
-    void cancel_reads() const noexcept
-      requires background_session<session_type>
-    {
-      end_reads(session_);
-    }
+    void cancel_reads() const noexcept { end_reads(session_); }
     /// The mean payload of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
       return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();

@@ -7,6 +7,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/url_scheme.hpp>
 #include <penstock/storage/session_view.hpp>
+#include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
 #include <concepts>
@@ -192,6 +193,16 @@ class any_of {
           penstock::end_reads(s);
         else
           state_->threads->cancel();
+      });
+    }
+
+    /// What the chosen one has counted; nothing if it does not count.
+    [[nodiscard]] storage_counters counters() const
+      requires((counting_session<typename Storages::session> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> storage_counters {
+        if constexpr (counting_session<std::remove_reference_t<decltype(s)>>) return s.counters();
+        return {};
       });
     }
 

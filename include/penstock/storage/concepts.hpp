@@ -84,11 +84,11 @@ concept abandoning_session = background_session<S> && requires(S& s, std::uint64
 
 /// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also
 /// keeps reads that begin later from waiting.
-template <background_session S>
+template <storage_session S>
 void end_reads(S& session) noexcept {
   if constexpr (requires { session.end_reads(); })
     session.end_reads();
-  else
+  else if constexpr (background_session<S>)
     session.cancel();
 }
 

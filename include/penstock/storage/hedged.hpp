@@ -8,6 +8,7 @@
 #include <penstock/storage/detail/relayed.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -42,7 +43,7 @@ namespace detail {
 /// Memory: each second read has a buffer of its own until both reads have ended, and its bytes are copied if
 /// it wins. If the session inside is an `abandoning_session`, nothing else is copied: the late read is
 /// abandoned, and its caller gets the bytes when it has ended. Otherwise first reads have buffers, too, and
-/// every read is copied once.
+/// every read is copied once, and up to as many bytes as are in flight are held beside what the run counts.
 /// Errors: that of the first read, if the second failed, too, or was not started.
 /// Cost: two locks per read; no allocation in the steady state.
 /// Threads: any number of threads may use a session. `cancel` also ends blocking reads, with errc::stopped.
@@ -63,10 +64,12 @@ class hedged {
       : where_(std::move(where)), rules_(detail::rules_of(options)) {}
 
   [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  /// Whether the names are paths in the local file system.
+  [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around(
-        "hedged", where_, detail::text({"at most ", static_cast<int>(rules_.share * 100), " % more reads"}));
+        "hedged", where_, detail::text({"at most ", std::lround(rules_.share * 100), " % more reads"}));
   }
 
  private:

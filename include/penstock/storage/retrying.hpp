@@ -16,15 +16,16 @@ namespace penstock::inline v0_1 {
 
 /// How often `retrying` tries a read, and how long it waits before.
 struct retrying_options {
-  std::uint32_t attempts = 5;  ///< of each read, including the first
+  std::uint32_t attempts = 10;  ///< of each read, including the first
   /// The wait before attempt n + 1 is a random part of the smaller of `first_wait` * 2^(n - 1) and
   /// `longest_wait`.
   std::chrono::milliseconds first_wait{100};
   std::chrono::milliseconds longest_wait{20'000};
   /// A store that asks to wait is obeyed up to this time; the random wait comes on top.
   std::chrono::milliseconds longest_asked{60'000};
-  /// Tokens of a session. A retry takes 5, one after a time-out 10; a read that succeeds gives 1 back, and 5
-  /// if it was tried again. A read that finds too few fails. 0: any number of retries.
+  /// Tokens of a session. A retry takes 5, one after a time-out 10, one that the store asked to wait for 1; a
+  /// read that succeeds gives 1 back, and 5 if it was tried again. A read that finds too few fails. 0: any
+  /// number of retries.
   std::uint64_t budget = 500;
   std::uint64_t seed = 0;  ///< draws the waits, by object, offset and attempt
 };
@@ -63,6 +64,8 @@ class retrying {
       : where_(std::move(where)), rules_(detail::rules_of(options)) {}
 
   [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  /// Whether the names are paths in the local file system.
+  [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around("retrying", where_, detail::text({rules_.attempts, " attempts"}));

@@ -54,6 +54,8 @@ class throttled {
       : where_(std::move(where)), rules_(detail::rules_of(options)) {}
 
   [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  /// Whether the names are paths in the local file system.
+  [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around("throttled", where_,

@@ -145,6 +145,16 @@ TEST_CASE("storage/s3/endpoint: bucket and key of a name") {
   refused("bucket/", "without a key");
   refused("/key", "without a bucket");
   refused("s3:///key", "without a bucket");
+  for (const std::string name :
+       {"s3://AKIA:SECRET@bucket", "s3://bucket?X-Amz-Signature=SECRET", "AKIA:SECRET"})
+    try {
+      (void)s3::parse_object_name(name);
+      FAIL(name);
+    } catch (const ps::error& e) {
+      CHECK(e.message().find("SECRET") == std::string_view::npos);
+    }
+  for (const std::string bucket : {"AKIA:SECRET@bucket", "AKIA:SECRET", "bucket?SECRET"})
+    CHECK_THROWS_WITH(s3::check_bucket(bucket), contains("has no '@', ':' or '?'") && !contains("SECRET"));
   refused("https://host/key", "'https:' is not the scheme");
   refused("S3://bucket/key", "'S3:' is not the scheme");
   refused("s3:/bucket/key", "'s3:' is not the scheme");

@@ -5,6 +5,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,20 @@ s3::refusal refusal_of(int status, std::string body, std::vector<s3::name_value>
 }
 
 }  // namespace
+
+TEST_CASE("storage/s3/error_result: an error says that the store asked for fewer requests, or was late") {
+  s3::refusal found;
+  found.status = 503;
+  found.remedy = ps::s3_remedy::slow_down;
+  CHECK(s3::error_of(found, "read").retry_after_ms() == 0);
+  found.retry_after = std::chrono::seconds(7);
+  CHECK(s3::error_of(found, "read").retry_after_ms() == 7000);
+  CHECK_FALSE(s3::error_of(found, "read").timed_out());
+  found = {};
+  found.status = 408;
+  CHECK(s3::error_of(found, "read").timed_out());
+  CHECK_FALSE(s3::error_of(found, "read").retry_after_ms().has_value());
+}
 
 TEST_CASE("storage/s3/error_result: the remedy for each code") {
   struct row {

@@ -228,9 +228,9 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
                         into.begin() + static_cast<std::ptrdiff_t>(last + 1));
           },
       .restart_front = [](void* e, std::span<const std::uint64_t> at) { self(e).front_.restart(at); },
-      .stop_front =
+      .stop_front = [](void* e) noexcept { self(e).front_.stop(); },
+      .cancel_reads =
           [](void* e) noexcept {
-            self(e).front_.stop();
             if (const auto& reader = self(e).reader(); reader.has_value()) cancel_reads_of(*reader);
           }};
 

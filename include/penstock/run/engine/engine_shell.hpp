@@ -66,7 +66,8 @@ struct engine_calls {
   void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
   /// at a saved position, or from the start
   void (*restart_front)(void* engine, std::span<const std::uint64_t>);
-  void (*stop_front)(void* engine) noexcept;  ///< releases its waiters, and cancels the reader's reads
+  void (*stop_front)(void* engine) noexcept;    ///< releases its waiters
+  void (*cancel_reads)(void* engine) noexcept;  ///< ends the reader's reads; any thread
 };
 
 /// What a shell is given at construction.
@@ -129,6 +130,7 @@ class engine_shell {
     ring_.stop();
     limits_.stop();
     ahead_.let_go();
+    calls_->cancel_reads(engine_);
   }
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
   /// Ends all work and joins the threads. Consumer only.

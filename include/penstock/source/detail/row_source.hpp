@@ -94,11 +94,7 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
       open_.range(place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
                   known_->row_bytes, sink);
     }
-    void cancel_reads() const noexcept
-      requires background_session<typename Storage::session>
-    {
-      open_.cancel_reads();
-    }
+    void cancel_reads() const noexcept { open_.cancel_reads(); }
     [[nodiscard]] storage_counters counters() const
       requires counting_session<typename Storage::session>
     {

@@ -49,11 +49,7 @@ class open_files {
   {
     return session_.counters();
   }
-  void cancel_reads() const noexcept
-    requires background_session<session_type>
-  {
-    end_reads(session_);
-  }
+  void cancel_reads() const noexcept { end_reads(session_); }
   /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
   template <class Sink>
   void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {

@@ -73,7 +73,8 @@ PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {
   if (seen_[id] != object_signature{} && seen_[id] != now) {
     throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
                            " bytes and has ", now.size, " now; open the dataset again"})
-        .in_file(path);
+        .in_file(path)
+        .recurring();
   }
   seen_[id] = now;
   open_.push_back(id);

@@ -28,9 +28,12 @@ PENSTOCK_INLINE std::string_view advice(int code) noexcept {
 }
 
 PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int code) {
+  const bool recurs = code == ENOENT || code == ENOTDIR || code == EACCES || code == EPERM ||
+                      code == EISDIR || code == ELOOP || code == ENAMETOOLONG;
   // thread-safe, unlike strerror
   return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code), advice(code)})
-      .in_file(path);
+      .in_file(path)
+      .recurring(recurs);
 }
 
 PENSTOCK_INLINE object_signature signature_of(int opened, const std::string& path) {
@@ -40,9 +43,10 @@ PENSTOCK_INLINE object_signature signature_of(int opened, const std::string& pat
     throw error(
         errc::io,
         "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
-        .in_file(path);
+        .in_file(path)
+        .recurring();
   }
-  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
+  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
   return signature_in(status);
 }
 

@@ -49,7 +49,7 @@ struct read_failure {
 /// often than one that is well. Source: AWS SDKs, retry mode "standard".
 class retry_budget {
  public:
-  static constexpr std::int64_t for_retry = 5, for_time_out = 10;
+  static constexpr std::int64_t for_retry = 5, for_time_out = 10, if_asked = 1;
 
   explicit retry_budget(std::uint64_t tokens) noexcept;
   [[nodiscard]] bool take(std::int64_t cost) noexcept;

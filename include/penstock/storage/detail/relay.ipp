@@ -163,7 +163,9 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
   if (why.asked_ms) slow_downs_.fetch_add(1, std::memory_order_relaxed);
   if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
   if (attempt < rules_.attempts)
-    made.spent = !budget_.take(why.timed_out ? retry_budget::for_time_out : retry_budget::for_retry);
+    made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
+                               : why.asked_ms ? retry_budget::if_asked
+                                              : retry_budget::for_retry);
   made.again = attempt < rules_.attempts && !made.spent;
   (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
   if (!made.again) return made;
@@ -207,7 +209,7 @@ PENSTOCK_INLINE bool relay::pauses() noexcept {
 
 // A thread that waits in a blocking read needs its bytes now: it comes first.
 PENSTOCK_INLINE bool relay::has_room() noexcept {
-  return rules_.at_once == 0 || (!pauses() && in_flight_ + waiting_for_room_ < limit_);
+  return rules_.at_once == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < limit_);
 }
 
 PENSTOCK_INLINE relay::item& relay::make_item() {
@@ -376,7 +378,10 @@ PENSTOCK_INLINE void relay::work() noexcept {
     pass_on(held);
     if (stopped_.first != nullptr || ends_) continue;
     auto wake = timed_.empty() ? clock::time_point::max() : timed_.front()->due;
-    if (ready_.first != nullptr && pauses()) wake = std::min(wake, paused_until_);
+    if (ready_.first != nullptr && paused_until_ != clock::time_point{}) {
+      if (!pauses()) continue;  // it ended since `pass_on` looked
+      wake = std::min(wake, paused_until_);
+    }
     if (wake == clock::time_point::max())
       changed_.wait(held);
     else if (clock::now() < wake)

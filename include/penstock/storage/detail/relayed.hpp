@@ -62,9 +62,7 @@ class relayed_session {
     state_->line.cancel();
   }
   /// As `cancel`; and from now on no read waits for room or for another attempt.
-  void end_reads() const noexcept
-    requires background_session<inner>
-  {
+  void end_reads() const noexcept {
     if constexpr (requires(Line& line) { line.end_waits(); }) state_->line.end_waits();
     state_->line.cancel();
     penstock::end_reads(state_->session);

@@ -204,7 +204,15 @@ struct refusal {
   line += advice_of(found);
   if (found.remedy == s3_remedy::other_region) append(line, {"; it is in ", found.region});
   if (!found.request.empty()) append(line, {" (request ", found.request, ")"});
-  return error(errc::io, line).recurring(found.remedy == s3_remedy::none);
+  error made(errc::io, line);
+  static_cast<void>(std::move(made).recurring(found.remedy == s3_remedy::none));
+  if (found.remedy == s3_remedy::slow_down) {
+    const std::chrono::milliseconds pause = found.retry_after.value_or(std::chrono::seconds(0));
+    static_cast<void>(std::move(made).asked_to_wait(static_cast<std::uint64_t>(pause.count())));
+  }
+  if (found.status == 408 || found.status == 504 || found.code.starts_with("RequestTimeout"))
+    static_cast<void>(std::move(made).after_time_out());
+  return made;
 }
 
 }  // namespace detail::s3

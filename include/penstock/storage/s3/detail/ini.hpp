@@ -58,6 +58,8 @@ class ini_reader {
   }
 
  private:
+  static constexpr std::size_t most_sections = 4096;
+
   static bool fits(std::string_view line) {
     for (const char c : line)
       if (static_cast<unsigned char>(c) < 0x20 && c != '\t') return false;
@@ -116,6 +118,7 @@ class ini_reader {
     if (name.empty()) fail("begins a section without a name");
     for (current_ = 0; current_ < sections_.size(); ++current_)
       if (sections_[current_].name == name) return;
+    if (sections_.size() == most_sections) fail("begins one section too many");
     sections_.push_back({std::string(name), {}});
   }
 

@@ -91,6 +91,8 @@ namespace penstock::inline v0_1::detail::s3 {
     if (e.code() != errc::io) throw;
     return std::nullopt;
   }
+  if (token.status == 429 || token.status >= 500)  // it is there, and busy
+    throw error(errc::io, {source, " answered with status ", token.status});
   if (token.status != 200 || token.body.empty() || !fits_into_header(token.body)) return std::nullopt;
   const name_value proof{"x-aws-ec2-metadata-token", token.body};
   std::string path = "/latest/meta-data/iam/security-credentials/";

@@ -6,9 +6,11 @@
 #endif
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/storage/s3/detail/percent.hpp>
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace penstock::inline v0_1::detail::s3 {
@@ -37,6 +39,10 @@ namespace penstock::inline v0_1::detail::s3 {
 /// demands; other stores, and the oldest buckets of AWS, may have capitals, underscores and 255 characters.
 /// Source: Amazon S3 User Guide, "General purpose bucket naming rules".
 inline void check_bucket(std::string_view name, bool strict = true) {
+  if (name.find_first_of("@:?") != std::string_view::npos && !name.starts_with("arn:"))
+    throw error(errc::argument,
+                "a bucket's name has no '@', ':' or '?': write s3://bucket/key, and give credentials by the "
+                "environment or by options, which no message shows");
   if (name.starts_with("arn:"))
     refuse_bucket(name,
                   "is an ARN, which is not supported: give the access point's alias, or the bucket's name");
@@ -79,10 +85,12 @@ struct object_name {
                  ":' is not the scheme of an object in S3: write s3://bucket/key or bucket/key"});
   }
   const std::size_t slash = name.find('/');
+  const bool plain = given.find_first_of("@?") == std::string_view::npos && name.find(':') == name.npos;
+  const std::string shown =
+      plain ? text({"'", given.substr(0, 200), "' is "}) : std::string("the name of an object in S3 is ");
   if (slash == std::string_view::npos || slash == 0 || slash + 1 == name.size())
-    throw error(errc::argument,
-                {"'", given.substr(0, 200), "' is ", slash == 0 ? "without a bucket" : "without a key",
-                 ": write s3://bucket/key or bucket/key"});
+    throw error(errc::argument, {shown, slash == 0 ? "without a bucket" : "without a key",
+                                 ": write s3://bucket/key or bucket/key"});
   const object_name found{name.substr(0, slash), name.substr(slash + 1)};
   if (found.key.size() > 1024)
     throw error(errc::argument, {"a key of S3 has at most 1024 bytes, '", found.key.substr(0, 80),
