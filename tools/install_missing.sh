@@ -40,17 +40,15 @@ can_install() { command -v apt-get >/dev/null && { [ "$(id -u)" -eq 0 ] || comma
 as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
 
 # without_services <command>...: as root, and what it installs does not start a system service
-without_services() {
-  local policy=/usr/sbin/policy-rc.d status=0 mine=
+without_services() (
+  policy=/usr/sbin/policy-rc.d
   if [ ! -e "$policy" ]; then
+    trap 'as_root rm -f "$policy"' EXIT
     printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
     as_root chmod +x "$policy"
-    mine=yes
   fi
-  as_root "$@" || status=$?
-  [ -z "$mine" ] || as_root rm -f "$policy"
-  return "$status"
-}
+  as_root "$@"
+)
 
 # install_missing build|tests|full: what the demonstration needs, or that and what the tests need, or that and
 # what the tests for other machines need

@@ -7555,7 +7555,7 @@ template <connected_source Source>
 ///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
 ///   reader::has_latency           optional: true if a run should fetch ahead without being asked
 ///   reader.counters()             optional: what its sessions counted, a storage_counters
-///   reader.cancel_reads()         optional: cancels what its sessions do; called when a run ends
+///   reader.cancel_reads()         optional: ends what its sessions read; called when a run ends
 ///   reader.will_need(index)       optional, for readers without ranges: a hint that the sample will be read soon;
 ///                                 never throws; may take a `reader::scout&`
 ///   reader.bytes_per_sample()     optional: mean payload, used to choose the size of grains
@@ -8036,6 +8036,16 @@ template <class S>
 concept abandoning_session = background_session<S> && requires(S& s, std::uint64_t tag) {
   { s.abandon(tag) } noexcept;
 };
+
+/// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also
+/// keeps reads that begin later from waiting.
+template <storage_session S>
+void end_reads(S& session) noexcept {
+  if constexpr (requires { session.end_reads(); })
+    session.end_reads();
+  else if constexpr (background_session<S>)
+    session.cancel();
+}
 
 /// A session whose reads are so slow that starting them early pays; it declares
 /// `static constexpr bool has_latency = true`.
@@ -22767,7 +22777,8 @@ struct engine_calls {
   void (*costs)(const engine_worker&, std::span<stage_cost>) noexcept;  ///< of source and stages so far
   /// at a saved position, or from the start
   void (*restart_front)(void* engine, std::span<const std::uint64_t>);
-  void (*stop_front)(void* engine) noexcept;  ///< releases its waiters, and cancels the reader's reads
+  void (*stop_front)(void* engine) noexcept;    ///< releases its waiters
+  void (*cancel_reads)(void* engine) noexcept;  ///< ends the reader's reads; any thread
 };
 
 /// What a shell is given at construction.
@@ -22830,6 +22841,7 @@ class engine_shell {
     ring_.stop();
     limits_.stop();
     ahead_.let_go();
+    calls_->cancel_reads(engine_);
   }
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
   /// Ends all work and joins the threads. Consumer only.
@@ -23909,9 +23921,9 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
                         into.begin() + static_cast<std::ptrdiff_t>(last + 1));
           },
       .restart_front = [](void* e, std::span<const std::uint64_t> at) { self(e).front_.restart(at); },
-      .stop_front =
+      .stop_front = [](void* e) noexcept { self(e).front_.stop(); },
+      .cancel_reads =
           [](void* e) noexcept {
-            self(e).front_.stop();
             if (const auto& reader = self(e).reader(); reader.has_value()) cancel_reads_of(*reader);
           }};
 
@@ -37742,11 +37754,7 @@ class open_files {
   {
     return session_.counters();
   }
-  void cancel_reads() const noexcept
-    requires background_session<session_type>
-  {
-    session_.cancel();
-  }
+  void cancel_reads() const noexcept { end_reads(session_); }
   /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
   template <class Sink>
   void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {
@@ -38155,9 +38163,12 @@ PENSTOCK_INLINE std::string_view advice(int code) noexcept {
 }
 
 PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int code) {
+  const bool recurs = code == ENOENT || code == ENOTDIR || code == EACCES || code == EPERM ||
+                      code == EISDIR || code == ELOOP || code == ENAMETOOLONG;
   // thread-safe, unlike strerror
   return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code), advice(code)})
-      .in_file(path);
+      .in_file(path)
+      .recurring(recurs);
 }
 
 PENSTOCK_INLINE object_signature signature_of(int opened, const std::string& path) {
@@ -38167,9 +38178,10 @@ PENSTOCK_INLINE object_signature signature_of(int opened, const std::string& pat
     throw error(
         errc::io,
         "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
-        .in_file(path);
+        .in_file(path)
+        .recurring();
   }
-  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path);
+  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
   return signature_in(status);
 }
 
@@ -39390,11 +39402,7 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
       open_.range(place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
                   known_->row_bytes, sink);
     }
-    void cancel_reads() const noexcept
-      requires background_session<typename Storage::session>
-    {
-      open_.cancel_reads();
-    }
+    void cancel_reads() const noexcept { open_.cancel_reads(); }
     [[nodiscard]] storage_counters counters() const
       requires counting_session<typename Storage::session>
     {
@@ -41743,11 +41751,7 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
       open_.range(place.shard, known_->begins[place.shard] + first_token(index, place, document) * sizeof(T),
                   known_->span * sizeof(T), sink);
     }
-    void cancel_reads() const noexcept
-      requires background_session<typename Storage::session>
-    {
-      open_.cancel_reads();
-    }
+    void cancel_reads() const noexcept { open_.cancel_reads(); }
     [[nodiscard]] storage_counters counters() const
       requires counting_session<typename Storage::session>
     {
@@ -42004,7 +42008,8 @@ PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {
   if (seen_[id] != object_signature{} && seen_[id] != now) {
     throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
                            " bytes and has ", now.size, " now; open the dataset again"})
-        .in_file(path);
+        .in_file(path)
+        .recurring();
   }
   seen_[id] = now;
   open_.push_back(id);
@@ -43960,12 +43965,8 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     {
       return session_.counters();
     }
-    /// Cancels the session's reads.
-    void cancel_reads() const noexcept
-      requires background_session<session_type>
-    {
-      session_.cancel();
-    }
+    /// Ends the session's reads.
+    void cancel_reads() const noexcept { end_reads(session_); }
     /// The mean payload of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
       return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
@@ -48340,7 +48341,6 @@ PENSTOCK_INLINE void refuse_scheme(std::string_view scheme, const std::vector<st
   if (scheme == "file") remedy = "include <penstock/storage/file.hpp> and add file to its list";
   if (scheme == "http" || scheme == "https")
     remedy = "include <penstock/storage/http.hpp>, link penstock::http and add http to its list";
-  if (scheme == "s3") remedy = "include <penstock/storage/s3.hpp>, link penstock::s3 and add s3 to its list";
   throw error(errc::argument, {"this any_of has no storage for ", what, ", only for ", list, "; ", remedy});
 }
 
@@ -48512,6 +48512,27 @@ class any_of {
           s.cancel();
         else
           state_->threads->cancel();
+      });
+    }
+
+    void end_reads() const noexcept
+      requires((reads_ahead<Storages> || ...))
+    {
+      call([&]([[maybe_unused]] auto& s) {
+        if constexpr (background_session<std::remove_reference_t<decltype(s)>>)
+          penstock::end_reads(s);
+        else
+          state_->threads->cancel();
+      });
+    }
+
+    /// What the chosen one has counted; nothing if it does not count.
+    [[nodiscard]] storage_counters counters() const
+      requires((counting_session<typename Storages::session> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> storage_counters {
+        if constexpr (counting_session<std::remove_reference_t<decltype(s)>>) return s.counters();
+        return {};
       });
     }
 
@@ -49198,7 +49219,7 @@ struct read_failure {
 /// often than one that is well. Source: AWS SDKs, retry mode "standard".
 class retry_budget {
  public:
-  static constexpr std::int64_t for_retry = 5, for_time_out = 10;
+  static constexpr std::int64_t for_retry = 5, for_time_out = 10, if_asked = 1;
 
   explicit retry_budget(std::uint64_t tokens) noexcept;
   [[nodiscard]] bool take(std::int64_t cost) noexcept;
@@ -49271,6 +49292,8 @@ class relay {
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   /// Also ends the waits of blocking reads, with errc::stopped.
   void cancel() noexcept;
+  /// From now on no read waits; call `cancel` after it.
+  void end_waits() noexcept { over_ = true; }
   /// Passes nothing on any more; reads that were not passed on are reported as errc::stopped.
   void stop() noexcept;
 
@@ -49321,6 +49344,7 @@ class relay {
   std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
   std::size_t made_ = 0;
   counter cancels_{0};  // changes under the lock
+  std::atomic<bool> over_{false};
   bool passing_ = false, ends_ = false;
   std::thread thread_;
 
@@ -49435,7 +49459,7 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
     if (failed || rules_.at_once != 0) {
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
-      if (failed) next = decide(what, attempt, why, cancels_ != cancels);
+      if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels);
       pass_on(held);
     }
     if (!failed) return succeeded(what.into.size(), attempt);
@@ -49449,7 +49473,7 @@ PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64
   std::unique_lock held(lock_);
   ++waiting_for_room_;
   while (pauses() || in_flight_ >= limit_) {
-    if (cancels_ != cancels) {
+    if (over_ || cancels_ != cancels) {
       --waiting_for_room_;
       pass_on(held);
       throw_stopped(what);
@@ -49469,7 +49493,7 @@ PENSTOCK_INLINE void relay::wait_until(clock::time_point due, const read_request
                                        std::uint64_t cancels) {
   std::unique_lock held(lock_);
   while (clock::now() < due) {
-    if (cancels_ != cancels) throw_stopped(what);
+    if (over_ || cancels_ != cancels) throw_stopped(what);
     room_.wait_until(held, due);
   }
 }
@@ -49486,7 +49510,9 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
   if (why.asked_ms) slow_downs_.fetch_add(1, std::memory_order_relaxed);
   if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
   if (attempt < rules_.attempts)
-    made.spent = !budget_.take(why.timed_out ? retry_budget::for_time_out : retry_budget::for_retry);
+    made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
+                               : why.asked_ms ? retry_budget::if_asked
+                                              : retry_budget::for_retry);
   made.again = attempt < rules_.attempts && !made.spent;
   (made.again ? retries_ : given_up_).fetch_add(1, std::memory_order_relaxed);
   if (!made.again) return made;
@@ -49530,7 +49556,7 @@ PENSTOCK_INLINE bool relay::pauses() noexcept {
 
 // A thread that waits in a blocking read needs its bytes now: it comes first.
 PENSTOCK_INLINE bool relay::has_room() noexcept {
-  return rules_.at_once == 0 || (!pauses() && in_flight_ + waiting_for_room_ < limit_);
+  return rules_.at_once == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < limit_);
 }
 
 PENSTOCK_INLINE relay::item& relay::make_item() {
@@ -49612,7 +49638,7 @@ PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept
   std::unique_lock held(lock_);
   leave(one.round, failed ? &why : nullptr);
   decision next;
-  if (failed) next = decide(one.what.request, one.attempt, why, one.cancels != cancels_);
+  if (failed) next = decide(one.what.request, one.attempt, why, over_ || one.cancels != cancels_);
   if (next.again) {
     ++one.attempt;
     one.due = next.due;
@@ -49699,7 +49725,10 @@ PENSTOCK_INLINE void relay::work() noexcept {
     pass_on(held);
     if (stopped_.first != nullptr || ends_) continue;
     auto wake = timed_.empty() ? clock::time_point::max() : timed_.front()->due;
-    if (ready_.first != nullptr && pauses()) wake = std::min(wake, paused_until_);
+    if (ready_.first != nullptr && paused_until_ != clock::time_point{}) {
+      if (!pauses()) continue;  // it ended since `pass_on` looked
+      wake = std::min(wake, paused_until_);
+    }
     if (wake == clock::time_point::max())
       changed_.wait(held);
     else if (clock::now() < wake)
@@ -49772,6 +49801,12 @@ class relayed_session {
     requires background_session<inner>
   {
     state_->line.cancel();
+  }
+  /// As `cancel`; and from now on no read waits for room or for another attempt.
+  void end_reads() const noexcept {
+    if constexpr (requires(Line& line) { line.end_waits(); }) state_->line.end_waits();
+    state_->line.cancel();
+    penstock::end_reads(state_->session);
   }
 
   void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
@@ -49860,7 +49895,7 @@ namespace detail {
 /// Memory: each second read has a buffer of its own until both reads have ended, and its bytes are copied if
 /// it wins. If the session inside is an `abandoning_session`, nothing else is copied: the late read is
 /// abandoned, and its caller gets the bytes when it has ended. Otherwise first reads have buffers, too, and
-/// every read is copied once.
+/// every read is copied once, and up to as many bytes as are in flight are held beside what the run counts.
 /// Errors: that of the first read, if the second failed, too, or was not started.
 /// Cost: two locks per read; no allocation in the steady state.
 /// Threads: any number of threads may use a session. `cancel` also ends blocking reads, with errc::stopped.
@@ -49881,10 +49916,12 @@ class hedged {
       : where_(std::move(where)), rules_(detail::rules_of(options)) {}
 
   [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  /// Whether the names are paths in the local file system.
+  [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around(
-        "hedged", where_, detail::text({"at most ", static_cast<int>(rules_.share * 100), " % more reads"}));
+        "hedged", where_, detail::text({"at most ", std::lround(rules_.share * 100), " % more reads"}));
   }
 
  private:
@@ -49918,25 +49955,18 @@ PENSTOCK_INLINE detail::hedge_rules detail::rules_of(const hedged_options& optio
 
 namespace penstock::inline v0_1 {
 
-/// The error of a server's answer: what `error` says, with the answer's status, and how long the server asks
-/// to wait. Answers 408, 429 and 5xx do not recur (see `error::recurs`); all others do.
+/// The error of a server's answer: what `error` says, with the answer's status. Answers 408, 429 and 5xx do
+/// not recur (see `error::recurs`); all others do.
 ///
-///     const auto pause = [](const http_error& e) {
-///       return e.recurs() ? std::chrono::seconds(0) : e.retry_after().value_or(std::chrono::seconds(1));
-///     };
+///     const auto is_busy = [](const http_error& e) { return e.status() == 503 && e.retry_after_ms() > 0; };
 class http_error : public error {
  public:
-  http_error(errc code, std::string_view message, unsigned status,
-             std::optional<std::chrono::seconds> retry_after = std::nullopt)
-      : error(code, message), status_(status), retry_after_(retry_after) {}
+  http_error(errc code, std::string_view message, unsigned status) : error(code, message), status_(status) {}
 
   [[nodiscard]] unsigned status() const noexcept { return status_; }
-  /// What the header Retry-After asks for; at most a day.
-  [[nodiscard]] std::optional<std::chrono::seconds> retry_after() const noexcept { return retry_after_; }
 
  private:
   unsigned status_;
-  std::optional<std::chrono::seconds> retry_after_;
 };
 
 namespace detail {
@@ -50009,8 +50039,13 @@ PENSTOCK_INLINE http_error answer_error(unsigned status, std::optional<std::chro
         append(line, {"the server refused the request (", status, ")"});
   }
   if (retry_after) append(line, {"; it asks to wait ", retry_after->count(), " s"});
-  http_error made(errc::io, line, status, retry_after);
-  static_cast<void>(std::move(static_cast<error&>(made)).recurring(!may_pass(status)));
+  http_error made(errc::io, line, status);
+  static_cast<void>(std::move(made).recurring(!may_pass(status)));
+  if (status == 429 || status == 503) {
+    const std::chrono::milliseconds pause = retry_after.value_or(std::chrono::seconds(0));
+    static_cast<void>(std::move(made).asked_to_wait(static_cast<std::uint64_t>(pause.count())));
+  }
+  if (status == 408 || status == 504) static_cast<void>(std::move(made).after_time_out());
   return made;
 }
 
@@ -50248,15 +50283,16 @@ namespace penstock::inline v0_1 {
 
 /// How often `retrying` tries a read, and how long it waits before.
 struct retrying_options {
-  std::uint32_t attempts = 5;  ///< of each read, including the first
+  std::uint32_t attempts = 10;  ///< of each read, including the first
   /// The wait before attempt n + 1 is a random part of the smaller of `first_wait` * 2^(n - 1) and
   /// `longest_wait`.
   std::chrono::milliseconds first_wait{100};
   std::chrono::milliseconds longest_wait{20'000};
   /// A store that asks to wait is obeyed up to this time; the random wait comes on top.
   std::chrono::milliseconds longest_asked{60'000};
-  /// Tokens of a session. A retry takes 5, one after a time-out 10; a read that succeeds gives 1 back, and 5
-  /// if it was tried again. A read that finds too few fails. 0: any number of retries.
+  /// Tokens of a session. A retry takes 5, one after a time-out 10, one that the store asked to wait for 1; a
+  /// read that succeeds gives 1 back, and 5 if it was tried again. A read that finds too few fails. 0: any
+  /// number of retries.
   std::uint64_t budget = 500;
   std::uint64_t seed = 0;  ///< draws the waits, by object, offset and attempt
 };
@@ -50295,6 +50331,8 @@ class retrying {
       : where_(std::move(where)), rules_(detail::rules_of(options)) {}
 
   [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  /// Whether the names are paths in the local file system.
+  [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around("retrying", where_, detail::text({rules_.attempts, " attempts"}));
@@ -50880,6 +50918,8 @@ class throttled {
       : where_(std::move(where)), rules_(detail::rules_of(options)) {}
 
   [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  /// Whether the names are paths in the local file system.
+  [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around("throttled", where_,
@@ -50982,7 +51022,7 @@ constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cas
 
 [[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
   constexpr std::size_t most = 200;
-  std::string line = without_secrets(text.substr(0, longest));
+  std::string line = without_secrets(text);
   if (line.size() > most) line.replace(most, std::string::npos, "...");
   std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
   line = "the URL \"" + line + "\" ";

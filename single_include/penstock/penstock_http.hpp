@@ -3,6 +3,9 @@
 // Made by tools/amalgamate.py from include/penstock; do not edit.
 #pragma once
 
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock_http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
+#endif
 #if !__has_include(<boost/beast/http/fields.hpp>) || !__has_include(<openssl/ssl.h>)
 #error "penstock_http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
 #endif
@@ -11,9 +14,6 @@
 #endif
 #if !__has_include(<boost/asio/ip/tcp.hpp>) || !__has_include(<openssl/ssl.h>)
 #error "penstock_http.hpp needs Boost.Asio and OpenSSL: link penstock::http"
-#endif
-#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
-#error "penstock_http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
 #endif
 #if !__has_include(<boost/beast/http/verb.hpp>) || !__has_include(<openssl/ssl.h>)
 #error "penstock_http.hpp needs Boost.Beast and OpenSSL: link penstock::http"
@@ -47,6 +47,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/verb.hpp>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -56,8 +57,11 @@
 #include <ctime>
 #include <deque>
 #include <exception>
+#include <fcntl.h>
+#include <functional>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <openssl/ssl.h>
@@ -67,10 +71,50 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
+
+// ---- penstock/storage/detail/web_boost.hpp
+
+// Asio and Boost.Asio of 2020 have namespaces of the same names outside their own, so that no file could
+// include both. Those of Boost get other names here; in newer versions they have.
+#define asio_execution_bulk_execute_fn boost_asio_execution_bulk_execute_fn
+#define asio_execution_connect_fn boost_asio_execution_connect_fn
+#define asio_execution_execute_fn boost_asio_execution_execute_fn
+#define asio_execution_schedule_fn boost_asio_execution_schedule_fn
+#define asio_execution_set_done_fn boost_asio_execution_set_done_fn
+#define asio_execution_set_error_fn boost_asio_execution_set_error_fn
+#define asio_execution_set_value_fn boost_asio_execution_set_value_fn
+#define asio_execution_start_fn boost_asio_execution_start_fn
+#define asio_execution_submit_fn boost_asio_execution_submit_fn
+#define asio_prefer_fn boost_asio_prefer_fn
+#define asio_query_fn boost_asio_query_fn
+#define asio_require_concept_fn boost_asio_require_concept_fn
+#define asio_require_fn boost_asio_require_fn
+
+#undef asio_execution_bulk_execute_fn
+#undef asio_execution_connect_fn
+#undef asio_execution_execute_fn
+#undef asio_execution_schedule_fn
+#undef asio_execution_set_done_fn
+#undef asio_execution_set_error_fn
+#undef asio_execution_set_value_fn
+#undef asio_execution_start_fn
+#undef asio_execution_submit_fn
+#undef asio_prefer_fn
+#undef asio_query_fn
+#undef asio_require_concept_fn
+#undef asio_require_fn
+
+namespace penstock::inline v0_1::detail::web {
+
+namespace net = boost::asio;
+using boost::system::error_code;
+
+}  // namespace penstock::inline v0_1::detail::web
 
 // ---- penstock/storage/detail/web_call.hpp
 
@@ -120,6 +164,9 @@ struct call {
   mutable_bytes into;
   /// A strong ETag, quotes included; it outlives the call.
   std::string_view if_match;
+  /// What is known of the object's size; an answer that says otherwise is of
+  /// another object.
+  std::uint64_t size = no_range;
   std::size_t most_body = 65'536;
   bool follow_redirects = true;
   /// Called before each attempt, from the client's thread, with the headers of the request as lines; it may
@@ -255,16 +302,51 @@ inline error tls_failure(const call& what, SSL* tls, const boost::system::error_
 
 namespace penstock::inline v0_1::detail::web {
 
-namespace net = boost::asio;
-using boost::system::error_code;
 using clock = std::chrono::steady_clock;
 
 /// What a client has counted.
 struct counts {
-  std::atomic<std::uint64_t> requests{0}, bytes{0}, connections{0};
+  std::atomic<std::uint64_t> requests{0}, bytes{0}, connections{0}, slow_downs{0};
 };
 
-/// What all connections of a client share. All of it belongs to the client's thread.
+/// Finds the addresses of hosts. However many connections wait for a name, it
+/// is looked up once, since Boost.Asio does one look-up after the other; what
+/// was found holds for a moment.
+class address_book {
+ public:
+  using addresses = std::vector<net::ip::tcp::endpoint>;
+  using listener = std::function<void(const error_code&, const addresses&)>;
+
+  explicit address_book(net::io_context& io) : resolver_(io) {}
+  /// Tells the listener later, unless the addresses are known: then at once.
+  void find(const std::string& host, const std::string& port, listener told) {
+    entry& one = known_[host + ":" + port];
+    if (!one.waiting.empty()) return one.waiting.push_back(std::move(told));
+    if (clock::now() < one.until) return told({}, addresses(one.found));
+    one.waiting.push_back(std::move(told));
+    resolver_.async_resolve(
+        host, port, [&one](const error_code& code, const net::ip::tcp::resolver::results_type& found) {
+          one.found.clear();
+          for (const auto& each : found) one.found.push_back(each.endpoint());
+          one.until = code ? clock::time_point() : clock::now() + kept;
+          const addresses now = one.found;
+          for (const listener& each : std::exchange(one.waiting, {})) each(code, now);
+        });
+  }
+
+ private:
+  static constexpr std::chrono::seconds kept{5};
+  struct entry {
+    addresses found;
+    clock::time_point until{};
+    std::vector<listener> waiting;
+  };
+  net::ip::tcp::resolver resolver_;
+  std::map<std::string, entry> known_;
+};
+
+/// What all connections of a client share. All of it belongs to the client's
+/// thread.
 struct common {
   explicit common(const http_options& chosen) : options(chosen) {
     if (!options.ca_file.empty()) (void)tls();  // a file that cannot be used is an error at once
@@ -278,6 +360,7 @@ struct common {
   std::optional<net::ssl::context> trusted;
   counts counted;
   net::io_context io{1};
+  address_book names{io};
 };
 
 /// A connection to a server, perhaps through a proxy: finds the addresses, connects to one of them, asks the
@@ -292,7 +375,7 @@ class transport : public std::enable_shared_from_this<Self> {
   enum class reason : std::uint8_t { none, stopped, connect_late, first_byte_late, progress_late };
 
   transport(common& all, const url& origin, const http_proxy* proxy)
-      : all_(all), origin_(origin), proxy_(proxy), socket_(all.io), resolver_(all.io) {}
+      : all_(all), origin_(origin), proxy_(proxy), socket_(all.io) {}
   transport(const transport&) = delete;
   transport& operator=(const transport&) = delete;
 
@@ -327,6 +410,13 @@ class transport : public std::enable_shared_from_this<Self> {
       abandon(late_);
     }
   }
+  /// Whether the other side has sent something, or ended, while nothing was
+  /// asked of it. What it sent would be taken for the next answer.
+  [[nodiscard]] bool has_spoken() {
+    char one = 0;
+    const auto got = ::recv(socket_.native_handle(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  }
   void close() {
     error_code ignored;
     socket_.close(ignored);
@@ -343,18 +433,17 @@ class transport : public std::enable_shared_from_this<Self> {
       return connect_next(net::error::host_not_found);
     }
     resolving_ = true;
-    resolver_.async_resolve(to.host, std::to_string(to.port_number()),
-                            [self = this->shared_from_this(), turn = ++turn_](
-                                const error_code& code, const net::ip::tcp::resolver::results_type& found) {
-                              if (turn != self->turn_) return;
-                              self->resolving_ = false;
-                              self->guard([&] {
-                                if (code || self->why_ != reason::none) return self->failed(code);
-                                self->addresses_.clear();
-                                for (const auto& one : found) self->addresses_.push_back(one.endpoint());
-                                self->connect_next(net::error::host_not_found);
-                              });
-                            });
+    all_.names.find(to.host, std::to_string(to.port_number()),
+                    [self = this->shared_from_this(), turn = ++turn_](const error_code& code,
+                                                                      const address_book::addresses& found) {
+                      if (turn != self->turn_) return;
+                      self->resolving_ = false;
+                      self->guard([&] {
+                        if (code || self->why_ != reason::none) return self->failed(code);
+                        self->addresses_ = found;
+                        self->connect_next(net::error::host_not_found);
+                      });
+                    });
   }
 
   /// Reads at least one byte.
@@ -429,6 +518,9 @@ class transport : public std::enable_shared_from_this<Self> {
     attempt_until_ = now + (until_ - now) / static_cast<int>(addresses_.size() - tried_);
     connecting_ = true;
     socket_ = net::ip::tcp::socket(all_.io);
+    error_code failed;
+    socket_.open(addresses_[tried_].protocol(), failed);  // async_connect reports it if that failed
+    if (!failed) ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);  // not for programs that are started
     socket_.async_connect(addresses_[tried_++], then(plain_step(&transport::reached)));
   }
 
@@ -446,7 +538,6 @@ class transport : public std::enable_shared_from_this<Self> {
  private:
   net::ip::tcp::socket socket_;
   std::optional<net::ssl::stream<net::ip::tcp::socket&>> tls_;
-  net::ip::tcp::resolver resolver_;
   std::vector<net::ip::tcp::endpoint> addresses_;
   std::size_t tried_ = 0;
   std::uint64_t turn_ = 0;
@@ -525,6 +616,9 @@ inline std::optional<error> range_fault(const call& what) {
   if (!range || !range->has_bytes)
     return what.failure(
         {"the server answered 206 without a Content-Range that makes sense: \"", text.substr(0, 80), "\""});
+  if (what.size != call::no_range && range->total && *range->total != what.size)
+    return lie({"the object was replaced while it was read: it had ", what.size, " bytes, and has ",
+                *range->total, "; start again with the new one"});
   if (range->first == what.offset && range->last + 1 < end && range->total == range->last + 1)
     return what.with_facts(error(
         errc::format,
@@ -670,6 +764,7 @@ class exchange : public transport<exchange> {
   void header_complete(unsigned status) {
     answer& reply = call_->reply;
     reply.status = status;
+    if (status == 429 || status == 503) all_.counted.slow_downs.fetch_add(1, std::memory_order_relaxed);
     if (const auto length = head_->content_length()) reply.length = *length;
     keep_ = head_->keep_alive();
     const bool unknown = head_->chunked() || (!head_->is_done() && !reply.length);
@@ -749,7 +844,8 @@ class exchange : public transport<exchange> {
     read_some(in_.prepare(read_at_once), then(&exchange::got_body));
   }
   void got_body(const error_code& code, std::size_t size) {
-    if (code == net::error::eof || code == net::ssl::error::stream_truncated) {
+    // Over TLS, only a range shows by its size whether somebody else has ended the connection.
+    if (code == net::error::eof || (code == net::ssl::error::stream_truncated && call_->has_range())) {
       error_code unfinished;
       body_->put_eof(unfinished);
       if (unfinished) return failed(code);
@@ -823,13 +919,17 @@ inline void exchange::failed(const error_code& code) {
     case reason::stopped:
       return end(cancelled(*call_), ending::closed);
     case reason::connect_late:
-      return failed_with(call_->failure({"no connection within ", all_.options.connect_time.count(),
-                                         " ms; check host and port, and whether a firewall is between"}));
+      return failed_with(call_
+                             ->failure({"no connection within ", all_.options.connect_time.count(),
+                                        " ms; check host and port, and whether a firewall is between"})
+                             .after_time_out());
     case reason::first_byte_late:
-      return failed_with(call_->failure({"no answer within ", all_.options.first_byte_time.count(), " ms"}));
+      return failed_with(call_->failure({"no answer within ", all_.options.first_byte_time.count(), " ms"})
+                             .after_time_out());
     case reason::progress_late:
       return failed_with(
-          call_->failure({"the answer stalled: no byte within ", all_.options.progress_time.count(), " ms"}));
+          call_->failure({"the answer stalled: no byte within ", all_.options.progress_time.count(), " ms"})
+              .after_time_out());
     case reason::none:
       break;
   }
@@ -853,7 +953,11 @@ inline void exchange::failed(const error_code& code) {
   if (!got_byte_) return failed_with(call_->failure({"the server ended the connection without an answer"}));
   if (call_->reply.status == 0 || !call_->has_range())
     return failed_with(call_->failure({"the server ended the connection within its answer"}));
-  too_short(call_->into.size() - std::min(place_.size(), call_->into.size()));
+  const unsigned status = call_->reply.status;
+  if (status != 200 && status != 206)
+    return failed_with(call_->with_facts(answer_error(status, call_->reply.retry_after())));
+  too_short(body_ ? body_->get().body().size()
+                  : call_->into.size() - std::min(place_.size(), call_->into.size()));
 }
 
 }  // namespace penstock::inline v0_1::detail::web
@@ -893,9 +997,10 @@ class client {
     thread_.join();
   }
 
-  /// Takes all calls, or none and throws.
+  /// Takes all calls, or none and throws; after `refuse`, none.
   void submit(std::span<call* const> calls) {
     const std::scoped_lock lock(mutex_);
+    if (refuses_) throw error(errc::stopped, "the read was cancelled");
     inbox_.reserve(inbox_.size() + calls.size());
     if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { all_.io.run(); });
     if (!posted_) net::post(all_.io, [this] { take_new(); });
@@ -941,6 +1046,15 @@ class client {
     }
   }
 
+  /// Ends all calls, and takes no more.
+  void refuse() noexcept {
+    {
+      const std::scoped_lock lock(mutex_);
+      refuses_ = true;
+    }
+    cancel();
+  }
+
   [[nodiscard]] const counts& counted() const noexcept { return all_.counted; }
 
  private:
@@ -978,7 +1092,12 @@ class client {
       queue_.pop_front();
       begin(next, true);
     }
-    if (active_ != 0 && !ticking_) tick();
+    if (active_ == 0 || ticking_) return;
+    try {
+      tick();
+    } catch (...) {  // no memory: the next call begins it
+      ticking_ = false;
+    }
   }
   /// Begins a call on a connection that is idle, if it may, or on a new one.
   void begin(call& next, bool reuse) {
@@ -998,6 +1117,9 @@ class client {
   std::shared_ptr<exchange> idle_for(const url& where) {
     const auto now = clock::now();
     const http_proxy* const proxy = proxies_.of(where);
+    std::erase_if(connections_, [&](const auto& one) {
+      return one->is_idle() && one->serves(where, proxy) && one->has_spoken();
+    });
     std::shared_ptr<exchange> best;
     for (const auto& one : connections_)
       if (one->is_idle() && one->serves(where, proxy) && now - one->idle_since() < all_.options.idle_time &&
@@ -1080,6 +1202,7 @@ class client {
       what.body.clear();
     }
     what.where = std::move(to);
+    what.replaced = false;  // another request
     return true;
   }
   /// Whether a header is for the host that was asked first alone.
@@ -1128,7 +1251,7 @@ class client {
   std::vector<call*> inbox_;
   std::uint64_t numbered_ = 0, cancel_up_to_ = 0;
   std::size_t open_calls_ = 0;
-  bool posted_ = false, ends_ = false;
+  bool posted_ = false, ends_ = false, refuses_ = false;
   std::thread thread_;
 };
 
@@ -1210,6 +1333,7 @@ class objects {
     }
   }
   void cancel() noexcept { client_->cancel(); }
+  void end_reads() noexcept { client_->refuse(); }
   [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
 
  private:
@@ -1236,7 +1360,10 @@ class objects {
     // That an empty range is inside the object shows by the byte before it.
     one.offset = size == 0 ? request.offset - 1 : request.offset;
     one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
-    if (there != nullptr) one.if_match = there->if_match;
+    if (there != nullptr) {
+      one.if_match = there->if_match;
+      one.size = there->size;
+    }
     return true;
   }
   [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
@@ -1261,11 +1388,17 @@ class objects {
   void finish(reading& one) {
     const answer& reply = one.reply;
     if (reply.status == 200 || reply.status == 206) {
-      if (const auto total = total_length(reply)) pin(one, one.request.object, *total);
+      const auto total = total_length(reply);
+      const facts* const there = known(one.request.object);
+      if (!total && there == nullptr)
+        throw one.with_facts(error(errc::io, "the server does not tell how long the object is")).recurring();
+      pin(one, one.request.object, total ? *total : there->size);
       return;
     }
     if (reply.status == 416) {
       const auto range = parse_content_range(reply.header("Content-Range"));
+      if (range && range->total && known(one.request.object) != nullptr)
+        pin(one, one.request.object, *range->total);
       if (range && range->total && one.offset + one.into.size() > *range->total)
         throw beyond_end(one, range->total);
     }
@@ -1280,12 +1413,12 @@ class objects {
     const bool weak = tag.starts_with("W/");
     fresh->tag = weak ? tag.substr(2) : tag;
     fresh->modified = what.reply.header("Last-Modified");
-    if (!weak) fresh->if_match = fresh->tag;
+    if (tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"')) fresh->if_match = fresh->tag;
     const facts* there = nullptr;
     if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
       return *fresh.release();
     const bool tags = !there->tag.empty() && !fresh->tag.empty();
-    const bool dates = !tags && !there->modified.empty() && !fresh->modified.empty();
+    const bool dates = (!tags || weak) && !there->modified.empty() && !fresh->modified.empty();
     if (there->size == size && (!tags || there->tag == fresh->tag) &&
         (!dates || there->modified == fresh->modified))
       return *there;
@@ -1347,13 +1480,6 @@ class objects {
 
 namespace penstock::inline v0_1 {
 
-/// What a session of `http` has counted.
-struct http_counters {
-  std::uint64_t requests = 0;     ///< sent, those that were answered with an error or a redirect included
-  std::uint64_t bytes = 0;        ///< of objects, received
-  std::uint64_t connections = 0;  ///< opened
-};
-
 /// Storage of objects on servers of HTTP and HTTPS: a URL, a pattern, or a list of URLs.
 ///
 ///     const http shards("https://data.example.com/train-{0000..0127}.tar");
@@ -1369,7 +1495,8 @@ struct http_counters {
 /// waits for it. The bytes go from the socket straight to their place.
 /// Size and ETag of an object are asked for at its first use, or come with its first range. From then on the
 /// session insists on this object: each request carries `If-Match` if the ETag is a strong one, and an object
-/// that was replaced is an error, never a mixture. Servers behind one name must give one ETag.
+/// that was replaced is an error, never a mixture. Without a strong ETag, size, weak ETag and Last-Modified
+/// are compared, as far as the server gives them. Servers behind one name must give one ETag.
 /// HTTPS is TLS 1.2 or newer, and the server must prove to be the host. Redirects are followed up to five
 /// times, but never from https to http. Proxies are those of the environment, as for curl; https goes through
 /// them by CONNECT.
@@ -1380,7 +1507,7 @@ struct http_counters {
 /// 404, 403, 401, 410, 412 (replaced), ranges that are ignored or encoded, a certificate that is refused,
 /// redirects that are refused. They do not for broken connections, for what lasted longer than
 /// `connect_time`, `first_byte_time` or `progress_time`, and for 408, 429 and 5xx; `http_error` has the
-/// status and what Retry-After asks for.
+/// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
 /// One case is tried again here: a kept connection that the server had closed before the request.
 /// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
 /// Threads: any number of threads may use a session. `cancel` ends all requests in flight at once. Destroying
@@ -1409,11 +1536,21 @@ class http {
     }
     /// Ends all requests in flight, those of `read` included.
     void cancel() const noexcept { objects_->cancel(); }
+    /// Does so, and lets reads that begin later end at once with errc::stopped.
+    void end_reads() const noexcept { objects_->end_reads(); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
-    [[nodiscard]] http_counters counters() const noexcept {
+    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers 429 and
+    /// 503.
+    [[nodiscard]] storage_counters counters() const noexcept {
       const auto& counted = objects_->counted();
-      return {counted.requests.load(), counted.bytes.load(), counted.connections.load()};
+      return {.requests = counted.requests.load(),
+              .bytes = counted.bytes.load(),
+              .slow_downs = counted.slow_downs.load()};
+    }
+    /// Connections opened so far.
+    [[nodiscard]] std::uint64_t connections() const noexcept {
+      return objects_->counted().connections.load();
     }
 
    private:
@@ -1470,7 +1607,8 @@ class http {
   http_options options_;
 };
 
-static_assert(storage<http> && background_session<http::session> && latent_session<http::session>,
+static_assert(storage<http> && background_session<http::session> && latent_session<http::session> &&
+                  counting_session<http::session>,
               "http is a storage that reads in the background");
 
 }  // namespace penstock::inline v0_1

@@ -998,7 +998,15 @@ struct refusal {
   line += advice_of(found);
   if (found.remedy == s3_remedy::other_region) append(line, {"; it is in ", found.region});
   if (!found.request.empty()) append(line, {" (request ", found.request, ")"});
-  return error(errc::io, line).recurring(found.remedy == s3_remedy::none);
+  error made(errc::io, line);
+  static_cast<void>(std::move(made).recurring(found.remedy == s3_remedy::none));
+  if (found.remedy == s3_remedy::slow_down) {
+    const std::chrono::milliseconds pause = found.retry_after.value_or(std::chrono::seconds(0));
+    static_cast<void>(std::move(made).asked_to_wait(static_cast<std::uint64_t>(pause.count())));
+  }
+  if (found.status == 408 || found.status == 504 || found.code.starts_with("RequestTimeout"))
+    static_cast<void>(std::move(made).after_time_out());
+  return made;
 }
 
 }  // namespace detail::s3
@@ -1047,6 +1055,8 @@ class ini_reader {
   }
 
  private:
+  static constexpr std::size_t most_sections = 4096;
+
   static bool fits(std::string_view line) {
     for (const char c : line)
       if (static_cast<unsigned char>(c) < 0x20 && c != '\t') return false;
@@ -1105,6 +1115,7 @@ class ini_reader {
     if (name.empty()) fail("begins a section without a name");
     for (current_ = 0; current_ < sections_.size(); ++current_)
       if (sections_[current_].name == name) return;
+    if (sections_.size() == most_sections) fail("begins one section too many");
     sections_.push_back({std::string(name), {}});
   }
 
@@ -1393,6 +1404,8 @@ namespace penstock::inline v0_1::detail::s3 {
     if (e.code() != errc::io) throw;
     return std::nullopt;
   }
+  if (token.status == 429 || token.status >= 500)  // it is there, and busy
+    throw error(errc::io, {source, " answered with status ", token.status});
   if (token.status != 200 || token.body.empty() || !fits_into_header(token.body)) return std::nullopt;
   const name_value proof{"x-aws-ec2-metadata-token", token.body};
   std::string path = "/latest/meta-data/iam/security-credentials/";
@@ -1438,6 +1451,10 @@ namespace penstock::inline v0_1::detail::s3 {
 /// demands; other stores, and the oldest buckets of AWS, may have capitals, underscores and 255 characters.
 /// Source: Amazon S3 User Guide, "General purpose bucket naming rules".
 inline void check_bucket(std::string_view name, bool strict = true) {
+  if (name.find_first_of("@:?") != std::string_view::npos && !name.starts_with("arn:"))
+    throw error(errc::argument,
+                "a bucket's name has no '@', ':' or '?': write s3://bucket/key, and give credentials by the "
+                "environment or by options, which no message shows");
   if (name.starts_with("arn:"))
     refuse_bucket(name,
                   "is an ARN, which is not supported: give the access point's alias, or the bucket's name");
@@ -1480,10 +1497,12 @@ struct object_name {
                  ":' is not the scheme of an object in S3: write s3://bucket/key or bucket/key"});
   }
   const std::size_t slash = name.find('/');
+  const bool plain = given.find_first_of("@?") == std::string_view::npos && name.find(':') == name.npos;
+  const std::string shown =
+      plain ? text({"'", given.substr(0, 200), "' is "}) : std::string("the name of an object in S3 is ");
   if (slash == std::string_view::npos || slash == 0 || slash + 1 == name.size())
-    throw error(errc::argument,
-                {"'", given.substr(0, 200), "' is ", slash == 0 ? "without a bucket" : "without a key",
-                 ": write s3://bucket/key or bucket/key"});
+    throw error(errc::argument, {shown, slash == 0 ? "without a bucket" : "without a key",
+                                 ": write s3://bucket/key or bucket/key"});
   const object_name found{name.substr(0, slash), name.substr(slash + 1)};
   if (found.key.size() > 1024)
     throw error(errc::argument, {"a key of S3 has at most 1024 bytes, '", found.key.substr(0, 80),
@@ -1959,6 +1978,8 @@ class credential_keeper {
   [[nodiscard, gnu::cold]] static error separate(const error& failure) {
     error made(failure.code(), failure.message());
     if (!failure.file().empty()) made.in_file(failure.file());
+    if (const auto pause = failure.retry_after_ms()) static_cast<void>(std::move(made).asked_to_wait(*pause));
+    if (failure.timed_out()) static_cast<void>(std::move(made).after_time_out());
     return std::move(made).recurring(failure.recurs());
   }
   /// How long before their end credentials of this lifetime are renewed.

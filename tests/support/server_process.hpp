@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -17,6 +18,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -45,9 +47,17 @@ class server_process {
   server_process(std::vector<std::string> command, std::filesystem::path folder, std::filesystem::path output,
                  std::vector<std::string> environment = {})
       : command_(std::move(command)), folder_(std::move(folder)), output_(std::move(output)) {
-    for (char** one = ::environ; *one != nullptr; ++one) environment_.emplace_back(*one);
-    for (std::string& one : environment) environment_.push_back(std::move(one));
-    // The system kills the child when the thread that forked it ends, so that is a thread of our own.
+    environment_ = std::move(environment);  // first: getenv takes the first of a name
+    const std::size_t own = environment_.size();
+    for (char** one = ::environ; *one != nullptr; ++one) {
+      const std::string_view line = *one, name = line.substr(0, line.find('=') + 1);
+      const auto end = environment_.begin() + static_cast<std::ptrdiff_t>(own);
+      if (std::none_of(environment_.begin(), end,
+                       [&](const std::string& mine) { return mine.starts_with(name); }))
+        environment_.emplace_back(line);
+    }
+    // The system kills the child when the thread that forked it ends, so that
+    // is a thread of our own.
     keeper_ = std::thread([this] { keep(); });
     std::unique_lock held(lock_);
     changed_.wait(held, [this] { return started_; });

@@ -14,7 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <mutex>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -94,9 +96,13 @@ auto with_loopback(bool v6, std::uint16_t port, Use use) {
 /// A port of loopback on which nothing listens now. It is below the range from which the system takes ports
 /// for outgoing connections, so that a server can be started again on it.
 [[nodiscard]] inline std::uint16_t free_port() {
+  static std::mutex lock;
+  static std::set<std::uint16_t> given;  // a server with several ports needs different ones
+  const std::scoped_lock guard(lock);
   std::random_device entropy;
   for (int tries = 0; tries < 1000; ++tries) {
     const auto port = static_cast<std::uint16_t>(10'240 + entropy() % (32'000 - 10'240));
+    if (!given.insert(port).second) continue;
     if (detail::bound(false, port).open() && (!have_ipv6() || detail::bound(true, port).open())) return port;
   }
   throw std::runtime_error("no free port on 127.0.0.1");

@@ -4,6 +4,9 @@
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
 
+#include <array>
+#include <cstdint>
+#include <ctime>
 #include <string>
 
 TEST_CASE(
@@ -21,9 +24,13 @@ TEST_CASE(
     CHECK(server.get("bucket", "c") == "small");
     CHECK(server.list("bucket") == "c\nfolder/a b.tar\n");
     CHECK_THROWS_WITH(server.get("bucket", "missing"), penstock_test::contains("NoSuchKey"));
-    const std::string forged =
-        "Date: Mon, 23 Nov 2026 22:00:00 GMT\r\nAuthorization: AWS "
-        "test:tester:AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n";
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    std::array<char, 64> date{};
+    REQUIRE(std::strftime(date.data(), date.size(), "%a, %d %b %Y %H:%M:%S GMT", ::gmtime_r(&now, &parts)) >
+            0);
+    const std::string forged = std::string("Date: ") + date.data() +
+                               "\r\nAuthorization: AWS test:tester:AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n";
     CHECK(penstock_test::plain_client(port).get("/bucket/c", forged + "Connection: close\r\n").status() ==
           403);
   }

@@ -43,7 +43,8 @@ namespace penstock::inline v0_1 {
 /// waits for it. The bytes go from the socket straight to their place.
 /// Size and ETag of an object are asked for at its first use, or come with its first range. From then on the
 /// session insists on this object: each request carries `If-Match` if the ETag is a strong one, and an object
-/// that was replaced is an error, never a mixture. Servers behind one name must give one ETag.
+/// that was replaced is an error, never a mixture. Without a strong ETag, size, weak ETag and Last-Modified
+/// are compared, as far as the server gives them. Servers behind one name must give one ETag.
 /// HTTPS is TLS 1.2 or newer, and the server must prove to be the host. Redirects are followed up to five
 /// times, but never from https to http. Proxies are those of the environment, as for curl; https goes through
 /// them by CONNECT.

@@ -28,7 +28,7 @@ constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cas
 
 [[gnu::cold]] inline error refused(std::string_view text, std::initializer_list<piece> why) {
   constexpr std::size_t most = 200;
-  std::string line = without_secrets(text.substr(0, longest));
+  std::string line = without_secrets(text);
   if (line.size() > most) line.replace(most, std::string::npos, "...");
   std::replace(line.begin(), line.end(), '\0', '?');  // what is said ends there otherwise
   line = "the URL \"" + line + "\" ";

@@ -70,6 +70,9 @@ struct call {
   mutable_bytes into;
   /// A strong ETag, quotes included; it outlives the call.
   std::string_view if_match;
+  /// What is known of the object's size; an answer that says otherwise is of
+  /// another object.
+  std::uint64_t size = no_range;
   std::size_t most_body = 65'536;
   bool follow_redirects = true;
   /// Called before each attempt, from the client's thread, with the headers of the request as lines; it may

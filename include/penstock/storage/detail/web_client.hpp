@@ -158,7 +158,12 @@ class client {
       queue_.pop_front();
       begin(next, true);
     }
-    if (active_ != 0 && !ticking_) tick();
+    if (active_ == 0 || ticking_) return;
+    try {
+      tick();
+    } catch (...) {  // no memory: the next call begins it
+      ticking_ = false;
+    }
   }
   /// Begins a call on a connection that is idle, if it may, or on a new one.
   void begin(call& next, bool reuse) {
@@ -178,6 +183,9 @@ class client {
   std::shared_ptr<exchange> idle_for(const url& where) {
     const auto now = clock::now();
     const http_proxy* const proxy = proxies_.of(where);
+    std::erase_if(connections_, [&](const auto& one) {
+      return one->is_idle() && one->serves(where, proxy) && one->has_spoken();
+    });
     std::shared_ptr<exchange> best;
     for (const auto& one : connections_)
       if (one->is_idle() && one->serves(where, proxy) && now - one->idle_since() < all_.options.idle_time &&
@@ -260,6 +268,7 @@ class client {
       what.body.clear();
     }
     what.where = std::move(to);
+    what.replaced = false;  // another request
     return true;
   }
   /// Whether a header is for the host that was asked first alone.

@@ -13,13 +13,19 @@
 #include <penstock/storage/detail/web_tls.hpp>
 #include <penstock/storage/http_options.hpp>
 
+#include <fcntl.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,7 +41,44 @@ struct counts {
   std::atomic<std::uint64_t> requests{0}, bytes{0}, connections{0}, slow_downs{0};
 };
 
-/// What all connections of a client share. All of it belongs to the client's thread.
+/// Finds the addresses of hosts. However many connections wait for a name, it
+/// is looked up once, since Boost.Asio does one look-up after the other; what
+/// was found holds for a moment.
+class address_book {
+ public:
+  using addresses = std::vector<net::ip::tcp::endpoint>;
+  using listener = std::function<void(const error_code&, const addresses&)>;
+
+  explicit address_book(net::io_context& io) : resolver_(io) {}
+  /// Tells the listener later, unless the addresses are known: then at once.
+  void find(const std::string& host, const std::string& port, listener told) {
+    entry& one = known_[host + ":" + port];
+    if (!one.waiting.empty()) return one.waiting.push_back(std::move(told));
+    if (clock::now() < one.until) return told({}, addresses(one.found));
+    one.waiting.push_back(std::move(told));
+    resolver_.async_resolve(
+        host, port, [&one](const error_code& code, const net::ip::tcp::resolver::results_type& found) {
+          one.found.clear();
+          for (const auto& each : found) one.found.push_back(each.endpoint());
+          one.until = code ? clock::time_point() : clock::now() + kept;
+          const addresses now = one.found;
+          for (const listener& each : std::exchange(one.waiting, {})) each(code, now);
+        });
+  }
+
+ private:
+  static constexpr std::chrono::seconds kept{5};
+  struct entry {
+    addresses found;
+    clock::time_point until{};
+    std::vector<listener> waiting;
+  };
+  net::ip::tcp::resolver resolver_;
+  std::map<std::string, entry> known_;
+};
+
+/// What all connections of a client share. All of it belongs to the client's
+/// thread.
 struct common {
   explicit common(const http_options& chosen) : options(chosen) {
     if (!options.ca_file.empty()) (void)tls();  // a file that cannot be used is an error at once
@@ -49,6 +92,7 @@ struct common {
   std::optional<net::ssl::context> trusted;
   counts counted;
   net::io_context io{1};
+  address_book names{io};
 };
 
 /// A connection to a server, perhaps through a proxy: finds the addresses, connects to one of them, asks the
@@ -63,7 +107,7 @@ class transport : public std::enable_shared_from_this<Self> {
   enum class reason : std::uint8_t { none, stopped, connect_late, first_byte_late, progress_late };
 
   transport(common& all, const url& origin, const http_proxy* proxy)
-      : all_(all), origin_(origin), proxy_(proxy), socket_(all.io), resolver_(all.io) {}
+      : all_(all), origin_(origin), proxy_(proxy), socket_(all.io) {}
   transport(const transport&) = delete;
   transport& operator=(const transport&) = delete;
 
@@ -98,6 +142,13 @@ class transport : public std::enable_shared_from_this<Self> {
       abandon(late_);
     }
   }
+  /// Whether the other side has sent something, or ended, while nothing was
+  /// asked of it. What it sent would be taken for the next answer.
+  [[nodiscard]] bool has_spoken() {
+    char one = 0;
+    const auto got = ::recv(socket_.native_handle(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  }
   void close() {
     error_code ignored;
     socket_.close(ignored);
@@ -114,18 +165,17 @@ class transport : public std::enable_shared_from_this<Self> {
       return connect_next(net::error::host_not_found);
     }
     resolving_ = true;
-    resolver_.async_resolve(to.host, std::to_string(to.port_number()),
-                            [self = this->shared_from_this(), turn = ++turn_](
-                                const error_code& code, const net::ip::tcp::resolver::results_type& found) {
-                              if (turn != self->turn_) return;
-                              self->resolving_ = false;
-                              self->guard([&] {
-                                if (code || self->why_ != reason::none) return self->failed(code);
-                                self->addresses_.clear();
-                                for (const auto& one : found) self->addresses_.push_back(one.endpoint());
-                                self->connect_next(net::error::host_not_found);
-                              });
-                            });
+    all_.names.find(to.host, std::to_string(to.port_number()),
+                    [self = this->shared_from_this(), turn = ++turn_](const error_code& code,
+                                                                      const address_book::addresses& found) {
+                      if (turn != self->turn_) return;
+                      self->resolving_ = false;
+                      self->guard([&] {
+                        if (code || self->why_ != reason::none) return self->failed(code);
+                        self->addresses_ = found;
+                        self->connect_next(net::error::host_not_found);
+                      });
+                    });
   }
 
   /// Reads at least one byte.
@@ -200,6 +250,9 @@ class transport : public std::enable_shared_from_this<Self> {
     attempt_until_ = now + (until_ - now) / static_cast<int>(addresses_.size() - tried_);
     connecting_ = true;
     socket_ = net::ip::tcp::socket(all_.io);
+    error_code failed;
+    socket_.open(addresses_[tried_].protocol(), failed);  // async_connect reports it if that failed
+    if (!failed) ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);  // not for programs that are started
     socket_.async_connect(addresses_[tried_++], then(plain_step(&transport::reached)));
   }
 
@@ -217,7 +270,6 @@ class transport : public std::enable_shared_from_this<Self> {
  private:
   net::ip::tcp::socket socket_;
   std::optional<net::ssl::stream<net::ip::tcp::socket&>> tls_;
-  net::ip::tcp::resolver resolver_;
   std::vector<net::ip::tcp::endpoint> addresses_;
   std::size_t tried_ = 0;
   std::uint64_t turn_ = 0;

@@ -344,7 +344,11 @@ inline void exchange::failed(const error_code& code) {
   if (!got_byte_) return failed_with(call_->failure({"the server ended the connection without an answer"}));
   if (call_->reply.status == 0 || !call_->has_range())
     return failed_with(call_->failure({"the server ended the connection within its answer"}));
-  too_short(call_->into.size() - std::min(place_.size(), call_->into.size()));
+  const unsigned status = call_->reply.status;
+  if (status != 200 && status != 206)
+    return failed_with(call_->with_facts(answer_error(status, call_->reply.retry_after())));
+  too_short(body_ ? body_->get().body().size()
+                  : call_->into.size() - std::min(place_.size(), call_->into.size()));
 }
 
 }  // namespace penstock::inline v0_1::detail::web

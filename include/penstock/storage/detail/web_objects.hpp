@@ -132,7 +132,10 @@ class objects {
     // That an empty range is inside the object shows by the byte before it.
     one.offset = size == 0 ? request.offset - 1 : request.offset;
     one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
-    if (there != nullptr) one.if_match = there->if_match;
+    if (there != nullptr) {
+      one.if_match = there->if_match;
+      one.size = there->size;
+    }
     return true;
   }
   [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
@@ -157,11 +160,17 @@ class objects {
   void finish(reading& one) {
     const answer& reply = one.reply;
     if (reply.status == 200 || reply.status == 206) {
-      if (const auto total = total_length(reply)) pin(one, one.request.object, *total);
+      const auto total = total_length(reply);
+      const facts* const there = known(one.request.object);
+      if (!total && there == nullptr)
+        throw one.with_facts(error(errc::io, "the server does not tell how long the object is")).recurring();
+      pin(one, one.request.object, total ? *total : there->size);
       return;
     }
     if (reply.status == 416) {
       const auto range = parse_content_range(reply.header("Content-Range"));
+      if (range && range->total && known(one.request.object) != nullptr)
+        pin(one, one.request.object, *range->total);
       if (range && range->total && one.offset + one.into.size() > *range->total)
         throw beyond_end(one, range->total);
     }
@@ -176,12 +185,12 @@ class objects {
     const bool weak = tag.starts_with("W/");
     fresh->tag = weak ? tag.substr(2) : tag;
     fresh->modified = what.reply.header("Last-Modified");
-    if (!weak) fresh->if_match = fresh->tag;
+    if (tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"')) fresh->if_match = fresh->tag;
     const facts* there = nullptr;
     if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
       return *fresh.release();
     const bool tags = !there->tag.empty() && !fresh->tag.empty();
-    const bool dates = !tags && !there->modified.empty() && !fresh->modified.empty();
+    const bool dates = (!tags || weak) && !there->modified.empty() && !fresh->modified.empty();
     if (there->size == size && (!tags || there->tag == fresh->tag) &&
         (!dates || there->modified == fresh->modified))
       return *there;

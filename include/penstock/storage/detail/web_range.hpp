@@ -45,6 +45,9 @@ inline std::optional<error> range_fault(const call& what) {
   if (!range || !range->has_bytes)
     return what.failure(
         {"the server answered 206 without a Content-Range that makes sense: \"", text.substr(0, 80), "\""});
+  if (what.size != call::no_range && range->total && *range->total != what.size)
+    return lie({"the object was replaced while it was read: it had ", what.size, " bytes, and has ",
+                *range->total, "; start again with the new one"});
   if (range->first == what.offset && range->last + 1 < end && range->total == range->last + 1)
     return what.with_facts(error(
         errc::format,
