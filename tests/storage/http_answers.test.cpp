@@ -15,10 +15,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -264,4 +266,66 @@ TEST_CASE("storage/http: the stamp is that of the ETag, or of the date") {
   CHECK(one != stamp_of("ETag: \"two\"\r\n"));
   CHECK(one != dated);
   CHECK(dated != stamp_of("Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT\r\n"));
+}
+
+TEST_CASE("storage/http: what a server says unasked is nobody's answer") {
+  const deadline limit("unasked answers");
+  const std::string bytes = web_content(1000);
+  for (const char* unasked :
+       {"HTTP/1.1 206 OK\r\nETag: \"one\"\r\nContent-Range: bytes 0-9/1000\r\nContent-Length: "
+        "10\r\n\r\nSTALE DATA",
+        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"}) {
+    std::atomic<int> sent{0};
+    web_server server([&](web_peer& peer) {
+      web_request request;
+      if (!peer.next(request)) return;
+      peer.send(web_object(request, bytes));
+      std::this_thread::sleep_for(20ms);  // after the client has taken the answer
+      peer.send(unasked);
+      ++sent;
+      peer.stall();
+    });
+    const auto session = ps::http({server.at("/a").c_str()}, direct()).connect();
+    for (int i = 0; i < 2; ++i) {
+      std::string into(10, 'x');
+      session.read(0, 0, std::as_writable_bytes(std::span(into)));
+      CHECK(into == bytes.substr(0, 10));
+      while (sent == i) std::this_thread::sleep_for(1ms);
+    }
+  }
+}
+
+TEST_CASE("storage/http: an object that was replaced by a shorter one is no bad sample") {
+  const deadline limit("a shorter object");
+  std::atomic<bool> replaced{false};
+  web_server server(answering([&](const web_request& request) {
+    web_request lenient = request;  // a server that ignores If-Match
+    if (const auto at = lenient.head.find("If-Match"); at != std::string::npos) lenient.head.erase(at, 8);
+    return web_object(lenient, web_content(replaced ? 500 : 1000), replaced ? "\"two\"" : "\"one\"");
+  }));
+  const auto session = ps::http({server.at("/a").c_str()}, direct()).connect();
+  std::string into(10, 'x');
+  session.read(0, 0, std::as_writable_bytes(std::span(into)));
+  replaced = true;
+  for (const std::uint64_t offset : {495u, 700u}) {
+    const ps::error e = error_of([&] { session.read(0, offset, std::as_writable_bytes(std::span(into))); });
+    INFO(e.what());
+    CHECK(e.code() == ps::errc::io);
+    CHECK(e.recurs());
+    CHECK(says(e, "was replaced"));
+  }
+}
+
+TEST_CASE("storage/http: a refusal whose body is cut is still that refusal") {
+  const deadline limit("cut refusals");
+  web_server server([&](web_peer& peer) {
+    web_request request;
+    if (peer.next(request)) peer.send("HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\nabc");
+  });
+  const auto session = ps::http({server.at("/a").c_str()}, direct()).connect();
+  std::string into(10, 'x');
+  const ps::error e = error_of([&] { session.read(0, 0, std::as_writable_bytes(std::span(into))); });
+  INFO(e.what());
+  CHECK(says(e, "(404)"));
+  CHECK(e.recurs());
 }
