@@ -11,6 +11,7 @@
 #include <penstock/stage/decode.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/workers.hpp>
+#include <penstock/storage/braces.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>

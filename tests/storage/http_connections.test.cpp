@@ -7,6 +7,7 @@
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
+#include "support/http_session.hpp"
 #include "support/read_outcomes.hpp"
 #include "support/web_reads.hpp"
 #include "support/web_server.hpp"
@@ -26,15 +27,6 @@ using namespace penstock_test;
 
 namespace {
 
-/// The first bytes of an object.
-std::string first_of(const ps::http::session& session, std::size_t size = 10) {
-  std::string into(size, 'x');
-  session.read(0, 0, std::as_writable_bytes(std::span(into)));
-  return into;
-}
-ps::http::session session_of(const std::string& where, ps::http_options options = {}) {
-  return ps::http({where.c_str()}, direct(std::move(options))).connect();
-}
 /// A port of the loopback that is taken, so that no other test gets it, and on
 /// which nothing listens.
 class nowhere {

@@ -16,6 +16,7 @@
 #include "support/catch.hpp"
 #include "support/certificates.hpp"
 #include "support/deadline.hpp"
+#include "support/http_session.hpp"
 #include "support/nginx.hpp"
 #include "support/read_outcomes.hpp"
 #include "support/web_reads.hpp"
@@ -35,15 +36,6 @@ using namespace std::chrono_literals;
 using namespace penstock_test;
 
 namespace {
-
-std::string first_of(const ps::http::session& session, std::size_t size = 10) {
-  std::string into(size, 'x');
-  session.read(0, 0, std::as_writable_bytes(std::span(into)));
-  return into;
-}
-ps::http::session session_of(const std::string& where, ps::http_options options = {}) {
-  return ps::http({where.c_str()}, direct(std::move(options))).connect();
-}
 
 /// The samples of an epoch, in order.
 template <class Source>
