@@ -189,7 +189,7 @@ class plain_client {
     const std::size_t length = found == std::string::npos
                                    ? static_cast<std::size_t>(-1)
                                    : static_cast<std::size_t>(std::atoll(made.head.c_str() + found + 16));
-    if (has_body) made.how = receive(made.body, length);
+    if (has_body && made.status() != 204 && made.status() != 304) made.how = receive(made.body, length);
     return made;
   }
   /// Sends a GET with further lines of head, each with its line break, and reads the answer.

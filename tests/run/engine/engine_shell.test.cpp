@@ -46,7 +46,8 @@ class counting_plan {
     return {this, [](void* e, const ps::placement& samples) { self(e).hinted += samples.batches[0].valid; }};
   }
 
-  std::atomic<int> made{0}, destroyed{0}, prepared{0}, grains{0}, finished{0}, begun{0}, fronts{0};
+  std::atomic<int> made{0}, destroyed{0}, prepared{0}, grains{0}, finished{0}, begun{0}, fronts{0},
+      cancelled{0};
   std::atomic<std::uint64_t> hinted{0};
   bool refuses = false;
 
@@ -88,7 +89,8 @@ const ps::engine_calls counting_plan::calls{
           for (ps::stage_cost& one : into) one = {10, 1};
         },
     .restart_front = [](void* e, std::span<const std::uint64_t>) { ++self(e).fronts; },
-    .stop_front = [](void*) noexcept {}};
+    .stop_front = [](void*) noexcept {},
+    .cancel_reads = [](void* e) noexcept { ++self(e).cancelled; }};
 
 /// A shell with its stand-in plan.
 struct running {
@@ -122,7 +124,9 @@ TEST_CASE(
     CHECK(plan.finished == 10);
     CHECK(plan.grains == 20);
     CHECK(plan.made <= 3);
+    CHECK(plan.cancelled == 0);
     one.shell.stop();
+    CHECK(plan.cancelled > 0);
     CHECK(plan.hinted <= 40);
     const ps::run_counters all = one.shell.counters();
     CHECK(all.samples == 40);

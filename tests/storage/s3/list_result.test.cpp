@@ -115,7 +115,7 @@ TEST_CASE("storage/s3/list_result: hostile pages cost no memory to speak of") {
   deep += deep;
   list_refused(list_with(deep), "more than 200,000 tags");
   std::string closed;
-  for (int i = 0; i < 90'000; ++i) closed = closed + (i < 45'000 ? "<a>" : "</a>");
+  for (int i = 0; i < 90'000; ++i) closed += i < 45'000 ? "<a>" : "</a>";
   CHECK(s3::read_list_page(list_with(closed)).objects.empty());
   list_refused(list_with(std::string("<Name>\0</Name>", 14)), "has a zero byte");
   std::string attributes = "<Name";
