@@ -15,7 +15,7 @@ using namespace penstock;
 namespace {
 
 /// Counts its calls; its bytes are their offsets.
-struct counting_session {
+struct recording_session {
   static constexpr bool views = false;
   mutable int read_calls = 0;
 
@@ -34,11 +34,11 @@ std::uint64_t size_of_first(session_view session) { return session.size(0); }
 }  // namespace
 
 static_assert(std::is_trivially_copyable_v<session_view> && sizeof(session_view) == 2 * sizeof(void*));
-static_assert(!std::is_constructible_v<session_view, counting_session>, "a temporary would not outlive it");
+static_assert(!std::is_constructible_v<session_view, recording_session>, "a temporary would not outlive it");
 static_assert(!std::is_constructible_v<session_view, std::string&>, "only sessions can be viewed");
 
 TEST_CASE("session_view: calls reach the session") {
-  counting_session session;
+  recording_session session;
   const session_view seen(session);
   CHECK(seen.size(3) == 103);
   CHECK(seen.signature(1) == object_signature{101, 7});
@@ -52,7 +52,7 @@ TEST_CASE("session_view: calls reach the session") {
 }
 
 TEST_CASE("session_view: confirm throws what the session throws") {
-  counting_session session;
+  recording_session session;
   CHECK_THROWS_AS(session_view(session).confirm(0), error);
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("session_view: a session with views shows its bytes in place") {
 }
 
 TEST_CASE("session_view: copies view one session") {
-  counting_session session;
+  recording_session session;
   session_view seen(session);
   session_view copy(seen);
   copy.read(0, 0, {});
