@@ -58,7 +58,6 @@
 #include <deque>
 #include <exception>
 #include <fcntl.h>
-#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <map>
@@ -315,23 +314,32 @@ struct counts {
 class address_book {
  public:
   using addresses = std::vector<net::ip::tcp::endpoint>;
-  using listener = std::function<void(const error_code&, const addresses&)>;
+  /// Whom to tell, and what it knows the look-up by.
+  struct listener {
+    std::shared_ptr<void> self;
+    std::uint64_t turn;
+    void (*told)(void* self, std::uint64_t turn, const error_code&, const addresses&) noexcept;
+  };
 
   explicit address_book(net::io_context& io) : resolver_(io) {}
   /// Tells the listener later, unless the addresses are known: then at once.
-  void find(const std::string& host, const std::string& port, listener told) {
+  void find(const std::string& host, const std::string& port, listener who) {
     entry& one = known_[host + ":" + port];
-    if (!one.waiting.empty()) return one.waiting.push_back(std::move(told));
-    if (clock::now() < one.until) return told({}, addresses(one.found));
-    one.waiting.push_back(std::move(told));
-    resolver_.async_resolve(
-        host, port, [&one](const error_code& code, const net::ip::tcp::resolver::results_type& found) {
-          one.found.clear();
-          for (const auto& each : found) one.found.push_back(each.endpoint());
-          one.until = code ? clock::time_point() : clock::now() + kept;
-          const addresses now = one.found;
-          for (const listener& each : std::exchange(one.waiting, {})) each(code, now);
-        });
+    if (one.waiting.empty() && clock::now() < one.until) {
+      const addresses found = one.found;
+      return who.told(who.self.get(), who.turn, {}, found);
+    }
+    one.waiting.push_back(std::move(who));
+    if (one.waiting.size() != 1) return;
+    try {
+      resolver_.async_resolve(
+          host, port, [&one](const error_code& code, const net::ip::tcp::resolver::results_type& found) {
+            one.note(code, found);
+          });
+    } catch (...) {
+      one.waiting.pop_back();
+      throw;
+    }
   }
 
  private:
@@ -340,6 +348,20 @@ class address_book {
     addresses found;
     clock::time_point until{};
     std::vector<listener> waiting;
+
+    void note(error_code code, const net::ip::tcp::resolver::results_type& results) noexcept {
+      found.clear();
+      addresses now;
+      try {
+        for (const auto& one : results) now.push_back(one.endpoint());
+        found = now;
+      } catch (...) {
+        code = net::error::no_memory;
+      }
+      until = code ? clock::time_point() : clock::now() + kept;
+      for (const listener& each : std::exchange(waiting, {}))
+        each.told(each.self.get(), each.turn, code, now);
+    }
   };
   net::ip::tcp::resolver resolver_;
   std::map<std::string, entry> known_;
@@ -434,16 +456,11 @@ class transport : public std::enable_shared_from_this<Self> {
     }
     resolving_ = true;
     all_.names.find(to.host, std::to_string(to.port_number()),
-                    [self = this->shared_from_this(), turn = ++turn_](const error_code& code,
-                                                                      const address_book::addresses& found) {
-                      if (turn != self->turn_) return;
-                      self->resolving_ = false;
-                      self->guard([&] {
-                        if (code || self->why_ != reason::none) return self->failed(code);
-                        self->addresses_ = found;
-                        self->connect_next(net::error::host_not_found);
-                      });
-                    });
+                    {this->shared_from_this(), ++turn_,
+                     [](void* self, std::uint64_t turn, const error_code& code,
+                        const address_book::addresses& found) noexcept {
+                       static_cast<Self*>(self)->looked_up(turn, code, found);
+                     }});
   }
 
   /// Reads at least one byte.
@@ -508,6 +525,15 @@ class transport : public std::enable_shared_from_this<Self> {
  private:
   Self& self() noexcept { return static_cast<Self&>(*this); }
 
+  void looked_up(std::uint64_t turn, const error_code& code, const address_book::addresses& found) noexcept {
+    if (turn != turn_) return;
+    resolving_ = false;
+    guard([&] {
+      if (code || why_ != reason::none) return self().failed(code);
+      addresses_ = found;
+      connect_next(net::error::host_not_found);
+    });
+  }
   /// Tries the addresses one after the other; each gets its share of the time.
   void connect_next(const error_code& last) {
     if (tried_ == addresses_.size()) {

@@ -1978,7 +1978,7 @@ class credential_keeper {
   [[nodiscard, gnu::cold]] static error separate(const error& failure) {
     error made(failure.code(), failure.message());
     if (!failure.file().empty()) made.in_file(failure.file());
-    if (const auto pause = failure.retry_after_ms()) static_cast<void>(std::move(made).asked_to_wait(*pause));
+    if (const auto asked = failure.retry_after_ms()) static_cast<void>(std::move(made).asked_to_wait(*asked));
     if (failure.timed_out()) static_cast<void>(std::move(made).after_time_out());
     return std::move(made).recurring(failure.recurs());
   }
