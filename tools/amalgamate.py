@@ -39,7 +39,12 @@ class Amalgamation:
         has_bodies = bodies != name and (PENSTOCK / bodies).exists()
         if has_bodies:
             lines = lines[:-3]  # the bodies follow here
-        for line in without_guard(lines):
+        lines = list(without_guard(lines))
+        undone = {line.split()[1]: at for at, line in enumerate(lines) if line.startswith("#undef ")}
+        renamed_to = -1  # what is included up to this line is read with other names, and stays in its place
+        for at, line in enumerate(lines):
+            if line.startswith("#define ") and line.split()[1] in undone:
+                renamed_to = undone[line.split()[1]]
             if line in (LICENCE, "#pragma once"):
                 continue
             found = INCLUDE_LINE.match(line)
@@ -47,7 +52,7 @@ class Amalgamation:
                 if depth:
                     sys.exit(f"amalgamate: {name} includes {found.group(2)} under a condition")
                 self.visit(found.group(2).removeprefix("penstock/"))
-            elif found and depth == 0:
+            elif found and depth == 0 and at > renamed_to:
                 self.hoisted.add(found.group(2))
             else:
                 depth += bool(re.match(r"\s*#\s*if", line)) - bool(re.match(r"\s*#\s*endif", line))
