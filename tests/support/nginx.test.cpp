@@ -148,6 +148,7 @@ TEST_CASE("support/nginx: can be killed and started again, and leaves nothing") 
     root = server.root(), port = server.port();
     plain_client before(port);
     CHECK(before.get("/a.txt").body == "again");
+    CHECK(server.requests().size() == 1);  // waits for the log, which a kill may cut off
     server.kill();
     CHECK(before.get("/a.txt").status() == 0);
     CHECK_FALSE(plain_client(port).open());
