@@ -87,4 +87,6 @@ if [ "$full" = 1 ]; then
   done
   export PENSTOCK_LONG_TESTS=1
 fi
-preset dev "-DCMAKE_CXX_COMPILER=$(command -v g++)" "-DPENSTOCK_SECOND_COMPILER=$clang" "${cuda[@]}"
+# Several test files in one unit: they share most of what they include. Clang reads each by itself.
+preset dev "-DCMAKE_CXX_COMPILER=$(command -v g++)" "-DPENSTOCK_SECOND_COMPILER=$clang" -DPENSTOCK_TEST_UNITY=ON \
+  -DPENSTOCK_TEST_UNITY_SIZE=8 "${cuda[@]}"

@@ -31,7 +31,7 @@ using sample = ps::record<ps::field<"a", std::uint64_t>, ps::field<"b", std::uin
 const auto pairs = ps::generated(40, [](std::uint64_t i) { return sample(i, 1000 + i, i); });
 
 const auto add = [](std::uint64_t x, ps::rng& random) { return x + 10'000 * (1 + random.below(50)); };
-const auto twice = [](std::uint64_t x) { return x * 2; };
+const auto doubled = [](std::uint64_t x) { return x * 2; };
 
 /// Draws for whole numbers only.
 struct noisy {
@@ -56,9 +56,9 @@ auto rows_of(const Plan& plan) {
 }  // namespace
 
 TEST_CASE("stage/map_fields: all fields have the same random numbers, and others are untouched") {
-  const auto joint = pairs | ps::map<"b", "a">(twice, add, add, ps::key("k"));
+  const auto joint = pairs | ps::map<"b", "a">(doubled, add, add, ps::key("k"));
   const auto apart =
-      pairs | ps::map<"a">(twice, add, add, ps::key("k")) | ps::map<"b">(twice, add, add, ps::key("k"));
+      pairs | ps::map<"a">(doubled, add, add, ps::key("k")) | ps::map<"b">(doubled, add, add, ps::key("k"));
   const auto expected = rows_of(apart | ps::batch(7));
   for (const auto& [a, b, rest] : expected) {
     CHECK(b - a == 2000);

@@ -50,16 +50,16 @@ struct picture {
 };
 
 template <class T>
-using sample =
+using pictured =
     ps::record<ps::field<"image", picture<T>>, ps::field<"label", int>, ps::field<"id", std::uint64_t>>;
 
 template <class T>
 struct make_sample {
   ps::extents size;
   int classes;
-  sample<T> operator()(std::uint64_t i) const {
+  pictured<T> operator()(std::uint64_t i) const {
     if (i % 11 == 7 && fails) throw ps::error(ps::errc::format, "bad");
-    return sample<T>(picture<T>{i, size}, static_cast<int>(i % static_cast<std::uint64_t>(classes)), i);
+    return pictured<T>(picture<T>{i, size}, static_cast<int>(i % static_cast<std::uint64_t>(classes)), i);
   }
   bool fails = false;
 };
