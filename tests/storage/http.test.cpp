@@ -282,6 +282,60 @@ TEST_CASE("storage/http: cancel ends a blocking read too") {
   CHECK(e.offset() == 7u);
 }
 
+TEST_CASE("storage/http: one of many reads is ended, whether it waits or is in flight") {
+  const deadline limit("abandoned reads", 60s);
+  const std::string bytes = web_content(1000);
+  std::atomic<bool> silent{true};
+  web_server server([&](web_peer& peer) {
+    for (web_request request; peer.next(request);) {
+      if (silent && request.header("Range") == "bytes=0-9") return peer.stall();
+      if (!peer.send(web_object(request, bytes))) return;
+    }
+  });
+  auto session = ps::http({server.at("/a").c_str()}, direct({.connections = 1})).connect();
+  std::vector<std::byte> into(30);
+  const std::vector<ps::read_request> requests{{0, 0, std::span(into).subspan(0, 10), 0},
+                                               {0, 10, std::span(into).subspan(10, 10), 1},
+                                               {0, 20, std::span(into).subspan(20, 10), 2}};
+  read_outcomes outcomes(3);
+  session.inside().read_many(requests, outcomes.listener());
+  while (server.connections() < 1) std::this_thread::sleep_for(1ms);
+  session.inside().abandon(7);  // nothing has this tag
+  session.inside().abandon(1);
+  while (outcomes.ended() == 0) std::this_thread::sleep_for(1ms);
+  CHECK(outcomes.error_of(1)->code() == ps::errc::stopped);
+  session.inside().abandon(0);
+  outcomes.wait();
+  CHECK(outcomes.each_once());
+  CHECK(outcomes.error_of(0)->code() == ps::errc::stopped);
+  CHECK_FALSE(outcomes.error_of(2));
+  CHECK((ps::text_of(std::span(into).subspan(20)) == bytes.substr(20, 10)));
+  silent = false;
+  read_outcomes again(3);
+  session.inside().read_many(requests, again.listener());  // earlier requests to end a tag are over
+  again.wait();
+  CHECK(again.failures() == 0);
+}
+
+TEST_CASE("storage/http: threads that ask for a signature at once share one request") {
+  const deadline limit("signatures", 60s);
+  std::atomic<int> heads{0};
+  web_server server(answering([&](const web_request& request) {
+    if (request.method() == "HEAD") {
+      ++heads;
+      std::this_thread::sleep_for(20ms);
+    }
+    return web_object(request, web_content(1000));
+  }));
+  const auto session = ps::http({server.at("/a").c_str()}, direct()).connect();
+  std::vector<std::jthread> threads;
+  std::atomic<int> right{0};
+  for (int i = 0; i < 8; ++i) threads.emplace_back([&] { right += session.size(0) == 1000 ? 1 : 0; });
+  threads.clear();
+  CHECK(right == 8);
+  CHECK(heads == 1);
+}
+
 TEST_CASE("storage/http: webdataset gives what it gives over files") {
   const deadline limit("epochs over http");
   const temp_dir folder;

@@ -308,7 +308,7 @@ TEST_CASE("storage/http: a proxy of the environment is asked for the whole URL")
   }));
   const variable set("http_proxy", "http://me:secret@127.0.0.1:" + std::to_string(proxy.port()));
   {
-    const auto session = ps::http({"http://data.invalid:81/a?b", "http://more.invalid/c"}).connect();
+    const auto session = ps::http({"http://data.invalid:81/a?b", "http://more.invalid/c"}, once()).connect();
     CHECK(first_of(session) == bytes.substr(0, 10));
     CHECK(asked.last() == "http://data.invalid:81/a?b");
     CHECK(authorization.last() == "Basic bWU6c2VjcmV0");
@@ -319,7 +319,7 @@ TEST_CASE("storage/http: a proxy of the environment is asked for the whole URL")
   web_server server(answering([&](const web_request& request) { return web_object(request, bytes); }));
   const variable except("no_proxy", "localhost,127.0.0.1");
   asked.clear();
-  CHECK(first_of(ps::http({server.at("/a").c_str()}).connect()) == bytes.substr(0, 10));
+  CHECK(first_of(ps::http({server.at("/a").c_str()}, once()).connect()) == bytes.substr(0, 10));
   CHECK(asked.all().empty());
 }
 
@@ -337,7 +337,7 @@ TEST_CASE("storage/http: proxies that do not help") {
     gone.insert(7, "me:secret@");
     const variable set("all_proxy", gone);
     for (const char* to : {"http://h.invalid/a", "https://h.invalid/a"}) {
-      const ps::error e = error_of([&] { first_of(ps::http({to}).connect()); });
+      const ps::error e = error_of([&] { first_of(ps::http({to}, once()).connect()); });
       INFO(e.what());
       CHECK(says(e, "cannot connect to the proxy 127.0.0.1:"));
       CHECK_FALSE(says(e, "secret"));
@@ -354,7 +354,7 @@ TEST_CASE("storage/http: proxies that do not help") {
       return web_answer(said, "", "no");
     }));
     const variable set("HTTPS_PROXY", proxy.at(""));
-    const ps::error e = error_of([&] { first_of(ps::http({"https://h.invalid/a"}).connect()); });
+    const ps::error e = error_of([&] { first_of(ps::http({"https://h.invalid/a"}, once()).connect()); });
     INFO(e.what());
     CHECK(says(e, sentence));
     CHECK(asked.last() == "CONNECT h.invalid:443 HTTP/1.1");

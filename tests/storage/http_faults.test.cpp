@@ -185,10 +185,71 @@ TEST_CASE("storage/http: a run over a server that does much harm delivers what t
     proxy.sometimes(fault, {.one_in = 24, .seed = 3, .most_for_one_request = 2});
   const ps::http far({proxy.url("a.tar").c_str()},
                      direct({.connections = 8, .first_byte_time = 2s, .progress_time = 2s}));
-  const auto steady = ps::retrying(ps::throttled(far, {.at_once = 8}), patient);
-  const auto hedging = ps::retrying(ps::throttled(ps::hedged(far), {.at_once = 8}), patient);
+  const ps::http steady({proxy.url("a.tar").c_str()}, without_proxies({.connections = 8,
+                                                                       .first_byte_time = 2s,
+                                                                       .progress_time = 2s,
+                                                                       .retries = patient,
+                                                                       .hedges = {.share = 0}}));
+  const auto around = ps::retrying(ps::throttled(ps::hedged(far), {.at_once = 8}), patient);
   for (const unsigned workers : {0u, 1u, 2u}) CHECK((epoch_of(steady, workers, nothing) == expected));
-  CHECK((epoch_of(hedging, 2, nothing) == expected));
+  CHECK((epoch_of(around, 2, nothing) == expected));
+}
+
+TEST_CASE(
+    "storage/http: without an option, what may pass is tried again, and slow servers get fewer requests") {
+  if (!have_nginx()) return;
+  const deadline limit("defaults");
+  nginx_server server;
+  server.put("a", web_content(1000));
+  fault_proxy proxy(server.port());
+  const auto session = ps::http({proxy.url("a").c_str()}, without_proxies()).connect();
+  std::string into(10, 'x');
+  const auto read = [&] { session.read(0, 7, std::as_writable_bytes(std::span(into))); };
+  proxy.script({network_fault::server_error(), network_fault::slow_down(), network_fault::cut(3)});
+  CHECK_NOTHROW(read());
+  CHECK(into == web_content(1000).substr(7, 10));
+  const ps::storage_counters all = session.counters();
+  CHECK(all.retries == 3);
+  CHECK(all.slow_downs == 1);
+  CHECK(all.throttled == 1);
+  CHECK(all.requests == 4);
+  CHECK(session.at_once() == 8);  // half of the connections
+  const auto patient_object = ps::http({server.url("missing").c_str()}, without_proxies()).connect();
+  CHECK(says(error_of([&] { (void)patient_object.size(0); }), "(404)"));
+  CHECK(patient_object.counters().requests == 1);
+}
+
+TEST_CASE("storage/http: a request that stalls gets a second one, and its bytes are the right ones") {
+  if (!have_nginx()) return;
+  const deadline limit("a second request");
+  nginx_server server;
+  const std::string bytes = web_content(100'000);
+  server.put("a", bytes);
+  fault_proxy proxy(server.port());
+  auto session =
+      ps::http({proxy.url("a").c_str()},
+               without_proxies(
+                   {.first_byte_time = 1h,
+                    .progress_time = 1h,
+                    .hedges = {.share = 1, .observations = 1, .soonest = std::chrono::microseconds(0)}}))
+          .connect();
+  std::string into(20'000, 'x');
+  const auto read = [&](std::size_t offset) {
+    read_outcomes outcomes(1);
+    const ps::read_request one{0, offset, std::as_writable_bytes(std::span(into)), 0};
+    session.read_many({&one, 1}, outcomes.listener());
+    outcomes.wait();
+    CHECK(outcomes.failures() == 0);
+    CHECK((into == bytes.substr(offset, into.size())));
+  };
+  read(7);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const auto before = session.counters();
+    proxy.script({network_fault::stall(500)});
+    read(1000 + i);  // would last an hour, though half of its bytes are in their place
+    CHECK(session.counters().hedges_won == before.hedges_won + 1);
+    read(11);
+  }
 }
 
 TEST_CASE("storage/http: a server that dies in the middle of an epoch and comes back ends no run") {
@@ -196,10 +257,8 @@ TEST_CASE("storage/http: a server that dies in the middle of an epoch and comes 
   const deadline limit("a server that dies");
   nginx_server server;
   server.put("a.tar", shard());
-  const ps::http far({server.url("a.tar").c_str()}, direct({.connections = 2}));
-  const auto expected = epoch_of(far, 2, nothing);
-  const auto steady =
-      ps::retrying(far, {.attempts = 100, .first_wait = 5ms, .longest_wait = 500ms, .budget = 0});
+  const ps::http steady({server.url("a.tar").c_str()}, without_proxies({.connections = 2}));
+  const auto expected = epoch_of(steady, 2, nothing);
   for (const unsigned workers : {0u, 2u}) {
     const auto got = epoch_of(steady, workers, [&](std::size_t batch) {
       if (batch != 3) return;
@@ -216,8 +275,9 @@ TEST_CASE("storage/http: a run is stopped at once while its server is silent") {
   nginx_server server;
   server.put("a.tar", shard());
   fault_proxy proxy(server.port());
-  const ps::http far({proxy.url("a.tar").c_str()}, direct({.first_byte_time = 1h, .progress_time = 1h}));
-  const auto loader = ps::webdataset(ps::retrying(far)) | ps::fields<"bin"> | ps::batch(10) | ps::workers(2);
+  const ps::http far({proxy.url("a.tar").c_str()},
+                     without_proxies({.first_byte_time = 1h, .progress_time = 1h}));
+  const auto loader = ps::webdataset(far) | ps::fields<"bin"> | ps::batch(10) | ps::workers(2);
   auto run = loader.open();
   proxy.sometimes(network_fault::silent(), {.one_in = 1, .seed = 1, .most_for_one_request = 1'000'000});
   const std::jthread stops([&](const std::stop_token& over) {

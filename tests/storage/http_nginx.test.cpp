@@ -264,12 +264,17 @@ TEST_CASE("storage/http: https goes through a proxy by a tunnel") {
   });
   ::setenv("https_proxy", proxy.at("/").c_str(), 1);
   const auto session =
-      ps::http({server.url(certificate::good, "a").c_str()}, {.ca_file = server.authority().string()})
+      ps::http({server.url(certificate::good, "a").c_str()}, once({.ca_file = server.authority().string()}))
           .connect();
+  // The dot that ends an absolute name is in no certificate.
+  const auto absolute = ps::http({server.url(certificate::good, "a", "localhost.").c_str()},
+                                 once({.ca_file = server.authority().string()}))
+                            .connect();
   ::unsetenv("https_proxy");
+  CHECK(first_of(absolute) == web_content(10));
   for (int i = 0; i < 3; ++i) CHECK(first_of(session) == web_content(10));
   CHECK(asked.last() == "CONNECT localhost:" + std::to_string(server.port(certificate::good)) + " HTTP/1.1");
-  CHECK(proxy.connections() == 1);
+  CHECK(proxy.connections() == 2);
   const ps::http wrong({server.url(certificate::good, "a").c_str()}, direct());
   CHECK(says(error_of([&] { first_of(wrong.connect()); }), "certificate is refused"));
 }

@@ -2,6 +2,7 @@
 #include <penstock/storage/http_options.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/storage/http.hpp>
 
 #include "support/catch.hpp"
 
@@ -24,4 +25,12 @@ TEST_CASE("storage/http_options: options that make no sense are refused") {
       CHECK(e.code() == ps::errc::argument);
     }
   }
+}
+
+TEST_CASE("storage/http_options: retries, limit and second requests that make no sense are refused, too") {
+  for (const ps::http_options& bad :
+       {ps::http_options{.retries = {.attempts = 0}}, ps::http_options{.hedges = {.share = 2}},
+        ps::http_options{.throttle = {.longest_asked = -1ms}}})
+    CHECK_THROWS_AS(ps::http("http://h/", bad), ps::error);
+  CHECK_NOTHROW(ps::http("http://h/", {.throttle = {.at_once = 0}}));
 }

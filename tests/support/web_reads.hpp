@@ -20,9 +20,20 @@ inline std::string web_content(std::size_t size) {
   return text;
 }
 /// Options without the proxies of the environment, which are not for servers of tests.
-inline penstock::http_options direct(penstock::http_options options = {}) {
+inline penstock::http_options without_proxies(penstock::http_options options = {}) {
   options.proxies = false;
   return options;
+}
+/// Options with which each read is one request, and fails with it.
+inline penstock::http_options once(penstock::http_options options = {}) {
+  options.retries.attempts = 1;
+  options.throttle.at_once = 0;
+  options.hedges.share = 0;
+  return options;
+}
+/// Both.
+inline penstock::http_options direct(penstock::http_options options = {}) {
+  return once(without_proxies(std::move(options)));
 }
 /// The error that `f` must throw.
 template <class F>

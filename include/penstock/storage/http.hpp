@@ -6,11 +6,12 @@
 #endif
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/patient.hpp>
+#include <penstock/storage/detail/plain_http.hpp>
 #include <penstock/storage/detail/web_objects.hpp>
 #include <penstock/storage/http_options.hpp>
 #include <penstock/storage/storage_counters.hpp>
@@ -33,6 +34,7 @@ namespace penstock::inline v0_1 {
 ///     const http shards("https://data.example.com/train-{0000..0127}.tar");
 ///     const http two({"http://a.example/0.tar", "http://b.example/0.tar?version=3"});
 ///     const http at_home("https://10.0.0.7/train-{0..9}.tar", {.connections = 64, .ca_file = "my_ca.pem"});
+///     const http hasty("http://10.0.0.7/0.tar", {.retries = {.attempts = 2}, .hedges = {.share = 0}});
 ///
 /// In: URLs as `parse_url` takes them. Braces of a pattern, up to its query, are expanded by `expand_braces`;
 /// URLs of a list are taken as they are. Nothing is opened before `connect`, and no request sent before the
@@ -40,7 +42,7 @@ namespace penstock::inline v0_1 {
 /// A session reads each range by one GET. One thread, started by the first request, has up to `connections`
 /// of them in flight, on connections that are kept open, and starts them in the order in which they were
 /// given; `read`
-/// waits for it. The bytes go from the socket straight to their place.
+/// waits for it. The bytes go from the socket straight to their place, but for those of second requests.
 /// Size and ETag of an object are asked for at its first use, or come with its first range. From then on the
 /// session insists on this object: each request carries `If-Match` if the ETag is a strong one, and an object
 /// that was replaced is an error, never a mixture. Without a strong ETag, size, weak ETag and Last-Modified
@@ -56,8 +58,13 @@ namespace penstock::inline v0_1 {
 /// redirects that are refused. They do not for broken connections, for what lasted longer than
 /// `connect_time`, `first_byte_time` or `progress_time`, and for 408, 429 and 5xx; `http_error` has the
 /// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
-/// One case is tried again here: a kept connection that the server had closed before the request.
 /// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
+/// What may pass is tried again, as by `retrying`, by default up to ten times within about half a minute; no
+/// more requests are in flight than the server bears, as by `throttled`; and a read that is late gets a
+/// second request on another connection, as by `hedged`. The options `retries`, `throttle` and `hedges` set
+/// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.at_once = 0}, .hedges = {.share =
+/// 0}}`.
+/// A kept connection that the server had closed before the request is replaced in any case.
 /// Threads: any number of threads may use a session. `cancel` ends all requests in flight at once. Destroying
 /// the session does so too, and waits for the look-up of a host's name if one is in progress. A child after
 /// `fork` must neither use nor destroy a session.
@@ -68,44 +75,14 @@ class http {
   static constexpr std::string_view schemes[] = {"http", "https"};
 
   /// What a run reads through; see `background_session` and `latent_session`.
-  class session {
+  class session : public detail::patient_session<detail::plain_http> {
    public:
-    static constexpr bool views = false;
-    static constexpr bool has_latency = true;
-
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
-    /// The object's size, and a hash of its ETag, or of Last-Modified without one. Asked for once.
-    [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      objects_->read(id, offset, into);
-    }
-    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
-      objects_->read_many(requests, listener);
-    }
-    /// Ends all requests in flight, those of `read` included.
-    void cancel() const noexcept { objects_->cancel(); }
-    /// Does so, and lets reads that begin later end at once with errc::stopped.
-    void end_reads() const noexcept { objects_->end_reads(); }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
-
-    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers 429 and
-    /// 503.
-    [[nodiscard]] storage_counters counters() const noexcept {
-      const auto& counted = objects_->counted();
-      return {.requests = counted.requests.load(),
-              .bytes = counted.bytes.load(),
-              .slow_downs = counted.slow_downs.load()};
-    }
     /// Connections opened so far.
-    [[nodiscard]] std::uint64_t connections() const noexcept {
-      return objects_->counted().connections.load();
-    }
+    [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
 
    private:
     friend http;
-    explicit session(std::unique_ptr<detail::web::objects> made) : objects_(std::move(made)) {}
-
-    std::unique_ptr<detail::web::objects> objects_;
+    session(const detail::plain_http& where, const detail::patience& rules) : patient_session(where, rules) {}
   };
 
   explicit http(std::string_view pattern, http_options options = {})
@@ -119,7 +96,9 @@ class http {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a `ca_file` that cannot be used, and for proxies that are no URLs.
   [[nodiscard]] session connect() const {
-    return session(std::make_unique<detail::web::objects>(list_, options_));
+    const auto& o = options_;
+    return {detail::plain_http(list_, o),
+            detail::patience_of(o.retries, o.throttle, o.hedges, o.connections)};
   }
   [[nodiscard]] std::string describe() const {
     const std::string what =
@@ -132,6 +111,7 @@ class http {
   http(std::vector<std::string> urls, std::string pattern, http_options options)
       : options_(std::move(options)) {
     detail::check(options_);
+    (void)detail::patience_of(options_.retries, options_.throttle, options_.hedges, options_.connections);
     auto list = std::make_unique<detail::web::object_list>();
     list->pattern = std::move(pattern);
     for (const std::string& one : urls) {

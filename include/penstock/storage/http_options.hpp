@@ -2,6 +2,9 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/storage/hedged.hpp>
+#include <penstock/storage/retrying.hpp>
+#include <penstock/storage/throttled.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -27,6 +30,13 @@ struct http_options {
   bool verify = true;
   /// Whether to use the proxies that the environment names: http_proxy, https_proxy, all_proxy and no_proxy.
   bool proxies = true;
+  /// How reads that fail are tried again; `{.attempts = 1}`: they are not.
+  retrying_options retries = {};
+  /// How many reads are in flight, at most as many as `connections`, and fewer after the server asked for
+  /// that; `{.at_once = 0}`: always as many as are wanted.
+  throttled_options throttle = {};
+  /// When a read that is late gets a second request; `{.share = 0}`: none.
+  hedged_options hedges = {};
 };
 
 namespace detail {

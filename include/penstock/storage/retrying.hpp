@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,7 +28,9 @@ struct retrying_options {
   /// read that succeeds gives 1 back, and 5 if it was tried again. A read that finds too few fails. 0: any
   /// number of retries.
   std::uint64_t budget = 500;
-  std::uint64_t seed = 0;  ///< draws the waits, by object, offset and attempt
+  /// Draws the waits, by object, offset and attempt; without one, each session draws others, so that many
+  /// programs do not ask at the same moment.
+  std::optional<std::uint64_t> seed = {};
 };
 
 namespace detail {

@@ -14,7 +14,7 @@ PENSTOCK_INLINE detail::relay_rules detail::rules_of(const throttled_options& op
                 {"throttled waits from 0 ms to a day, not ", options.longest_asked.count(), " ms"});
   if (options.at_once == 0)
     throw error(errc::argument, "throttled lets at least one read through; write {.at_once = 1} or more");
-  return {.longest_asked = options.longest_asked, .at_once = options.at_once};
+  return {.at_once = options.at_once, .longest_pause = options.longest_asked};
 }
 
 }  // namespace penstock::inline v0_1

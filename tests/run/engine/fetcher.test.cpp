@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/run/engine/fetcher.hpp>
 
+#include <penstock/core/error.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/retrying.hpp>
 
 #include "support/catch.hpp"
+#include "support/deadline.hpp"
 #include "support/noting_storage.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -185,4 +189,39 @@ TEST_CASE("run/fetcher: sessions that show their bytes get hints") {
   ps::range_list list;
   list(session, 0, 0, 4);
   CHECK(list.entries().empty());
+}
+
+namespace {
+
+/// Whose every read fails, in the calling thread.
+struct failing_files : ps::memory_files {
+  struct session : ps::memory_files::session {
+    static constexpr bool views = false;
+    std::shared_ptr<std::atomic<int>> asked;
+    void read(ps::object_id, std::uint64_t, ps::mutable_bytes) const {
+      ++*asked;
+      throw ps::error(ps::errc::io, "the wire is cut");
+    }
+  };
+  std::shared_ptr<std::atomic<int>> asked = std::make_shared<std::atomic<int>>();
+  [[nodiscard]] session connect() const { return {ps::memory_files::connect(), asked}; }
+};
+
+}  // namespace
+
+TEST_CASE("run/fetcher: when its reads are ended, those that wait for another attempt end at once") {
+  const penstock_test::deadline limit("a wait of an hour");
+  failing_files files;
+  files.add("a", letters(100));
+  const ps::retrying patient(files,
+                             {.first_wait = std::chrono::hours(1), .longest_wait = std::chrono::hours(1)});
+  const auto session = patient.connect();
+  ps::range_list list;
+  ps::fetcher it(1 << 20, 64);
+  list.stand_at(0);
+  list(session, 0, 0, 10);
+  it.fetch(list);
+  while (*files.asked == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  it.end_reads();
+  CHECK(*files.asked == 1);
 }

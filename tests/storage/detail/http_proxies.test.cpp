@@ -56,13 +56,28 @@ TEST_CASE("storage/detail/http_proxies: what is no proxy is refused, without its
   for (const char* text : {"socks5://me:secret@p:1", "https://me:secret@p", "http://me:secret@",
                            "me:secret@p:x", "http://me:sec/ret@p q"}) {
     try {
-      const http_proxies made(text, "", "");
+      (void)http_proxies(text, "", "").of(ps::parse_url("http://h/"));
       FAIL("accepted " << text);
     } catch (const ps::error& e) {
       INFO(e.what());
       CHECK(e.code() == ps::errc::argument);
       CHECK(std::string_view(e.what()).find("sec") == std::string_view::npos);
       CHECK(std::string_view(e.what()).find("proxy") != std::string_view::npos);
+      CHECK(std::string_view(e.what()).find("no_proxy") != std::string_view::npos);
     }
   }
+}
+
+TEST_CASE(
+    "storage/detail/http_proxies: what is no proxy harms no host that is excepted, and none of others") {
+  const http_proxies one("socks5://p:1", "HTTP://p:2", "inside.example");
+  CHECK(by(one, "http://inside.example/").empty());
+  CHECK(by(one, "https://h/") == "p:2");
+  CHECK_THROWS_AS(by(one, "http://h/"), ps::error);
+}
+
+TEST_CASE("storage/detail/http_proxies: the dot that ends an absolute name is no difference") {
+  CHECK(by(http_proxies("p", "p", "example.com."), "http://a.example.com/").empty());
+  CHECK(by(http_proxies("p", "p", "example.com"), "http://example.com./").empty());
+  CHECK(by(http_proxies("p", "p", "."), "http://example.com./") == "p:1080");
 }

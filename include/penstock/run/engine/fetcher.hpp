@@ -20,15 +20,17 @@ namespace penstock::inline v0_1 {
 class fetched_session {
  public:
   template <storage_session S>
-  explicit fetched_session(S& session) noexcept : self_(&session), view_(session), calls_(calls_of<S>()) {}
+  explicit fetched_session(S& session) noexcept : self_(&session), view_(session), calls_(&calls_of<S>) {}
 
   [[nodiscard]] const void* self() const noexcept { return self_; }
   [[nodiscard]] session_view view() const noexcept { return view_; }
-  /// Whether it is a `background_session`; only those may use the calls below.
-  [[nodiscard]] bool in_background() const noexcept { return calls_ != nullptr; }
+  /// Whether it is a `background_session`; only those may use `read_many`.
+  [[nodiscard]] bool in_background() const noexcept { return calls_->read_many != nullptr; }
   void read_many(std::span<const read_request> requests, read_listener listener) const {
     calls_->read_many(self_, requests, listener);
   }
+  /// Ends its reads; where they run in the calling threads, their waits for another attempt, if there are
+  /// any.
   void cancel() const noexcept { calls_->cancel(self_); }
 
  private:
@@ -37,16 +39,19 @@ class fetched_session {
     void (*cancel)(const void*) noexcept;
   };
   template <class S>
-  [[nodiscard]] static const calls* calls_of() noexcept {
-    if constexpr (background_session<S>) {
-      static constexpr calls made{[](const void* s, std::span<const read_request> requests,
-                                     read_listener listener) { at<S>(s).read_many(requests, listener); },
-                                  [](const void* s) noexcept { at<S>(s).cancel(); }};
-      return &made;
-    } else {
-      return nullptr;
-    }
+  [[nodiscard]] static constexpr calls made_for() noexcept {
+    calls made{nullptr, [](const void*) noexcept {}};
+    if constexpr (background_session<S>)
+      made = {[](const void* s, std::span<const read_request> requests, read_listener listener) {
+                at<S>(s).read_many(requests, listener);
+              },
+              [](const void* s) noexcept { at<S>(s).cancel(); }};
+    else if constexpr (requires(S& s) { s.cancel_waits(); })
+      made.cancel = [](const void* s) noexcept { at<S>(s).cancel_waits(); };
+    return made;
   }
+  template <class S>
+  static constexpr calls calls_of = made_for<S>();
   template <class S>
   [[nodiscard]] static S& at(const void* session) noexcept {
     return *static_cast<S*>(const_cast<void*>(session));

@@ -169,10 +169,8 @@ PENSTOCK_INLINE void fetcher::done(void* self, std::uint64_t tag, std::exception
 
 PENSTOCK_INLINE void fetcher::end_reads() noexcept {
   for (const asked_session& one : sessions_) {
-    if (one.threads)
-      one.threads->cancel();
-    else
-      one.itself.cancel();
+    if (one.threads) one.threads->cancel();
+    one.itself.cancel();
   }
   store_.wait_for_reads();
 }

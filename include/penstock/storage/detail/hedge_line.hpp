@@ -94,8 +94,8 @@ class hedge_line {
 
   void use(session_view session, background_view background) noexcept;
 
-  [[nodiscard]] std::uint64_t size(object_id id) const { return session_->size(id); }
-  [[nodiscard]] object_signature signature(object_id id) const { return session_->signature(id); }
+  [[nodiscard]] std::uint64_t size(object_id id);
+  [[nodiscard]] object_signature signature(object_id id);
   void read(object_id id, std::uint64_t offset, mutable_bytes into);
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;
@@ -106,6 +106,8 @@ class hedge_line {
   using counter = std::atomic<std::uint64_t>;
   static constexpr std::size_t most_together = 64, groups = 33;
   static constexpr std::int64_t one_hedge = 1'000'000, most_saved = 32 * one_hedge;
+
+  void await_cancel();
 
   // The caller of these holds the lock.
   [[nodiscard]] item& make_item(std::size_t bytes);
@@ -135,6 +137,7 @@ class hedge_line {
   std::int64_t saved_ = 0;
   std::uint64_t cancels_ = 0;
   bool passing_ = false, ends_ = false;
+  bool repeats_cancel_ = false;  // as in `relay`
   std::thread thread_;
 
   counter requests_{0}, bytes_{0}, hedges_{0}, hedges_won_{0};

@@ -36,6 +36,20 @@ PENSTOCK_INLINE void hedge_line::use(session_view session, background_view backg
   background_ = background;
 }
 
+// What asks the session directly must not be ended by a cancellation that came before.
+PENSTOCK_INLINE void hedge_line::await_cancel() {
+  std::unique_lock held(lock_);
+  changed_.wait(held, [this] { return !repeats_cancel_; });
+}
+
+PENSTOCK_INLINE std::uint64_t hedge_line::size(object_id id) {
+  await_cancel();
+  return session_->size(id);
+}
+PENSTOCK_INLINE object_signature hedge_line::signature(object_id id) {
+  await_cancel();
+  return session_->signature(id);
+}
 PENSTOCK_INLINE void hedge_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   struct waiter {
     std::mutex lock;
@@ -158,14 +172,15 @@ PENSTOCK_INLINE void hedge_line::pass_on(std::unique_lock<std::mutex>& held) noe
                                                                        std::move(failed));
                                }};
   while (const std::size_t count = take_ready(together)) {
-    const std::uint64_t seen = cancels_;
     held.unlock();
     background_.read_many({together.data(), count}, listener);
     held.lock();
-    if (cancels_ == seen) continue;
+    if (!repeats_cancel_) continue;
     held.unlock();  // the cancellation may have come before these reads
     background_.cancel();
     held.lock();
+    repeats_cancel_ = false;
+    changed_.notify_all();
   }
   passing_ = false;
   if (ends_) changed_.notify_all();
@@ -229,6 +244,7 @@ PENSTOCK_INLINE void hedge_line::cancel() noexcept {
   {
     const std::lock_guard guard(lock_);
     ++cancels_;
+    repeats_cancel_ = passing_;
     while (link* const which = ready_.pop()) stopped_.append(*which);
   }
   changed_.notify_all();

@@ -23,18 +23,26 @@ struct http_proxy {
 class http_proxies {
  public:
   http_proxies() = default;
-  /// Reads the environment. Throws errc::argument, without any password, for a proxy that is no http:// URL.
+  /// Reads the environment.
   [[nodiscard]] static http_proxies of_environment();
-  /// Empty texts are none. A proxy without a scheme is http.
+  /// Empty texts are none. A proxy without a scheme is http. What is no http:// URL is an error where it
+  /// would be used.
   http_proxies(std::string_view for_http, std::string_view for_https, std::string_view except);
 
-  /// The proxy for a URL; null if it is reached directly.
+  /// The proxy for a URL; null if it is reached directly. Throws errc::argument, without any password, if the
+  /// environment names one that is no http:// URL.
   [[nodiscard]] const http_proxy* of(const url& where) const;
 
  private:
   [[nodiscard]] bool excepted(const url& where) const;
 
-  std::optional<http_proxy> http_, https_;
+  struct choice {
+    std::optional<http_proxy> proxy;
+    std::string fault;  // why there is none although the environment names one
+  };
+  [[nodiscard]] static choice chosen(std::string_view text);
+
+  choice http_, https_;
   std::string except_;
 };
 

@@ -50,10 +50,16 @@ inline std::string decoded(std::string_view text) {
   return result;
 }
 
+inline std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  return result;
+}
+
 inline std::optional<http_proxy> parse(std::string_view text) {
   if (text.empty()) return std::nullopt;
   const std::size_t colon = text.find("://");
-  const std::string scheme(colon == std::string_view::npos ? "http" : text.substr(0, colon));
+  const std::string scheme = lower(colon == std::string_view::npos ? "http" : text.substr(0, colon));
   if (colon != std::string_view::npos) text.remove_prefix(colon + 3);
   http_proxy made;
   const std::size_t at = text.rfind('@');
@@ -61,13 +67,16 @@ inline std::optional<http_proxy> parse(std::string_view text) {
   if (at != std::string_view::npos) text.remove_prefix(at + 1);
   text = text.substr(0, text.find('/'));
   if (scheme != "http")
-    throw error(errc::argument, {"the environment names a proxy of the scheme ", scheme, ", at ",
-                                 without_secrets("http://" + std::string(text)),
-                                 "; only http:// proxies are supported, https goes through them by CONNECT"});
+    throw error(errc::argument,
+                {"the environment names a proxy of the scheme ", scheme, ", at ",
+                 without_secrets("http://" + std::string(text)),
+                 "; only http:// proxies are supported, https goes through them by CONNECT: name "
+                 "one of those, put the host into no_proxy, or write {.proxies = false}"});
   try {
     made.where = parse_url("http://" + std::string(text));
   } catch (const error& e) {
-    throw error(errc::argument, {"http_proxy, https_proxy or all_proxy: ", e.message()});
+    throw error(errc::argument, {"the proxy of http_proxy, https_proxy or all_proxy: ", e.message(),
+                                 "; correct it, put the host into no_proxy, or write {.proxies = false}"});
   }
   if (made.where.port == 0) made.where.port = 1080;  // as curl
   if (!user.empty()) made.authorization = "Basic " + base64(decoded(user));
@@ -91,14 +100,21 @@ PENSTOCK_INLINE http_proxies http_proxies::of_environment() {
 
 PENSTOCK_INLINE http_proxies::http_proxies(std::string_view for_http, std::string_view for_https,
                                            std::string_view except)
-    : http_(proxies::parse(for_http)), https_(proxies::parse(for_https)), except_(except) {
-  std::transform(except_.begin(), except_.end(), except_.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+    : http_(chosen(for_http)), https_(chosen(for_https)), except_(proxies::lower(except)) {}
+
+PENSTOCK_INLINE http_proxies::choice http_proxies::chosen(std::string_view text) {
+  try {
+    return {proxies::parse(text), {}};
+  } catch (const error& e) {
+    return {std::nullopt, std::string(e.message())};
+  }
 }
 
 PENSTOCK_INLINE const http_proxy* http_proxies::of(const url& where) const {
   const auto& chosen = where.scheme == "http" ? http_ : https_;
-  return chosen && !excepted(where) ? &*chosen : nullptr;
+  if ((!chosen.proxy && chosen.fault.empty()) || excepted(where)) return nullptr;
+  if (!chosen.proxy) throw error(errc::argument, chosen.fault);
+  return &*chosen.proxy;
 }
 
 PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
@@ -116,8 +132,10 @@ PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
     if (one.starts_with('[') && one.ends_with(']')) one = one.substr(1, one.size() - 2);
     if (one.starts_with("*.")) one.remove_prefix(1);
     if (one.starts_with('.')) one.remove_prefix(1);
+    if (one.ends_with('.')) one.remove_suffix(1);
     if (one.empty()) continue;
-    const std::string_view host = where.host;
+    std::string_view host = where.host;
+    if (host.ends_with('.')) host.remove_suffix(1);
     if (host == one) return true;
     if (host.size() > one.size() && host.ends_with(one) && host[host.size() - one.size() - 1] == '.')
       return true;

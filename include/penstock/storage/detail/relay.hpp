@@ -32,9 +32,10 @@ struct relay_rules {
 
   std::uint32_t attempts = 1;  // of each read, including the first
   milliseconds first_wait{0}, longest_wait{0}, longest_asked{0};
-  std::uint64_t budget = 0;  // tokens for attempts after the first; 0: no limit
-  std::uint64_t seed = 0;    // draws the waits
-  std::size_t at_once = 0;   // reads in flight, at most; 0: no limit
+  std::uint64_t budget = 0;             // tokens for attempts after the first; 0: no limit
+  std::optional<std::uint64_t> seed{};  // draws the waits; none: each relay has its own
+  std::size_t at_once = 0;              // reads in flight, at most; 0: no limit
+  milliseconds longest_pause{0};        // of all reads, when the store asked for it
 };
 
 /// What an exception says about trying again.
@@ -60,6 +61,9 @@ class retry_budget {
   std::int64_t most_;  // 0: no limit
   std::atomic<std::int64_t> left_;
 };
+
+/// Differs from call to call, and from process to process.
+[[nodiscard]] std::uint64_t arbitrary_seed() noexcept;
 
 /// The wait after a failed attempt: exponential back-off with full jitter, drawn from seed, object, offset
 /// and attempt.
@@ -175,6 +179,9 @@ class relay {
   std::size_t made_ = 0;
   counter cancels_{0};  // changes under the lock
   std::atomic<bool> over_{false};
+  /// A cancellation came while reads were passed on, and will be repeated for those; a blocking read that
+  /// begins now waits, lest it be ended too. Changes under the lock.
+  std::atomic<bool> repeats_cancel_{false};
   bool passing_ = false, ends_ = false;
   std::thread thread_;
 

@@ -4,9 +4,12 @@
 #include <penstock/storage/detail/relay.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -44,12 +47,24 @@ PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
   }
 }
 
+PENSTOCK_INLINE std::uint64_t arbitrary_seed() noexcept {
+  static std::atomic<std::uint64_t> calls{0};
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  const auto place = reinterpret_cast<std::uintptr_t>(&calls);  // differs where programs are placed at random
+  return fingerprint()
+      .add(static_cast<std::uint64_t>(now))
+      .add(static_cast<std::uint64_t>(::getpid()))
+      .add(static_cast<std::uint64_t>(place))
+      .add(calls.fetch_add(1, std::memory_order_relaxed))
+      .value();
+}
+
 PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const relay_rules& rules, const read_request& what,
                                                     std::uint32_t attempt) noexcept {
   double most = std::chrono::duration<double>(rules.first_wait).count();
   const double ceiling = std::chrono::duration<double>(rules.longest_wait).count();
   for (std::uint32_t i = 1; i < attempt && most < ceiling; ++i) most *= 2;
-  rng draw(rules.seed, attempt, what.offset, what.object);
+  rng draw(rules.seed.value_or(0), attempt, what.offset, what.object);
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(std::min(most, ceiling) * draw.uniform()));
 }
@@ -66,7 +81,9 @@ PENSTOCK_INLINE relay::item* relay::item_list::pop() noexcept {
 }
 
 PENSTOCK_INLINE relay::relay(const relay_rules& rules, std::span<const std::string> names)
-    : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.at_once) {}
+    : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.at_once) {
+  if (!rules_.seed) rules_.seed = arbitrary_seed();
+}
 
 PENSTOCK_INLINE void relay::use(session_view session, background_view background) noexcept {
   session_ = session;
@@ -122,8 +139,10 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
 }
 
 PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64_t cancels) {
-  if (rules_.at_once == 0) return 0;
+  if (rules_.at_once == 0 && !repeats_cancel_) return 0;
   std::unique_lock held(lock_);
+  room_.wait(held, [this] { return !repeats_cancel_; });
+  if (rules_.at_once == 0) return 0;
   ++waiting_for_room_;
   while (pauses() || in_flight_ >= limit_) {
     if (over_ || cancels_ != cancels) {
@@ -193,7 +212,7 @@ PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) 
     }
     const auto asked = std::chrono::milliseconds(std::min<std::uint64_t>(*why->asked_ms, 1'000'000'000));
     if (asked.count() != 0) {
-      paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.longest_asked));
+      paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.longest_pause));
       changed_.notify_all();  // the relay's thread watches the end of the pause
     }
   }
@@ -272,14 +291,15 @@ PENSTOCK_INLINE void relay::pass_on(std::unique_lock<std::mutex>& held) noexcept
                                                                   std::move(failed));
                                }};
   while (const std::size_t count = take_ready(together)) {
-    const std::uint64_t seen = cancels_;
     held.unlock();
     background_.read_many({together.data(), count}, listener);
     held.lock();
-    if (cancels_ == seen) continue;
+    if (!repeats_cancel_) continue;
     held.unlock();  // the cancellation may have come before these reads
     background_.cancel();
     held.lock();
+    repeats_cancel_ = false;
+    room_.notify_all();
   }
   passing_ = false;
   if (ends_) changed_.notify_all();
@@ -338,6 +358,7 @@ PENSTOCK_INLINE void relay::cancel() noexcept {
   {
     const std::lock_guard guard(lock_);
     ++cancels_;
+    repeats_cancel_ = passing_;
     while (item* const one = ready_.pop()) stopped_.append(*one);
     for (item* const one : timed_) stopped_.append(*one);
     timed_.clear();

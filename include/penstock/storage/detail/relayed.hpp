@@ -61,6 +61,13 @@ class relayed_session {
   {
     state_->line.cancel();
   }
+  /// Ends the waits for room and for another attempt, of reads that block, with errc::stopped.
+  void cancel_waits() const noexcept
+    requires(!background_session<inner>)
+  {
+    state_->line.cancel();
+    if constexpr (requires(inner& s) { s.cancel_waits(); }) state_->session.cancel_waits();
+  }
   /// As `cancel`; and from now on no read waits for room or for another attempt.
   void end_reads() const noexcept {
     if constexpr (requires(Line& line) { line.end_waits(); }) state_->line.end_waits();
@@ -101,6 +108,8 @@ class relayed_session {
     }
     return all;
   }
+  /// The session that reads go to.
+  [[nodiscard]] inner& inside() const noexcept { return state_->session; }
   /// How many reads it allows in flight now; 0: any number.
   [[nodiscard]] std::size_t at_once() const
     requires requires(const Line& line) { line.at_once(); }

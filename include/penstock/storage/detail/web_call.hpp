@@ -75,6 +75,8 @@ struct call {
   std::uint64_t size = no_range;
   std::size_t most_body = 65'536;
   bool follow_redirects = true;
+  /// By what `client::abandon` finds the call; none: it is not found.
+  std::optional<std::uint64_t> tag;
   /// Called before each attempt, from the client's thread, with the headers of the request as lines; it may
   /// append lines, each with its "\r\n". Not called for what a redirect leads to, whose URL is taken as it
   /// is.

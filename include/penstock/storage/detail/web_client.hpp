@@ -39,6 +39,10 @@ namespace penstock::inline v0_1::detail::web {
 /// a look-up of a name that is in progress.
 class client {
   static constexpr std::size_t most_redirects = 5;
+  /// The calls with a tag, up to a number.
+  struct named_calls {
+    std::uint64_t tag, up_to;
+  };
 
  public:
   explicit client(const http_options& options)
@@ -112,6 +116,17 @@ class client {
     }
   }
 
+  /// Ends the calls with that tag that were submitted before, as `cancel` ends all of them.
+  void abandon(std::uint64_t tag) noexcept {
+    try {
+      const std::scoped_lock lock(mutex_);
+      if (open_calls_ == 0) return;
+      abandoned_.push_back({tag, numbered_});
+      net::post(all_.io, [this] { take_new(); });
+    } catch (...) {  // no memory: the next tick does it, or the calls run to their ends
+    }
+  }
+
   /// Ends all calls, and takes no more.
   void refuse() noexcept {
     {
@@ -121,6 +136,8 @@ class client {
     cancel();
   }
 
+  /// Throws errc::argument if the environment names a proxy for that URL that cannot be used.
+  void check_proxy(const url& where) const { (void)proxies_.of(where); }
   [[nodiscard]] const counts& counted() const noexcept { return all_.counted; }
 
  private:
@@ -128,26 +145,36 @@ class client {
 
   void take_new() {
     std::uint64_t cancelled = 0;
+    std::vector<named_calls> abandoned;
     {
       const std::scoped_lock lock(mutex_);
       queue_.insert(queue_.end(), inbox_.begin(), inbox_.end());
       inbox_.clear();
       posted_ = false;
       cancelled = std::exchange(cancel_up_to_, 0);
+      abandoned.swap(abandoned_);
     }
-    if (cancelled != 0) stop_up_to(cancelled);
+    if (cancelled != 0) {
+      cancelled_ = std::max(cancelled_, cancelled);
+      stop([&](const call& one) { return one.number <= cancelled; });
+    }
+    if (!abandoned.empty())
+      stop([&](const call& one) {
+        return std::any_of(abandoned.begin(), abandoned.end(), [&](const named_calls& each) {
+          return one.tag == each.tag && one.number <= each.up_to;
+        });
+      });
     begin_calls();
   }
 
-  void stop_up_to(std::uint64_t number) {
-    cancelled_ = std::max(cancelled_, number);
-    std::vector<call*> waiting;
-    const auto kept = std::stable_partition(queue_.begin(), queue_.end(),
-                                            [&](const call* one) { return one->number > number; });
-    waiting.assign(kept, queue_.end());
+  template <class Which>
+  void stop(Which which) {
+    const auto kept =
+        std::stable_partition(queue_.begin(), queue_.end(), [&](const call* one) { return !which(*one); });
+    const std::vector<call*> waiting(kept, queue_.end());
     queue_.erase(kept, queue_.end());
     for (const auto& one : connections_)
-      if (const call* const doing = one->doing(); doing != nullptr && doing->number <= number)
+      if (const call* const doing = one->doing(); doing != nullptr && which(*doing))
         one->abandon(exchange::reason::stopped);
     for (call* const one : waiting) tell(*one, cancelled(*one));
   }
@@ -315,6 +342,7 @@ class client {
   std::mutex mutex_;
   std::condition_variable all_told_;
   std::vector<call*> inbox_;
+  std::vector<named_calls> abandoned_;
   std::uint64_t numbered_ = 0, cancel_up_to_ = 0;
   std::size_t open_calls_ = 0;
   bool posted_ = false, ends_ = false, refuses_ = false;

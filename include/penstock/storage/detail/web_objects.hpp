@@ -11,6 +11,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/shared_questions.hpp>
 #include <penstock/storage/detail/web_call.hpp>
 #include <penstock/storage/detail/web_client.hpp>
 #include <penstock/storage/detail/web_range.hpp>
@@ -59,7 +60,9 @@ class objects {
 
  public:
   objects(shared<const object_list> list, const http_options& options)
-      : list_(std::move(list)), known_(list_->names.size()), client_(std::in_place, options) {}
+      : list_(std::move(list)), known_(list_->names.size()), client_(std::in_place, options) {
+    for (const url& one : list_->urls) client_->check_proxy(one);
+  }
   objects(const objects&) = delete;
   objects& operator=(const objects&) = delete;
   ~objects() {
@@ -87,6 +90,7 @@ class objects {
         if (prepare(*one, request)) {
           one->listener = listener;
           one->owner = this;
+          one->tag = request.tag;
           one->self = one.get();
           one->done = read_done;
           begun.push_back(one.release());
@@ -104,8 +108,16 @@ class objects {
       for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
     }
   }
-  void cancel() noexcept { client_->cancel(); }
-  void end_reads() noexcept { client_->refuse(); }
+  void cancel() noexcept {
+    questions_.cancel();
+    client_->cancel();
+  }
+  /// Ends the reads of `read_many` with that tag.
+  void abandon(std::uint64_t tag) noexcept { client_->abandon(tag); }
+  void end_reads() noexcept {
+    questions_.cancel();
+    client_->refuse();
+  }
   [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
 
  private:
@@ -200,10 +212,17 @@ class objects {
   }
 
   const facts& find(object_id id) {
+    if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
+    if (known(id) == nullptr)
+      questions_.ask(id, [&] {
+        if (known(id) == nullptr) (void)find_by_head(id);
+      });
+    return *known(id);
+  }
+  const facts& find_by_head(object_id id) {
     call head;
     head.method = verb::head;
     address(head, id);
-    if (const facts* const there = known(id)) return *there;
     client_->perform(head);
     const answer& reply = head.reply;
     if (reply.status == 200 && reply.length && !is_encoded(reply)) return pin(head, id, *reply.length);
@@ -243,6 +262,7 @@ class objects {
 
   shared<const object_list> list_;
   fixed_array<std::atomic<const facts*>> known_;
+  shared_questions questions_;
   std::optional<client> client_;
 };
 

@@ -62,8 +62,9 @@ inline boost::asio::ssl::context tls_context(const std::string& ca_file, bool ve
   return made;
 }
 
-/// Names the host that the server must prove to be.
-inline void expect_host(SSL* tls, const std::string& host, bool verify) {
+/// Names the host that the server must prove to be. The dot that ends an absolute name is in no certificate.
+inline void expect_host(SSL* tls, std::string host, bool verify) {
+  if (host.ends_with('.')) host.pop_back();
   const bool address = is_address(host);
   if (!address) SSL_set_tlsext_host_name(tls, host.c_str());
   if (!verify) return;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/background_view.hpp>
+#include <penstock/storage/detail/hedge_line.hpp>
+#include <penstock/storage/detail/relay.hpp>
+#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/hedged.hpp>
+#include <penstock/storage/retrying.hpp>
+#include <penstock/storage/session_view.hpp>
+#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/throttled.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <variant>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What a patient storage does about reads that fail, or are late: one relay tries again and limits, as
+/// `retrying` around `throttled`, and goes around second reads, as `hedged`.
+struct patience {
+  relay_rules relays;
+  std::optional<hedge_rules> hedges;  // none: no second reads
+};
+/// Throws errc::argument for options that make no sense. `attempts` of 1, `at_once` of 0 and a `share` of 0
+/// switch them off. No more than `most_at_once` reads are let through in any case: more would wait inside,
+/// where they would look late.
+[[nodiscard]] patience patience_of(const retrying_options& retries, const throttled_options& throttle,
+                                   const hedged_options& hedges, std::size_t most_at_once);
+
+/// The session of a storage over a network, whose reads are tried again, limited and hedged: what
+/// `retrying(throttled(hedged(inner)))` would be, with each part chosen when the storage is made.
+///
+/// Cost and threads: as for those.
+template <storage Inner>
+class patient_session {
+  using inner = typename Inner::session;
+  using hedging = relayed_session<Inner, hedge_line>;
+  static_assert(abandoning_session<inner>, "second reads would copy all bytes once more");
+
+  struct state {
+    state(const Inner& given, const patience& rules) : where(given), line(rules.relays, where.names()) {
+      if (rules.hedges)
+        use(session.template emplace<hedging>(where, *rules.hedges));
+      else
+        use(session.template emplace<opened>(where).session);
+    }
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() { line.stop(); }
+
+    template <class Session>
+    void use(Session& made) {
+      line.use(session_view(made), background_view(made));
+    }
+
+    struct opened {
+      explicit opened(const Inner& storage) : session(storage.connect()) {}  // need not be movable
+      inner session;
+    };
+    Inner where;
+    relay line;
+    std::variant<std::monostate, opened, hedging> session;  // ends first: it reports its reads to the line
+  };
+
+ public:
+  static constexpr bool views = false;
+  static constexpr bool has_latency = true;
+
+  patient_session(const Inner& where, const patience& rules)
+      : state_(std::make_unique<state>(where, rules)) {}
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
+  [[nodiscard]] object_signature signature(object_id id) const { return state_->line.signature(id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    state_->line.read(id, offset, into);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+    state_->line.read_many(requests, listener);
+  }
+  /// Ends all reads, and the waits of those that would be tried again.
+  void cancel() const noexcept { state_->line.cancel(); }
+  /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
+  void end_reads() const noexcept {
+    state_->line.end_waits();
+    state_->line.cancel();
+    with([](auto& session) { penstock::end_reads(session); });
+  }
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    inside().will_need(id, offset, size);
+  }
+
+  /// See `storage_counters`.
+  [[nodiscard]] storage_counters counters() const {
+    storage_counters all = state_->line.counters();
+    with([&](const auto& session) {
+      if constexpr (counting_session<inner>) {
+        all.requests = all.bytes = all.slow_downs = 0;
+        all += session.counters();
+      }
+    });
+    return all;
+  }
+  /// How many reads may be in flight now; 0: any number.
+  [[nodiscard]] std::size_t at_once() const { return state_->line.at_once(); }
+
+  /// The session that reads go to at last.
+  [[nodiscard]] inner& inside() const noexcept {
+    if (auto* const hedges = std::get_if<hedging>(&state_->session)) return hedges->inside();
+    return std::get_if<typename state::opened>(&state_->session)->session;
+  }
+
+ private:
+  template <class F>
+  void with(F&& f) const {
+    if (auto* const hedges = std::get_if<hedging>(&state_->session)) return f(*hedges);
+    f(std::get_if<typename state::opened>(&state_->session)->session);
+  }
+
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/detail/patient.ipp>
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/storage/detail/relay.hpp>
+
+#include <penstock/storage/hedged.hpp>
+#include <penstock/storage/retrying.hpp>
+#include <penstock/storage/throttled.hpp>
+
+#include "support/catch.hpp"
+#include "support/deadline.hpp"
+#include "support/read_outcomes.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ps = penstock;
+using namespace std::chrono_literals;
+using penstock_test::deadline;
+using penstock_test::read_outcomes;
+
+TEST_CASE("storage/detail/relay: without a seed, each session draws its own waits") {
+  CHECK(ps::detail::arbitrary_seed() != ps::detail::arbitrary_seed());
+  CHECK_FALSE(ps::detail::rules_of(ps::retrying_options{}).seed);
+  CHECK(ps::detail::rules_of(ps::retrying_options{.seed = 0}).seed == 0u);
+}
+
+namespace {
+
+/// Reads in the background begin when the test says so.
+struct slow_start {
+  struct facts {
+    std::atomic<bool> beginning{false}, may_begin{false};
+    std::atomic<int> cancels{0}, early{0}, blocking{0};
+  };
+  struct session {
+    static constexpr bool views = false;
+    std::shared_ptr<facts> shared;
+
+    [[nodiscard]] std::uint64_t size(ps::object_id) const {
+      ++shared->blocking;
+      if (shared->beginning) ++shared->early;
+      return 7;
+    }
+    [[nodiscard]] ps::object_signature signature(ps::object_id id) const { return {size(id), 0}; }
+    void read(ps::object_id id, std::uint64_t, ps::mutable_bytes) const { (void)size(id); }
+    void will_need(ps::object_id, std::uint64_t, std::uint64_t) const {}
+    void read_many(std::span<const ps::read_request> requests, ps::read_listener listener) const {
+      shared->beginning = true;
+      while (!shared->may_begin) std::this_thread::sleep_for(1ms);
+      for (const auto& one : requests) listener.done(listener.self, one.tag, nullptr);
+    }
+    void cancel() const noexcept {
+      if (++shared->cancels == 2) shared->beginning = false;  // the one for reads that were being passed on
+    }
+  };
+  std::shared_ptr<facts> shared = std::make_shared<facts>();
+  std::vector<std::string> list{"a"};
+
+  [[nodiscard]] std::span<const std::string> names() const { return list; }
+  [[nodiscard]] session connect() const { return {shared}; }
+};
+
+template <class Storage>
+void check_late_cancel(const slow_start& far, const Storage& where, bool reads) {
+  auto session = where.connect();
+  std::array<std::byte, 4> into{};
+  read_outcomes outcomes(1);
+  const ps::read_request one{0, 0, into, 0};
+  std::jthread passes([&] { session.read_many({&one, 1}, outcomes.listener()); });
+  while (!far.shared->beginning) std::this_thread::sleep_for(1ms);
+  session.cancel();
+  std::jthread later([&] {
+    std::array<std::byte, 4> mine{};
+    if (reads) session.read(0, 0, mine);
+    CHECK(session.size(0) == 7);
+  });
+  // the blocking call may be made before the reads have begun, and must wait
+  std::this_thread::sleep_for(20ms);
+  far.shared->may_begin = true;
+  passes.join();
+  later.join();
+  outcomes.wait();
+  CHECK(far.shared->cancels == 2);
+  CHECK(far.shared->early == 0);
+  CHECK(far.shared->blocking == (reads ? 2 : 1));
+}
+
+}  // namespace
+
+TEST_CASE("storage/detail/relay: a cancellation ends no read that begins after it") {
+  const deadline limit("late cancellations");
+  for (const bool limits : {false, true}) {
+    const slow_start far;
+    if (limits)
+      check_late_cancel(far, ps::throttled(far), true);
+    else
+      check_late_cancel(far, ps::retrying(far), true);
+  }
+  const slow_start far;
+  check_late_cancel(far, ps::hedged(far), false);
+}
