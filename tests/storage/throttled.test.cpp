@@ -12,6 +12,7 @@
 #include "support/disturbed_run.hpp"
 #include "support/held_storage.hpp"
 #include "support/read_outcomes.hpp"
+#include "support/thread_facts.hpp"
 
 #include <array>
 #include <atomic>
@@ -186,20 +187,21 @@ TEST_CASE("storage/throttled: a blocking read comes before those in the backgrou
   read_outcomes outcomes(3);
   session.read_many(reads.requests, outcomes.listener());
   std::atomic<bool> has_read{false};
+  std::atomic<pid_t> id{0};
   std::array<std::byte, 1> one{};
   std::thread reader([&] {
+    id = penstock_test::thread_facts().id;
     session.read(0, 9, one);
     has_read = true;
   });
-  std::this_thread::sleep_for(2ms);  // so that it usually waits; the test holds if it does not
+  eventually([&] { return id != 0 && penstock_test::is_asleep(id); });  // it waits for room
   far.reads->end(0);
-  eventually([&] { return has_read.load() || far.reads->count() != 0; });
-  far.reads->end_all();
   eventually([&] {
     far.reads->end_all();
     return has_read && outcomes.each_once();
   });
   reader.join();
+  CHECK(far.reads->begun_before_blocking() == 1);
   CHECK(outcomes.failures() == 0);
   CHECK(ps::text_of(one) == "x");
 }
@@ -213,8 +215,10 @@ TEST_CASE("storage/throttled: cancel ends a thousand reads that wait, and the se
   read_outcomes outcomes(1000), second(2);
   session.read_many(reads.requests, outcomes.listener());
   std::atomic<int> stopped{0};
+  std::atomic<pid_t> id{0};
   std::thread reader([&] {
     std::array<std::byte, 1> one{};
+    id = penstock_test::thread_facts().id;
     try {
       session.read(0, 9, one);
     } catch (const ps::error& e) {
@@ -222,13 +226,13 @@ TEST_CASE("storage/throttled: cancel ends a thousand reads that wait, and the se
     }
   });
   CHECK(far.reads->begun() == 3);
-  std::this_thread::sleep_for(2ms);
+  eventually([&] { return id != 0 && penstock_test::is_asleep(id); });
   session.cancel();
   outcomes.wait();
   reader.join();
   CHECK(outcomes.each_once());
   CHECK(outcomes.failures(ps::errc::stopped) == 1000);
-  CHECK(stopped <= 1);
+  CHECK(stopped == 1);
   CHECK(far.reads->begun() == 3);
   session.read_many(std::span(reads.requests).first(2), second.listener());
   far.reads->end_all();

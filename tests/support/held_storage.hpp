@@ -83,6 +83,15 @@ class held_reads {
     held.unlock();
     one.tell(penstock::detail::read_cancelled(one.request, files_.names()));
   }
+  void note_blocking() {
+    const std::scoped_lock held(lock_);
+    begun_before_blocking_ = begun_;
+  }
+  /// How many of them had begun when the last blocking read began.
+  [[nodiscard]] std::size_t begun_before_blocking() {
+    const std::scoped_lock held(lock_);
+    return begun_before_blocking_;
+  }
   [[nodiscard]] std::size_t abandons() {
     const std::scoped_lock held(lock_);
     return abandons_;
@@ -101,7 +110,7 @@ class held_reads {
   penstock::memory_files files_;
   std::mutex lock_;
   std::vector<penstock::detail::waiting_read> reads_;
-  std::size_t begun_ = 0, cancels_ = 0, abandons_ = 0;
+  std::size_t begun_ = 0, cancels_ = 0, abandons_ = 0, begun_before_blocking_ = 0;
 };
 
 /// Files in memory whose background reads end when the test ends them, or abandons them if it can.
@@ -123,6 +132,7 @@ struct basic_held_storage {
       return files_.signature(id);
     }
     void read(penstock::object_id id, std::uint64_t offset, penstock::mutable_bytes into) const {
+      reads_->note_blocking();
       files_.read(id, offset, into);
     }
     void read_many(std::span<const penstock::read_request> requests, penstock::read_listener listener) const {

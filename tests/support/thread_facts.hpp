@@ -9,7 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace penstock_test {
@@ -31,6 +33,15 @@ struct thread_facts {
     return all;
   }
 };
+
+/// Whether a thread of this process waits for something, as Linux says.
+[[nodiscard]] inline bool is_asleep(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_ends = line.rfind(')');
+  return name_ends != std::string::npos && line.substr(name_ends).starts_with(") S");
+}
 
 /// Facts about threads, collected by several of them.
 class thread_notes {

@@ -180,6 +180,8 @@ TEST_CASE("storage/s3/credential_chain: the endpoint of STS can be another one")
       .http.put("POST https://sts.local/", 200, sts_body("AssumeRoleWithWebIdentity"));
   (void)world.find();
   CHECK(world.http.last().to.host == "sts.local");
+  CHECK_THAT(world.set("AWS_ENDPOINT_URL_STS", "https://sts.local/?MARKED").refused(true),
+             contains("remove what follows https://sts.local/?..."));
   world.set("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true").set("AWS_REGION", "cn-north-1");
   world.http.put("POST https://sts.cn-north-1.amazonaws.com.cn/", 200, sts_body("AssumeRoleWithWebIdentity"));
   CHECK(world.find().key_id() == "sts-id");
@@ -351,8 +353,12 @@ TEST_CASE("storage/s3/credential_chain: a container's token, and answers that ar
   CHECK_THAT(world.refused(true), contains("answered with status 403"));
   world.http.put("GET http://localhost/c", 500, "MARKED");
   CHECK_THAT(world.refused(false), contains("answered with status 500"));
-  CHECK_THAT(world.set("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://localhost/d?MARKED").refused(false),
-             contains("nobody answers at http://localhost/d?..."));
+  // The path may hold an id, which is as good as a password.
+  for (const char* const nobody : {"http://localhost/d?MARKED", "http://localhost/v2/MARKED"})
+    CHECK_THAT(world.set("AWS_CONTAINER_CREDENTIALS_FULL_URI", nobody).refused(false),
+               contains("the container's service of credentials at localhost: nobody answers"));
+  CHECK_THAT(world.set("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://localhost/MARKED here").refused(true),
+             contains("AWS_CONTAINER_CREDENTIALS_FULL_URI is no URL"));
 }
 
 TEST_CASE("storage/s3/credential_chain: instance metadata, version 2") {

@@ -121,6 +121,8 @@ TEST_CASE("storage/s3/list_result: hostile pages cost no memory to speak of") {
   std::string attributes = "<Name";
   for (int i = 0; i < 100'000; ++i) attributes += " a='b'";
   CHECK(s3::read_list_page(list_with(attributes + "/>")).objects.empty());
+  for (int i = 0; i < 600'000; ++i) attributes += " a='b'";
+  list_refused(list_with(attributes + "/>"), "more than 600,000 attributes");
 }
 
 TEST_CASE("storage/s3/list_result: a listing goes through pages, empty ones too, and asks for the next") {

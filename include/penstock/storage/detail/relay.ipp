@@ -144,12 +144,14 @@ PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64
   room_.wait(held, [this] { return !repeats_cancel_; });
   if (rules_.at_once == 0) return 0;
   ++waiting_for_room_;
-  while (pauses() || in_flight_ >= limit_) {
-    if (over_ || cancels_ != cancels) {
+  for (;;) {
+    const bool waits = pauses() || in_flight_ >= limit_;
+    if (cancels_ != cancels || (waits && over_)) {
       --waiting_for_room_;
       pass_on(held);
       throw_stopped(what);
     }
+    if (!waits) break;
     const clock::time_point until = paused_until_;  // a copy: it may change meanwhile
     if (pauses())
       room_.wait_until(held, until);

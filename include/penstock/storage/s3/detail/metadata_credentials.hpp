@@ -35,6 +35,31 @@ namespace penstock::inline v0_1::detail::s3 {
   return false;
 }
 
+/// What a container's variable names. Its path may hold an id that gives credentials to whoever knows it, so
+/// no error shows it.
+[[nodiscard]] inline url container_url(std::string_view text, std::string_view variable) {
+  try {
+    return parse_url(text);
+  } catch (const error& e) {
+    if (e.message().find("names a user or a password") != std::string_view::npos) throw;
+    throw error(errc::argument, {variable,
+                                 " is no URL of http or https, or has characters that must be "
+                                 "percent-encoded"});
+  }
+}
+/// Asks it; the errors of `http` name the host instead of the URL.
+[[nodiscard]] inline http_answer ask_container(const http_call& http, const http_request& request,
+                                               std::string_view source) {
+  try {
+    return http(request);
+  } catch (const error& e) {
+    const std::string_view why = e.message(), path = request.to.path;
+    const bool shows = path.size() > 1 && why.find(path) != std::string_view::npos;
+    throw error(e.code(), {source, " at ", request.to.authority(), ": ", shows ? "nobody answers" : why})
+        .recurring(e.recurs());
+  }
+}
+
 /// The service of a container: ECS, EKS Pod Identity, and what imitates them.
 [[nodiscard]] inline std::optional<s3_credentials> of_container(const credential_surroundings& with) {
   constexpr std::string_view source = "the container's service of credentials";
@@ -45,9 +70,10 @@ namespace penstock::inline v0_1::detail::s3 {
   if (relative) {
     if (!relative->starts_with('/'))
       throw error(errc::argument, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI does not begin with '/'");
-    request.to = parse_url("http://169.254.170.2" + std::string(*relative));
+    request.to = container_url("http://169.254.170.2" + std::string(*relative),
+                               "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
   } else {
-    request.to = parse_url(*full);
+    request.to = container_url(*full, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
     if (request.to.scheme != "https" && (request.to.scheme != "http" || !is_near(request.to.host)))
       throw error(errc::argument, {"AWS_CONTAINER_CREDENTIALS_FULL_URI names the host '", request.to.host,
                                    "' without encryption: use https, or a service on this machine"});
@@ -60,7 +86,7 @@ namespace penstock::inline v0_1::detail::s3 {
   request.headers = {{"accept", "application/json"}};
   if (!token.empty()) request.headers.push_back({"authorization", token});
   request.deadline = std::chrono::seconds(2);
-  const http_answer answer = with.http(request);
+  const http_answer answer = ask_container(with.http, request, source);
   if (answer.status != 200)
     throw error(errc::io, {source, " answered with status ", answer.status})
         .recurring(remedy_of(answer.status) == s3_remedy::none);

@@ -32,7 +32,14 @@ struct role_request {
   if (!given) given = with.environment.value("AWS_ENDPOINT_URL");
   if (equal_but_for_case(with.environment.value("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").value_or(""), "true"))
     given.reset();
-  if (given) return parse_url(*given);
+  if (given) {
+    const url found = parse_url(*given);
+    if (!found.query.empty())
+      throw error(errc::argument, {"AWS_ENDPOINT_URL_STS or AWS_ENDPOINT_URL has a query, which no signature "
+                                   "covers: remove what follows ",
+                                   found.without_secrets()});
+    return found;
+  }
   url made;
   made.scheme = "https";
   made.host = text({"sts.", with.region, ".", aws_domain(with.region)});
