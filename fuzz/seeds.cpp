@@ -510,6 +510,29 @@ void stores(folder& out) {
                     R"( "Expiration": "2026-11-23T18:00:00.5+01:00"})");
 }
 
+/// [what was asked for] [bytes that arrive together] answers
+void answers(folder& out) {
+  const std::string range = "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\nContent-Range: bytes ";
+  for (const char* const together : {"\xff", "\x06"}) {
+    out.add("web_answer", mode(2) + together + range + "0-0/100\r\nContent-Length: 1\r\n\r\nx" + range +
+                              "0-0/*\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nt: u\r\n\r\n");
+    out.add("web_answer", mode(4 * 2 + 3 + 32) + together + range + "10-19/100\r\n\r\n0123456789");
+    out.add("web_answer", mode(2) + together + range + "0-0/1\r\nContent-Encoding: gzip\r\n\r\nx");
+    out.add("web_answer", mode(2) + together + "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
+    out.add(
+        "web_answer",
+        mode(1) + together +
+            "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 503 Busy\r\nRetry-After: 7\r\n"
+            "Content-Length: 4\r\n\r\nbusyHTTP/1.1 429 Too Many\r\nRetry-After: Fri, 31 Dec 2027 23:59:59 "
+            "GMT\r\nConnection: close\r\n\r\nlater");
+    out.add("web_answer",
+            mode(1) + together + "HTTP/1.0 302 Found\r\nLocation: /b?c\r\nX-Folded: a\r\n b\r\n\r\nrest");
+    out.add("web_answer", mode(0) + together +
+                              "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHTTP/1.1 416 No\r\nContent-Range: "
+                              "bytes */100\r\nContent-Length: 0\r\n\r\n");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -535,5 +558,6 @@ int main(int argc, char** argv) {
   operations(out);
   more_images(out);
   stores(out);
+  answers(out);
   return 0;
 }

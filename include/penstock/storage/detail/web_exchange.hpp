@@ -8,6 +8,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/storage/detail/web_answer_reader.hpp>
 #include <penstock/storage/detail/web_boost.hpp>
 #include <penstock/storage/detail/web_call.hpp>
 #include <penstock/storage/detail/web_connection.hpp>
@@ -20,9 +21,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <limits>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,10 +39,7 @@ enum class ending : std::uint8_t {
 /// bytes of a range go from the socket to their place, but for those that came with the header.
 class exchange : public transport<exchange> {
   friend transport<exchange>;
-  using head_parser = boost::beast::http::response_parser<boost::beast::http::empty_body>;
-  using body_parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
-  static constexpr std::uint32_t most_header = 32'768;
-  static constexpr std::size_t most_buffered = 65'536, read_at_once = 4096;
+  using state = answer_reader::state;
 
  public:
   /// Is told when a call has ended; `self` outlives all connections.
@@ -102,46 +98,30 @@ class exchange : public transport<exchange> {
   void begin_answer(bool without_body) {
     call_->reply = {};
     got_byte_ = false;
-    body_.reset();
-    next_head(without_body);
+    in_.begin(without_body);
   }
-  void next_head(bool without_body) {
-    head_.emplace();
-    head_->header_limit(most_header);
-    // none would refuse every body in Boost 1.74
-    head_->body_limit(std::numeric_limits<std::uint64_t>::max());
-    head_->skip(without_body);
-    without_body_ = without_body;
-  }
-  void read_head() { read_some(in_.prepare(read_at_once), then(&exchange::got_head)); }
+  void read_head() { read_some(in_.room(), then(&exchange::got_head)); }
   void got_head(const error_code& code, std::size_t size) {
     if (code) return failed(code);
-    in_.commit(size);
+    in_.arrived(size);
     got_byte_ = true;
     if (!in_tunnel_) wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
-    parse_head();
-  }
-  void parse_head() {
-    error_code code;
-    in_.consume(head_->put(in_.cdata(), code));
-    if (code == boost::beast::http::error::need_more) code = {};
-    if (code) return malformed(code);
-    if (!head_->is_header_done()) {
-      if (in_.size() + read_at_once > most_buffered)
-        return failed_with(
-            call_->failure({"the server sent a header of more than ", most_buffered, " bytes"}));
-      return read_head();
+    switch (in_.read_head()) {
+      case state::more:
+        return read_head();
+      case state::malformed:
+        return malformed();
+      case state::overflowing:
+      case state::too_long:
+        return failed_with(call_->failure(
+            {"the server sent a header of more than ", answer_reader::most_buffered, " bytes"}));
+      case state::done:
+        return in_tunnel_ ? tunnel_answered(in_.status()) : header_complete();
     }
-    const unsigned status = head_->get().result_int();
-    if (status >= 100 && status < 200 && status != 101) {
-      next_head(without_body_);
-      return in_.size() == 0 ? read_head() : parse_head();
-    }
-    in_tunnel_ ? tunnel_answered(status) : header_complete(status);
   }
   void tunnel_answered(unsigned status) {
     in_tunnel_ = false;
-    if (status / 100 != 2 || in_.size() != 0) {
+    if (status / 100 != 2 || in_.waiting() != 0) {
       http_error made = answer_error(status);
       if (status != 407)
         return failed_with(call_
@@ -152,20 +132,13 @@ class exchange : public transport<exchange> {
     }
     secure();
   }
-  void header_complete(unsigned status) {
+  void header_complete() {
     answer& reply = call_->reply;
-    reply.status = status;
+    keep_ = in_.keeps();
+    const bool done = in_.is_done(), unknown = in_.take_head(reply);
+    const unsigned status = reply.status;
     if (status == 429 || status == 503) all_.counted.slow_downs.fetch_add(1, std::memory_order_relaxed);
-    if (const auto length = head_->content_length()) reply.length = *length;
-    keep_ = head_->keep_alive();
-    const bool unknown = head_->chunked() || (!head_->is_done() && !reply.length);
-    const bool done = head_->is_done();
-    // The parser of a body that has to be unpacked needs the header; of all others it goes to the answer.
     const bool bytes = call_->has_range() && call_->method == verb::get && (status == 200 || status == 206);
-    if (!done && unknown)
-      reply.fields = head_->get();
-    else
-      reply.fields = std::move(static_cast<boost::beast::http::fields&>(head_->get()));
     if (bytes) {
       if (const auto fault = range_fault(*call_)) return failed_with(*fault);
       if (!unknown) return read_range();
@@ -189,12 +162,7 @@ class exchange : public transport<exchange> {
     read_place();
   }
   void read_place() {
-    const std::size_t here = std::min(in_.size(), place_.size());
-    if (here != 0) {
-      std::memcpy(place_.data(), in_.cdata().data(), here);
-      in_.consume(here);
-      count(here);
-    }
+    if (const std::size_t here = in_.take(place_)) count(here);
     continue_place();
   }
   void continue_place() {
@@ -214,42 +182,37 @@ class exchange : public transport<exchange> {
 
   /// A body in chunks, or up to the end of the connection.
   void read_unknown(std::size_t most) {
-    body_.emplace(std::move(*head_));
-    body_->body_limit(most);
-    body_->eager(true);
+    in_.begin_body(most);
     parse_body();
   }
   void parse_body() {
-    while (!body_->is_done() && in_.size() != 0) {
-      error_code code;
-      const std::size_t used = body_->put(in_.cdata(), code);
-      in_.consume(used);
-      if (code == boost::beast::http::error::need_more) break;
-      if (code == boost::beast::http::error::body_limit) return too_long();
-      if (code) return malformed(code);
-      if (used == 0) break;
+    switch (in_.read_body()) {
+      case state::more:
+        return read_some(in_.room(), then(&exchange::got_body));
+      case state::malformed:
+        return malformed();
+      case state::too_long:
+        return too_long();
+      case state::overflowing:
+        return failed_with(call_->failure({"the server sent a chunk whose header is too long"}));
+      case state::done:
+        return unknown_complete();
     }
-    if (body_->is_done()) return unknown_complete();
-    if (in_.size() + read_at_once > most_buffered)
-      return failed_with(call_->failure({"the server sent a chunk whose header is too long"}));
-    read_some(in_.prepare(read_at_once), then(&exchange::got_body));
   }
   void got_body(const error_code& code, std::size_t size) {
     // Over TLS, only a range shows by its size whether somebody else has ended the connection.
     if (code == net::error::eof || (code == net::ssl::error::stream_truncated && call_->has_range())) {
-      error_code unfinished;
-      body_->put_eof(unfinished);
-      if (unfinished) return failed(code);
+      if (!in_.end_body()) return failed(code);
       keep_ = false;
       return unknown_complete();
     }
     if (code) return failed(code);
-    in_.commit(size);
+    in_.arrived(size);
     wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
     parse_body();
   }
   void unknown_complete() {
-    call_->reply.body = std::move(body_->get().body());
+    call_->reply.body = std::move(in_.body());
     const bool bytes = call_->has_range() && call_->method == verb::get && call_->reply.status / 100 == 2;
     if (bytes) {
       if (call_->reply.body.size() != call_->into.size()) return too_short(call_->reply.body.size());
@@ -269,12 +232,12 @@ class exchange : public transport<exchange> {
 
   // ---- Ends
 
-  void complete() { end(nullptr, keep_ && in_.size() == 0 ? ending::reusable : ending::closed); }
+  void complete() { end(nullptr, keep_ && in_.waiting() == 0 ? ending::reusable : ending::closed); }
   void too_short(std::size_t got) {
     failed_with(call_->failure({"the connection ended after ", got, " of ", call_->into.size(), " bytes"}));
   }
-  void malformed(const error_code& code) {
-    failed_with(call_->failure({"the server's answer is no HTTP/1.1: ", code.message()}));
+  void malformed() {
+    failed_with(call_->failure({"the server's answer is no HTTP/1.1: ", in_.fault().message()}));
   }
   template <class Error>
   void failed_with(const Error& made) {
@@ -296,12 +259,9 @@ class exchange : public transport<exchange> {
   listener told_;
   call* call_ = nullptr;
   clock::time_point idle_since_{};
-  bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false,
-       without_body_ = false;
+  bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
   std::string out_;
-  boost::beast::flat_buffer in_{most_buffered};
-  std::optional<head_parser> head_;
-  std::optional<body_parser> body_;
+  answer_reader in_;
   mutable_bytes place_;
 };
 
@@ -347,8 +307,8 @@ inline void exchange::failed(const error_code& code) {
   const unsigned status = call_->reply.status;
   if (status != 200 && status != 206)
     return failed_with(call_->with_facts(answer_error(status, call_->reply.retry_after())));
-  too_short(body_ ? body_->get().body().size()
-                  : call_->into.size() - std::min(place_.size(), call_->into.size()));
+  too_short(in_.has_body() ? in_.body().size()
+                           : call_->into.size() - std::min(place_.size(), call_->into.size()));
 }
 
 }  // namespace penstock::inline v0_1::detail::web
