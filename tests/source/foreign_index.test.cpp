@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -228,7 +229,11 @@ TEST_CASE("source/foreign_index: a missing index, and storages without files") {
              penstock_test::contains("No such file"));
   CHECK_THAT(made.refused(index_policy::energon, penstock::errc::missing),
              penstock_test::contains("No such file"));
-  CHECK_THROWS_WITH(
-      webdataset(penstock::memory_files().add("t.tar", sample_shard().bytes), {.index = index_policy::dali}),
-      penstock_test::contains("local files"));
+  for (const auto& [policy, name] :
+       {std::pair(index_policy::dali, "the DALI index t.idx of the shard t.tar"),
+        std::pair(index_policy::energon, "the Energon index t.tar.idx of the")}) {
+    CHECK_THROWS_WITH(
+        webdataset(penstock::memory_files().add("t.tar", sample_shard().bytes), {.index = policy}),
+        penstock_test::contains(name) && penstock_test::contains("cannot be used: no such object was added"));
+  }
 }

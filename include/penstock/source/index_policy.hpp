@@ -23,6 +23,16 @@ namespace penstock::inline v0_1 {
 /// errc::missing or errc::format with the names of both files. The resulting index stays in memory: no file
 /// is written. `energon` reads Energon's `.nv-meta` except for its offsets: they are in an SQLite database,
 /// and repeat the `.idx`.
+///
+/// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
+/// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
+/// query, its size and its stamp (the ETag), so that an index never serves a shard that was replaced. An
+/// index is looked for there; then beside the shard in the store: `<shard>.penstock-index`, or DALI's of
+/// version v1.2; last it is built from the headers. One that was made from a copy of the shard elsewhere is
+/// compared with six of the shard's headers, as is DALI's. `transient` does the same, and writes nothing.
+/// `require` does the same, and builds nothing. A store that gives objects no stamp gets no files in the
+/// folder. A file there that is damaged is made again; none is ever deleted, and you may delete any at any
+/// time.
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
 enum class index_policy { keep, transient, require, dali, energon, cache };
 

@@ -35,7 +35,7 @@ namespace penstock::inline v0_1 {
 /// Options of `webdataset`.
 struct webdataset_options {
   index_policy index = index_policy::keep;
-  /// The number of threads that build missing indexes; 0: one per processor.
+  /// The number of threads that build missing indexes; 0: one per processor, or 32 where reads have latency.
   std::size_t threads = 0;
   /// Refuses shards without the two zero blocks that end an archive: a shard that was cut off between two
   /// members looks like one whose writer left the blocks out. `manifest().unended()` counts such shards.
@@ -43,6 +43,13 @@ struct webdataset_options {
   /// The maximum size of an extension header (for long names and other programs' metadata) that is read to
   /// build an index. The header must also fit in the shard, so memory use never exceeds the shard's size.
   std::uint64_t extension_limit = 1_MiB;
+  /// The folder for indexes that are not kept beside their shards; empty: the user's cache folder. See
+  /// `index_policy`.
+  std::string index_folder = {};
+  /// Where reads have latency, a missing index is built by reads of up to 4 MiB as long as headers are at
+  /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
+  /// one.
+  std::uint64_t scan_gap = 256_KiB;
 };
 
 /// Shards in the WebDataset format: tar archives in which consecutive members with one name and several
@@ -143,7 +150,10 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
       return session_.counters();
     }
     /// Ends the session's reads.
-    void cancel_reads() const noexcept { end_reads(session_); }
+    void cancel_reads() const noexcept {
+      indexes_.end_reads();
+      end_reads(session_);
+    }
     /// The mean payload of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
       return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
@@ -184,7 +194,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   using element = detail::tar::tar_sample<typename reader::worker>;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), options.index, options.threads, options.extension_limit)) {
+      : set_(new const shard_set(std::move(where), rules_of(options))) {
     if (options.require_end) set_->check_ends();
   }
   template <detail::tar::pattern_text Text>
@@ -203,7 +213,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::tar::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), options.index, known, options.extension_limit)) {
+      : set_(new const shard_set(std::move(where), rules_of(options), known)) {
     if (options.require_end) set_->check_ends();
   }
 
@@ -225,6 +235,10 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
 
  private:
+  [[nodiscard]] static detail::tar::index_rules rules_of(const webdataset_options& options) {
+    return {options.index, options.threads, options.extension_limit, options.scan_gap, options.index_folder};
+  }
+
   shared<const shard_set> set_;
 };
 

@@ -7,6 +7,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/url_scheme.hpp>
 #include <penstock/storage/session_view.hpp>
+#include <penstock/storage/sibling.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
@@ -264,6 +265,17 @@ class any_of {
     return with<0>(where_, [](const auto& s) -> std::span<const std::string> { return s.names(); });
   }
   [[nodiscard]] session connect() const { return session(where_); }
+  /// See `sibling_storage`. Local files have none: what belongs to them is found by their paths.
+  [[nodiscard]] any_of beside(sibling which) const
+    requires((sibling_storage<Storages> || local_storage<Storages>) && ...)
+  {
+    return with<0>(where_, [&](const auto& s) -> any_of {
+      if constexpr (sibling_storage<std::remove_cvref_t<decltype(s)>>)
+        return any_of(s.beside(which));
+      else
+        throw error(errc::argument, "the files beside local files are found by their paths");
+    });
+  }
   /// Whether the names are paths in the local file system; see `is_local`.
   [[nodiscard]] bool local() const {
     return with<0>(where_, [](const auto& s) -> bool { return is_local(s); });

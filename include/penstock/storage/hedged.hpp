@@ -6,6 +6,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/hedge_line.hpp>
 #include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/sibling.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -67,12 +68,20 @@ class hedged {
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
+  /// See `sibling_storage`.
+  [[nodiscard]] hedged beside(sibling which) const
+    requires sibling_storage<Storage>
+  {
+    return hedged(*this, where_.beside(which));
+  }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around(
         "hedged", where_, detail::text({"at most ", std::lround(rules_.share * 100), " % more reads"}));
   }
 
  private:
+  hedged(const hedged& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
+
   Storage where_;
   detail::hedge_rules rules_;
 };

@@ -14,6 +14,7 @@
 #include <penstock/storage/detail/plain_http.hpp>
 #include <penstock/storage/detail/web_objects.hpp>
 #include <penstock/storage/http_options.hpp>
+#include <penstock/storage/sibling.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/url.hpp>
 
@@ -100,6 +101,15 @@ class http {
     return {detail::plain_http(list_, o),
             detail::patience_of(o.retries, o.throttle, o.hedges, o.connections)};
   }
+  /// See `sibling_storage`; queries stay as they are.
+  [[nodiscard]] http beside(sibling which) const {
+    std::vector<std::string> urls;
+    for (url one : list_->urls) {
+      one.path = which.of(one.path);
+      urls.push_back(one.text());
+    }
+    return http(std::move(urls), {}, options_);
+  }
   [[nodiscard]] std::string describe() const {
     const std::string what =
         list_->pattern.empty() ? detail::text({names().size(), " URLs"}) : without_secrets(list_->pattern);
@@ -135,7 +145,7 @@ class http {
   http_options options_;
 };
 
-static_assert(storage<http> && background_session<http::session> && latent_session<http::session> &&
+static_assert(sibling_storage<http> && background_session<http::session> && latent_session<http::session> &&
                   counting_session<http::session>,
               "http is a storage that reads in the background");
 

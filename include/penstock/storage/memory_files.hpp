@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/sibling.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -29,6 +30,7 @@ class memory_files {
     std::vector<std::string> names;
     std::vector<bytes_view> contents;
     std::vector<std::shared_ptr<const buffer>> owned;
+    std::vector<bool> absent;  // of siblings: which are not there; empty if all are
   };
 
  public:
@@ -56,11 +58,11 @@ class memory_files {
     explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
 
     [[nodiscard]] const bytes_view& content(object_id id) const {
-      if (id >= table_->contents.size()) [[unlikely]]
-        refuse(id);
+      if (id >= table_->contents.size() || !table_->absent.empty()) [[unlikely]]
+        check(id);
       return table_->contents[id];
     }
-    [[noreturn, gnu::cold]] static void refuse(object_id id);
+    void check(object_id id) const;
     [[noreturn, gnu::cold]] void refuse(object_id id, std::uint64_t offset, std::uint64_t size) const;
 
     std::shared_ptr<const table> table_;
@@ -79,6 +81,8 @@ class memory_files {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
+  /// See `sibling_storage`: those that were added under their names.
+  [[nodiscard]] memory_files beside(sibling which) const;
   [[nodiscard]] std::string describe() const;
 
  private:

@@ -5,10 +5,15 @@
 
 #include <penstock/core/message.hpp>
 
+#include <cstddef>
+#include <unordered_map>
+
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void memory_files::session::refuse(object_id id) {
-  throw error(errc::argument, {"there is no object ", id});
+PENSTOCK_INLINE void memory_files::session::check(object_id id) const {
+  if (id >= table_->contents.size()) throw error(errc::argument, {"there is no object ", id});
+  if (table_->absent[id])
+    throw error(errc::io, "no such object was added").recurring().in_file(table_->names[id]);
 }
 PENSTOCK_INLINE void memory_files::session::refuse(object_id id, std::uint64_t offset,
                                                    std::uint64_t size) const {
@@ -30,6 +35,23 @@ PENSTOCK_INLINE memory_files& memory_files::add_view(std::string_view name, byte
   return *this;
 }
 
+PENSTOCK_INLINE memory_files memory_files::beside(sibling which) const {
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < table_->names.size(); ++i) places.emplace(table_->names[i], i);
+  std::shared_ptr<table> found(new table());
+  for (const std::string& name : table_->names) {
+    found->names.push_back(which.of(name));
+    const auto place = places.find(found->names.back());
+    const bool there = place != places.end();
+    found->contents.push_back(there ? table_->contents[place->second] : bytes_view());
+    found->owned.push_back(there ? table_->owned[place->second] : nullptr);
+    found->absent.push_back(!there);
+  }
+  memory_files made;
+  made.table_ = std::move(found);
+  return made;
+}
+
 PENSTOCK_INLINE std::string memory_files::describe() const {
   return detail::text({"memory_files(", names().size(), " objects)"});
 }
@@ -44,6 +66,7 @@ PENSTOCK_INLINE void memory_files::insert(std::string_view name, bytes_view byte
   grown->names.emplace_back(name);
   grown->contents.push_back(bytes);
   grown->owned.push_back(std::move(owner));
+  if (!grown->absent.empty()) grown->absent.push_back(false);
   table_ = std::move(grown);
 }
 

@@ -5,6 +5,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/sibling.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -70,11 +71,19 @@ class retrying {
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
+  /// See `sibling_storage`.
+  [[nodiscard]] retrying beside(sibling which) const
+    requires sibling_storage<Storage>
+  {
+    return retrying(*this, where_.beside(which));
+  }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around("retrying", where_, detail::text({rules_.attempts, " attempts"}));
   }
 
  private:
+  retrying(const retrying& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
+
   Storage where_;
   detail::relay_rules rules_;
 };

@@ -6,6 +6,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/delay_line.hpp>
 #include <penstock/storage/session_view.hpp>
+#include <penstock/storage/sibling.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
@@ -95,6 +96,12 @@ class simulated_storage {
   [[nodiscard]] session connect() const {
     return session(std::make_unique<state>(where_, options_, account_));
   }
+  /// See `sibling_storage`. The siblings share the account, and none of them is in `faults`.
+  [[nodiscard]] simulated_storage beside(sibling which) const
+    requires sibling_storage<Storage>
+  {
+    return simulated_storage(*this, where_.beside(which));
+  }
   /// Whether the names are paths; see `is_local`.
   [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] std::string describe() const {
@@ -111,6 +118,11 @@ class simulated_storage {
   [[nodiscard]] std::uint64_t most_in_flight() const noexcept { return account_->most_in_flight.load(); }
 
  private:
+  simulated_storage(const simulated_storage& like, Storage where)
+      : where_(std::move(where)), options_(like.options_), account_(like.account_) {
+    options_.faults.clear();
+  }
+
   Storage where_;
   simulated_storage_options options_;
   shared<detail::delay_account> account_;

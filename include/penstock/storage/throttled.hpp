@@ -5,6 +5,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/sibling.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -57,12 +58,20 @@ class throttled {
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
+  /// See `sibling_storage`.
+  [[nodiscard]] throttled beside(sibling which) const
+    requires sibling_storage<Storage>
+  {
+    return throttled(*this, where_.beside(which));
+  }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around("throttled", where_,
                                    detail::text({"at most ", rules_.at_once, " at once"}));
   }
 
  private:
+  throttled(const throttled& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
+
   Storage where_;
   detail::relay_rules rules_;
 };

@@ -3,11 +3,16 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/source/detail/objects_beside.hpp>
 #include <penstock/source/index_policy.hpp>
+#include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
+#include <penstock/storage/sibling.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,25 +20,43 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
+/// `train-0.tar.idx`.
+inline constexpr sibling own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
+
+/// The number of headers that are compared with an index from a store, besides the first and the last.
+inline constexpr std::size_t stored_index_checks = 4;
+
+/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
+/// which hold its name; the entry has it twice.
+[[nodiscard]] constexpr std::uint64_t most_index_bytes(std::uint64_t shard_size) noexcept {
+  return 2 * shard_size + 64 * 1024;
+}
+
 /// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
 struct disagreement {
   std::string text;
 };
 
 /// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
+/// `checks`: how many headers are compared besides the first and the last, if the index names all members.
 [[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
                                      std::string_view text,
-                                     std::uint64_t extension_limit = default_extension_limit);
+                                     std::uint64_t extension_limit = default_extension_limit,
+                                     scan_pace pace = {}, std::size_t checks = 62);
 /// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
 /// last sample. Throws like `index_from_dali`.
 [[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
                                         bytes_view offsets,
-                                        std::uint64_t extension_limit = default_extension_limit);
+                                        std::uint64_t extension_limit = default_extension_limit,
+                                        scan_pace pace = {});
 
-/// Makes the index of a shard from the one that `policy` names.
+/// Makes the index of a shard from the one that `policy` names. Null `near`: a file beside the shard; else an
+/// object beside it in its store, of whose headers fewer are compared.
 [[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                         index_policy policy,
-                                         std::uint64_t extension_limit = default_extension_limit);
+                                         index_policy policy, objects_beside* near,
+                                         std::uint64_t extension_limit = default_extension_limit,
+                                         scan_pace pace = {});
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

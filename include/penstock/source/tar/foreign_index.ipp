@@ -25,14 +25,6 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, except a leading one.
-PENSTOCK_INLINE std::string dali_path(const std::string& shard) {
-  const std::size_t slash = shard.rfind('/');
-  const std::size_t from = slash == std::string::npos ? 1 : slash + 2;
-  return shard.substr(0, shard.find('.', from)) + ".idx";
-}
-PENSTOCK_INLINE std::string energon_path(const std::string& shard) { return shard + ".idx"; }
-
 // What an index says about a member.
 struct foreign_member {
   std::string_view suffix;
@@ -120,8 +112,14 @@ class dali_lines {
 // Makes the index of a shard from a foreign one. Throws a `disagreement` if the two do not match.
 class foreign_check {
  public:
-  foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit)
-      : session_(session), id_(id), shard_(shard), extension_limit_(extension_limit) {}
+  foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit,
+                scan_pace pace, std::size_t checks)
+      : session_(session),
+        id_(id),
+        shard_(shard),
+        extension_limit_(extension_limit),
+        pace_(pace),
+        checks_(checks) {}
 
   [[nodiscard]] buffer dali(std::string_view text) {
     const dali_lines lines(text, shard_.size);
@@ -139,7 +137,7 @@ class foreign_check {
     const std::uint64_t samples = offsets.size() / 8 - 1;
     const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
     std::uint64_t end = 0;
-    member_scan found(session_, id_, shard_.size, extension_limit_);
+    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
     for (member m; found.next(m);) {
       const std::uint64_t before = builder_.met();
       if (!belongs(m)) continue;
@@ -181,7 +179,7 @@ class foreign_check {
 
   void by_headers(const std::vector<foreign_member>& members) {
     std::size_t next = 0;
-    member_scan found(session_, id_, shard_.size, extension_limit_);
+    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
     for (member m; found.next(m);) {
       const bool listed = next < members.size() && members[next].data == m.data;
       if (!belongs(m)) {
@@ -202,7 +200,7 @@ class foreign_check {
   }
 
   void by_names(const std::vector<foreign_member>& members) {
-    header_reader in(session_, id_, shard_.size);
+    header_reader in(session_, id_, shard_.size, pace_);
     std::vector<const foreign_member*> kept;
     for (const foreign_member& said : members) {
       const member m{said.path, said.data - block_size, said.data, said.size, false};
@@ -212,7 +210,7 @@ class foreign_check {
       add(m, said);
       kept.push_back(&said);
     }
-    constexpr std::size_t places = 63;
+    const std::size_t places = checks_ + 1;
     for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
       check(in, *kept[(kept.size() - 1) * i / places]);
     check_edges(in, kept);
@@ -261,41 +259,52 @@ class foreign_check {
   object_id id_;
   object_signature shard_;
   std::uint64_t extension_limit_;
+  scan_pace pace_;
+  std::size_t checks_;
   index_builder builder_;
   std::uint64_t line_ = 0;  // of the last sample
   std::string path_;
 };
 
 PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
-                                       std::string_view text, std::uint64_t extension_limit) {
-  return foreign_check(session, id, shard, extension_limit).dali(text);
+                                       std::string_view text, std::uint64_t extension_limit, scan_pace pace,
+                                       std::size_t checks) {
+  return foreign_check(session, id, shard, extension_limit, pace, checks).dali(text);
 }
 
 PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
-                                          bytes_view offsets, std::uint64_t extension_limit) {
-  return foreign_check(session, id, shard, extension_limit).energon(offsets);
+                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace) {
+  return foreign_check(session, id, shard, extension_limit, pace, 0).energon(offsets);
 }
 
 PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                           index_policy policy, std::uint64_t extension_limit) {
+                                           index_policy policy, objects_beside* near,
+                                           std::uint64_t extension_limit, scan_pace pace) {
   const bool dali = policy == index_policy::dali;
-  const std::string path = dali ? dali_path(shard) : energon_path(shard);
+  const sibling which = dali ? dali_index : energon_index;
+  const std::string path = which.of(shard);
   const std::string both =
       detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
   const object_signature signature = session.signature(id);
+  const std::uint64_t most = most_index_bytes(signature.size);
   std::optional<buffer> bytes;
-  try {
-    // a member's entry takes less than its headers in the shard, which hold its name; the entry has it
-    // twice
-    bytes = read_whole_file(path, 2 * signature.size + 64_KiB, "the index of this shard");
-  } catch (const error& e) {
-    throw error(e.code() == errc::limit ? errc::limit : errc::missing,
-                {both, " cannot be used: ", e.message()})
-        .in_file(shard);
+  if (near != nullptr) {
+    std::string why;
+    bytes = near->read(id, which, most, &why);
+    if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(shard);
+  } else {
+    try {
+      bytes = read_whole_file(path, most, "the index of this shard");
+    } catch (const error& e) {
+      throw error(e.code() == errc::limit ? errc::limit : errc::missing,
+                  {both, " cannot be used: ", e.message()})
+          .in_file(shard);
+    }
   }
   try {
-    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit)
-                : index_from_energon(session, id, signature, bytes->view(), extension_limit);
+    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit, pace,
+                                  near != nullptr ? stored_index_checks : 62)
+                : index_from_energon(session, id, signature, bytes->view(), extension_limit, pace);
   } catch (const disagreement& d) {
     throw error(errc::format, {both, " ", d.text}).in_file(shard);
   } catch (error& e) {

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/source/tar/tar_walk.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -73,7 +74,8 @@ class index_builder {
 
 /// Makes the index of an object in one pass over its headers.
 [[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
-                                 std::uint64_t extension_limit = default_extension_limit);
+                                 std::uint64_t extension_limit = default_extension_limit,
+                                 scan_pace pace = {});
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

@@ -131,11 +131,11 @@ PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix
 }
 
 PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
-                                   std::uint64_t extension_limit) {
+                                   std::uint64_t extension_limit, scan_pace pace) {
   try {
     const object_signature shard = session.signature(id);
     index_builder builder;
-    member_scan members(session, id, shard.size, extension_limit);
+    member_scan members(session, id, shard.size, extension_limit, pace);
     for (member m; members.next(m);) builder.add(m);
     builder.note_unended(members.unended());
     session.confirm(id);

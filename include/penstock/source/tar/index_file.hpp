@@ -20,8 +20,15 @@ namespace detail::tar {
 /// The index file beside a shard.
 [[nodiscard]] std::string index_path(const std::string& shard);
 /// The index file of a shard in the user's cache folder; empty if neither XDG_CACHE_HOME nor HOME is set to
-/// an absolute path. Source: XDG Base Directory Specification 0.8.
-[[nodiscard]] std::string cached_index_path(const std::string& shard);
+/// an absolute path, and `folder`, which counts first, is empty. Source: XDG Base Directory Specification
+/// 0.8.
+[[nodiscard]] std::string cached_index_path(const std::string& folder, const std::string& shard);
+
+/// The index file of an object of a store in a local folder, named by a hash of the object's name, size and
+/// stamp; empty if the object has no stamp, so that one cannot tell whether it is the same, or if `folder` is
+/// empty and there is no cache folder.
+[[nodiscard]] std::string kept_index_path(const std::string& folder, const std::string& name,
+                                          object_signature object);
 
 enum class index_state { good, missing, unreadable, damaged, stale };
 

@@ -43,8 +43,15 @@ PENSTOCK_INLINE std::string in_hex(std::uint64_t value) {
   return digits;
 }
 
-PENSTOCK_INLINE std::string cached_index_path(const std::string& shard) {
-  const std::string folder = cache_folder();
+// The folder for indexes with a trailing slash, or an empty text.
+PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
+  if (!chosen.empty()) return chosen.ends_with('/') ? chosen : chosen + "/";
+  const std::string cache = cache_folder();
+  return cache.empty() ? cache : cache + "penstock/indexes/";
+}
+
+PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
+  const std::string folder = index_folder(chosen);
   if (folder.empty()) return {};
   std::error_code unknown;
   std::filesystem::path whole = std::filesystem::canonical(shard, unknown);
@@ -53,7 +60,16 @@ PENSTOCK_INLINE std::string cached_index_path(const std::string& shard) {
   // again.
   const std::uint64_t one = fingerprint().add("index", whole.native()).value();
   const std::uint64_t two = fingerprint().add("cache", whole.native(), one).value();
-  return folder + "penstock/indexes/" + in_hex(one) + in_hex(two) + ".penstock-index";
+  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
+}
+
+PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std::string& name,
+                                            object_signature object) {
+  const std::string folder = index_folder(chosen);
+  if (folder.empty() || object.stamp == 0) return {};
+  const std::uint64_t one = fingerprint().add("object", name, object.size, object.stamp).value();
+  const std::uint64_t two = fingerprint().add("kept", name, object.size, object.stamp, one).value();
+  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
 }
 
 PENSTOCK_INLINE const char* to_text(index_state state) noexcept {

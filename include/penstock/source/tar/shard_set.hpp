@@ -4,13 +4,16 @@
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/detail/known_files.hpp>
+#include <penstock/source/detail/objects_beside.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/index_file.hpp>
 #include <penstock/source/tar/shard_index.hpp>
+#include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -28,34 +31,46 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// How the indexes of a dataset are found, made and kept; see `webdataset_options`.
+struct index_rules {
+  index_policy policy = index_policy::keep;
+  std::size_t threads = 0;
+  std::uint64_t extension_limit = 0;
+  std::uint64_t scan_gap = 0;
+  std::string folder;
+};
+
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
 /// files.
 struct known_shards : known_files {
-  index_policy policy = index_policy::keep;
-  std::uint64_t extension_limit = 0;
+  index_rules rules;
   bool local = false;                           // whether the names are paths
+  bool distant = false;                         // whether reads have latency, and the shards are not files
   std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
 
-  /// Throws errc::argument if the policy is not possible for these shards.
-  void begin(storage_facts where, index_policy chosen);
+  known_shards(index_rules chosen, bool latent) : rules(std::move(chosen)), distant(latent) {}
+  [[nodiscard]] scan_pace pace() const noexcept {
+    return distant ? scan_pace::far(rules.scan_gap) : scan_pace();
+  }
   /// Throws errc::format for the first shard without end-of-archive blocks.
   void check_ends() const;
-  /// Reads the index headers of all shards, and builds the indexes that are missing.
-  void look(storage_facts where, session_view session, std::size_t threads);
+  /// Reads the index headers of all shards, and builds the indexes that are missing. `near`: the files beside
+  /// the shards, if they are not local.
+  void look(storage_facts where, session_view session, objects_beside& near);
   /// Takes the manifest of another process: nothing is listed or read. If a shard has no index file, its
   /// index is built at its first use.
-  void take(storage_facts where, index_policy chosen, manifest known);
+  void take(storage_facts where, manifest known);
   /// Whether the modification times are known: a writer's manifest has none.
   [[nodiscard]] bool has_stamps() const noexcept;
   void learn_stamps(session_view session);
 
-  /// Builds the index of a shard according to the policy.
-  [[nodiscard]] shared<const buffer> build(session_view session, std::size_t shard,
+  /// Gets the index of a shard according to the policy: from the store, or by building it.
+  [[nodiscard]] shared<const buffer> build(session_view session, objects_beside& near, std::size_t shard,
                                            const std::string& name) const;
   /// The files that may hold the index of a shard, in the order in which they are tried.
-  [[nodiscard]] std::vector<std::string> index_files(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_signature shard) const;
   /// Keeps an index in its file; returns false if it must stay in memory.
-  [[nodiscard]] bool keep(const std::string& name, const buffer& built) const;
+  [[nodiscard]] bool keep(const std::string& name, object_signature shard, const buffer& built) const;
   /// One line for a source of these shards; `where` is the description of their storage, or empty.
   [[nodiscard]] std::string describe(std::string where) const;
 };
@@ -67,17 +82,18 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  shard_set(Storage given, index_policy chosen, std::size_t threads, std::uint64_t longest)
-      : where(std::move(given)) {
-    extension_limit = longest;
-    begin(facts_of(where), chosen);
+  static constexpr bool latent = latent_session<typename Storage::session>;
+
+  shard_set(Storage given, index_rules chosen)
+      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+    if (where.names().empty()) throw error(errc::argument, "a dataset needs at least one shard");
+    objects_beside near(where);
     auto session = where.connect();
-    look(facts_of(where), session, threads);
+    look(facts_of(where), session, near);
   }
-  shard_set(Storage given, index_policy chosen, manifest known, std::uint64_t longest)
-      : where(std::move(given)) {
-    extension_limit = longest;
-    take(facts_of(where), chosen, std::move(known));
+  shard_set(Storage given, index_rules chosen, manifest known)
+      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+    take(facts_of(where), std::move(known));
     if (has_stamps()) return;
     auto session = where.connect();
     learn_stamps(session);
@@ -88,7 +104,9 @@ struct shard_set : known_shards {
 /// are used.
 class open_indexes {
  public:
-  open_indexes(shared<const known_shards> set, const projection& used);
+  template <storage Storage>
+  open_indexes(shared<const shard_set<Storage>> set, const projection& used)
+      : open_indexes(set, used, std::make_unique<objects_beside>(set->where)) {}
 
   /// The tables of a shard. Takes no lock once they are loaded.
   [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
@@ -103,7 +121,12 @@ class open_indexes {
     return slots_->missing.load(std::memory_order_relaxed) == 0;
   }
 
+  /// Ends reading what lies beside the shards.
+  void end_reads() const noexcept { near_->end_reads(); }
+
  private:
+  open_indexes(shared<const known_shards> set, const projection& used, std::unique_ptr<objects_beside> near);
+
   struct slots {
     explicit slots(std::size_t n) : missing(n), loaded(n) {}
     slots(const slots&) = delete;
@@ -120,6 +143,7 @@ class open_indexes {
 
   shared<const known_shards> set_;
   projection used_;
+  std::unique_ptr<objects_beside> near_;  // of a storage that `set_` has
   std::unique_ptr<slots> slots_;
 };
 

@@ -8,9 +8,11 @@
 #include <penstock/source/detail/parallel.hpp>
 #include <penstock/source/tar/foreign_index.hpp>
 #include <penstock/source/tar/index_builder.hpp>
+#include <penstock/source/tar/stored_index.hpp>
 
 #include <algorithm>
 #include <span>
+#include <string_view>
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
@@ -20,52 +22,50 @@ PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
   return policy == index_policy::dali || policy == index_policy::energon;
 }
 
-PENSTOCK_INLINE void known_shards::begin(storage_facts where, index_policy chosen) {
-  policy = chosen;
-  local = where.local;
-  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
-  if (policy == index_policy::require && !local)
-    throw error(errc::argument, "index_policy::require needs shards that are local files");
-  if (foreign(policy) && !local)
-    throw error(errc::argument,
-                "the indexes of DALI and Energon are read beside shards that are local files");
+PENSTOCK_INLINE error index_required(const std::string& index, const std::string& shard, std::string_view why,
+                                     errc code) {
+  return error(code, {"the index ", index, " of the shard ", shard, " ", why,
+                      ", and index_policy::require allows no other"})
+      .in_file(shard);
 }
 
-PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view session, std::size_t threads) {
+PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view session, objects_beside& near) {
+  local = where.local;
   const std::span<const std::string> names = where.names;
+  // Threads that wait for a distant store cost little.
+  constexpr std::size_t at_once = 32;
+  const std::size_t threads = rules.threads == 0 && distant ? at_once : rules.threads;
   signatures.resize(names.size());
   in_memory.resize(names.size());
 
   // First find the existing indexes: a few system calls per shard, so threads pay off only for many
-  // shards.
+  // shards, unless it takes a request to know that a shard is the same.
   std::vector<index_header> headers(names.size());
   std::vector<std::size_t> found(names.size(), 0);
-  const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
+  const std::size_t lookers =
+      distant ? threads : std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
   for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
     signatures[i] = session.signature(static_cast<object_id>(i));
-    for (const std::string& path : index_files(names[i])) {
+    for (const std::string& path : index_files(names[i], signatures[i])) {
       const auto [state, header] = peek_index(path, signatures[i]);
       found[i] = state == index_state::good ? 1 : 0;
       headers[i] = header;
       if (found[i] != 0) return;
-      if (policy == index_policy::require) {
-        throw error(errc::missing, {"the index ", path, " of the shard ", names[i], " ", to_text(state),
-                                    ", and index_policy::require allows no other"})
-            .in_file(names[i]);
-      }
+      if (rules.policy == index_policy::require && local)
+        throw index_required(path, names[i], to_text(state), errc::missing);
     }
   });
-  // Then build the missing ones, which takes a pass over the headers of each shard.
+  // Then get the missing ones: from the store, or by a pass over the headers of the shard.
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (found[i] == 0) missing.push_back(i);
   }
   for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
     const std::size_t i = missing[m];
-    shared<const buffer> built = build(session, i, names[i]);
+    shared<const buffer> built = build(session, near, i, names[i]);
     headers[i] = *index_header::load(built->view());
     signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
-    if (!keep(names[i], *built)) in_memory[i] = std::move(built);
+    if (!keep(names[i], signatures[i], *built)) in_memory[i] = std::move(built);
   });
   std::vector<manifest::shard> entries(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -86,8 +86,7 @@ PENSTOCK_INLINE void known_shards::check_ends() const {
       .in_file(first->name);
 }
 
-PENSTOCK_INLINE void known_shards::take(storage_facts where, index_policy chosen, manifest known) {
-  policy = chosen;
+PENSTOCK_INLINE void known_shards::take(storage_facts where, manifest known) {
   local = where.local;
   shards = std::move(known);
   const std::span<const std::string> names = where.names;
@@ -127,35 +126,59 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
   }
 }
 
-PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, std::size_t shard,
-                                                         const std::string& name) const {
+PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, objects_beside& near,
+                                                         std::size_t shard, const std::string& name) const {
   const auto id = static_cast<object_id>(shard);
-  return shared<const buffer>(
-      new const buffer(foreign(policy) ? build_foreign_index(session, id, name, policy, extension_limit)
-                                       : build_index(session, id, name, extension_limit)));
+  const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
+  if (foreign(rules.policy)) {
+    return made(build_foreign_index(session, id, name, rules.policy, local ? nullptr : &near,
+                                    rules.extension_limit, pace()));
+  }
+  if (!local) {
+    std::string why;
+    if (auto found = index_in_store(session, id, near, pace(), rules.extension_limit, why))
+      return made(std::move(*found));
+    if (rules.policy == index_policy::require)
+      throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
+  }
+  return made(build_index(session, id, name, rules.extension_limit, pace()));
 }
 
-PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name) const {
+PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
+                                                                   object_signature shard) const {
   std::vector<std::string> files;
-  if (!local || foreign(policy)) return files;
-  files.push_back(index_path(name));
-  if (policy != index_policy::cache) return files;
-  if (std::string cached = cached_index_path(name); !cached.empty()) files.push_back(std::move(cached));
+  if (foreign(rules.policy)) return files;
+  std::string kept;
+  if (!local) {
+    kept = kept_index_path(rules.folder, name, shard);
+  } else {
+    files.push_back(index_path(name));
+    if (rules.policy == index_policy::cache) kept = cached_index_path(rules.folder, name);
+  }
+  if (!kept.empty()) files.push_back(std::move(kept));
   return files;
 }
 
-PENSTOCK_INLINE bool known_shards::keep(const std::string& name, const buffer& built) const {
-  if (!local) return false;
-  if (policy == index_policy::keep) return keep_index(index_path(name), built.view());
-  if (policy != index_policy::cache) return false;
-  const std::string cached = cached_index_path(name);
-  return !cached.empty() && keep_index(cached, built.view());
+PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_signature shard,
+                                        const buffer& built) const {
+  if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
+  if (local && rules.policy == index_policy::keep) return keep_index(index_path(name), built.view());
+  const std::string kept =
+      local ? cached_index_path(rules.folder, name) : kept_index_path(rules.folder, name, shard);
+  return !kept.empty() && keep_index(kept, built.view());
 }
 
 PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (where.empty()) where = std::to_string(signatures.size()) + " objects";
-  return detail::text({"webdataset(", where, "): ", shards.shards().size(), " shards, ", shards.samples(),
-                       " samples, ", shards.payload(), " bytes"});
+  std::string line = detail::text({"webdataset(", where, "): ", shards.shards().size(), " shards, ",
+                                   shards.samples(), " samples, ", shards.payload(), " bytes"});
+  const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
+  if (local || !keeps) return line;
+  const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
+                                      [](const shared<const buffer>& one) { return one != nullptr; });
+  if (homeless != 0)
+    detail::append(line, {", ", static_cast<std::uint64_t>(homeless), " indexes that could not be kept"});
+  return line;
 }
 
 PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
@@ -164,8 +187,12 @@ PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
   return names;
 }
 
-PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used)
-    : set_(std::move(set)), used_(used), slots_(std::make_unique<slots>(set_->signatures.size())) {}
+PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used,
+                                           std::unique_ptr<objects_beside> near)
+    : set_(std::move(set)),
+      used_(used),
+      near_(std::move(near)),
+      slots_(std::make_unique<slots>(set_->signatures.size())) {}
 
 PENSTOCK_INLINE open_indexes::slots::~slots() {
   for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
@@ -222,21 +249,18 @@ PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<con
 // The header was valid when the plan was made. If the rest is not, the index is rebuilt.
 PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_view session, std::size_t shard,
                                                                       const manifest::shard& entry) const {
-  for (const std::string& path : set_->index_files(entry.name)) {
+  const object_signature signature = set_->signatures[shard];
+  for (const std::string& path : set_->index_files(entry.name, signature)) {
     auto found = loaded_index::from_file(path);
     if (found && belongs(*found, entry)) return found;
   }
-  if (set_->policy == index_policy::require) {
-    throw error(errc::checksum,
-                {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
-                 to_text(index_state::damaged), ", and index_policy::require allows no other"})
-        .in_file(entry.name);
-  }
-  shared<const buffer> built = set_->build(session, shard, entry.name);
-  const bool kept = set_->keep(entry.name, *built);
+  if (set_->rules.policy == index_policy::require && set_->local)
+    throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
+  shared<const buffer> built = set_->build(session, *near_, shard, entry.name);
+  const bool kept = set_->keep(entry.name, signature, *built);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
-    const auto files = set_->index_files(entry.name);
+    const auto files = set_->index_files(entry.name, signature);
     throw error(errc::io, {"the index ", files.empty() ? "" : files.back() + " ", "of the shard ", entry.name,
                            " does not hold what its header says; ",
                            kept ? "it was made again: open the dataset again" : "delete it"})

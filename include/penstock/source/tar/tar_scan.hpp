@@ -14,14 +14,26 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// How much a scan reads at once. A read that follows the one before it is four times as large.
+struct scan_pace {
+  std::uint64_t smallest = 2048;
+  std::uint64_t largest = 256 * 1024;
+  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
+
+  /// For a storage whose reads have latency, where a few bytes take as long as many.
+  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
+    return {8 * 1024, 4 * 1024 * 1024, gap};
+  }
+};
+
 /// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
 /// close together.
 class header_reader {
  public:
   static constexpr bool forward = false;
 
-  header_reader(session_view session, object_id id, std::uint64_t size)
-      : session_(session), id_(id), size_(size) {}
+  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
+      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
 
   /// At most `most` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
   /// call.
@@ -31,17 +43,14 @@ class header_reader {
   [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
 
  private:
-  static constexpr std::uint64_t smallest = 2048;
-  static constexpr std::uint64_t largest = 256 * 1024;
-  static constexpr std::uint64_t close_by = 32 * 1024;
-
   void fill(std::uint64_t offset, std::size_t count);
 
   session_view session_;
   object_id id_;
   std::uint64_t size_;
+  scan_pace pace_;
   std::uint64_t begin_ = 0;
-  std::uint64_t ahead_ = smallest;
+  std::uint64_t ahead_;
   buffer window_;
 };
 
@@ -50,7 +59,8 @@ class header_reader {
 /// complete tar archive.
 class member_scan {
  public:
-  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit);
+  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit,
+              scan_pace pace = {});
   member_scan(const member_scan&) = delete;  // the walk refers to the reader
   member_scan& operator=(const member_scan&) = delete;
 

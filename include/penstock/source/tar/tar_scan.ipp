@@ -23,8 +23,8 @@ PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t 
 
 PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count) {
   const std::uint64_t end = begin_ + window_.size();
-  const bool follows = offset >= begin_ && (offset < end || offset - end < close_by);
-  ahead_ = follows ? std::min(ahead_ * 4, largest) : smallest;
+  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
+  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
   const std::uint64_t wanted =
       std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
   window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
@@ -33,8 +33,8 @@ PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count
 }
 
 PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
-                                         std::uint64_t extension_limit)
-    : in_(session, id, size), walk_(walk_input::of(in_), extension_limit) {
+                                         std::uint64_t extension_limit, scan_pace pace)
+    : in_(session, id, size, pace), walk_(walk_input::of(in_), extension_limit) {
   const bytes_view head = in_.get(0, 4096);
   const auto compressed = compression_of(head);
   if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {

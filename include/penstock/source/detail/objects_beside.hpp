@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
+#include <penstock/storage/sibling.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files beside the objects of a storage that is not local, such as their indexes in a store. Connected
+/// at their first use. The storage must outlive it.
+class objects_beside {
+ public:
+  /// Of a storage whose siblings cannot be reached: there are none.
+  objects_beside() = default;
+  template <storage Storage>
+  explicit objects_beside([[maybe_unused]] const Storage& where) {
+    if constexpr (sibling_storage<Storage>) {
+      if (is_local(where)) return;
+      where_ = &where;
+      connect_ = connected_to<Storage>;
+    }
+  }
+  objects_beside(const objects_beside&) = delete;
+  objects_beside& operator=(const objects_beside&) = delete;
+
+  /// All bytes of a sibling of an object. Nothing if it cannot be had: reading it fails with errc::io that
+  /// recurs, or it has more than `most` bytes; `why` then gets the reason. Stores that do not let everybody
+  /// list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs means that
+  /// there is none; what may pass is thrown, with the sibling's name. Any thread.
+  [[nodiscard]] std::optional<buffer> read(object_id object, sibling which, std::uint64_t most,
+                                           std::string* why = nullptr);
+
+  /// Ends what is being read, and lets reads that begin later fail.
+  void end_reads() noexcept;
+
+ private:
+  struct connection {
+    sibling which;
+    session_view session;
+    void (*end)(void* owner) noexcept;
+    std::shared_ptr<void> owner;
+  };
+  template <class Storage>
+  struct opened {
+    explicit opened(Storage made) : where(std::move(made)), session(where.connect()) {}
+    Storage where;
+    typename Storage::session session;
+  };
+  template <class Storage>
+  [[nodiscard]] static connection connected_to(const void* where, sibling which) {
+    auto made = std::make_shared<opened<Storage>>(static_cast<const Storage*>(where)->beside(which));
+    const session_view session(made->session);
+    return {which, session,
+            [](void* owner) noexcept { penstock::end_reads(static_cast<opened<Storage>*>(owner)->session); },
+            std::move(made)};
+  }
+  [[nodiscard]] session_view session_of(sibling which);
+
+  const void* where_ = nullptr;
+  connection (*connect_)(const void* where, sibling which) = nullptr;
+  std::mutex mutex_;
+  std::list<connection> open_;
+  bool ended_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/objects_beside.ipp>
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/source/detail/objects_beside.hpp>
+#include <penstock/source/tar/tar_scan.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+/// Indexes that lie beside a shard in its store.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The index of a shard that lies beside it in the store: Penstock's own, or else DALI's of version v1.2,
+/// which names all members. It has the shard's signature as the store says it.
+///
+/// Penstock's is taken as it is if it was made for this signature; one that was made elsewhere, from a copy
+/// of the shard with another stamp, and DALI's are compared with a few headers of the shard. Nothing if there
+/// is none that agrees; `why` then gets what is wrong with Penstock's.
+[[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
+                                                   scan_pace pace, std::uint64_t extension_limit,
+                                                   std::string& why);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/tar/stored_index.ipp>
+#endif
