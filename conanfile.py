@@ -36,6 +36,9 @@ MORE = {
     "s3": [("openssl", "[>=1.1.1 <4]", ["crypto"]), ("nlohmann_json", "[>=3.9 <4]", [])],
 }
 
+# Components that need another one.
+NEEDS = {"s3": ["http"]}
+
 # Every option; `with_compiled` makes a library of what needs no template.
 OPTIONS = ("compiled", *COMPONENTS)
 
@@ -70,7 +73,7 @@ class PenstockConan(ConanFile):
     def requirements(self):
         wanted = {}
         for name, needed in COMPONENTS.items():
-            if self.options.get_safe(f"with_{name}"):
+            if self._wanted(name):
                 for package, versions, _ in [needed, *MORE.get(name, [])]:
                     wanted[package] = versions
         for package, versions in wanted.items():
@@ -130,14 +133,18 @@ class PenstockConan(ConanFile):
             self.cpp_info.components["compiled"].defines = ["PENSTOCK_COMPILED"]
         packages = {dependency.ref.name for dependency in self.dependencies.host.values()}
         for name, needed in COMPONENTS.items():
-            if not self.options.get_safe(f"with_{name}"):
+            if not self._wanted(name):
                 continue
-            self._component(name, ["core"])
+            self._component(name, ["core", *NEEDS.get(name, [])])
             for package, _, libraries in [needed, *MORE.get(name, [])]:
                 if package in packages:
                     self.cpp_info.components[name].requires.append(f"{package}::{package}")
                 else:
                     self.cpp_info.components[name].system_libs.extend(libraries)
+
+    def _wanted(self, name):
+        users = [name, *(other for other, needed in NEEDS.items() if name in needed)]
+        return any(self.options.get_safe(f"with_{user}") for user in users)
 
     def _component(self, name, requires):
         component = self.cpp_info.components[name]

@@ -12,7 +12,7 @@ compares with the committed files and writes nothing.
 import re
 import sys
 
-from source_tree import INCLUDE_LINE, PENSTOCK, ROOT, component_of, headers, is_umbrella, relative
+from source_tree import INCLUDE_LINE, NEEDS, PENSTOCK, ROOT, component_of, headers, is_umbrella, relative
 
 TARGET = ROOT / "single_include" / "penstock"
 INLINE = "/// Every definition of this file is inline.\n#define PENSTOCK_INLINE inline"
@@ -122,12 +122,17 @@ def generate():
     first_line = f"// Penstock {version}, all that needs the standard library alone."
     result = {"penstock.hpp": everything.text(f"{first_line}\n{note}")}
 
-    for component, names in sorted(optional.items()):
-        part = Amalgamation(everything.seen)
+    seen = {}
+    for component, names in sorted(optional.items()):  # http is before s3
+        needed = NEEDS.get(component, ())
+        part = Amalgamation(everything.seen.union(*(seen[other] for other in needed)))
         for name in names:
             part.visit(name)
-        first_line = f"// Penstock {version}, the component {component}. It needs penstock.hpp beside it."
-        first_code = f"#pragma once\n\n{guards(component)}\n#include \"penstock.hpp\"\n"
+        seen[component] = part.seen
+        files = ["penstock.hpp", *(f"penstock_{other}.hpp" for other in needed)]
+        first_line = f"// Penstock {version}, the component {component}. It needs {' and '.join(files)} beside it."
+        beside = "".join(f'#include "{file}"\n' for file in files)
+        first_code = f"#pragma once\n\n{guards(component)}\n{beside}"
         text = part.text(f"{first_line}\n{note}").replace("#pragma once\n", first_code, 1)
         result[f"penstock_{component}.hpp"] = text
 

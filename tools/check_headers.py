@@ -10,7 +10,7 @@ reaches core/cpp20.hpp before anything else.
 import re
 import sys
 
-from source_tree import PENSTOCK, bodies, component_of, finish, headers, includes, relative
+from source_tree import NEEDS, PENSTOCK, bodies, component_of, finish, headers, includes, relative
 
 LISTS = PENSTOCK / "CMakeLists.txt"
 BLOCK = re.compile(r"(penstock_(?:optional_)?component\(\s*(\w+).*?HEADERS\n)(.*?)(?=\n\s*LINKS)", re.DOTALL)
@@ -82,7 +82,7 @@ def main():
             target = what.removeprefix("penstock/")
             if what.startswith("penstock/") and target not in of:
                 faults.append(f"{name}:{number}: includes {what}, which is not there")
-            elif what.startswith("penstock/") and of[target] not in ("core", of[name]):
+            elif what.startswith("penstock/") and of[target] not in ("core", of[name], *NEEDS.get(of[name], ())):
                 faults.append(f"{name}:{number}: includes {what} of penstock::{of[target]} without its guard")
 
     finish("check_headers", faults, f"{len(of)} headers and files of bodies in {len(lists)} components")

@@ -13,6 +13,9 @@ ROOMS = ("core", "base", "order", "storage", "image", "codec", "source", "stage"
 # Folders of a room that only the room itself sees, as it sees its detail folder.
 INNER = ("source/tar",)
 
+# Components whose headers include those of another one.
+NEEDS = {"s3": ("http",)}
+
 INCLUDE_LINE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 GUARD = re.compile(r'#error "penstock/\S+ needs .*: link penstock::(\w+)"')
 

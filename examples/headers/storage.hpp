@@ -5,6 +5,7 @@
 
 #include <penstock/storage/http.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/s3.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/uring_file.hpp>
 

@@ -7,7 +7,7 @@ import argparse
 import shutil
 import sys
 
-from outside import HERE, fresh, run, same
+from outside import HERE, NEEDS, fresh, run, same
 
 
 def files(prefix):
@@ -42,8 +42,8 @@ def main():
     for component in components:
         prefix = work / f"core_and_{component}"
         shutil.copytree(work / "core", prefix)
-        if component != "core":
-            shutil.copytree(work / component, prefix, dirs_exist_ok=True)
+        for part in NEEDS.get(component, []) + [component]:
+            shutil.copytree(work / part, prefix, dirs_exist_ok=True)
         build = work / f"build_{component}"
         run("cmake", "-S", HERE / "components", "-B", build, "-G", options.generator,
             f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_PREFIX_PATH={prefix}",

@@ -10,6 +10,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SKIPPED = 77
+# Components that another one needs.
+NEEDS = {"s3": ["http"]}
 
 
 def run(*command, **options):

@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 
-from outside import HERE, fresh, need, run, same
+from outside import HERE, NEEDS, fresh, need, run, same
 
 
 def main():
@@ -53,7 +53,8 @@ def main():
     for component in components:
         needed = re.findall(r"[\w-]+", ask("--print-requires", packages[component]).replace(options.version, ""))
         wanted = {packages[c] for c in components} & set(needed)
-        same(f"which of ours {packages[component]} needs", wanted, set() if component == "core" else {"penstock"})
+        same(f"which of ours {packages[component]} needs", wanted, set() if component == "core" else
+             {"penstock"} | {packages[c] for c in NEEDS.get(component, [])})
 
 
 if __name__ == "__main__":

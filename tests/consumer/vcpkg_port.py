@@ -15,7 +15,7 @@ import shlex
 import shutil
 import sys
 
-from outside import HERE, ROOT, fresh, run, same
+from outside import HERE, NEEDS, ROOT, fresh, run, same
 
 PORT = ROOT / "ports/penstock"
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -74,7 +74,8 @@ def look_after(package, features):
     kinds = ("lib", "debug/lib") if "compiled" in features else ("lib",)
     libraries = [f"{kind}/libpenstock.a" for kind in kinds] if "compiled" in features else []
     same("the libraries", sorted(p.relative_to(package).as_posix() for p in package.rglob("*.a")), sorted(libraries))
-    names = ["penstock.pc"] + [f"penstock-{f.replace('-', '_')}.pc" for f in features]
+    parts = {part for f in features for part in [f, *NEEDS.get(f, [])]}
+    names = ["penstock.pc"] + [f"penstock-{f.replace('-', '_')}.pc" for f in parts]
     same("the files for pkg-config", sorted(p.relative_to(package).as_posix() for p in package.rglob("*.pc")),
          sorted(f"{kind}/pkgconfig/{name}" for kind in kinds for name in names))
 

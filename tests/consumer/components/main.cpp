@@ -69,6 +69,7 @@
 #include <penstock/storage/http.hpp>
 #endif
 #ifdef CONSUMER_S3
+#include <penstock/storage/s3.hpp>
 #include <penstock/storage/s3/aws_signature.hpp>
 #include <penstock/storage/s3/credential_chain.hpp>
 #include <penstock/storage/s3/list_result.hpp>
@@ -178,6 +179,9 @@ int main() {
   refuses("s3", [](ps::bytes_view bytes) { (void)ps::detail::s3::read_list_page(ps::text_of(bytes)); });
   refuses("s3", [](ps::bytes_view bytes) {
     (void)ps::detail::s3::read_json_credentials(ps::text_of(bytes), "a test");
+  });
+  refuses("s3", [](ps::bytes_view) {
+    (void)ps::s3({"bucket/a"}, {.connection = {.ca_file = "/no such file"}}).connect();
   });
   if (ps::detail::s3::payload_hash("") != ps::detail::s3::empty_payload) ++faults;
 #endif

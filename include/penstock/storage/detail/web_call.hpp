@@ -78,8 +78,8 @@ struct call {
   /// By what `client::abandon` finds the call; none: it is not found.
   std::optional<std::uint64_t> tag;
   /// Called before each attempt, from the client's thread, with the headers of the request as lines; it may
-  /// append lines, each with its "\r\n". Not called for what a redirect leads to, whose URL is taken as it
-  /// is.
+  /// append lines, each with its "\r\n". After a redirect `been` says so, and nothing may be told to the new
+  /// host that is not meant for it.
   void* signer = nullptr;
   void (*sign)(void* signer, const call& what, std::string& lines) = nullptr;
 

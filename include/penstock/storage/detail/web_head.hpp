@@ -39,7 +39,7 @@ inline void write_head(std::string& out, const call& what, const http_proxy* by)
   }
   if (by != nullptr && !by->authorization.empty())
     append(out, {"Proxy-Authorization: ", by->authorization, "\r\n"});
-  if (what.sign != nullptr && what.been.empty()) {
+  if (what.sign != nullptr) {
     std::string with_signature = out.substr(lines);
     what.sign(what.signer, what, with_signature);
     out.replace(lines, std::string::npos, with_signature);

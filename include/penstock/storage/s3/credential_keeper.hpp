@@ -57,6 +57,13 @@ class credential_keeper {
     }
   }
 
+  /// What `current` would give without waiting; null if credentials must be found or renewed first.
+  [[nodiscard]] std::shared_ptr<const s3_credentials> ready() {
+    const std::lock_guard lock(mutex_);
+    const wall_time now = clock_();
+    return valid(now) && (now < renew_at_ || renewing_) ? kept_ : nullptr;
+  }
+
   /// A server said that these, which `current` gave, have expired: they are not given again.
   void expired(const std::shared_ptr<const s3_credentials>& those) {
     const std::lock_guard lock(mutex_);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
+#error "penstock/storage/s3.hpp needs Boost.Beast, OpenSSL, pugixml and nlohmann-json: link penstock::s3"
+#endif
+
+#include <penstock/base/shared.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/braces.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/s3/detail/names.hpp>
+#include <penstock/storage/s3/detail/object_list.hpp>
+#include <penstock/storage/s3/detail/store.hpp>
+#include <penstock/storage/s3/detail/stored_objects.hpp>
+#include <penstock/storage/s3_options.hpp>
+#include <penstock/storage/storage_counters.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Storage of objects in S3, and in stores that speak its language: Google's, Ceph, MinIO, SeaweedFS, Swift,
+/// AIStore.
+///
+///     const s3 shards("bucket/train-{0000..1023}.tar");
+///     const s3 two({"s3://bucket/a.tar", "s3://another/b.tar"});
+///     const s3 at_home("bucket/train-{0..9}.tar", {.place = {.endpoint = "http://10.0.0.7:9000"}});
+///
+/// In: `bucket/key` or `s3://bucket/key`, whose key is everything after the first slash, as it is: nothing is
+/// decoded. Braces of a pattern are expanded by `expand_braces`; names of a list are taken as they are.
+/// `s3::list` finds names. Nothing is opened before `connect`, and no request sent before the first use.
+/// A session reads each range by one signed GET, and works otherwise as that of `http`. Size and ETag of an
+/// object are asked for at its first use, or come with its first range; for more than 8 objects of a bucket
+/// they come from one list of what the keys have in common, unless the credentials do not permit lists. From
+/// then on each request carries `If-Match`: an object that was replaced is an error, never a mixture.
+/// Credentials are looked for at the first request, as `s3_identity` says, and renewed before they expire.
+/// What an answer asks for is done once for each request, and the request sent again: new credentials, the
+/// store's time, another region.
+/// Checksums: if a range is the whole object and the store gives a CRC-32, CRC-32C, CRC-64/NVME or SHA-256 of
+/// it, the bytes are compared. Other ranges, checksums of parts (COMPOSITE), SHA-1 and MD5 are not.
+/// Secrets: no name, error, description or counter has a key's id, a secret, a token or a signature.
+/// Errors: as for `http`, with the store's code and what to do: errc::io that recurs for a missing object or
+/// bucket, refused credentials, a replaced object; errc::io that does not for whatever may pass, SlowDown
+/// included (see `error::retry_after_ms`), and for bytes without their checksum; errc::argument for names and
+/// options that make no sense, and if there are no credentials; errc::format for a range beyond the end.
+/// Threads: as for `http`. Cost: that of `http`, and about ten SHA-256 of a few hundred bytes for each
+/// request.
+/// Source: Amazon S3 API Reference.
+class s3 {
+ public:
+  static constexpr std::string_view schemes[] = {"s3"};
+
+  /// What a run reads through; see `background_session` and `latent_session`.
+  class session {
+   public:
+    static constexpr bool views = false;
+    static constexpr bool has_latency = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    /// The object's size, and a hash of its ETag. Asked for once.
+    [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      objects_->read(id, offset, into);
+    }
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+      objects_->read_many(requests, listener);
+    }
+    /// Ends all requests in flight, those of `read` and those for credentials included.
+    void cancel() const noexcept { objects_->cancel(); }
+    /// Does so, and lets reads that begin later end at once with errc::stopped.
+    void end_reads() const noexcept { objects_->end_reads(); }
+    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+
+    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
+    /// for fewer requests.
+    [[nodiscard]] storage_counters counters() const noexcept { return objects_->counters(); }
+    /// Connections opened so far.
+    [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }
+
+   private:
+    friend s3;
+    explicit session(std::unique_ptr<detail::s3::stored_objects> made) : objects_(std::move(made)) {}
+
+    std::unique_ptr<detail::s3::stored_objects> objects_;
+  };
+
+  explicit s3(std::string_view pattern, s3_options options = {})
+      : s3(expanded(pattern), std::string(pattern), std::move(options)) {}
+  explicit s3(std::vector<std::string> names, s3_options options = {})
+      : s3(std::move(names), {}, std::move(options)) {}
+  s3(std::initializer_list<const char*> names, s3_options options = {})
+      : s3(std::vector<std::string>(names.begin(), names.end()), std::move(options)) {}
+
+  /// The names of the objects that begin with `prefix`, sorted: `bucket/folder/train-`, or `bucket` for all.
+  /// Left out are names with `.penstock-` after the last slash, which Penstock keeps beside shards, and the
+  /// empty objects ending in a slash that stand for folders. Asks the store, by one request per 1000 objects.
+  [[nodiscard]] static std::vector<std::string> list(std::string_view prefix,
+                                                     const s3_options& options = {}) {
+    detail::check(options.connection);
+    detail::s3::store with(options);
+    return detail::s3::names_in(with, prefix);
+  }
+
+  /// The objects, each as `s3://bucket/key`.
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
+  /// Throws errc::argument for a region, an endpoint, a profile or a `ca_file` that cannot be used.
+  [[nodiscard]] session connect() const {
+    return session(std::make_unique<detail::s3::stored_objects>(list_, options_));
+  }
+  [[nodiscard]] std::string describe() const {
+    const std::string what =
+        list_->pattern.empty() ? detail::text({names().size(), " objects"}) : list_->pattern;
+    std::string line = detail::text({"s3(", what, ", "});
+    if (!options_.place.endpoint.empty())
+      detail::append(line, {"at ", without_secrets(options_.place.endpoint), ", "});
+    detail::append(line, {options_.connection.connections, " connections",
+                          options_.connection.verify ? "" : ", certificates not verified", ")"});
+    return line;
+  }
+
+ private:
+  s3(std::vector<std::string> names, std::string pattern, s3_options options) : options_(std::move(options)) {
+    detail::check(options_.connection);
+    auto list = std::make_unique<detail::s3::object_names>();
+    list->pattern = std::move(pattern);
+    for (const std::string& one : names) {
+      const detail::s3::object_name found = detail::s3::parse_object_name(one);
+      detail::s3::check_bucket(found.bucket, false);
+      list->names.push_back(detail::text({"s3://", found.bucket, "/", found.key}));
+    }
+    list_.reset(list.release());
+  }
+
+  /// Errors of patterns show the pattern, which may begin with what looks like a key and a secret.
+  [[nodiscard]] static std::vector<std::string> expanded(std::string_view pattern) {
+    std::string_view bucket = pattern;
+    if (bucket.starts_with("s3://")) bucket.remove_prefix(5);
+    bucket = bucket.substr(0, bucket.find('/'));
+    if (bucket.find_first_of("@:") != std::string_view::npos) return {std::string(pattern)};  // refused
+    return expand_braces(pattern);
+  }
+
+  shared<const detail::s3::object_names> list_;
+  s3_options options_;
+};
+
+static_assert(storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
+                  counting_session<s3::session>,
+              "s3 is a storage that reads in the background");
+
+}  // namespace penstock::inline v0_1

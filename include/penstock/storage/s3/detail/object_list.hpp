@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
+#error "penstock/storage/s3/detail/object_list.hpp needs Boost.Beast and pugixml: link penstock::s3"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/storage/s3/detail/names.hpp>
+#include <penstock/storage/s3/detail/store.hpp>
+#include <penstock/storage/s3/detail/store_call.hpp>
+#include <penstock/storage/s3/list_result.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Objects by their names, `s3://bucket/key`.
+struct object_names {
+  std::vector<std::string> names;
+  std::string pattern;
+
+  [[nodiscard]] object_name operator[](std::size_t at) const {
+    const std::string_view name = std::string_view(names[at]).substr(5);
+    const std::size_t slash = name.find('/');
+    return {name.substr(0, slash), name.substr(slash + 1)};
+  }
+};
+
+/// What all keys begin with, up to a whole character.
+[[nodiscard]] inline std::string common_prefix(std::span<const std::string_view> keys) {
+  std::string_view common = keys.empty() ? std::string_view() : keys.front();
+  for (const std::string_view one : keys) {
+    std::size_t same = 0;
+    while (same < common.size() && same < one.size() && common[same] == one[same]) ++same;
+    common = common.substr(0, same);
+  }
+  // The bytes of a character in UTF-8 after its first are 10xxxxxx; its first says how many.
+  std::size_t end = common.size(), after = 0;
+  while (end != 0 && after < 4 && (static_cast<unsigned char>(common[end - 1]) & 0xC0u) == 0x80u)
+    --end, ++after;
+  const unsigned first = end == 0 ? 0u : static_cast<unsigned char>(common[end - 1]);
+  const std::size_t wanted = first >= 0xF0u ? 3 : first >= 0xE0u ? 2 : first >= 0xC0u ? 1 : 0;
+  return std::string(wanted > after ? common.substr(0, end - 1) : common);
+}
+
+/// Calls `page` with each page of the objects of a bucket whose keys begin with `prefix`, until it returns
+/// false.
+template <class Page>
+void each_page(store& with, std::string_view bucket, const std::string& prefix, Page&& page) {
+  const std::string name = text({"s3://", bucket, "/", prefix});
+  for (object_listing listing(prefix); !listing.done();) {
+    store_call call;
+    call.bucket = bucket;
+    call.name = name;
+    call.doing = "list objects";
+    call.query = listing.query();
+    call.most_body = std::size_t{8} << 20;
+    with.perform(call);
+    if (!call.succeeded()) throw call.failure_of_answer();
+    if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"});
+    list_page found;
+    try {
+      found = listing.accept(call.reply.body);
+    } catch (error& e) {
+      e.in_file(name);
+      throw;
+    }
+    if (!page(found)) return;
+  }
+}
+
+/// The names of the objects that begin so; see `s3::list`.
+[[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix) {
+  std::string_view rest = text_of_prefix;
+  if (rest.starts_with("s3://")) rest.remove_prefix(5);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string_view bucket = rest.substr(0, slash);
+  const std::string prefix(rest.substr(std::min(slash + 1, rest.size())));
+  if (bucket.empty() || bucket.find_first_of("@:?") != std::string_view::npos)
+    throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
+  std::vector<std::string> names;
+  each_page(with, bucket, prefix, [&](const list_page& page) {
+    for (const listed_object& one : page.objects) {
+      if (one.size == 0 && one.key.ends_with('/')) continue;
+      const std::string_view last = std::string_view(one.key).substr(one.key.rfind('/') + 1);
+      if (last.find(".penstock-") == std::string_view::npos)
+        names.push_back(text({"s3://", bucket, "/", one.key}));
+    }
+    return true;
+  });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3

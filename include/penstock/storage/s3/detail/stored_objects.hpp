@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
+#error "penstock/storage/s3/detail/stored_objects.hpp needs Boost.Beast and pugixml: link penstock::s3"
+#endif
+
+#include <penstock/base/fixed_array.hpp>
+#include <penstock/base/shared.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/web_range.hpp>
+#include <penstock/storage/s3/detail/checksum.hpp>
+#include <penstock/storage/s3/detail/object_list.hpp>
+#include <penstock/storage/s3/detail/store.hpp>
+#include <penstock/storage/s3/detail/store_call.hpp>
+#include <penstock/storage/s3_options.hpp>
+#include <penstock/storage/storage_counters.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Reads ranges of objects of a store. The first answer, or a list, tells an object's size and ETag, which
+/// hold for the session: a later answer that differs is an error.
+class stored_objects {
+  struct facts {
+    std::uint64_t size = 0;
+    std::string tag;       // without W/
+    std::string if_match;  // a strong tag
+  };
+  struct reading : store_call {
+    read_request request;
+    read_listener listener;
+    stored_objects* from = nullptr;
+    std::byte one_byte{};
+  };
+  /// From so many names on, one list takes the place of a request for each.
+  static constexpr std::size_t few = 8;
+
+ public:
+  stored_objects(shared<const object_names> list, const s3_options& options, wall_clock clock = {})
+      : list_(std::move(list)),
+        known_(list_->names.size()),
+        verifies_(options.verify_checksums),
+        store_(std::in_place, options, clock) {}
+  stored_objects(const stored_objects&) = delete;
+  stored_objects& operator=(const stored_objects&) = delete;
+  ~stored_objects() {
+    store_.reset();  // its threads end before what they use
+    for (std::size_t i = 0; i < list_->names.size(); ++i) delete known_[i].load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] object_signature signature(object_id id) {
+    const facts& found = find(id);
+    return {found.size, found.tag.empty() ? 0 : fingerprint().add(found.tag).value()};
+  }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+    reading one;
+    if (!prepare(one, {id, offset, into})) return;
+    store_->perform(one);
+    finish(one);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+    std::vector<store_call*> begun;
+    for (const read_request& request : requests) {
+      std::exception_ptr failed;
+      try {
+        begun.reserve(requests.size());
+        auto one = std::make_unique<reading>();
+        if (prepare(*one, request)) {
+          one->listener = listener;
+          one->from = this;
+          one->owner = one.get();
+          one->ended = read_ended;
+          begun.push_back(one.release());
+          continue;
+        }
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      listener.done(listener.self, request.tag, std::move(failed));
+    }
+    if (!begun.empty()) store_->begin(begun);
+  }
+  void cancel() noexcept { store_->cancel(); }
+  void end_reads() noexcept { store_->refuse(); }
+  [[nodiscard]] storage_counters counters() const noexcept {
+    const auto& counted = store_->counted();
+    return {.requests = counted.requests.load(),
+            .bytes = bytes_.load(),
+            .slow_downs = counted.slow_downs.load() + store_->other_slow_downs()};
+  }
+  [[nodiscard]] std::uint64_t connections() const noexcept { return store_->counted().connections.load(); }
+
+ private:
+  [[nodiscard]] const facts* known(object_id id) const noexcept {
+    return known_[id].load(std::memory_order_acquire);
+  }
+  void address(store_call& what, object_id id) const {
+    if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
+    const object_name object = (*list_)[id];
+    what.bucket = object.bucket;
+    what.key = object.key;
+    what.name = list_->names[id];
+  }
+
+  /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
+  /// end of an object whose size is known.
+  bool prepare(reading& one, const read_request& request) const {
+    one.request = request;
+    address(one, request.object);
+    const std::uint64_t size = request.into.size();
+    const facts* const there = known(request.object);
+    const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
+    if (overflows || (there != nullptr && request.offset + size > there->size))
+      throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
+    if (size == 0 && (request.offset == 0 || there != nullptr)) return false;
+    // That an empty range is inside the object shows by the byte before it.
+    one.offset = size == 0 ? request.offset - 1 : request.offset;
+    one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
+    if (there != nullptr) {
+      one.if_match = there->if_match;
+      one.size = there->size;
+    }
+    if (verifies_ && one.offset == 0 && (there == nullptr || there->size == size))
+      one.more.push_back({"x-amz-checksum-mode", "ENABLED"});
+    return true;
+  }
+  [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
+    std::string line =
+        text({"the range of ", one.request.into.size(), " bytes goes beyond the end of the object"});
+    if (size) append(line, {", which has ", *size});
+    return error(errc::format, line).in_file(one.name).at_offset(one.request.offset);
+  }
+
+  static void read_ended(void* self, store_call&, std::exception_ptr failed) noexcept {
+    const std::unique_ptr<reading> one(static_cast<reading*>(self));
+    if (!failed) {
+      try {
+        one->from->finish(*one);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    }
+    one->listener.done(one->listener.self, one->request.tag, std::move(failed));
+  }
+  /// Throws unless the answer was the range.
+  void finish(reading& one) {
+    const web::answer& reply = one.reply;
+    if (reply.status == 200 || reply.status == 206) {
+      const auto total = web::total_length(reply);
+      const facts* const there = known(one.request.object);
+      if (!total && there == nullptr)
+        throw one.with_facts(error(errc::io, "the store does not tell how long the object is")).recurring();
+      pin(one, one.request.object, total ? *total : there->size);
+      if (verifies_ && one.offset == 0 && total == one.into.size()) verify(one);
+      bytes_.fetch_add(one.request.into.size(), std::memory_order_relaxed);
+      return;
+    }
+    if (reply.status == 416) {
+      const auto range = parse_content_range(reply.header("Content-Range"));
+      const auto total = range ? range->total : std::nullopt;
+      if (total && known(one.request.object) != nullptr) pin(one, one.request.object, *total);
+      if (!total || one.offset + one.into.size() > *total) throw beyond_end(one, total);
+    }
+    throw one.failure_of_answer();
+  }
+  static void verify(const reading& one) {
+    const auto given = s3::checksum_of([&](std::string_view name) { return one.reply.header(name); });
+    if (given && s3::checksum_of(given->name, one.into) != given->value)
+      throw one.failure(
+          {"the bytes that came do not have the ", given->name, " that the store keeps of them"});
+  }
+
+  // ---- Size and ETag
+
+  /// Notes what a store tells of an object, or compares it with what is known.
+  const facts& pin(const store_call& what, object_id id, std::uint64_t size) {
+    return pin(what, id, size, what.reply.header("ETag"));
+  }
+  const facts& pin(const store_call& what, object_id id, std::uint64_t size, std::string_view tag) {
+    auto fresh = std::make_unique<facts>();
+    fresh->size = size;
+    const bool weak = tag.starts_with("W/");
+    if (weak) tag.remove_prefix(2);
+    const bool quoted = tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"');
+    fresh->tag = quoted || tag.empty() ? std::string(tag) : text({"\"", tag, "\""});
+    if (!weak) fresh->if_match = fresh->tag;
+    const facts* there = nullptr;
+    if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
+      return *fresh.release();
+    if (there->size == size && (there->tag.empty() || fresh->tag.empty() || there->tag == fresh->tag))
+      return *there;
+    std::string line = "the object was replaced while it was read";
+    if (there->size != size) append(line, {": it had ", there->size, " bytes, and has ", size});
+    throw what.with_facts(error(errc::io, line + "; start again with the new one")).recurring();
+  }
+
+  const facts& find(object_id id) {
+    store_call head;
+    head.method = web::verb::head;
+    address(head, id);
+    if (const facts* const there = known(id)) return *there;
+    if (list_->names.size() > few) {
+      list_once();
+      if (const facts* const there = known(id)) return *there;
+    }
+    store_->perform(head);
+    const web::answer& reply = head.reply;
+    if (reply.status == 200 && reply.length) return pin(head, id, *reply.length);
+    if (may_pass(reply.status)) throw head.failure_of_answer();
+    return find_by_range(id);  // whose answer says more
+  }
+  const facts& find_by_range(object_id id) {
+    std::byte first{};
+    store_call get;
+    address(get, id);
+    get.offset = 0;
+    get.into = {&first, 1};
+    store_->perform(get);
+    const auto total = web::total_length(get.reply);
+    if (get.succeeded() && total) return pin(get, id, *total);
+    const auto range = parse_content_range(get.reply.header("Content-Range"));
+    if (get.reply.status == 416 && range && range->total == 0u) return pin(get, id, 0);
+    throw get.failure_of_answer();
+  }
+
+  /// Asks for sizes and ETags of all objects at once. What is not in the lists is asked for at its use, as is
+  /// everything where nobody may list.
+  void list_once() {
+    const std::scoped_lock lock(listing_);
+    if (listed_) return;
+    std::map<std::string_view, std::vector<object_id>> buckets;
+    for (std::size_t i = 0; i < list_->names.size(); ++i)
+      buckets[(*list_)[i].bucket].push_back(static_cast<object_id>(i));
+    for (const auto& [bucket, ids] : buckets) {
+      if (ids.size() <= few) continue;
+      try {
+        list(bucket, ids);
+      } catch (const error& e) {
+        if (e.code() != errc::io || !e.recurs()) throw;  // it may pass; or it was stopped
+      }
+    }
+    listed_ = true;
+  }
+  void list(std::string_view bucket, std::span<const object_id> ids) {
+    std::unordered_multimap<std::string_view, object_id> wanted;
+    std::vector<std::string_view> keys;
+    for (const object_id id : ids) {
+      keys.push_back((*list_)[id].key);
+      wanted.emplace(keys.back(), id);
+    }
+    const std::string prefix = common_prefix(keys);
+    const std::string_view last = *std::max_element(keys.begin(), keys.end());
+    // A prefix may be that of a million others.
+    const std::size_t most = 10'000 + 10 * ids.size();
+    std::size_t seen = 0;
+    each_page(*store_, bucket, prefix, [&](const list_page& page) {
+      for (const listed_object& one : page.objects) {
+        const auto [begin, end] = wanted.equal_range(one.key);
+        for (auto at = begin; at != end; ++at) {
+          store_call what;
+          address(what, at->second);
+          pin(what, at->second, one.size, one.etag);
+        }
+      }
+      seen += page.objects.size();
+      return seen < most && (page.objects.empty() || page.objects.back().key < last);
+    });
+  }
+
+  shared<const object_names> list_;
+  fixed_array<std::atomic<const facts*>> known_;
+  bool verifies_;
+  std::atomic<std::uint64_t> bytes_{0};
+  std::mutex listing_;
+  bool listed_ = false;  // under `listing_`
+  std::optional<store> store_;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
