@@ -72,6 +72,15 @@ if "$peers/bin/python" -c 'import tensorflow' 2> /dev/null || pip_install tensor
 else
   echo "run.sh: TensorFlow cannot be installed; row 21j goes without it" >&2
 fi
+# The peers of row 24.
+export BENCH_S3_SCRIPT=$root/bench/s3/peer_s3.py
+if "$peers/bin/python" -c 'import boto3, obstore' 2> /dev/null || pip_install boto3 obstore; then
+  export BENCH_S3_PYTHON=$peers/bin/python
+  "$peers/bin/python" -c 'import s3torchconnector' 2> /dev/null || pip_install s3torchconnector ||
+    echo "run.sh: s3torchconnector cannot be installed; row 24 goes without it" >&2
+else
+  echo "run.sh: boto3 and obstore cannot be installed; row 24 is left out" >&2
+fi
 [ -n "${BENCH_TORCHVISION_PYTHON:-}" ] || echo "run.sh: there is no torchvision; rows 21e, 21l and 22c go without it" >&2
 
 python3 "$root/bench/report.py" "$build" "$@"

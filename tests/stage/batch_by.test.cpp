@@ -54,7 +54,7 @@ namespace {
 using numbers = std::vector<std::uint64_t>;
 using batches = std::vector<numbers>;
 
-const auto itself = [](std::uint64_t i) { return i; };
+const auto same = [](std::uint64_t i) { return i; };
 /// Lengths from 1 to 40, distributed as in texts: many short ones.
 const auto length = [](std::uint64_t i) -> std::uint64_t {
   return 1 + ps::mix64(i) % 8 * (ps::mix64(i) >> 60) / 3;
@@ -100,7 +100,7 @@ numbers in_order(const Orders& plan, std::uint64_t epoch) {
 }  // namespace
 
 TEST_CASE("stage/batch_by: batches are as long as costs allow, in epoch order, with any number of workers") {
-  const auto source = ps::generated(500, itself) | ps::shuffle(3);
+  const auto source = ps::generated(500, same) | ps::shuffle(3);
   std::vector<std::size_t> steps;
   for (const std::uint64_t epoch : {0u, 1u, 5u}) {
     const batches expected = cut_slowly(in_order(source, epoch), 60);
@@ -119,7 +119,7 @@ TEST_CASE("stage/batch_by: batches are as long as costs allow, in epoch order, w
 }
 
 TEST_CASE("stage/batch_by: ranks take batches in turn, and have equally many steps") {
-  const auto source = ps::generated(333, itself) | ps::shuffle(11);
+  const auto source = ps::generated(333, same) | ps::shuffle(11);
   const batches whole = cut_slowly(in_order(source, 2), 50);
   for (const std::uint64_t world : {1u, 2u, 3u, 7u, 200u}) {
     for (const ps::tail at_end : {ps::tail::keep, ps::tail::drop}) {
@@ -150,7 +150,7 @@ TEST_CASE("stage/batch_by: a run resumes from a state after every step, across e
 }
 
 TEST_CASE("stage/batch_by: a state resumes with another number of ranks where one of their steps starts") {
-  const auto source = ps::generated(400, itself) | ps::shuffle(9);
+  const auto source = ps::generated(400, same) | ps::shuffle(9);
   const auto on = [&](std::uint64_t rank, std::uint64_t world) {
     return source | ps::shard(rank, world) | ps::batch_by(length, 40) | ps::workers(1);
   };
@@ -181,7 +181,7 @@ TEST_CASE("stage/batch_by: a state resumes with another number of ranks where on
 }
 
 TEST_CASE("stage/batch_by: a state of other batches is refused") {
-  const auto source = ps::generated(400, itself);
+  const auto source = ps::generated(400, same);
   const auto after_three = [](const auto& plan) {
     auto run = plan.open();
     std::size_t step = 0;
@@ -208,16 +208,16 @@ TEST_CASE("stage/batch_by: a state of other batches is refused") {
 }
 
 TEST_CASE("stage/batch_by: a sample above the limit is one error, with both numbers") {
-  const auto source = ps::generated(50, itself) | ps::shuffle(2);
+  const auto source = ps::generated(50, same) | ps::shuffle(2);
   const auto cost = [](std::uint64_t i) -> std::uint64_t { return i == 17 ? 900 : 10; };
   const std::string said = error_of([&] { (void)(source | ps::batch_by(cost, 100)).open(); });
   CHECK_THAT(said, contains("sample 17 costs 900, but a batch holds 100 at most"));
   CHECK_THAT(said, contains("[stage batch_by, position 0:8]"));
   CHECK(got(source | ps::batch_by(cost, 900)).size() == 3);
-  CHECK_THAT(error_of([] { (void)(ps::generated(5, itself) | ps::batch_by(length, 0)).open(); }),
+  CHECK_THAT(error_of([] { (void)(ps::generated(5, same) | ps::batch_by(length, 0)).open(); }),
              contains("limit of 0"));
   CHECK_THAT(
-      error_of([] { (void)(ps::generated(5, itself) | ps::repeat() | ps::batch_by(length, 100)).open(); }),
+      error_of([] { (void)(ps::generated(5, same) | ps::repeat() | ps::batch_by(length, 100)).open(); }),
       contains("goes through an epoch before its first batch"));
   CHECK_THAT(error_of([] { (void)ps::batch_by(length, 5, ps::tail::pad); }),
              contains("tail::keep or tail::drop"));
@@ -225,7 +225,7 @@ TEST_CASE("stage/batch_by: a sample above the limit is one error, with both numb
 
 TEST_CASE("stage/batch_by: if only a later epoch has a sample above the limit, its step is the error") {
   // take after shuffle: different samples in each epoch
-  const auto source = ps::generated(1000, itself) | ps::shuffle(4) | ps::take(100);
+  const auto source = ps::generated(1000, same) | ps::shuffle(4) | ps::take(100);
   const auto of = [&](std::uint64_t epoch) { return in_order(source, epoch); };
   std::uint64_t bad = 0, place = 0;
   for (const numbers second = of(1), first = of(0); place < 100; ++place) {
@@ -257,7 +257,7 @@ TEST_CASE("stage/batch_by: if only a later epoch has a sample above the limit, i
 
 TEST_CASE("stage/batch_by: costs are values too: those of derive, and lists") {
   const penstock_test::temp_dir folder;
-  const auto source = ps::generated(120, itself);
+  const auto source = ps::generated(120, same);
   const auto index = ps::derive(source, "length", length, folder.path().string());
   const batches expected = cut_slowly(in_order(source | ps::shuffle(6), 0), 70);
   CHECK(got(source | ps::shuffle(6) | ps::batch_by(index, 70)) == expected);
@@ -266,14 +266,14 @@ TEST_CASE("stage/batch_by: costs are values too: those of derive, and lists") {
   const auto by_list = ps::batch_by(ps::sample_list(list), 70);
   CHECK(got(source | ps::shuffle(6) | by_list) == expected);
   CHECK(by_list.describe() == "batch_by(a list of 120, limit 70, tail keep)");
-  CHECK_THAT(error_of([&] { (void)(ps::generated(121, itself) | by_list).open(); }),
+  CHECK_THAT(error_of([&] { (void)(ps::generated(121, same) | by_list).open(); }),
              contains("a list of 120 has 120 values, but the dataset has 121 samples"));
   CHECK_THAT(error_of([&] { (void)(ps::from(first_ints(120)) | ps::batch_by(index, 70)).open(); }),
              contains("this is not the dataset from which index 'length' was made"));
 }
 
 TEST_CASE("stage/batch_by: works with the stages that work after batch") {
-  const auto source = ps::generated(300, itself) | ps::shuffle(8);
+  const auto source = ps::generated(300, same) | ps::shuffle(8);
   const auto twice = [](auto& columns) {
     for (auto& x : columns.values()) x *= 2;
   };
@@ -303,7 +303,7 @@ TEST_CASE("stage/batch_by: values of different lengths, and a batch far longer t
   };
   // a thousand free samples at the end
   const auto cost = [](std::uint64_t i) -> std::uint64_t { return i < 200 ? length(i) : 0; };
-  const auto plan = ps::generated(1200, itself) | ps::map(text) | ps::batch_by(cost, 50, ps::ragged);
+  const auto plan = ps::generated(1200, same) | ps::map(text) | ps::batch_by(cost, 50, ps::ragged);
   for (const unsigned workers : {0u, 3u}) {
     std::uint64_t next = 0;
     std::size_t most = 0;
@@ -325,7 +325,7 @@ TEST_CASE("stage/batch_by: bad samples leave holes or are replaced") {
     if (i % 29 == 3) throw ps::error(ps::errc::format, "made to fail");
     return i;
   };
-  const auto source = ps::generated(200, itself) | ps::shuffle(1) | ps::map(fails);
+  const auto source = ps::generated(200, same) | ps::shuffle(1) | ps::map(fails);
   std::uint64_t holes = 0, seen = 0;
   auto run = (source | ps::bad_samples::skip(10) | ps::batch_by(length, 50) | ps::workers(2)).open();
   for (auto&& b : run) {
@@ -346,7 +346,7 @@ TEST_CASE("stage/batch_by: the costs of an epoch are read once, for all users") 
     ++asked;
     return length(i);
   };
-  auto run = (ps::generated(1000, itself) | ps::shuffle(5) | ps::prefetch(100) | ps::batch_by(counting, 50) |
+  auto run = (ps::generated(1000, same) | ps::shuffle(5) | ps::prefetch(100) | ps::batch_by(counting, 50) |
               ps::workers(2))
                  .open();
   for (auto epoch : run.epochs(3))
@@ -364,7 +364,7 @@ TEST_CASE("stage/batch_by: a stop ends the pass over an epoch, whichever thread 
       return 1;
     };
     const auto plan =
-        ps::generated(1000, itself) | ps::prefetch(100) | ps::batch_by(counting, 50) | ps::workers(workers);
+        ps::generated(1000, same) | ps::prefetch(100) | ps::batch_by(counting, 50) | ps::workers(workers);
     auto run = plan.open(stop.get_token());
     std::size_t seen = 0;
     for (auto epoch : run.epochs(3))
@@ -386,7 +386,7 @@ TEST_CASE("stage/batch_by: a cost that fails once in a later epoch is one error,
       return 1;
     };
     auto run =
-        (ps::generated(200, itself) | ps::prefetch(100) | ps::batch_by(fails_once, 50) | ps::workers(workers))
+        (ps::generated(200, same) | ps::prefetch(100) | ps::batch_by(fails_once, 50) | ps::workers(workers))
             .open();
     std::size_t seen = 0;
     const std::string said = error_of([&] {
@@ -402,7 +402,7 @@ TEST_CASE("stage/batch_by: a cost that fails once in a later epoch is one error,
 TEST_CASE("stage/batch_by: a step allocates nothing, an epoch only its table") {
   // the first batch is the longest, so that its memory suffices for all
   const auto cost = [](std::uint64_t i) -> std::uint64_t { return i % 5000 < 20 ? 1 : 2 + i % 7; };
-  auto run = (ps::generated(5000, itself) | ps::batch_by(cost, 20) | ps::workers(0)).open();
+  auto run = (ps::generated(5000, same) | ps::batch_by(cost, 20) | ps::workers(0)).open();
   (void)run.epochs(4);
   while (run.state().epoch == 0) CHECK(run.next());
   std::uint64_t steps = 0;
@@ -414,7 +414,7 @@ TEST_CASE("stage/batch_by: a step allocates nothing, an epoch only its table") {
 }
 
 TEST_CASE("stage/batch_by: keeps all guarantees, and says so") {
-  const auto plan = ps::generated(100, itself) | ps::shuffle(1) | ps::shard(0, 2) | ps::batch_by(length, 64) |
+  const auto plan = ps::generated(100, same) | ps::shuffle(1) | ps::shard(0, 2) | ps::batch_by(length, 64) |
                     ps::require<ps::guarantee::elastic> | ps::require<ps::guarantee::lockstep>;
   static_assert(ps::resumable<decltype(plan)> && ps::deterministic<decltype(plan)> &&
                 ps::indexed<decltype(plan)>);
@@ -424,7 +424,7 @@ TEST_CASE("stage/batch_by: keeps all guarantees, and says so") {
 }
 
 TEST_CASE("stage/batch_by: prove and for_each_consumed") {
-  const auto source = ps::generated(700, itself) | ps::shuffle(7);
+  const auto source = ps::generated(700, same) | ps::shuffle(7);
   const auto plan = source | ps::shard(1, 3) | ps::batch_by(length, 55, ps::tail::drop);
   const std::vector<ps::topology> shapes{{1, 1}, {1, 3}, {2, 4}, {5, 3}};
   const ps::proof found = ps::prove(plan, shapes, {.epochs = 2, .stops = {1, 5}, .threads = 2});
@@ -459,14 +459,14 @@ TEST_CASE("stage/batch_by: a ledger is proved against the actual steps") {
     if (i % 29 == 3) throw ps::error(ps::errc::format, "made to fail");
     return i;
   };
-  const auto plan = ps::generated(200, itself) | ps::shuffle(1) | ps::map(fails) | ps::shard(0, 4) |
+  const auto plan = ps::generated(200, same) | ps::shuffle(1) | ps::map(fails) | ps::shard(0, 4) |
                     ps::bad_samples::skip(20, ps::bad_samples::ledger(ledger)) |
                     ps::batch_by(length, 100, ps::tail::drop);
   for (auto&& b : plan.epoch(0)) (void)b;
   std::vector<ps::bad_entry> entries = ps::read_bad_ledger((folder.path() / "bad-0").string()).all;
   REQUIRE(!entries.empty());
   CHECK(ps::prove_ledger(plan, entries).holds());
-  const batches whole = cut_slowly(in_order(ps::generated(200, itself) | ps::shuffle(1), 0), 100);
+  const batches whole = cut_slowly(in_order(ps::generated(200, same) | ps::shuffle(1), 0), 100);
   REQUIRE(whole.size() % 4 != 0);  // the last step is dropped
   entries.front().index = 199;
   entries.front().source.reset();
@@ -475,7 +475,7 @@ TEST_CASE("stage/batch_by: a ledger is proved against the actual steps") {
 
 TEST_CASE("stage/batch_by: epochs without a step are skipped") {
   // a few batches, for three ranks that drop incomplete steps
-  const auto source = ps::generated(1000, itself) | ps::shuffle(4) | ps::take(10);
+  const auto source = ps::generated(1000, same) | ps::shuffle(4) | ps::take(10);
   auto cost_of = [&](std::uint64_t limit) {
     return source | ps::shard(0, 3) | ps::batch_by(length, limit, ps::tail::drop);
   };
@@ -487,8 +487,8 @@ TEST_CASE("stage/batch_by: epochs without a step are skipped") {
   while (run.next()) ++seen;
   CHECK(seen == steps);
   CHECK(got(cost_of(100'000)).empty());
-  CHECK(got(ps::generated(0, itself) | ps::batch_by(length, 100)).empty());
-  auto nothing = (ps::generated(0, itself) | ps::batch_by(length, 100) | ps::allow_empty).open();
+  CHECK(got(ps::generated(0, same) | ps::batch_by(length, 100)).empty());
+  auto nothing = (ps::generated(0, same) | ps::batch_by(length, 100) | ps::allow_empty).open();
   (void)nothing.epochs(~std::uint64_t{0});
   CHECK(nothing.next().ended());
 }

@@ -21,7 +21,7 @@ using namespace penstock_test;
 
 namespace {
 
-constexpr auto draw = [](int x, ps::rng& random) { return x * 1000 + static_cast<int>(random.below(1000)); };
+constexpr auto drawn = [](int x, ps::rng& random) { return x * 1000 + static_cast<int>(random.below(1000)); };
 
 struct takes_it_raw {
   using accepts_unfinished = void;
@@ -78,22 +78,22 @@ TEST_CASE("stage/map: a field is replaced and the others pass, also those that c
 
 TEST_CASE("stage/map: random numbers depend on sample and stage, not on threads, ranks or neighbours") {
   const auto source = ps::from(first_ints(300)) | ps::shuffle(3);
-  const auto plan = source | ps::map(draw) | ps::batch(16);
+  const auto plan = source | ps::map(drawn) | ps::batch(16);
   const auto alone = values_of(plan, 0);
   CHECK(std::set<int>(alone.begin(), alone.end()).size() == 300);
   for (const unsigned workers : {1u, 2u, 5u}) CHECK(values_of(plan, workers) == alone);
-  CHECK(values_of(source | ps::prefetch(8) | ps::map([](int x) { return x; }) | ps::map(draw) |
+  CHECK(values_of(source | ps::prefetch(8) | ps::map([](int x) { return x; }) | ps::map(drawn) |
                   ps::batch(16)) == alone);
   std::vector<int> ranks;
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
-    const auto part = values_of(source | ps::shard(rank, 3) | ps::map(draw) | ps::batch(4));
+    const auto part = values_of(source | ps::shard(rank, 3) | ps::map(drawn) | ps::batch(4));
     ranks.insert(ranks.end(), part.begin(), part.end());
   }
   auto sorted = alone;
   std::sort(sorted.begin(), sorted.end());
   std::sort(ranks.begin(), ranks.end());
   CHECK(ranks == sorted);
-  CHECK(values_of(source | ps::map(draw) | ps::batch(16) | ps::seed(4)) != alone);
+  CHECK(values_of(source | ps::map(drawn) | ps::batch(16) | ps::seed(4)) != alone);
 }
 
 TEST_CASE(

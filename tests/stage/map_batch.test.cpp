@@ -59,7 +59,7 @@ const auto numbers_of = [](const auto& view) {
     return view;
 };
 const auto itself = [](std::uint64_t i) { return i; };
-const auto twice = [](auto& columns) {
+const auto twice_each = [](auto& columns) {
   for (auto& x : numbers_of(columns.values())) x *= 2;
 };
 /// Writes the batch and place of each value into it, and adds a random number.
@@ -118,7 +118,7 @@ struct counted_up {
 }  // namespace
 
 TEST_CASE("stage/map_batch: values are changed in place, with any number of workers") {
-  const auto plan = ps::from(first_ints(100)) | ps::batch(8) | ps::map_batch(twice);
+  const auto plan = ps::from(first_ints(100)) | ps::batch(8) | ps::map_batch(twice_each);
   for (const unsigned workers : {0u, 1u, 4u}) {
     const auto values = penstock_test::values_of(plan, workers);
     REQUIRE(values.size() == 100);
@@ -256,7 +256,7 @@ TEST_CASE("stage/map_batch: ragged and padded columns look as in the batch") {
 
   // arrays whose shape is known at run time, stacked
   const std::vector<std::vector<float>> rows(10, std::vector<float>(7, 3.0f));
-  for (auto&& b : (ps::from(rows) | ps::batch(4) | ps::map_batch(twice)).epoch(0)) {
+  for (auto&& b : (ps::from(rows) | ps::batch(4) | ps::map_batch(twice_each)).epoch(0)) {
     REQUIRE(b.values().shape() == ps::extents(b.size(), std::size_t{7}));
     for (const float x : b.values().flat()) REQUIRE(x == 6.0f);
   }
@@ -286,7 +286,7 @@ TEST_CASE("stage/map_batch: each random function has its own stream; the others 
   const auto other_seed = ps::generated(64, itself) | ps::shuffle(5) | ps::batch(8);
   const auto values = [](const auto& plan) { return penstock_test::values_of(plan, 2); };
   const auto one = values(batches | ps::map_batch(draw));
-  CHECK(values(batches | ps::map_batch(twice) | ps::map_batch(draw)) == one);
+  CHECK(values(batches | ps::map_batch(twice_each) | ps::map_batch(draw)) == one);
   CHECK(values(batches | ps::map_batch(draw) | ps::map_batch(draw)) != one);
   CHECK(values(other_seed | ps::map_batch(draw)) != one);
   const auto keyed = values(batches | ps::map_batch(draw, ps::key("noise")));
@@ -370,17 +370,18 @@ TEST_CASE("stage/map_batch: after a filter and over a forward source it runs in 
   const auto odd = ps::filter([](std::uint64_t x) { return x % 2 == 1; });
   for (const unsigned workers : {0u, 1u, 3u}) {
     const auto values = penstock_test::values_of(
-        ps::generated(100, itself) | odd | ps::batch(8) | ps::map_batch(twice), workers);
+        ps::generated(100, itself) | odd | ps::batch(8) | ps::map_batch(twice_each), workers);
     REQUIRE(values.size() == 50);
     for (std::size_t i = 0; i < 50; ++i) REQUIRE(values[i] == 2 * (2 * i + 1));
     // chunks that are exactly one batch, and batches within a chunk, are changed once
     const auto forward = ps::plan(engine_test::counting_source(100));
     for (const std::uint64_t size : {1u, 7u, 100u, 300u}) {
-      const auto all = penstock_test::values_of(forward | ps::batch(size) | ps::map_batch(twice), workers);
+      const auto all =
+          penstock_test::values_of(forward | ps::batch(size) | ps::map_batch(twice_each), workers);
       REQUIRE(all.size() == 100);
       for (std::size_t i = 0; i < 100; ++i) REQUIRE(all[i] == 2 * i);
       const auto within = penstock_test::values_of(
-          ps::generated(5000, itself) | odd | ps::batch(size) | ps::map_batch(twice), workers);
+          ps::generated(5000, itself) | odd | ps::batch(size) | ps::map_batch(twice_each), workers);
       REQUIRE(within.size() == 2500);
       for (std::size_t i = 0; i < 2500; ++i) REQUIRE(within[i] == 2 * (2 * i + 1));
     }
@@ -522,13 +523,13 @@ TEST_CASE("stage/map_batch: it does not change guarantees, the sequence and othe
   CHECK(ps::describe(plan | ps::map_batch([](auto& c) { return std::vector<int>(c.size()); }))
             .find("new columns of map_batch: 1 move") != std::string::npos);
   // in a segment, and after annotations
-  const auto tail = ps::batch(8) | ps::workers(1) | ps::map_batch(twice);
+  const auto tail = ps::batch(8) | ps::workers(1) | ps::map_batch(twice_each);
   CHECK(penstock_test::values_of(ps::generated(64, itself) | tail)[63] == 126);
-  STATIC_REQUIRE(!ps::can_connect<decltype(ps::generated(64, itself)), decltype(ps::map_batch(twice))>);
+  STATIC_REQUIRE(!ps::can_connect<decltype(ps::generated(64, itself)), decltype(ps::map_batch(twice_each))>);
   STATIC_REQUIRE(!ps::can_connect<plan_type, decltype(ps::map_batch([](int) {}))>);
 
   // its cost is reported
-  auto run = (batches | ps::map_batch(twice) | ps::workers(1)).open();
+  auto run = (batches | ps::map_batch(twice_each) | ps::workers(1)).open();
   while (auto b = run.next()) {
   }
   const auto counters = run.counters();

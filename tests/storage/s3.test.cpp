@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/storage/s3.hpp>
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/any_of.hpp>
 #include <penstock/storage/file.hpp>
@@ -16,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -393,4 +395,64 @@ TEST_CASE(
   CHECK(e.code() == ps::errc::io);
   CHECK(says(e, "s3://bucket/t/"));
   CHECK(s3_error_of([&] { (void)ps::s3::list("", options); }).code() == ps::errc::argument);
+}
+
+TEST_CASE("storage/s3: what may pass is tried again, and single reads can be ended") {
+  const deadline limit("patience");
+  std::atomic<int> asked{0};
+  web_server server(answering([&](const web_request& request) {
+    return asked++ % 2 == 0 ? s3_refusal("503 Slow Down", "SlowDown") : web_object(request, s3_bytes);
+  }));
+  ps::s3_options options = s3_at("");
+  options.connection.retries = {.attempts = 3, .first_wait = 1ms, .longest_wait = 2ms, .longest_asked = 2ms};
+  {
+    const auto session = s3_session_of(server, options);
+    CHECK(session.size(0) == 5000);
+    CHECK((s3_read(session, 0, 7, 90) == s3_bytes.substr(7, 90)));
+    CHECK(session.counters() ==
+          ps::storage_counters{.requests = 4, .bytes = 90, .slow_downs = 2, .retries = 2});
+  }
+  options.connection.retries = {.attempts = 0};
+  const ps::error e = s3_error_of([&] { (void)ps::s3({"bucket/key"}, options); });
+  CHECK(e.code() == ps::errc::argument);
+  CHECK(ps::s3({"bucket/a.tar"}).beside({".idx", true}).names()[0] == "s3://bucket/a.idx");
+}
+
+TEST_CASE("storage/s3: one of the reads that wait for credentials, or for an answer, can be ended") {
+  const deadline limit("abandoned reads");
+  std::atomic<int> stalled{0};
+  const auto silent = [&](web_peer& peer) {
+    web_request request;
+    if (!peer.next(request)) return;
+    ++stalled;
+    peer.stall();
+  };
+  web_server service(silent), server(silent);
+  const auto ends_one = [&](const ps::s3_options& options, int waiting) {
+    auto list = std::make_unique<ps::detail::s3::object_names>();
+    list->names = {"s3://bucket/key"};
+    const ps::detail::plain_s3 where(ps::shared<const ps::detail::s3::object_names>(list.release()), options);
+    const auto session = where.connect();
+    std::string into(10, 'x');
+    const ps::mutable_bytes place = std::as_writable_bytes(std::span(into));
+    const std::vector<ps::read_request> requests{{0, 0, place, 0}, {0, 0, place, 1}};
+    read_outcomes outcomes(2);
+    stalled = 0;
+    session.read_many(requests, outcomes.listener());
+    while (stalled.load() != waiting) std::this_thread::sleep_for(1ms);
+    session.abandon(1);
+    while (outcomes.ended() == 0) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(20ms);
+    CHECK(outcomes.ended() == 1);
+    CHECK(outcomes.failures(ps::errc::stopped) == 1);
+    session.cancel();
+    outcomes.wait();
+    CHECK(outcomes.each_once());
+  };
+  ends_one(s3_at(server.at("")), 2);
+  ps::s3_options options = s3_at("http://127.0.0.1:1");
+  options.identity = {};
+  options.environment = ps::s3_environment(
+      {std::pair<std::string, std::string>("AWS_CONTAINER_CREDENTIALS_FULL_URI", service.at("/role"))});
+  ends_one(options, 1);
 }

@@ -28,12 +28,16 @@ inline void shows_no_secret(std::string_view text) {
   CHECK(text.find(secret_mark) == std::string_view::npos);
 }
 
-/// Options for a store at an endpoint, without this machine's environment.
+/// Options for a store at an endpoint, without this machine's environment. Each read is one request, unless
+/// `retries` and `hedges` of the connection say otherwise.
 inline penstock::s3_options s3_at(std::string endpoint, penstock::s3_credentials as) {
   penstock::s3_options options;
   options.place = {.region = "us-east-1", .endpoint = std::move(endpoint)};
   options.identity.credentials = std::move(as);
   options.connection.proxies = false;
+  options.connection.retries.attempts = 1;
+  options.connection.throttle.at_once = 0;
+  options.connection.hedges.share = 0;
   options.environment = penstock::s3_environment();
   return options;
 }

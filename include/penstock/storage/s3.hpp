@@ -6,15 +6,17 @@
 #endif
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/bytes.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/braces.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/patient.hpp>
+#include <penstock/storage/http_options.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/object_list.hpp>
+#include <penstock/storage/s3/detail/plain_s3.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
-#include <penstock/storage/s3/detail/stored_objects.hpp>
 #include <penstock/storage/s3_options.hpp>
+#include <penstock/storage/sibling.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>
@@ -38,10 +40,12 @@ namespace penstock::inline v0_1 {
 /// In: `bucket/key` or `s3://bucket/key`, whose key is everything after the first slash, as it is: nothing is
 /// decoded. Braces of a pattern are expanded by `expand_braces`; names of a list are taken as they are.
 /// `s3::list` finds names. Nothing is opened before `connect`, and no request sent before the first use.
-/// A session reads each range by one signed GET, and works otherwise as that of `http`. Size and ETag of an
-/// object are asked for at its first use, or come with its first range; for more than 8 objects of a bucket
-/// they come from one list of what the keys have in common, unless the credentials do not permit lists. From
-/// then on each request carries `If-Match`: an object that was replaced is an error, never a mixture.
+/// A session reads each range by one signed GET, and works otherwise as that of `http`: what may pass is
+/// tried again, and late reads get a second request, as the options of the connection say. Size and ETag of
+/// an object are asked for at its first use, or come with its first range; for more than 8 objects of a
+/// bucket they come from one list of what the keys have in common, unless the credentials do not permit
+/// lists. From then on each request carries `If-Match`: an object that was replaced is an error, never a
+/// mixture.
 /// Credentials are looked for at the first request, as `s3_identity` says, and renewed before they expire.
 /// What an answer asks for is done once for each request, and the request sent again: new credentials, the
 /// store's time, another region.
@@ -60,37 +64,14 @@ class s3 {
   static constexpr std::string_view schemes[] = {"s3"};
 
   /// What a run reads through; see `background_session` and `latent_session`.
-  class session {
+  class session : public detail::patient_session<detail::plain_s3> {
    public:
-    static constexpr bool views = false;
-    static constexpr bool has_latency = true;
-
-    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
-    /// The object's size, and a hash of its ETag. Asked for once.
-    [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      objects_->read(id, offset, into);
-    }
-    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
-      objects_->read_many(requests, listener);
-    }
-    /// Ends all requests in flight, those of `read` and those for credentials included.
-    void cancel() const noexcept { objects_->cancel(); }
-    /// Does so, and lets reads that begin later end at once with errc::stopped.
-    void end_reads() const noexcept { objects_->end_reads(); }
-    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
-
-    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
-    /// for fewer requests.
-    [[nodiscard]] storage_counters counters() const noexcept { return objects_->counters(); }
     /// Connections opened so far.
-    [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }
+    [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
 
    private:
     friend s3;
-    explicit session(std::unique_ptr<detail::s3::stored_objects> made) : objects_(std::move(made)) {}
-
-    std::unique_ptr<detail::s3::stored_objects> objects_;
+    session(const detail::plain_s3& where, const detail::patience& rules) : patient_session(where, rules) {}
   };
 
   explicit s3(std::string_view pattern, s3_options options = {})
@@ -114,7 +95,15 @@ class s3 {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a region, an endpoint, a profile or a `ca_file` that cannot be used.
   [[nodiscard]] session connect() const {
-    return session(std::make_unique<detail::s3::stored_objects>(list_, options_));
+    const http_options& o = options_.connection;
+    return {detail::plain_s3(list_, options_),
+            detail::patience_of(o.retries, o.throttle, o.hedges, o.connections)};
+  }
+  /// See `sibling_storage`.
+  [[nodiscard]] s3 beside(sibling which) const {
+    std::vector<std::string> beside_them;
+    for (const std::string& one : list_->names) beside_them.push_back(which.of(one));
+    return s3(std::move(beside_them), {}, options_);
   }
   [[nodiscard]] std::string describe() const {
     const std::string what =
@@ -129,7 +118,9 @@ class s3 {
 
  private:
   s3(std::vector<std::string> names, std::string pattern, s3_options options) : options_(std::move(options)) {
-    detail::check(options_.connection);
+    const http_options& o = options_.connection;
+    detail::check(o);
+    (void)detail::patience_of(o.retries, o.throttle, o.hedges, o.connections);
     auto list = std::make_unique<detail::s3::object_names>();
     list->pattern = std::move(pattern);
     for (const std::string& one : names) {
@@ -153,7 +144,7 @@ class s3 {
   s3_options options_;
 };
 
-static_assert(storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
+static_assert(sibling_storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
                   counting_session<s3::session>,
               "s3 is a storage that reads in the background");
 

@@ -29,7 +29,7 @@ struct s3_options {
   bool requester_pays = false;
   /// Whether objects that are read whole are compared with the checksums that the store keeps of them.
   bool verify_checksums = true;
-  /// Connections, time-outs, certificates and proxies.
+  /// Connections, time-outs, certificates, proxies; retries, limit and second requests.
   http_options connection = {};
   /// These variables instead of the process's, for a program that has several stores.
   std::optional<s3_environment> environment = std::nullopt;

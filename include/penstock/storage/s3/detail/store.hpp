@@ -115,7 +115,23 @@ class store {
     credentials_.cancel();
     for (store_call* const one : waited) stop(*one);
   }
-  /// Does so, and takes no more.
+  /// Ends the calls with that tag. One whose credentials have just been found may run to its end.
+  void abandon(std::uint64_t tag) noexcept {
+    std::vector<store_call*> waited;
+    try {
+      const std::scoped_lock lock(mutex_);
+      waited.reserve(waiting_.size());
+      std::erase_if(waiting_, [&](store_call* one) {
+        if (one->tag != tag) return false;
+        waited.push_back(one);
+        return true;
+      });
+    } catch (...) {  // no memory: they run to their ends
+    }
+    client_->abandon(tag);
+    for (store_call* const one : waited) stop(*one);
+  }
+  /// As `cancel`, and takes no more.
   void refuse() noexcept {
     client_->refuse();
     credentials_.refuse();

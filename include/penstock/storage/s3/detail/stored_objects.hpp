@@ -89,6 +89,7 @@ class stored_objects {
         if (prepare(*one, request)) {
           one->listener = listener;
           one->from = this;
+          one->tag = request.tag;
           one->owner = one.get();
           one->ended = read_ended;
           begun.push_back(one.release());
@@ -102,6 +103,8 @@ class stored_objects {
     if (!begun.empty()) store_->begin(begun);
   }
   void cancel() noexcept { store_->cancel(); }
+  /// Ends the reads of `read_many` with that tag.
+  void abandon(std::uint64_t tag) noexcept { store_->abandon(tag); }
   void end_reads() noexcept { store_->refuse(); }
   [[nodiscard]] storage_counters counters() const noexcept {
     const auto& counted = store_->counted();
