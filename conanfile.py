@@ -27,6 +27,7 @@ COMPONENTS = {
     "uring": ("liburing", "[>=2.0 <3]", ["uring"]),
     "http": ("boost", "[>=1.74 <2]", []),
     "s3": ("pugixml", "[>=1.11 <2]", ["pugixml"]),
+    "arrow": ("arrow", "[>=11]", ["arrow"]),
     "cuda": (None, None, ["cudart"]),
 }
 

@@ -64,7 +64,7 @@ bool read(web::answer_reader& reader, arriving& from, web::call& what) {
     must(!total || what.offset + what.into.size() <= *total, "a range is in its object");
     if (!unknown) must(done || reply.length == what.into.size(), "an answer is as long as its range");
   } else if (reply.status != 200) {
-    touch(std::string_view(ps::answer_error(reply.status, wait).message()));
+    touch(std::string_view(ps::detail::answer_error(reply.status, wait).message()));
   }
   if (unknown) {
     const std::size_t most = bytes ? what.into.size() : what.most_body;

@@ -184,6 +184,17 @@ weed_program() {
   echo "$1/bin/weed"
 }
 
+# arrow_python <folder>: a Python that has pyarrow, with the headers and the library of Arrow C++, likewise
+arrow_python() {
+  local python=$1/bin/python
+  if ! "$python" -c 'import pyarrow' 2>/dev/null; then
+    python3 -m venv "$1" >/dev/null 2>&1 &&
+      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install --no-deps pyarrow >/dev/null 2>&1 ||
+      return 1
+  fi
+  echo "$python"
+}
+
 # conan_program <folder>: Conan 2 of PyPI, in an environment in that folder; nothing, and status 1, where it cannot be had
 conan_program() {
   if ! "$1/bin/conan" --version >/dev/null 2>&1; then

@@ -34,6 +34,9 @@ if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
   if [ -z "${PENSTOCK_TEST_WEED:-}" ] && weed=$(weed_program "$PWD/build/weed"); then
     export PENSTOCK_TEST_WEED=$weed
   fi
+  if [ -z "${PENSTOCK_TEST_ARROW:-}" ] && arrow=$(arrow_python "$PWD/build/arrow"); then
+    PENSTOCK_TEST_ARROW=$arrow
+  fi
   if [ -z "${PENSTOCK_TEST_CONAN:-}" ] && conan=$(conan_program "$PWD/build/conan"); then
     export PENSTOCK_TEST_CONAN=$conan
   fi
@@ -48,6 +51,16 @@ if have_header cuda_runtime_api.h || [ -e "${CUDA_PATH:-/usr/local/cuda}/include
 else
   cuda=()
   echo "no CUDA toolkit here: what nvcc compiles is skipped" >&2
+fi
+
+if [ -n "${PENSTOCK_TEST_ARROW:-}" ]; then
+  arrow=("-DPENSTOCK_ARROW_PYTHON=$PENSTOCK_TEST_ARROW")
+elif [ "${CI:-}" = true ]; then
+  echo "CI must have pyarrow, whose Arrow C++ arrow_files is tested with" >&2
+  exit 1
+else
+  arrow=()
+  echo "no Arrow C++ here: arrow_files is not tested" >&2
 fi
 
 # preset <name> [setting]...: configures, builds and tests one preset
@@ -89,4 +102,4 @@ if [ "$full" = 1 ]; then
 fi
 # Several test files in one unit: they share most of what they include. Clang reads each by itself.
 preset dev "-DCMAKE_CXX_COMPILER=$(command -v g++)" "-DPENSTOCK_SECOND_COMPILER=$clang" -DPENSTOCK_TEST_UNITY=ON \
-  -DPENSTOCK_TEST_UNITY_SIZE=8 "${cuda[@]}"
+  -DPENSTOCK_TEST_UNITY_SIZE=8 "${cuda[@]}" "${arrow[@]}"

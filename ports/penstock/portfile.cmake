@@ -30,6 +30,7 @@ vcpkg_check_features(
            uring PENSTOCK_ENABLE_URING
            http PENSTOCK_ENABLE_HTTP
            s3 PENSTOCK_ENABLE_S3
+           arrow PENSTOCK_ENABLE_ARROW
            cuda PENSTOCK_ENABLE_CUDA)
 # vcpkg wants files for pkg-config that name libraries under lib/.
 vcpkg_cmake_configure(

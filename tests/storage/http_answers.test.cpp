@@ -114,6 +114,7 @@ TEST_CASE("storage/http: answers that lie") {
       {"HTTP/1.1 206 OK\r\nContent-Range: bytes 100-109/1000\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
        "is no HTTP/1.1"},
       {"SSH-2.0-OpenSSH_9.2\r\n\r\n", "is no HTTP/1.1"},
+      {"HTTP/1.1 062 OK\r\nContent-Length: 1\r\n\r\nx", "is no HTTP/1.1: bad status"},
       {"HTTP/1.1 206 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "is no HTTP/1.1"},
       {"HTTP/1.1 206 OK\r\nX: " + std::string(100'000, 'x') + "\r\n\r\n", "header"},
       {"HTTP/1.1 206 OK\r\n" + std::string(100'000, 'x'), "header"},

@@ -65,6 +65,9 @@
 #ifdef CONSUMER_URING
 #include <penstock/storage/uring_file.hpp>
 #endif
+#ifdef CONSUMER_ARROW
+#include <penstock/storage/arrow_files.hpp>
+#endif
 #ifdef CONSUMER_HTTP
 #include <penstock/storage/http.hpp>
 #endif
@@ -169,6 +172,9 @@ int main() {
 #endif
 #ifdef CONSUMER_URING
   refuses("uring", [](ps::bytes_view) { (void)ps::uring_file({"/no such file"}).connect().size(0); });
+#endif
+#ifdef CONSUMER_ARROW
+  refuses("arrow", [](ps::bytes_view) { (void)ps::arrow_files(nullptr, "a"); });
 #endif
 #ifdef CONSUMER_HTTP
   refuses("http", [](ps::bytes_view) {

@@ -59,7 +59,11 @@ class answer_reader {
       if (fault_) return state::malformed;
       if (!head_->is_header_done()) return if_room();
       const unsigned now = status();
-      if (now < 100 || now >= 200 || now == 101) return state::done;
+      if (now < 100) {  // the parser wants three digits, whatever they are
+        fault_ = boost::beast::http::error::bad_status;
+        return state::malformed;
+      }
+      if (now >= 200 || now == 101) return state::done;
       next_head(without_body_);
       if (in_.size() == 0) return state::more;
     }
