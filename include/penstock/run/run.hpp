@@ -222,7 +222,7 @@ class run {
     run_counters all = core().engine.counters();
     all.skipped = bad_samples().skipped;
     all.replaced = bad_samples().replaced;
-    if (const auto& reader = core().engine.reader(); reader.has_value()) all.storage = counters_of(*reader);
+    core().engine.with_reader([&](const auto& reader) { all.storage = counters_of(reader); });
     return all;
   }
   /// How many bad samples `bad_samples` has tolerated on this rank.

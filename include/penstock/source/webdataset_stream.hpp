@@ -8,9 +8,12 @@
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/source/detail/forward_pieces.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
 #include <penstock/source/tar/stream_reader.hpp>
 #include <penstock/source/tar/stream_sample.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>
 #include <initializer_list>
@@ -29,6 +32,9 @@ struct webdataset_stream_options {
   /// The maximum size of an extension header (for long names and other programs' metadata). A header is held
   /// in memory whole.
   std::uint64_t extension_limit = 1_MiB;
+  /// From a storage that reads in the background: the bytes that are requested ahead of the reader, in pieces
+  /// of 1 MiB, at least two.
+  std::uint64_t read_ahead = 8_MiB;
 };
 
 /// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
@@ -92,6 +98,72 @@ using webdataset_stream_source = basic_webdataset_stream<true, Unpack...>;
 template <unpacker... Unpack>
 using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 
+/// The source that `webdataset_stream` makes of shards in a storage.
+template <storage Storage, unpacker... Unpack>
+class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<Storage, Unpack...>> {
+  using session_type = typename Storage::session;
+
+ public:
+  using penstock_part = source_tag;
+  using element = detail::tar::stream_sample;
+  static constexpr std::string_view source_name = "webdataset_stream";
+  static constexpr bool seekable = true;
+
+  class reader {
+   public:
+    [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
+    void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
+    [[nodiscard]] source_mark mark() const noexcept { return state_->samples.mark(); }
+    /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
+    void seek(std::uint64_t, source_mark place) { state_->samples.seek(place); }
+    /// What the session counted.
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<session_type>
+    {
+      return std::as_const(state_->session).counters();
+    }
+    /// Ends the session's reads. Any thread.
+    void cancel_reads() const noexcept { state_->pieces.end(); }
+
+   private:
+    friend class stored_webdataset_stream;
+
+    // Keeps its address when the reader is moved.
+    struct state {
+      state(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+          : session(where.connect()),
+            pieces(detail::forward_session(session), set->names.size(), ahead),
+            samples(std::move(set), unpack.calls(), &pieces) {}
+      session_type session;
+      detail::forward_pieces pieces;
+      detail::tar::unpackers<Unpack...> unpack;
+      detail::tar::stream_reader samples;
+    };
+
+    reader(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+        : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
+
+    std::unique_ptr<state> state_;
+  };
+
+  stored_webdataset_stream(Storage where, webdataset_stream_options options)
+      : where_(std::move(where)),
+        ahead_(options.read_ahead),
+        set_(std::make_shared<detail::tar::stream_shards>(
+            std::vector<std::string>(where_.names().begin(), where_.names().end()), options.limit,
+            options.extension_limit, true, source_name)) {}
+
+  [[nodiscard]] std::string describe() const { return set_->describe(); }
+  /// Covers the shards' names without their folders: their contents are not known until they are read.
+  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
+  [[nodiscard]] reader connect() const { return reader(where_, set_, ahead_); }
+
+ private:
+  Storage where_;
+  std::uint64_t ahead_;
+  shared<detail::tar::stream_shards> set_;
+};
+
 /// Shards in the WebDataset format, read from beginning to end: for archives that are compressed as a whole;
 /// `webdataset_pipe` does this for pipes. If shards are plain files, `webdataset` can do more: shuffle,
 /// resume on a different number of ranks, read in parallel.
@@ -99,11 +171,13 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 ///     auto plain = webdataset_stream("train-{0000..0127}.tar");
 ///     auto packed = webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}");
 ///     auto piped = webdataset_pipe("-");                            // the output of another program
+/// or http, or any storage
+///     auto stored = webdataset_stream<unpack_gzip>(file("train-{0000..0127}.tar.gz"));
 ///
-/// In: a pattern (with `::` between patterns) or a list of paths of local files, for `webdataset_pipe` also
-/// FIFOs and "-" for standard input; the unpackers that may be needed, as template arguments. The compression
-/// is recognised from a shard's first bytes; its name is ignored. Out: open samples that own their bytes,
-/// with the keys, members, bytes and order that `webdataset` would deliver.
+/// In: a pattern (with `::` between patterns) or a list of paths of local files, or a storage; for
+/// `webdataset_pipe` also FIFOs and "-" for standard input; the unpackers that may be needed, as template
+/// arguments. The compression is recognised from a shard's first bytes; its name is ignored. Out: open
+/// samples that own their bytes, with the keys, members, bytes and order that `webdataset` would deliver.
 /// Kind: a forward source; deterministic, and for files resumable: a resumed run opens the shard where it
 /// stopped and reads past the samples already delivered; earlier shards are not touched. One shard is open at
 /// a time. A pipe can be read only once.
@@ -121,6 +195,15 @@ template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
                                                                     webdataset_stream_options options = {}) {
   return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
+}
+
+/// From a storage. If it reads in the background, as `http` does, `read_ahead` bytes are requested ahead of
+/// the reader, in the order of use and across the end of a shard. A run that ends cancels them. A broken
+/// connection costs a piece of 1 MiB if `retrying` is around the storage, and is an error without it.
+template <unpacker... Unpack, storage Storage>
+[[nodiscard]] stored_webdataset_stream<Storage, Unpack...> webdataset_stream(
+    Storage where, webdataset_stream_options options = {}) {
+  return {std::move(where), options};
 }
 
 /// From a list of paths, in which braces are not expanded.

@@ -155,6 +155,14 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   [[nodiscard]] const Plan& plan() const noexcept { return this->plan_; }
   [[nodiscard]] session_type& device_session() noexcept { return this->device_; }
   [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return this->reader_; }
+  /// Calls `f` with the reader, of a forward source too.
+  template <class F>
+  void with_reader(F&& f) const {
+    if constexpr (parts::forward)
+      f(front_.reader());
+    else if (reader().has_value())
+      f(*reader());
+  }
   /// The order of the samples, from the last order stage before batch and deciders to the source.
   [[nodiscard]] const orders_type& orders() const noexcept { return this->orders_; }
 
@@ -230,9 +238,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .restart_front = [](void* e, std::span<const std::uint64_t> at) { self(e).front_.restart(at); },
       .stop_front = [](void* e) noexcept { self(e).front_.stop(); },
       .cancel_reads =
-          [](void* e) noexcept {
-            if (const auto& reader = self(e).reader(); reader.has_value()) cancel_reads_of(*reader);
-          }};
+          [](void* e) noexcept { self(e).with_reader([](const auto& reader) { cancel_reads_of(reader); }); }};
 
   node_type make_node() const {
     if constexpr (parts::forward)

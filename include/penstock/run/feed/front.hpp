@@ -40,13 +40,15 @@ template <class T>
 concept marking_reader = requires(const T& reader) { reader.mark(); };
 
 /// Reads samples one after another. `rewind(epoch)` returns to the beginning; `next(item)` is false at the
-/// end. `save(marks)` appends its place; `load(epoch, marks)` consumes as many marks and goes there.
+/// end. `save(marks)` appends its place; `load(epoch, marks)` consumes as many marks and goes there. Fronts
+/// around it show its reader, too.
 template <class Reader, class Item>
 class reader_front {
  public:
   explicit reader_front(Reader reader) : reader_(std::move(reader)) {}
   void rewind(std::uint64_t epoch) { reader_.rewind(epoch); }
   bool next(Item& item) { return reader_.next(item); }
+  [[nodiscard]] const Reader& reader() const noexcept { return reader_; }
   void save(std::vector<std::uint64_t>& marks) const
     requires marking_reader<Reader>
   {
@@ -76,6 +78,7 @@ class selected_front {
     up_.rewind(epoch);
     number_ = 0;
   }
+  [[nodiscard]] const auto& reader() const noexcept { return up_.reader(); }
   bool next(Item& item) {
     while (true) {
       const selection::verdict found = which_.look(number_);
@@ -115,6 +118,7 @@ class repeat_front {
     empty_ = true;
     if (more()) up_.rewind(first_);
   }
+  [[nodiscard]] const auto& reader() const noexcept { return up_.reader(); }
   bool next(Item& item) {
     while (more()) {
       if (up_.next(item)) {
@@ -167,6 +171,7 @@ class buffer_front {
     size_ = 0;
     ended_ = false;
   }
+  [[nodiscard]] const auto& reader() const noexcept { return up_.reader(); }
   bool next(Item& item) {
     while (!ended_ && size_ < capacity_) {
       if (size_ == held_.size()) held_.emplace_back();

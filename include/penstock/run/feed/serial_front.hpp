@@ -90,6 +90,8 @@ class serial_front {
     return &items;
   }
 
+  /// The reader of the source, which a worker may be using.
+  [[nodiscard]] const auto& reader() const noexcept { return front_.reader(); }
   /// Whether the front can save its place.
   static constexpr bool saves = saving_front<Front>;
 

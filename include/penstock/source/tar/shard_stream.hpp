@@ -5,6 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/detail/forward_pieces.hpp>
 #include <penstock/source/detail/output_file.hpp>
 
 #include <atomic>
@@ -67,14 +68,17 @@ class unpackers {
   tuple streams_;
 };
 
-/// The bytes of a file or a pipe, forward only; unpacked if the first bytes show that they are packed.
+/// The bytes of a file, a pipe or an object, forward only; unpacked if the first bytes show that they are
+/// packed.
 ///
 /// A `member_walk` reads from it: `get` shows bytes ahead, `reach` moves forward, `read` takes bytes. Memory:
 /// a window of packed and one of unpacked bytes, 256 KiB each, which grow up to the limit of extension
-/// headers if needed.
+/// headers if needed. Pieces of an object are packed bytes, or shown as they are.
 class shard_stream {
  public:
-  explicit shard_stream(unpacker_calls given) noexcept : unpackers_(given) {}
+  /// With `objects`, it reads those, and otherwise files.
+  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr) noexcept
+      : objects_(objects), unpackers_(given) {}
 
   static constexpr bool forward = true;
 
@@ -84,6 +88,7 @@ class shard_stream {
   /// `used`: whether a pipe was read before. The path "-" is standard input. `reader` is the name of the
   /// caller, for messages.
   void open(const std::string& path, std::atomic<bool>& used, std::string_view reader);
+  void open(std::size_t object, std::string_view reader);
 
   void close() noexcept;
 
@@ -111,6 +116,8 @@ class shard_stream {
 
   [[nodiscard]] error failed(const char* doing) const;
 
+  /// Finds out from the first bytes how the shard is packed.
+  void recognise(std::string_view reader);
   /// Reads more of the file; sets `raw_ended_` if there is nothing more.
   void fill();
   [[nodiscard]] std::size_t read_some(mutable_bytes into);
@@ -123,16 +130,19 @@ class shard_stream {
   /// Moves the contents of the window to its front, and makes room for `count` bytes.
   void reserve(std::size_t count);
 
+  forward_pieces* objects_;
   owned_descriptor file_;
   int number_ = -1;
-  buffer raw_;  // bytes as they are in the file
+  buffer raw_;                           // bytes as they are in the file
+  const std::byte* raw_from_ = nullptr;  // these, or a piece of an object
   std::size_t raw_at_ = 0, raw_end_ = 0;
   bool raw_ended_ = false, whole_ = false, drained_ = true;
   std::size_t packed_ = plain;  // the number of the unpacker
   unpacker_calls unpackers_;
-  buffer window_;  // bytes as they are in the archive
+  buffer window_;                     // bytes as they are in the archive
+  const std::byte* shown_ = nullptr;  // these, or a piece of an object
   std::size_t at_ = 0, end_ = 0;
-  std::uint64_t offset_ = 0;  // of window_[at_]
+  std::uint64_t offset_ = 0;  // of shown_[at_]
 };
 
 }  // namespace detail::tar

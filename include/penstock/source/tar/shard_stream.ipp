@@ -50,15 +50,28 @@ PENSTOCK_INLINE void shard_stream::open(const std::string& path, std::atomic<boo
   }
   number_ = standard_input ? STDIN_FILENO : file_.get();
   if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
+  raw_from_ = raw_.data();
   while (raw_end_ < sniffed && !raw_ended_) fill();
-  const bytes_view head = raw_.view().first(raw_end_);
+  recognise(reader);
+  if (pipe) drained_ = false;
+}
+
+PENSTOCK_INLINE void shard_stream::open(std::size_t object, std::string_view reader) {
+  close();
+  objects_->open(object);
+  fill();
+  recognise(reader);
+}
+
+PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
+  const bytes_view head(raw_from_, raw_end_);
   const std::string_view format = compression_of(head);
   // the name of a tar member may look like the magic bytes of a format
   if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
     packed_ = unpackers_.begin(unpackers_.streams, format);
     if (packed_ == plain) throw not_unpacked(format, reader);
   }
-  drained_ = packed_ == plain && !pipe;
+  drained_ = packed_ == plain;
 }
 
 PENSTOCK_INLINE void shard_stream::close() noexcept {
@@ -79,7 +92,7 @@ PENSTOCK_INLINE bytes_view shard_stream::get(std::uint64_t offset, std::size_t c
       end_ += got;
     }
   }
-  return window_.view().subspan(at_, std::min(count, end_ - at_));
+  return {shown_ + at_, std::min(count, end_ - at_)};
 }
 
 PENSTOCK_INLINE std::uint64_t shard_stream::reach(std::uint64_t offset) {
@@ -97,13 +110,13 @@ PENSTOCK_INLINE std::size_t shard_stream::read(mutable_bytes into) {
   while (done < into.size()) {
     const mutable_bytes rest = into.subspan(done);
     std::size_t some = 0;
-    if (at_ == end_ && rest.size() >= piece) {
+    if (at_ == end_ && rest.size() >= piece && objects_ == nullptr) {
       some = make(rest);
       if (some == 0) break;
     } else {
       if (at_ == end_ && !refill()) break;
       some = std::min(rest.size(), end_ - at_);
-      std::memcpy(rest.data(), window_.data() + at_, some);
+      std::memcpy(rest.data(), shown_ + at_, some);
       at_ += some;
     }
     done += some;
@@ -128,6 +141,13 @@ PENSTOCK_INLINE error shard_stream::failed(const char* doing) const {
 
 PENSTOCK_INLINE void shard_stream::fill() {
   if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
+  if (objects_ != nullptr) {
+    const bytes_view next = objects_->next();
+    raw_from_ = next.data();
+    raw_end_ = next.size();
+    raw_ended_ = next.empty();
+    return;
+  }
   const std::size_t got = read_some(raw_.span().subspan(raw_end_));
   raw_end_ += got;
   raw_ended_ = got == 0;
@@ -143,15 +163,18 @@ PENSTOCK_INLINE std::size_t shard_stream::read_some(mutable_bytes into) {
 
 PENSTOCK_INLINE std::size_t shard_stream::make(mutable_bytes out) {
   if (packed_ == plain) {
-    if (raw_at_ == raw_end_) return raw_ended_ ? 0 : read_some(out);
+    if (raw_at_ == raw_end_ && !raw_ended_) {
+      if (objects_ == nullptr) return read_some(out);
+      fill();
+    }
     const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
-    std::memcpy(out.data(), raw_.data() + raw_at_, some);
+    if (some != 0) std::memcpy(out.data(), raw_from_ + raw_at_, some);
     raw_at_ += some;
     return some;
   }
   while (true) {
     if (raw_at_ == raw_end_ && !raw_ended_) fill();
-    const bytes_view in = raw_.view().subspan(raw_at_, raw_end_ - raw_at_);
+    const bytes_view in(raw_from_ + raw_at_, raw_end_ - raw_at_);
     const unpack_step done = unpackers_.step(unpackers_.streams, packed_, in, out, raw_ended_);
     raw_at_ += done.taken;
     whole_ = done.whole;
@@ -164,7 +187,15 @@ PENSTOCK_INLINE std::size_t shard_stream::make(mutable_bytes out) {
 }
 
 PENSTOCK_INLINE bool shard_stream::refill() {
+  if (packed_ == plain && objects_ != nullptr) {
+    if (raw_at_ == raw_end_ && !raw_ended_) fill();
+    shown_ = raw_from_;
+    at_ = raw_at_;
+    raw_at_ = end_ = raw_end_;
+    return at_ != end_;
+  }
   if (window_.size() == 0) window_.resize_for_overwrite(piece);
+  shown_ = window_.data();
   at_ = 0;
   end_ = make(window_.span());
   return end_ != 0;
@@ -174,11 +205,12 @@ PENSTOCK_INLINE void shard_stream::reserve(std::size_t count) {
   const std::size_t held = end_ - at_;
   if (window_.size() < count || window_.size() == 0) {
     buffer larger(std::max(count, piece));
-    if (held != 0) std::memcpy(larger.data(), window_.data() + at_, held);
+    if (held != 0) std::memcpy(larger.data(), shown_ + at_, held);
     window_ = std::move(larger);
   } else if (held != 0) {
-    std::memmove(window_.data(), window_.data() + at_, held);
+    std::memmove(window_.data(), shown_ + at_, held);
   }
+  shown_ = window_.data();
   at_ = 0;
   end_ = held;
 }

@@ -39,8 +39,12 @@ struct stream_shards {
 /// Reads the samples of shards one after another. It must not be moved: the walk refers to the input.
 class stream_reader {
  public:
-  stream_reader(shared<stream_shards> set, unpacker_calls unpack)
-      : set_(std::move(set)), input_(unpack), walk_(walk_input::of(input_), set_->extension_limit) {}
+  /// With `objects`, the shards are those, and otherwise files.
+  stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects = nullptr)
+      : set_(std::move(set)),
+        stored_(objects != nullptr),
+        input_(unpack, objects),
+        walk_(walk_input::of(input_), set_->extension_limit) {}
   stream_reader(const stream_reader&) = delete;
   stream_reader& operator=(const stream_reader&) = delete;
 
@@ -61,6 +65,7 @@ class stream_reader {
   bool read_sample(stream_sample& e, const std::string& url);
 
   shared<stream_shards> set_;
+  bool stored_;
   std::size_t shard_ = 0;
   std::uint64_t given_ = 0;  // samples of the current shard delivered so far
   shard_stream input_;

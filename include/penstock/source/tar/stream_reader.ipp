@@ -81,10 +81,14 @@ PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
 }
 
 PENSTOCK_INLINE void stream_reader::open(const std::string& url) {
-  if (set_->files && shard_stream::is_pipe(url))
-    throw error(errc::argument,
-                "this is a pipe, and a run over a pipe cannot be resumed; write webdataset_pipe");
-  input_.open(url, set_->used[shard_], set_->source_name);
+  if (stored_) {
+    input_.open(shard_, set_->source_name);
+  } else {
+    if (set_->files && shard_stream::is_pipe(url))
+      throw error(errc::argument,
+                  "this is a pipe, and a run over a pipe cannot be resumed; write webdataset_pipe");
+    input_.open(url, set_->used[shard_], set_->source_name);
+  }
   walk_.restart();
   open_ = true;
 }
