@@ -22,12 +22,15 @@
 #include <penstock/run/engine/engine.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
+#include <penstock/run/engine/fetched_session.hpp>
 #include <penstock/run/engine/fetcher.hpp>
 #include <penstock/run/engine/home_process.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/machine.hpp>
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/read_ahead.hpp>
+#include <penstock/run/engine/request_limit.hpp>
+#include <penstock/run/engine/request_queue.hpp>
 #include <penstock/run/engine/ring.hpp>
 #include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/engine/thread.hpp>

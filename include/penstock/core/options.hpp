@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/cpp20.hpp>
 #include <penstock/core/processor_set.hpp>
 
@@ -19,6 +20,29 @@ struct worker_options {
   std::optional<int> nice{};
 };
 
+/// How bytes that are fetched ahead are requested; see `prefetch`. None of these options changes the bytes.
+struct request_options {
+  using size = std::optional<std::uint64_t>;
+
+  /// Ranges of an object that lie at most this far apart are one request; unset: 64 KiB for a storage with
+  /// latency, otherwise 8 KiB
+  size gap{};
+  /// the most bytes for which neighbours are put together; unset: with latency 8 MiB, or a sixteenth of what
+  /// is read ahead if that is less, otherwise 1 MiB
+  size together{};
+  /// with latency, a longer range is requested in parts of at most this size, all at once; 0: never
+  std::uint64_t part = 16_MiB;
+  /// with latency, the most requests in flight; fewer are where more bring nothing
+  std::size_t at_once = 64;
+
+  [[nodiscard]] constexpr std::uint64_t most_between(bool latency) const noexcept {
+    return gap.value_or(latency ? 64_KiB : 8_KiB);
+  }
+  [[nodiscard]] constexpr std::uint64_t most_together(bool latency) const noexcept {
+    return together.value_or(latency ? 8_MiB : 1_MiB);
+  }
+};
+
 /// How a run works, gathered once from the annotations anywhere in the chain. None of these options changes
 /// the sequence.
 struct run_options {
@@ -33,6 +57,7 @@ struct run_options {
   /// needs
   std::optional<std::uint64_t> ahead;
   std::optional<std::uint64_t> ahead_bytes;  ///< read-ahead in bytes, which is also the most that is held
+  request_options requests{};                ///< how bytes are fetched ahead
   std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
   std::uint64_t watchdog_ms = 30'000;        ///< reports this long without a batch; 0: never
   bool allow_empty = false;                  ///< opens even if an epoch is known to have no batch

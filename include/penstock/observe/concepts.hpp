@@ -28,12 +28,15 @@ enum class activity : std::uint8_t {
   ask_ahead,       ///< requests the bytes of upcoming samples
   hold_batch,      ///< from delivery until it is released; these overlap
   hold_chunk,      ///< samples on their way to batches, until their memory is free again
+  request,         ///< a request for bytes ahead of their turn, until its end; these overlap
+  storage_counts,  ///< no interval: what the storage has counted until then
 };
 
 [[nodiscard]] constexpr std::string_view to_string(activity a) noexcept {
-  constexpr std::string_view names[] = {"evaluate",      "stage",          "read",      "wait for input",
-                                        "wait for room", "wait for batch", "copy",      "wait for copy",
-                                        "ask for bytes", "hold batch",     "hold chunk"};
+  constexpr std::string_view names[] = {"evaluate",      "stage",          "read",       "wait for input",
+                                        "wait for room", "wait for batch", "copy",       "wait for copy",
+                                        "ask for bytes", "hold batch",     "hold chunk", "request",
+                                        "storage"};
   return names[static_cast<std::size_t>(a)];
 }
 
@@ -49,6 +52,9 @@ struct run_event {
   std::uint64_t epoch = none;
   std::uint64_t first = none, last = none;  ///< position indexes, if there are samples
   std::uint64_t samples = 0;
+  // `request`: `block` is the object's number in its storage, and `first` and `last` the range of bytes.
+  // `storage_counts`: `samples` are the requests, `first` the retries, `last` the second reads of `hedged`,
+  // and `batch` the answers that asked for fewer.
 };
 
 /// The facts about a run that an observer gets when the run is opened. Thread 0 is the consumer, threads 1

@@ -9,6 +9,7 @@
 #include <penstock/core/pipe.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,13 +22,20 @@ namespace penstock::inline v0_1 {
 ///
 ///     auto ahead = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256) | batch(32, ragged);
 ///     auto in_bytes = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(64_MiB) | batch(32, ragged);
+///     auto few = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256, {.at_once = 8}) |
+///                batch(32, ragged);
+///     auto long_ones = samples | decode<field<"txt", text>> |
+///                      prefetch(64_MiB, {.gap = 256_KiB, .together = 32_MiB, .part = 8_MiB}) | batch(32, ragged);
 ///
-/// If the storage has latency, those samples are fetched: a separate thread reads them, in the order of their
-/// use, into memory that workers take them from. Samples that lie together become one read. Keeps 1.25 times
-/// what so many samples take on average, 8 to 256 MiB. `prefetch(64_MiB)`, before `batch`, keeps that many
-/// bytes, for as many samples as fit on average. A sample larger than a quarter of the bytes kept is read by
-/// its worker, in its turn. A storage with latency (`latent_session`) fetches 256 samples ahead by default;
-/// `prefetch(0)` turns that off.
+/// If the storage has latency, those samples are fetched: a separate thread requests them, in the order of
+/// their use, into memory that workers take them from. Samples that lie together become one request, and
+/// ranges longer than 16 MiB several, which are in flight together. Keeps 1.25 times what so many samples
+/// take on average, 8 to 256 MiB, or five of the largest, up to 1 GiB. `prefetch(64_MiB)`, before `batch`,
+/// keeps that many bytes, for as many samples as fit on average. A sample larger than a quarter of the bytes
+/// kept is read by its worker, in its turn. A storage with latency (`latent_session`) fetches 256 samples or
+/// 32 MiB ahead by default, whichever are more samples, but at most 4096; `prefetch(0)` turns that off.
+/// As many requests are in flight as the store gets faster by, up to 64. All of these sizes are
+/// `request_options`, which you can give as well.
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";
@@ -36,6 +44,8 @@ struct prefetch_stage {
   static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 48;
   std::uint64_t value{};
   bool in_bytes = false;
+  /// if given
+  std::optional<request_options> requests{};
 
   void apply(run_options& options, bool after_batch) const;
   [[nodiscard]] std::string describe() const {
@@ -44,8 +54,14 @@ struct prefetch_stage {
 };
 
 [[nodiscard]] constexpr prefetch_stage prefetch(any_count value) { return {value.of("prefetch"), false}; }
+[[nodiscard]] constexpr prefetch_stage prefetch(any_count value, const request_options& requests) {
+  return {value.of("prefetch"), false, requests};
+}
 /// In bytes: `prefetch(64_MiB)`.
 [[nodiscard]] constexpr prefetch_stage prefetch(byte_count bytes) { return {bytes, true}; }
+[[nodiscard]] constexpr prefetch_stage prefetch(byte_count bytes, const request_options& requests) {
+  return {bytes, true, requests};
+}
 
 }  // namespace penstock::inline v0_1
 

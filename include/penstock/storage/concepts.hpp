@@ -5,8 +5,10 @@
 
 #include <compare>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -80,6 +82,35 @@ concept background_session =
 template <class S>
 concept abandoning_session = background_session<S> && requires(S& s, std::uint64_t tag) {
   { s.abandon(tag) } noexcept;
+};
+
+/// A read that has not ended.
+struct open_read {
+  object_id object = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t attempt = 1;  ///< how often it was begun
+  std::uint64_t age_ns = 0;   ///< since its first attempt began
+};
+
+/// A session that knows which of its reads have not ended.
+///   oldest_read()                   the one that was requested first, an optional `open_read`; any thread
+template <class S>
+concept observant_session = storage_session<S> && requires(const S& s) {
+  { s.oldest_read() } -> std::same_as<std::optional<open_read>>;
+};
+
+/// A session that knows the names of its objects.
+///   name(id)                        as in `storage.names()`, for messages; any thread
+template <class S>
+concept naming_session = storage_session<S> && requires(const S& s, object_id id) {
+  { s.name(id) } -> std::convertible_to<std::string>;
+};
+
+/// A session that has a limit for the reads in flight; what is beyond waits in it.
+///   at_once()                       the limit now; 0: none. Any thread
+template <class S>
+concept limiting_session = storage_session<S> && requires(const S& s) {
+  { s.at_once() } -> std::convertible_to<std::size_t>;
 };
 
 /// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also

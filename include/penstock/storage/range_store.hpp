@@ -18,13 +18,15 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// One read of a range store, and its bytes in the store.
+/// One read of a range store, and its bytes in the store. A storage may read it in several requests.
 struct stored_read {
   enum condition : std::uint32_t { loading, ready, failed };
 
   std::byte* bytes = nullptr;
-  std::uint64_t end = 0;                // where the store's free memory resumes after it
-  std::atomic<std::uint32_t> users{0};  // samples that have a part in it, plus its loading; 0: free
+  std::uint64_t end = 0;                   // where the store's free memory resumes after it
+  std::atomic<std::uint32_t> users{0};     // samples that have a part in it, plus its loading; 0: free
+  std::atomic<std::uint32_t> requests{0};  // that have not ended
+  std::atomic<bool> good{true};            // none of them has failed
   std::atomic<std::uint32_t> state{ready};
 };
 
@@ -65,11 +67,13 @@ class range_store {
   /// The largest read that fits.
   [[nodiscard]] std::uint64_t largest() const noexcept { return capacity_ / 4; }
 
-  /// Room for a read of so many bytes, at most `largest`, that `users` turns will use; null if there is none
-  /// now.
-  [[nodiscard]] read* reserve(std::uint64_t bytes, std::uint32_t users);
+  /// Room for a read of so many bytes, at most `largest`, that `users` turns will use and so many requests
+  /// will fill; null if there is none now.
+  [[nodiscard]] read* reserve(std::uint64_t bytes, std::uint32_t users, std::uint32_t requests = 1);
   /// Waits until something is released; false once the store was stopped or halted.
   [[nodiscard]] bool wait_for_room();
+  /// Whether a worker has taken a turn, or all are known to be past it.
+  [[nodiscard]] bool is_taken(std::uint64_t turn) noexcept;
   /// Begins a turn; false if a worker has already taken it, or all workers are known to be past it.
   [[nodiscard]] bool claim(std::uint64_t turn);
   /// Adds a part to a claimed turn; false if the turn is full.
@@ -79,9 +83,9 @@ class range_store {
   /// Whether a turn that is claimed and not published has a part in the oldest read. If so, no room becomes
   /// free until it is published.
   [[nodiscard]] bool needs_oldest(std::uint64_t turn) noexcept;
-  /// Counts reads that are given to a storage; each will `end`.
-  void begin(std::uint64_t reads);
-  /// Ends a read; its bytes are valid if `good`.
+  /// Counts requests that a storage is given, now or later; each will `end`.
+  void begin(std::uint64_t requests);
+  /// Ends a request of a read, whose bytes are valid once all its requests were `good`.
   void end(read& one, bool good) noexcept;
   /// Releases the turns that no worker will take any more.
   void sweep();

@@ -31,7 +31,8 @@ PENSTOCK_INLINE void range_store::reclaim() noexcept {
   free_from_ = reserved_to_;
 }
 
-PENSTOCK_INLINE range_store::read* range_store::reserve(std::uint64_t bytes, std::uint32_t users) {
+PENSTOCK_INLINE range_store::read* range_store::reserve(std::uint64_t bytes, std::uint32_t users,
+                                                        std::uint32_t requests) {
   reclaim();
   const std::uint64_t place = reserved_to_ % capacity_, room = (bytes + 63) / 64 * 64;
   // A read is contiguous: if it does not fit before the end of the memory, it starts at the beginning.
@@ -41,6 +42,8 @@ PENSTOCK_INLINE range_store::read* range_store::reserve(std::uint64_t bytes, std
   one.bytes = memory_.data() + begin % capacity_;
   one.end = reserved_to_ = begin + room;
   one.state.store(read::loading, std::memory_order_relaxed);
+  one.requests.store(requests, std::memory_order_relaxed);
+  one.good.store(true, std::memory_order_relaxed);
   one.users.store(users + 1, std::memory_order_relaxed);
   return &one;
 }
@@ -64,6 +67,12 @@ PENSTOCK_INLINE void range_store::say_room() noexcept {
 
 PENSTOCK_INLINE void range_store::let_go(const slot& of) noexcept {
   for (std::uint32_t i = 0; i < of.count; ++i) release(*of.parts[i].from);
+}
+
+PENSTOCK_INLINE bool range_store::is_taken(std::uint64_t turn) noexcept {
+  if (turn < passed()) return true;
+  const std::uint64_t seen = at(turn).word.load(std::memory_order_acquire);
+  return turn_of(seen) > turn || seen == word(turn, taken);
 }
 
 PENSTOCK_INLINE bool range_store::claim(std::uint64_t turn) {
@@ -102,14 +111,18 @@ PENSTOCK_INLINE bool range_store::needs_oldest(std::uint64_t turn) noexcept {
                      [this](const fetched_part& part) { return part.from == &read_at(oldest_); });
 }
 
-PENSTOCK_INLINE void range_store::begin(std::uint64_t reads) {
+PENSTOCK_INLINE void range_store::begin(std::uint64_t requests) {
   const std::lock_guard guard(lock_);
-  loading_ += reads;
+  loading_ += requests;
 }
 
 PENSTOCK_INLINE void range_store::end(read& one, bool good) noexcept {
-  one.state.store(good ? read::ready : read::failed, std::memory_order_release);
-  release(one);
+  if (!good) one.good.store(false, std::memory_order_relaxed);
+  if (one.requests.fetch_sub(1, std::memory_order_acq_rel) == 1) {  // the last one
+    one.state.store(one.good.load(std::memory_order_relaxed) ? read::ready : read::failed,
+                    std::memory_order_release);
+    release(one);
+  }
   // the thread that waits for the last read may destroy the store afterwards
   const std::lock_guard guard(lock_);
   --loading_;

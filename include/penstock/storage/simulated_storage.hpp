@@ -76,6 +76,7 @@ class simulated_storage {
     void cancel() const noexcept { state_->line.cancel(); }
     void abandon(std::uint64_t tag) const noexcept { state_->line.abandon(tag); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+    [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
     /// The session's reads, the bytes received, and the answers that asked for fewer.
     [[nodiscard]] storage_counters counters() const noexcept { return state_->line.counters(); }
 

@@ -8,27 +8,27 @@
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
 #include "support/noting_storage.hpp"
+#include "support/slow_session.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 namespace ps = penstock;
+using penstock_test::letters;
 using penstock_test::noted_range;
+using penstock_test::slow_fetching;
 
 namespace {
-
-std::string letters(std::size_t n) {
-  std::string text(n, ' ');
-  for (std::size_t i = 0; i < n; ++i) text[i] = static_cast<char>('a' + i % 26);
-  return text;
-}
 
 /// A fetcher over a storage that records its reads.
 struct fetching {
@@ -38,7 +38,9 @@ struct fetching {
   ps::range_list list;
   ps::fetcher it;
 
-  explicit fetching(std::uint64_t bytes = 1 << 20, std::uint64_t turns = 64) : it(bytes, turns) {}
+  explicit fetching(std::uint64_t bytes = 1 << 20, std::uint64_t turns = 64,
+                    const ps::request_options& requests = {})
+      : it(bytes, turns, requests) {}
   void want(std::uint64_t turn, ps::object_id object, std::uint64_t offset, std::uint64_t size) {
     list.stand_at(turn);
     list(session, object, offset, size);
@@ -61,7 +63,7 @@ struct fetching {
   }
 };
 
-using pairs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+using pairs = penstock_test::range_pairs;
 
 }  // namespace
 
@@ -181,6 +183,67 @@ TEST_CASE("run/fetcher: a turn in a read that others wait for is shown without i
     CHECK(all.take(4, 0, 80'000, 1000) == all.text.substr(80'000, 1000));
   }
   CHECK(shown);
+}
+
+TEST_CASE("run/fetcher: gap and size decide what is one request; with latency, both are larger") {
+  slow_fetching far({}, 32 << 20);
+  far.want(0, 0, 1000);
+  far.want(1, 60'000, 1000);   // 59 KB between them
+  far.want(2, 130'000, 1000);  // 69 KB
+  far.want(3, 131'000, 1'900'000 - 131'000);
+  far.it.fetch(far.list);
+  CHECK(far.session.ranges() == pairs{{0, 61'000}, {130'000, 1'900'000}});
+  for (int i = 0; i < 2; ++i) far.session.end_next();
+  CHECK(far.take(1, 60'000, 1000) == far.session.text.substr(60'000, 1000));
+
+  slow_fetching chosen({.gap = 10, .together = 3000});
+  chosen.want(0, 0, 1000);
+  chosen.want(1, 1010, 1000);
+  chosen.want(2, 2020, 1000);  // too long with the others
+  chosen.want(3, 3031, 10);    // too far
+  chosen.it.fetch(chosen.list);
+  CHECK(chosen.session.ranges() == pairs{{0, 2010}, {2020, 3020}, {3031, 3041}});
+  for (int i = 0; i < 3; ++i) chosen.session.end_next();
+}
+
+TEST_CASE("run/fetcher: a long range goes in parts, and is there when all of them are") {
+  slow_fetching all({.part = 64 << 10});
+  all.want(0, 100, 200'000);
+  all.want(1, 900'000, 64 << 10);
+  all.it.fetch(all.list);
+  const pairs parts = all.session.ranges();
+  CHECK(parts == pairs{{100, 50'100},
+                       {50'100, 100'100},
+                       {100'100, 150'100},
+                       {150'100, 200'100},
+                       {900'000, 900'000 + (64 << 10)}});
+  ps::fetched_sample mine;
+  mine.use(&all.it.store());
+  SECTION("all arrive") {
+    std::atomic<bool> there{false};
+    std::thread worker([&] {
+      CHECK(all.take(0, 100, 200'000) == all.session.text.substr(100, 200'000));
+      CHECK(there);
+    });
+    for (int i = 0; i < 3; ++i) all.session.end_next();
+    there = true;
+    all.session.end_next();
+    worker.join();
+    all.session.end_next();
+  }
+  SECTION("one fails, and the worker reads for itself") {
+    all.session.end_next();
+    all.session.end_next(true);
+    for (int i = 0; i < 3; ++i) all.session.end_next();
+    CHECK(all.take(0, 100, 200'000).empty());
+    CHECK(all.take(1, 900'000, 64 << 10) == all.session.text.substr(900'000, 64 << 10));
+  }
+  SECTION("never") {
+    slow_fetching whole({.part = 0});
+    whole.want(0, 100, 200'000);
+    whole.it.fetch(whole.list);
+    CHECK(whole.session.ranges() == pairs{{100, 200'100}});
+  }
 }
 
 TEST_CASE("run/fetcher: sessions that show their bytes get hints") {

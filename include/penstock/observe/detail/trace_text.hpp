@@ -18,7 +18,8 @@ namespace penstock::inline v0_1::detail {
                                         .count());
 }
 
-/// Collects events. `ph` is X for intervals, M for names, b and e for overlapping intervals, i for instants;
+/// Collects events. `ph` is X for intervals, M for names, b and e for overlapping intervals, i for instants,
+/// C for counts;
 /// times are microseconds with three decimals.
 class trace_text {
  public:
@@ -27,6 +28,7 @@ class trace_text {
   void process(std::string_view name);
   void thread(std::uint64_t tid, std::string_view name);
   void complete(std::uint64_t tid, const run_event& e, std::string_view name);
+  void counted(const run_event& e);
   void held(std::uint64_t tid, std::string_view id, const run_event& e, std::string_view name);
   void lost(std::uint64_t tid, std::uint64_t when_ns, std::uint64_t count);
   [[nodiscard]] std::string finish(std::uint64_t dropped);

@@ -34,6 +34,13 @@ PENSTOCK_INLINE void trace_text::complete(std::uint64_t tid, const run_event& e,
   microseconds(e.end_ns - e.begin_ns);
   arguments(e);
 }
+PENSTOCK_INLINE void trace_text::counted(const run_event& e) {
+  begin("storage", "C", 0);
+  text_ += ",\"ts\":";
+  microseconds(e.begin_ns);
+  append(text_, {",\"args\":{\"requests\":", e.samples, ",\"retries\":", e.first,
+                 ",\"second reads\":", e.last, ",\"slow downs\":", e.batch, "}}"});
+}
 PENSTOCK_INLINE void trace_text::held(std::uint64_t tid, std::string_view id, const run_event& e,
                                       std::string_view name) {
   for (const bool opens : {true, false}) {
@@ -86,6 +93,13 @@ PENSTOCK_INLINE void trace_text::arguments(const run_event& e) {
     append(text_, {any ? ",\"" : "\"", name, "\":", value});
     any = true;
   };
+  if (e.what == activity::request) {
+    add("object", e.block);
+    add("offset", e.first);
+    add("bytes", e.last - e.first);
+    text_ += "}}";
+    return;
+  }
   if (e.block != run_event::none) add("block", e.block);
   if (e.batch != run_event::none) add("batch", e.batch);
   if (e.epoch != run_event::none) add("epoch", e.epoch);

@@ -35,6 +35,7 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
+  latency = facts.latency;
   settle_ahead(facts);
   const run_sizes sizes(options, facts);
   positions.chunk = sizes.chunk();
@@ -48,14 +49,18 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
-  constexpr std::uint64_t without_being_asked = 256, most_by_bytes = 4096;
+  constexpr std::uint64_t without_being_asked = 256, most_by_bytes = 4096, bytes_of_small = 32_MiB;
   if (options.ahead_bytes)
     options.ahead =
         facts.sample_bytes == 0
             ? most_by_bytes
             : std::clamp<std::uint64_t>(*options.ahead_bytes / facts.sample_bytes, 1, most_by_bytes);
+  else if (!options.ahead && facts.latency && *options.workers != 0)
+    options.ahead = facts.sample_bytes == 0 ? without_being_asked
+                                            : std::clamp<std::uint64_t>(bytes_of_small / facts.sample_bytes,
+                                                                        without_being_asked, most_by_bytes);
   else if (!options.ahead)
-    options.ahead = facts.latency && *options.workers != 0 ? without_being_asked : 0;
+    options.ahead = 0;
 }
 
 PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
@@ -141,13 +146,21 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   const std::uint64_t slots = leading_.slots_per_block() * setup_.batches_per_block;
   const std::uint64_t turns =
       std::min(limits_.ahead(), read_ahead::most_turns) + slots * (ring_blocks() + 2) + 128;
+  // Large samples go in parts, side by side: five have room, up to 1 GiB.
+  const std::uint64_t most =
+      setup_.latency ? std::clamp<std::uint64_t>(5 * setup_.sample_bytes, 256_MiB, 1_GiB) : 256_MiB;
   std::uint64_t bytes = 64_MiB;
   if (setup_.options.ahead_bytes)
     bytes = *setup_.options.ahead_bytes;
   else if (setup_.sample_bytes != 0)
-    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * turns, 8_MiB, 256_MiB);
+    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * turns, 8_MiB, most);
   if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
-  return {bytes, turns};
+  request_options requests = setup_.options.requests;
+  const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::most_turns);
+  if (!requests.together && setup_.latency)  // in requests of which 16 make up what is read ahead
+    requests.together = std::clamp<std::uint64_t>(
+        (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / 16, 64_KiB, 8_MiB);
+  return {bytes, turns, setup_.latency, requests};
 }
 
 PENSTOCK_INLINE void engine_shell::stop() noexcept {
@@ -407,6 +420,12 @@ PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noe
 PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {
   const auto& me = *static_cast<const engine_shell*>(self);
   explain_wait(line, me.counts_, me.setup_.forward ? "the source's next sample" : "a worker to start it");
+  if (const auto late = me.ahead_.oldest_read()) {
+    const std::uint64_t tenths = late->age_ns / 100'000'000;
+    detail::append(line, {"; the oldest request, for ", late->name, " at offset ", late->offset,
+                          ", has taken ", tenths / 10, ".", tenths % 10, " s"});
+    if (late->attempt != 1) detail::append(line, {" and is at attempt ", late->attempt});
+  }
 }
 
 }  // namespace penstock::inline v0_1

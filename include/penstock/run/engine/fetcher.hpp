@@ -2,65 +2,19 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/options.hpp>
+#include <penstock/run/engine/fetched_session.hpp>
+#include <penstock/run/engine/observers.hpp>
+#include <penstock/run/engine/request_queue.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
 #include <penstock/storage/range_store.hpp>
-#include <penstock/storage/session_view.hpp>
-#include <penstock/storage/threaded_reads.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <vector>
 
 namespace penstock::inline v0_1 {
-
-/// A session to fetch bytes from, type-erased.
-class fetched_session {
- public:
-  template <storage_session S>
-  explicit fetched_session(S& session) noexcept : self_(&session), view_(session), calls_(&calls_of<S>) {}
-
-  [[nodiscard]] const void* self() const noexcept { return self_; }
-  [[nodiscard]] session_view view() const noexcept { return view_; }
-  /// Whether it is a `background_session`; only those may use `read_many`.
-  [[nodiscard]] bool in_background() const noexcept { return calls_->read_many != nullptr; }
-  void read_many(std::span<const read_request> requests, read_listener listener) const {
-    calls_->read_many(self_, requests, listener);
-  }
-  /// Ends its reads; where they run in the calling threads, their waits for another attempt, if there are
-  /// any.
-  void cancel() const noexcept { calls_->cancel(self_); }
-
- private:
-  struct calls {
-    void (*read_many)(const void*, std::span<const read_request>, read_listener);
-    void (*cancel)(const void*) noexcept;
-  };
-  template <class S>
-  [[nodiscard]] static constexpr calls made_for() noexcept {
-    calls made{nullptr, [](const void*) noexcept {}};
-    if constexpr (background_session<S>)
-      made = {[](const void* s, std::span<const read_request> requests, read_listener listener) {
-                at<S>(s).read_many(requests, listener);
-              },
-              [](const void* s) noexcept { at<S>(s).cancel(); }};
-    else if constexpr (requires(S& s) { s.cancel_waits(); })
-      made.cancel = [](const void* s) noexcept { at<S>(s).cancel_waits(); };
-    return made;
-  }
-  template <class S>
-  static constexpr calls calls_of = made_for<S>();
-  template <class S>
-  [[nodiscard]] static S& at(const void* session) noexcept {
-    return *static_cast<S*>(const_cast<void*>(session));
-  }
-
-  const void* self_;
-  session_view view_;
-  const calls* calls_;
-};
 
 /// The ranges of bytes that some samples will be read from, as a reader's `ranges` reports them.
 ///
@@ -105,20 +59,24 @@ class range_list {
 };
 
 /// Reads ranges into a `range_store` before workers ask for them. Nearby ranges of one object become a single
-/// read; reads are started in the order of first use, as many at once as the store has room for; for a
-/// session that reads only in the calling thread, eight, each in its own thread. A range that cannot be read
-/// is left to the worker that needs it, which gets the error at its sample.
+/// request, long ones several; requests begin in the order of first use, as many at once as the store has
+/// room for and `request_queue` allows; for a session that reads only in the calling thread, eight, each in
+/// its own thread. A range that cannot be read is left to the worker that needs it, which gets the error at
+/// its sample.
 ///
 /// Threads: `fetch` belongs to one thread; the other members say who may call them.
 class fetcher {
  public:
-  /// See `range_store`.
-  fetcher(std::uint64_t bytes, std::uint64_t turns) : store_(bytes, turns) {}
+  /// See `range_store` and `request_options`.
+  fetcher(std::uint64_t bytes, std::uint64_t turns, const request_options& requests = {})
+      : options_(requests), store_(bytes, turns), queue_(store_, requests.at_once) {}
   fetcher(const fetcher&) = delete;
   fetcher& operator=(const fetcher&) = delete;
   ~fetcher() { end_reads(); }
 
   [[nodiscard]] range_store& store() noexcept { return store_; }
+  /// Any thread may look at it, and stop it.
+  [[nodiscard]] request_queue& queue() noexcept { return queue_; }
   /// Starts reading what is listed, and clears the list. Waits for room; returns early if the store is
   /// stopped or halted.
   void fetch(range_list& wanted);
@@ -126,32 +84,24 @@ class fetcher {
   void end_reads() noexcept;
 
  private:
-  static constexpr std::size_t threads = 8;
-  static constexpr std::uint64_t most_between = 8_KiB;  // gaps up to this are read rather than skipped
-  static constexpr std::uint64_t most_together = 1_MiB;
-
-  /// One read: entries close together.
+  /// Entries close together, which one read covers.
   struct piece {
     std::size_t first, last;
     std::uint64_t begin, end, turn;
   };
-  struct asked_session {
-    fetched_session itself;
-    std::unique_ptr<threaded_reads> threads;  // for a session that does not read in the background
-  };
+  void leave_out_taken(std::vector<range_list::entry>& wanted);
   void plan(std::vector<range_list::entry>& wanted);
+  [[nodiscard]] bool joins(const piece& before, const range_list::entry& first,
+                           const range_list::entry& one) const noexcept;
+  [[nodiscard]] std::uint32_t requests_for(const piece& one, const range_list::entry& first) const noexcept;
   [[nodiscard]] bool fetch(const piece& one, const std::vector<range_list::entry>& wanted);
-  void submit() noexcept;
-  [[nodiscard]] const asked_session* find(const fetched_session& session);
+  void request(const piece& one, const range_list::entry& first, range_store::read& room) noexcept;
   void settle(std::uint64_t turn, const fetched_part* part);
   void show_turns_of_oldest();
-  static range_store::read& read_of(std::uint64_t tag) noexcept {
-    return *reinterpret_cast<range_store::read*>(detail::to_size(tag));
-  }
-  static void done(void* self, std::uint64_t tag, std::exception_ptr error) noexcept;
 
+  request_options options_;
   range_store store_;
-  std::vector<asked_session> sessions_;
+  request_queue queue_;
   std::vector<piece> pieces_;
   /// A turn of the current list: how many entries remain, and whether they are left to its worker.
   struct turn_state {
@@ -160,8 +110,6 @@ class fetcher {
   };
   std::vector<turn_state> turns_;
   std::uint64_t first_turn_ = 0;
-  std::vector<read_request> requests_;
-  const asked_session* asked_ = nullptr;  // the session that `requests_` are for
 };
 
 }  // namespace penstock::inline v0_1

@@ -6,10 +6,7 @@
 #include <penstock/core/to_size.hpp>
 
 #include <algorithm>
-#include <exception>
 #include <functional>
-#include <string>
-#include <utility>
 
 namespace penstock::inline v0_1 {
 
@@ -21,6 +18,20 @@ PENSTOCK_INLINE void range_list::clear() noexcept {
 PENSTOCK_INLINE void range_list::add(const entry& one) {
   entries_.push_back(one);
   bytes_ += one.size;
+}
+
+// Leaves out what workers have come for already.
+PENSTOCK_INLINE void fetcher::leave_out_taken(std::vector<range_list::entry>& wanted) {
+  std::erase_if(wanted, [this](const range_list::entry& one) { return store_.is_taken(one.turn); });
+}
+
+// Whether a range is read together with those before it.
+PENSTOCK_INLINE bool fetcher::joins(const piece& before, const range_list::entry& first,
+                                    const range_list::entry& one) const noexcept {
+  if (first.from.self() != one.from.self() || first.object != one.object) return false;
+  const bool far = one.from.has_latency();
+  return one.offset <= before.end + options_.most_between(far) &&
+         one.offset + one.size - before.begin <= std::min(options_.most_together(far), store_.largest());
 }
 
 // Sorts the ranges by where they lie, joins nearby ones into pieces, and sorts these by first use.
@@ -35,19 +46,14 @@ PENSTOCK_INLINE void fetcher::plan(std::vector<range_list::entry>& wanted) {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const entry& one = wanted[i];
     const std::uint64_t end = one.offset + one.size;
-    if (!pieces_.empty()) {
+    if (!pieces_.empty() && joins(pieces_.back(), wanted[pieces_.back().first], one)) {
       piece& before = pieces_.back();
-      const entry& neighbour = wanted[before.first];
-      if (neighbour.from.self() == one.from.self() && neighbour.object == one.object &&
-          one.offset <= before.end + most_between &&
-          end - before.begin <= std::min(most_together, store_.largest())) {
-        before.last = i + 1;
-        before.end = std::max(before.end, end);
-        before.turn = std::min(before.turn, one.turn);
-        continue;
-      }
+      before.last = i + 1;
+      before.end = std::max(before.end, end);
+      before.turn = std::min(before.turn, one.turn);
+    } else {
+      pieces_.push_back({i, i + 1, one.offset, end, one.turn});
     }
-    pieces_.push_back({i, i + 1, one.offset, end, one.turn});
   }
   std::sort(pieces_.begin(), pieces_.end(), [](const piece& a, const piece& b) {
     return a.turn != b.turn ? a.turn < b.turn : a.first < b.first;
@@ -57,21 +63,24 @@ PENSTOCK_INLINE void fetcher::plan(std::vector<range_list::entry>& wanted) {
 PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
   std::vector<range_list::entry>& wanted = list.entries();
   store_.sweep();
-  if (wanted.empty()) return;
+  leave_out_taken(wanted);
+  if (wanted.empty()) return list.clear();
   const auto [low, high] = std::minmax_element(wanted.begin(), wanted.end(),
                                                [](const auto& a, const auto& b) { return a.turn < b.turn; });
   first_turn_ = low->turn;
   turns_.assign(detail::to_size(high->turn - first_turn_ + 1), {});
   for (const auto& one : wanted) ++turns_[detail::to_size(one.turn - first_turn_)].left;
   plan(wanted);
-  requests_.reserve(pieces_.size());  // nothing throws from here on
+  std::size_t requests = 0;
+  for (const piece& one : pieces_) requests += requests_for(one, wanted[one.first]);
+  queue_.make_room(requests);  // nothing throws from here on
   bool goes_on = true;
   for (const piece& one : pieces_) {
     if (goes_on) goes_on = fetch(one, wanted);
     if (!goes_on)  // publish what was claimed, without the rest
       for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].turn, nullptr);
   }
-  submit();
+  queue_.start();
   list.clear();
 }
 
@@ -103,75 +112,55 @@ PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_li
     for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].turn, nullptr);
     return true;
   }
-  range_store::read* room = store_.reserve(one.end - one.begin, users);
+  const range_list::entry& first = wanted[one.first];
+  const std::uint32_t requests = requests_for(one, first);
+  range_store::read* room = store_.reserve(one.end - one.begin, users, requests);
   while (room == nullptr) {
-    submit();
+    queue_.start();
     show_turns_of_oldest();
     if (!store_.wait_for_room()) return false;
     store_.sweep();
-    room = store_.reserve(one.end - one.begin, users);
+    room = store_.reserve(one.end - one.begin, users, requests);
   }
-  const range_list::entry& first = wanted[one.first];
   for (std::size_t i = one.first; i != one.last; ++i) {
     const range_list::entry& each = wanted[i];
     const fetched_part part{
         each.from.self(), each.offset, each.size, room->bytes + (each.offset - one.begin), room, each.object};
     settle(each.turn, &part);
   }
-  if (room->users.load(std::memory_order_acquire) == 1) {  // every user has already passed
+  if (room->users.load(std::memory_order_acquire) == 1)  // every user has already passed
     store_.release(*room);
-    return true;
-  }
-  if (asked_ == nullptr || asked_->itself.self() != first.from.self()) {
-    submit();
-    asked_ = find(first.from);
-  }
-  requests_.push_back({first.object,
-                       one.begin,
-                       {room->bytes, detail::to_size(one.end - one.begin)},
-                       reinterpret_cast<std::uintptr_t>(room)});
+  else
+    request(one, first, *room);
   return true;
 }
 
-// The session, with its threads if it needs them; null if memory is short.
-PENSTOCK_INLINE const fetcher::asked_session* fetcher::find(const fetched_session& session) {
-  for (const asked_session& one : sessions_)
-    if (one.itself.self() == session.self()) return &one;
-  try {
-    asked_session fresh{session, nullptr};
-    if (!session.in_background())
-      fresh.threads =
-          std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
-    return &sessions_.emplace_back(std::move(fresh));
-  } catch (...) {
-    return nullptr;
-  }
+// Long ranges are requested in parts of equal size.
+PENSTOCK_INLINE std::uint32_t fetcher::requests_for(const piece& one,
+                                                    const range_list::entry& first) const noexcept {
+  const std::uint64_t part = options_.part;
+  if (part == 0 || !first.from.has_latency()) return 1;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (one.end - one.begin + part - 1) / part));
 }
 
-PENSTOCK_INLINE void fetcher::submit() noexcept {
-  if (requests_.empty()) return;
-  store_.begin(requests_.size());
-  const read_listener listener{this, &fetcher::done};
-  if (asked_ == nullptr) {  // workers read for themselves
-    for (const read_request& one : requests_) store_.end(read_of(one.tag), false);
-  } else {
-    if (asked_->threads)
-      asked_->threads->read_many(requests_, listener);
+PENSTOCK_INLINE void fetcher::request(const piece& one, const range_list::entry& first,
+                                      range_store::read& room) noexcept {
+  const std::uint64_t size = one.end - one.begin, requests = requests_for(one, first);
+  store_.begin(requests);
+  request_queue::target* const to = queue_.target_of(first.from);
+  for (std::uint64_t i = 0; i < requests; ++i) {
+    const std::uint64_t begin = size / requests * i,
+                        end = i + 1 == requests ? size : size / requests * (i + 1);
+    if (to == nullptr)  // workers read for themselves
+      store_.end(room, false);
     else
-      asked_->itself.read_many(requests_, listener);
+      queue_.add(*to, first.object, one.begin + begin, {room.bytes + begin, detail::to_size(end - begin)},
+                 room);
   }
-  requests_.clear();
-}
-
-PENSTOCK_INLINE void fetcher::done(void* self, std::uint64_t tag, std::exception_ptr error) noexcept {
-  static_cast<fetcher*>(self)->store_.end(read_of(tag), error == nullptr);
 }
 
 PENSTOCK_INLINE void fetcher::end_reads() noexcept {
-  for (const asked_session& one : sessions_) {
-    if (one.threads) one.threads->cancel();
-    one.itself.cancel();
-  }
+  queue_.cancel();
   store_.wait_for_reads();
 }
 

@@ -8,6 +8,7 @@
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/observe/concepts.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -112,6 +113,11 @@ class run_watch {
              std::uint64_t slots, std::uint64_t samples, run_event e) noexcept;
   void hold(const block& b) const noexcept;
   void let_go(const void* b) const noexcept;
+  /// A request for bytes, from now until `let_go(key)`. Any thread.
+  void requested(const void* key, std::uint64_t object, std::uint64_t offset, std::uint64_t bytes,
+                 std::uint64_t begin) const noexcept;
+  /// What the storage has counted so far; called by the requesting thread.
+  void counted(const storage_counters& all) const noexcept;
   /// Bytes of `samples` were requested ahead of their turn; called by the requesting thread.
   void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;
 

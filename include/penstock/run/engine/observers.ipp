@@ -61,6 +61,27 @@ PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t e
   note(workers_ == 0 ? 0 : 1 + workers_, e);
 }
 
+PENSTOCK_INLINE void run_watch::requested(const void* key, std::uint64_t object, std::uint64_t offset,
+                                          std::uint64_t bytes, std::uint64_t begin) const noexcept {
+  if (!any()) return;
+  run_event e{begin, 0, activity::request};
+  e.block = object;
+  e.first = offset;
+  e.last = offset + bytes;
+  for (const any_observer& one : all_) one.hold(key, e);
+}
+
+PENSTOCK_INLINE void run_watch::counted(const storage_counters& all) const noexcept {
+  if (!any()) return;
+  run_event e{now(), 0, activity::storage_counts};
+  e.end_ns = e.begin_ns;
+  e.samples = all.requests;
+  e.first = all.retries;
+  e.last = all.hedges;
+  e.batch = all.slow_downs;
+  note(workers_ == 0 ? 0 : 1 + workers_, e);
+}
+
 /// Fills in which batch a block is.
 PENSTOCK_INLINE void run_watch::describe(run_event& e, const block& b) const noexcept {
   if (in_place_) {

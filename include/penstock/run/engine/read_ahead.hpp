@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/options.hpp>
 #include <penstock/run/engine/fetcher.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/observers.hpp>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace penstock::inline v0_1 {
 
@@ -32,6 +34,8 @@ struct hinter {
 struct ahead_sizes {
   std::uint64_t bytes = 0;  ///< kept at once
   std::uint64_t turns = 0;  ///< the maximum number of rows opened or requested at once
+  bool latency = false;     ///< whether the source has latency
+  request_options requests{};
 };
 
 /// Requests the bytes of samples before their turn: follows the feed a given number of samples ahead of what
@@ -56,7 +60,12 @@ class read_ahead {
   void start(const feed& first, hinter who, const run_watch& watch, const live_limits& limits,
              bool own_thread, ahead_sizes sizes, thread_place* place = nullptr);
   /// The store that workers take from; null if nothing is fetched.
-  [[nodiscard]] range_store* store() const noexcept { return store_.load(std::memory_order_acquire); }
+  [[nodiscard]] range_store* store() const noexcept {
+    fetcher* const there = at_work_.load(std::memory_order_acquire);
+    return there == nullptr ? nullptr : &there->store();
+  }
+  /// See `request_queue::oldest`. Any thread.
+  [[nodiscard]] std::optional<request_queue::late_read> oldest_read() const;
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
   /// All rows before this one have been evaluated.
@@ -78,7 +87,7 @@ class read_ahead {
   void stop() noexcept;
 
  private:
-  static constexpr std::uint64_t most_at_once = 64, most_bytes = 1_MiB;
+  static constexpr std::uint64_t most_at_once = 64, most_at_once_far = 1024;
 
   [[nodiscard]] bool cut_epoch(std::unique_lock<std::mutex>& held);
   [[nodiscard]] std::uint64_t step() const noexcept;
@@ -95,6 +104,7 @@ class read_ahead {
   const run_watch* watch_ = nullptr;
   const live_limits* limits_ = nullptr;
   thread_place* place_ = nullptr;
+  std::uint64_t most_rows_ = most_at_once, most_bytes_ = 0;  // requested together
   std::uint64_t opened_ = 0, asked_ = 0;
   std::uint64_t wakes_at_ = 0;  // so many slots must be opened before the thread has anything to do
   std::uint64_t turn_ = 0;      // of the next row to request
@@ -105,7 +115,7 @@ class read_ahead {
   range_list ranges_;
   unsigned warm_blocks_ = 0, left_out_ = 0;  // consecutive blocks found in memory; blocks still to skip
   std::unique_ptr<fetcher> fetcher_;
-  std::atomic<range_store*> store_{nullptr};
+  std::atomic<fetcher*> at_work_{nullptr};  // the same, for other threads
   joined_thread thread_;
 };
 

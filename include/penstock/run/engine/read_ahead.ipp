@@ -19,16 +19,19 @@ PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_
   watch_ = &watch;
   limits_ = &limits;
   place_ = place;
+  most_rows_ = sizes.latency ? most_at_once_far : most_at_once;
+  most_bytes_ = sizes.requests.most_together(sizes.latency);
   if (who_.ranges != nullptr && own_thread) {
     try {
-      fetcher_ = std::make_unique<fetcher>(sizes.bytes, sizes.turns);
+      fetcher_ = std::make_unique<fetcher>(sizes.bytes, sizes.turns, sizes.requests);
     } catch (const std::bad_alloc&) {
       throw error(errc::io, {"the machine does not give ", sizes.bytes,
                              " bytes to keep what is fetched ahead; write fewer, as in prefetch(64_MiB) "
                              "before batch, or prefetch(0) to fetch nothing"})
           .in_stage("prefetch");
     }
-    store_.store(&fetcher_->store(), std::memory_order_release);
+    if (watch.any()) fetcher_->queue().observe(watch);
+    at_work_.store(fetcher_.get(), std::memory_order_release);
   }
   if (own_thread) thread_.start<&read_ahead::follow>(*this);
 }
@@ -76,7 +79,15 @@ PENSTOCK_INLINE void read_ahead::restart(const feed& now) {
 }
 
 PENSTOCK_INLINE void read_ahead::let_go() noexcept {
-  if (range_store* const there = store()) there->stop();
+  fetcher* const there = at_work_.load(std::memory_order_acquire);
+  if (there == nullptr) return;
+  there->store().stop();
+  there->queue().stop();
+}
+
+PENSTOCK_INLINE std::optional<request_queue::late_read> read_ahead::oldest_read() const {
+  fetcher* const there = at_work_.load(std::memory_order_acquire);
+  return there == nullptr ? std::nullopt : there->queue().oldest();
 }
 
 PENSTOCK_INLINE void read_ahead::stop() noexcept {
@@ -107,7 +118,7 @@ PENSTOCK_INLINE bool read_ahead::cut_epoch(std::unique_lock<std::mutex>& held) {
 
 // Requests are made several samples at a time, so that nearby ones are read together.
 PENSTOCK_INLINE std::uint64_t read_ahead::step() const noexcept {
-  return fetcher_ ? std::clamp<std::uint64_t>(limits_->ahead() / 4, 1, most_at_once) : 1;
+  return fetcher_ ? std::clamp<std::uint64_t>(limits_->ahead() / 4, 1, most_rows_) : 1;
 }
 
 PENSTOCK_INLINE bool read_ahead::behind() {
@@ -153,7 +164,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
     }
     held.lock();
-  } while (fetcher_ && !restarts_ && !stop_ && turn_ - first < most_at_once && ranges_.bytes() < most_bytes &&
+  } while (fetcher_ && !restarts_ && !stop_ && turn_ - first < most_rows_ && ranges_.bytes() < most_bytes_ &&
            feed_.is_cut() && behind());
   if (samples == 0) return;
   const bool in_vain = restarts_ || stop_;
@@ -165,7 +176,10 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     }
     ranges_.clear();
   }
-  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), samples);
+  if (watch_->any()) {
+    watch_->asked_ahead(begin, watch_->now(), samples);
+    if (fetcher_) watch_->counted(fetcher_->queue().counters());
+  }
   held.lock();
 }
 

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <variant>
 
 namespace penstock::inline v0_1 {
@@ -111,6 +112,9 @@ class patient_session {
   }
   /// How many reads may be in flight now; 0: any number.
   [[nodiscard]] std::size_t at_once() const { return state_->line.at_once(); }
+  /// The oldest of its reads, from its first attempt on.
+  [[nodiscard]] std::optional<open_read> oldest_read() const { return state_->line.oldest_read(); }
+  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
 
   /// The session that reads go to at last.
   [[nodiscard]] inner& inside() const noexcept {

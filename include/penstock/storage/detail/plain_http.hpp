@@ -12,6 +12,7 @@
 #include <penstock/storage/http_options.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -54,6 +55,8 @@ class plain_http {
               .bytes = counted.bytes.load(),
               .slow_downs = counted.slow_downs.load()};
     }
+    /// The maximum number of connections, and so of requests in flight.
+    [[nodiscard]] std::size_t at_once() const noexcept { return objects_->connections(); }
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept {
       return objects_->counted().connections.load();

@@ -93,7 +93,15 @@ class relay {
     std::uint64_t round = 0;    // when it was passed on
     std::uint32_t attempt = 1;
     clock::time_point due{};
+    clock::time_point begun{};  // when it was requested; 0: it has ended
     item* next = nullptr;
+  };
+  /// A blocking read after its first attempt.
+  struct blocked {
+    const read_request* what;
+    clock::time_point begun;
+    std::uint32_t attempt = 1;
+    blocked *next = nullptr, *before = nullptr;
   };
   /// Items in the order of their arrival.
   struct item_list {
@@ -133,6 +141,8 @@ class relay {
 
   /// What it counted itself, including what the session behind it would count if it did.
   [[nodiscard]] storage_counters counters() const noexcept;
+  /// The oldest read that has not ended; of blocking ones, those whose first attempt failed.
+  [[nodiscard]] std::optional<open_read> oldest_read() const;
   /// How many reads may be in flight now; 0: no limit.
   [[nodiscard]] std::size_t at_once() const;
 
@@ -159,6 +169,8 @@ class relay {
   void pass_on(std::unique_lock<std::mutex>& held) noexcept;
   [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
 
+  void note(blocked& one) noexcept;
+  void forget(blocked& one) noexcept;
   void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
   [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
                                                   bool spent) noexcept;
@@ -172,9 +184,10 @@ class relay {
   retry_budget budget_;
 
   mutable std::mutex lock_;
-  std::condition_variable changed_, room_;  // for the relay's thread and `stop`; for blocking reads
-  std::vector<std::unique_ptr<item[]>> items_;
+  std::condition_variable changed_, room_;      // for the relay's thread and `stop`; for blocking reads
+  std::vector<std::unique_ptr<item[]>> items_;  // `most_together` each
   item_list free_, ready_, stopped_;
+  blocked* blocked_ = nullptr;
   std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
   std::size_t made_ = 0;
   counter cancels_{0};  // changes under the lock

@@ -115,6 +115,14 @@ PENSTOCK_INLINE void relay::read(object_id id, std::uint64_t offset, mutable_byt
 
 PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* result) {
   const std::uint64_t cancels = cancels_.load(std::memory_order_relaxed);
+  blocked mine{&what, clock::now()};
+  const struct ending {
+    relay& of;
+    blocked& one;
+    ~ending() {
+      if (one.attempt != 1) of.forget(one);
+    }
+  } forgets{*this, mine};
   for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint64_t round = enter(what, cancels);
     if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
@@ -130,12 +138,28 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
       if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels);
+      if (next.again) {
+        if (attempt == 1) note(mine);
+        mine.attempt = attempt + 1;
+      }
       pass_on(held);
     }
     if (!failed) return succeeded(what.into.size(), attempt);
     if (!next.again) std::rethrow_exception(finally(std::move(failed), attempt, next.spent));
     wait_until(next.due, what, cancels);
   }
+}
+
+PENSTOCK_INLINE void relay::note(blocked& one) noexcept {
+  one.next = blocked_;
+  if (blocked_ != nullptr) blocked_->before = &one;
+  blocked_ = &one;
+}
+
+PENSTOCK_INLINE void relay::forget(blocked& one) noexcept {
+  const std::lock_guard guard(lock_);
+  (one.before == nullptr ? blocked_ : one.before->next) = one.next;
+  if (one.next != nullptr) one.next->before = one.before;
 }
 
 PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64_t cancels) {
@@ -249,6 +273,7 @@ PENSTOCK_INLINE void relay::read_many(std::span<const read_request> requests,
                                       read_listener listener) noexcept {
   std::size_t taken = 0;
   std::exception_ptr failed;
+  const clock::time_point now = clock::now();
   {
     std::unique_lock held(lock_);
     try {
@@ -258,6 +283,7 @@ PENSTOCK_INLINE void relay::read_many(std::span<const read_request> requests,
         one.what = {requests[taken], listener};
         one.cancels = cancels_;
         one.attempt = 1;
+        one.begun = now;
         ready_.append(one);
       }
     } catch (...) {
@@ -325,6 +351,7 @@ PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept
   }
   const waiting_read what = one.what;
   const std::uint32_t attempts = one.attempt;
+  one.begun = {};
   free_.append(one);
   pass_on(held);
   held.unlock();
@@ -387,6 +414,7 @@ PENSTOCK_INLINE void relay::work() noexcept {
   for (;;) {
     while (item* const one = stopped_.pop()) {
       const waiting_read what = one->what;
+      one->begun = {};
       free_.append(*one);
       held.unlock();
       what.tell(read_cancelled(what.request, names_));
@@ -422,6 +450,25 @@ PENSTOCK_INLINE storage_counters relay::counters() const noexcept {
   all.given_up = of(given_up_);
   all.throttled = of(throttled_);
   return all;
+}
+
+PENSTOCK_INLINE std::optional<open_read> relay::oldest_read() const {
+  std::optional<open_read> found;
+  clock::time_point since = clock::now();
+  const clock::time_point now = since;
+  const auto compare = [&](const read_request& what, clock::time_point begun, std::uint32_t attempt) {
+    if (begun == clock::time_point{} || begun > since) return;
+    since = begun;
+    found = {what.object, what.offset == whole_object ? 0 : what.offset, attempt,
+             static_cast<std::uint64_t>((now - begun).count())};
+  };
+  const std::lock_guard guard(lock_);
+  for (const auto& block : items_)
+    for (const item& one : std::span(block.get(), most_together))
+      compare(one.what.request, one.begun, one.attempt);
+  for (const blocked* one = blocked_; one != nullptr; one = one->next)
+    compare(*one->what, one->begun, one->attempt);
+  return found;
 }
 
 PENSTOCK_INLINE std::size_t relay::at_once() const {

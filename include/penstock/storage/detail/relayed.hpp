@@ -9,9 +9,11 @@
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -112,10 +114,31 @@ class relayed_session {
   [[nodiscard]] inner& inside() const noexcept { return state_->session; }
   /// How many reads it allows in flight now; 0: any number.
   [[nodiscard]] std::size_t at_once() const
-    requires requires(const Line& line) { line.at_once(); }
+    requires limiting_session<inner> || requires(const Line& line) { line.at_once(); }
   {
-    return state_->line.at_once();
+    std::size_t most = 0;
+    if constexpr (requires(const Line& line) { line.at_once(); })
+      most = std::as_const(state_->line).at_once();
+    if constexpr (limiting_session<inner>) {
+      const std::size_t inside = std::as_const(state_->session).at_once();
+      if (inside != 0 && (most == 0 || inside < most)) most = inside;
+    }
+    return most;
   }
+  /// The oldest of its reads. The attempts are those of the storage that tries again, wherever it is.
+  [[nodiscard]] std::optional<open_read> oldest_read() const
+    requires observant_session<inner> || requires(const Line& line) { line.oldest_read(); }
+  {
+    std::optional<open_read> inside, own;
+    if constexpr (observant_session<inner>) inside = std::as_const(state_->session).oldest_read();
+    if constexpr (requires(const Line& line) { line.oldest_read(); }) {
+      own = std::as_const(state_->line).oldest_read();
+      if (own && inside && own->object == inside->object && own->offset == inside->offset)
+        own->attempt = std::max(own->attempt, inside->attempt);
+    }
+    return own ? own : inside;
+  }
+  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
 
  private:
   std::unique_ptr<state> state_;

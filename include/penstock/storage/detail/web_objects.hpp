@@ -60,7 +60,10 @@ class objects {
 
  public:
   objects(shared<const object_list> list, const http_options& options)
-      : list_(std::move(list)), known_(list_->names.size()), client_(std::in_place, options) {
+      : list_(std::move(list)),
+        known_(list_->names.size()),
+        connections_(options.connections),
+        client_(std::in_place, options) {
     for (const url& one : list_->urls) client_->check_proxy(one);
   }
   objects(const objects&) = delete;
@@ -119,6 +122,7 @@ class objects {
     client_->refuse();
   }
   [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
+  [[nodiscard]] std::size_t connections() const noexcept { return connections_; }
 
  private:
   [[nodiscard]] const facts* known(object_id id) const noexcept {
@@ -263,6 +267,7 @@ class objects {
   shared<const object_list> list_;
   fixed_array<std::atomic<const facts*>> known_;
   shared_questions questions_;
+  std::size_t connections_;
   std::optional<client> client_;
 };
 
