@@ -17,7 +17,7 @@ namespace ps = penstock;
 
 namespace {
 
-struct drawing {
+struct adds_noise {
   int operator()(int x, ps::rng& random) const { return x + static_cast<int>(random.below(5)); }
   template <std::same_as<double> T>
   T operator()(T x) const {
@@ -44,27 +44,27 @@ struct following {
   using scratch = int;
 };
 
-static_assert(ps::detail::joint_streams<int, drawing, drawing, half, drawing> ==
+static_assert(ps::detail::joint_streams<int, adds_noise, adds_noise, half, adds_noise> ==
                   std::array<std::uint64_t, 4>{1, 1, 0, 0},
               "what the last one gets is a double, for which it draws nothing");
-static_assert(std::is_same_v<ps::detail::role_parts<ps::changed_field, drawing, half>::kept,
+static_assert(std::is_same_v<ps::detail::role_parts<ps::changed_field, adds_noise, half>::kept,
                              std::tuple<ps::detail::function_itself, ps::detail::function_itself>>,
               "a changed field keeps no function");
-static_assert(std::is_same_v<ps::detail::role_parts<following, drawing>::kept, std::tuple<>> &&
-                  std::is_same_v<ps::detail::role_parts<following, drawing>::scratch, int>,
+static_assert(std::is_same_v<ps::detail::role_parts<following, adds_noise>::kept, std::tuple<>> &&
+                  std::is_same_v<ps::detail::role_parts<following, adds_noise>::scratch, int>,
               "a role that follows has a scratch, and keeps no function");
 
 }  // namespace
 
 TEST_CASE("stage/field_roles: a role keeps the functions that it puts in the place of others") {
-  using parts = ps::detail::role_parts<three_for_vectors, std::vector<int>, drawing>;
+  using parts = ps::detail::role_parts<three_for_vectors, std::vector<int>, adds_noise>;
   static_assert(std::is_same_v<parts::kept, std::tuple<int, ps::detail::function_itself>>);
-  CHECK(std::get<0>(parts::keep({}, drawing{})) == 3);
+  CHECK(std::get<0>(parts::keep({}, adds_noise{})) == 3);
 }
 
 TEST_CASE("stage/field_roles: a joint function refers to the function of the stage") {
-  const drawing f;
-  const ps::detail::joint_function<drawing, 2> joint{f};
+  const adds_noise f;
+  const ps::detail::joint_function<adds_noise, 2> joint{f};
   CHECK(&joint.called == &f);
   CHECK(joint.streams<double> == 2);
 }
