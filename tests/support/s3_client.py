@@ -4,6 +4,7 @@
 s3_client.py URL put BUCKET KEY FILE [KEY FILE]...   makes the bucket if it is not there
 s3_client.py URL get BUCKET KEY FILE
 s3_client.py URL list BUCKET                         prints the keys
+s3_client.py URL uploads BUCKET                      prints the keys of unfinished uploads
 Key and secret are in the environment.
 """
 
@@ -40,6 +41,9 @@ def main():
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
             for one in page.get("Contents", ()):
                 print(one["Key"])
+    elif action == "uploads":
+        for one in client.list_multipart_uploads(Bucket=bucket).get("Uploads", ()):
+            print(one["Key"])
     else:
         sys.exit(f"no action {action}")
 

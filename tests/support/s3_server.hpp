@@ -61,6 +61,11 @@ class s3_server {
   /// The keys of a bucket, each with its line break.
   [[nodiscard]] std::string list(const std::string& bucket) const { return call("list " + quoted(bucket)); }
 
+  /// The keys of uploads that have begun and not ended, each with its line break.
+  [[nodiscard]] std::string uploads(const std::string& bucket) const {
+    return call("uploads " + quoted(bucket));
+  }
+
  protected:
   s3_server(std::string key, std::string secret) : key_(std::move(key)), secret_(std::move(secret)) {}
   ~s3_server() = default;

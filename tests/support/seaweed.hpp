@@ -47,34 +47,31 @@ class seaweed_server : public s3_server {
     const auto flag = [](const std::string& name, std::uint16_t port) {
       return "-" + name + "=" + std::to_string(port);
     };
-    process_ = std::make_unique<server_process>(
-        std::vector<std::string>{weed_program(),
-                                 "server",
-                                 "-dir=" + folder_.path().string(),
-                                 "-ip=127.0.0.1",
-                                 "-ip.bind=127.0.0.1",
-                                 "-master.telemetry=false",
-                                 "-volume.max=20",
-                                 "-master.volumeSizeLimitMB=256",
-                                 "-filer",
-                                 "-s3",
-                                 "-s3.config=" + (folder_ / "s3.json").string(),
-                                 "-s3.port.iceberg=0",
-                                 "-s3.localSocket=" + (folder_ / "s3.sock").string(),
-                                 "-filer.localSocket=" + (folder_ / "filer.sock").string(),
-                                 "-s3.port.lance=0",
-                                 flag("s3.port", ports[0]),
-                                 flag("s3.port.grpc", ports[1]),
-                                 flag("master.port", ports[2]),
-                                 flag("master.port.grpc", ports[3]),
-                                 flag("volume.port", ports[4]),
-                                 flag("volume.port.grpc", ports[5]),
-                                 flag("filer.port", ports[6]),
-                                 flag("filer.port.grpc", ports[7])},
-        folder_.path(), folder_ / "output", std::vector<std::string>{"HOME=" + folder_.path().string()});
+    command_ = {weed_program(),
+                "server",
+                "-dir=" + folder_.path().string(),
+                "-ip=127.0.0.1",
+                "-ip.bind=127.0.0.1",
+                "-master.telemetry=false",
+                "-volume.max=20",
+                "-master.volumeSizeLimitMB=256",
+                "-filer",
+                "-s3",
+                "-s3.config=" + (folder_ / "s3.json").string(),
+                "-s3.port.iceberg=0",
+                "-s3.localSocket=" + (folder_ / "s3.sock").string(),
+                "-filer.localSocket=" + (folder_ / "filer.sock").string(),
+                "-s3.port.lance=0",
+                flag("s3.port", ports[0]),
+                flag("s3.port.grpc", ports[1]),
+                flag("master.port", ports[2]),
+                flag("master.port.grpc", ports[3]),
+                flag("volume.port", ports[4]),
+                flag("volume.port.grpc", ports[5]),
+                flag("filer.port", ports[6]),
+                flag("filer.port.grpc", ports[7])};
+    start();
     try {
-      if (!wait_until_ready(*process_, [&] { return plain_client(port_).get("/status").status() == 200; }))
-        throw std::runtime_error("it does not answer");
       settle();
     } catch (const std::runtime_error& e) {
       throw std::runtime_error(std::string("SeaweedFS does not start: ") + e.what() + "\n" +
@@ -90,8 +87,20 @@ class seaweed_server : public s3_server {
             "/tmp/seaweedfs-" + std::string(part) + "-grpc-" + std::to_string(port) + ".sock", ignored);
   }
 
+  /// Kills it, as the end of its machine would.
+  void kill() { process_->kill(); }
+  /// Starts it with its data, and waits until it answers; it may not know its objects yet.
+  void start() {
+    process_.reset();
+    process_ = std::make_unique<server_process>(command_, folder_.path(), folder_ / "output",
+                                                std::vector<std::string>{"HOME=" + folder_.path().string()});
+    if (!wait_until_ready(*process_, [&] { return plain_client(port_).get("/status").status() == 200; }))
+      throw std::runtime_error("SeaweedFS does not answer: " + process_->output());
+  }
+
  private:
   temp_dir folder_;
+  std::vector<std::string> command_;
   std::array<std::uint16_t, 4> grpc_{};
   std::unique_ptr<server_process> process_;
 };

@@ -82,7 +82,9 @@ class exchange : public transport<exchange> {
     send();
   }
   void send() {
-    wait_until(clock::now() + all_.options.first_byte_time, reason::first_byte_late);
+    // A body on its way gets time for 256 bytes per millisecond.
+    const std::chrono::milliseconds sending(call_->body.size() / 256);
+    wait_until(clock::now() + all_.options.first_byte_time + sending, reason::first_byte_late);
     write_head(out_, *call_, asks_proxy() ? proxy_ : nullptr);
     all_.counted.requests.fetch_add(1, std::memory_order_relaxed);
     begin_answer(call_->method == verb::head);

@@ -8,6 +8,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/credentials.hpp>
 #include <penstock/storage/s3/detail/dates.hpp>
+#include <penstock/storage/s3/detail/own_copy.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -53,7 +54,7 @@ class credential_keeper {
       if (valid(now)) return kept_;
       const std::uint64_t round = rounds_;
       renewed_.wait(lock, [&] { return rounds_ != round; });
-      if (failure_) throw separate(*failure_);
+      if (failure_) throw own_copy(*failure_);
     }
   }
 
@@ -86,7 +87,7 @@ class credential_keeper {
     try {
       found = std::make_shared<const s3_credentials>(source_.find(now));
     } catch (const error& e) {
-      failure = separate(e);
+      failure = own_copy(e);
     } catch (...) {
       lock.lock();
       end_round(std::nullopt);
@@ -112,16 +113,8 @@ class credential_keeper {
       failure.reset();
     }
     end_round(failure);
-    if (failure_) throw separate(*failure_);
+    if (failure_) throw own_copy(*failure_);
     return kept_;
-  }
-  /// An error of its own for each thread: copies share their text, whose last owner frees it.
-  [[nodiscard, gnu::cold]] static error separate(const error& failure) {
-    error made(failure.code(), failure.message());
-    if (!failure.file().empty()) made.in_file(failure.file());
-    if (const auto asked = failure.retry_after_ms()) static_cast<void>(std::move(made).asked_to_wait(*asked));
-    if (failure.timed_out()) static_cast<void>(std::move(made).after_time_out());
-    return std::move(made).recurring(failure.recurs());
   }
   /// How long before their end credentials of this lifetime are renewed.
   [[nodiscard]] std::chrono::seconds before(std::chrono::seconds lifetime) const {

@@ -84,6 +84,15 @@ template <class Word>
   return base64_of(bytes);
 }
 
+/// The header Content-MD5 of a body, by which every store notices one that changed on its way; empty where
+/// OpenSSL has no MD5, as in FIPS mode.
+[[nodiscard]] inline std::string md5_of(std::string_view body) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
+  unsigned int size = 0;
+  if (EVP_Digest(body.data(), body.size(), out.data(), &size, EVP_md5(), nullptr) != 1) return {};
+  return base64_of({out.data(), size});
+}
+
 /// A checksum of a whole object that a store gave, and what it must be.
 struct known_checksum {
   std::string_view name;  // as S3 calls it

@@ -10,6 +10,8 @@
 #include <penstock/storage/s3/aws_signature.hpp>
 #include <penstock/storage/s3/credential_chain.hpp>
 #include <penstock/storage/s3/credential_keeper.hpp>
+#include <penstock/storage/s3/detail/checksum.hpp>
+#include <penstock/storage/s3/detail/own_copy.hpp>
 #include <penstock/storage/s3/detail/store_call.hpp>
 #include <penstock/storage/s3/detail/web_http_call.hpp>
 #include <penstock/storage/s3/endpoint.hpp>
@@ -243,6 +245,9 @@ class store {
       what.payload = unsigned_payload;
     else if (what.payload.empty() || what.payload == unsigned_payload)
       what.payload = payload_hash(what.body);
+    if (!what.body.empty() && what.at->is_encrypted() && !header_of(what.more, "content-md5"))
+      if (std::string sum = md5_of(what.body); !sum.empty())
+        what.more.push_back({"content-md5", std::move(sum)});
     what.signer = this;
     what.sign = sign;
     what.self = this;
@@ -359,12 +364,7 @@ class store {
   static void fail(store_call& what, const error& why) noexcept {
     std::exception_ptr failed;
     try {
-      // Texts of its own, since several threads may hold it.
-      error made(why.code(), why.message());
-      if (!why.file().empty()) made.in_file(why.file());
-      if (const auto asked = why.retry_after_ms()) static_cast<void>(std::move(made).asked_to_wait(*asked));
-      if (why.timed_out()) static_cast<void>(std::move(made).after_time_out());
-      failed = std::make_exception_ptr(what.with_facts(std::move(made).recurring(why.recurs())));
+      failed = std::make_exception_ptr(what.with_facts(own_copy(why)));
     } catch (...) {
       failed = std::current_exception();
     }

@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
 #include <penstock/storage/detail/web_call.hpp>
 #include <penstock/storage/s3/credentials.hpp>
 #include <penstock/storage/s3/detail/http_answer.hpp>
@@ -51,6 +52,13 @@ struct store_call : web::call {
   /// The error of an answer that is no success.
   [[nodiscard]] error failure_of_answer() const { return with_facts(error_of(refused(), doing)); }
 };
+
+/// An ETag in quotes, without W/: some stores leave quotes out of lists.
+[[nodiscard]] inline std::string tag_of(std::string_view tag) {
+  if (tag.starts_with("W/")) tag.remove_prefix(2);
+  const bool quoted = tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"');
+  return quoted || tag.empty() ? std::string(tag) : text({"\"", tag, "\""});
+}
 
 /// The query of a URL.
 [[nodiscard]] inline std::string query_of(const std::vector<name_value>& items) {

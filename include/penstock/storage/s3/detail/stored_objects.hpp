@@ -203,11 +203,8 @@ class stored_objects {
   const facts& pin(const store_call& what, object_id id, std::uint64_t size, std::string_view tag) {
     auto fresh = std::make_unique<facts>();
     fresh->size = size;
-    const bool weak = tag.starts_with("W/");
-    if (weak) tag.remove_prefix(2);
-    const bool quoted = tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"');
-    fresh->tag = quoted || tag.empty() ? std::string(tag) : text({"\"", tag, "\""});
-    if (!weak) fresh->if_match = fresh->tag;
+    fresh->tag = tag_of(tag);
+    if (!tag.starts_with("W/")) fresh->if_match = fresh->tag;
     const facts* there = nullptr;
     if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
       return *fresh.release();

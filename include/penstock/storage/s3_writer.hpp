@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
+#error "penstock/storage/s3_writer.hpp needs Boost.Beast, OpenSSL and pugixml: link penstock::s3"
+#endif
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/fingerprint.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/s3/detail/names.hpp>
+#include <penstock/storage/s3/detail/store.hpp>
+#include <penstock/storage/s3/detail/store_call.hpp>
+#include <penstock/storage/s3/detail/upload.hpp>
+#include <penstock/storage/s3_options.hpp>
+#include <penstock/storage/storage_counters.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// Options of `s3_writer`: how objects are cut into parts.
+struct s3_writer_options {
+  /// The size of a part, from 5 MiB on, which is the least that S3 takes. Parts grow after each 1000, so that
+  /// objects may have 5 TiB; stores that want parts of one size, as Cloudflare's, take 1000 times this.
+  std::size_t part_size = std::size_t{8} << 20;
+  /// How many parts are on their way at once. So many parts, and the one that is being filled, are in memory.
+  std::size_t at_once = 4;
+  /// How often a request is sent before its failure is the error, if trying again may help.
+  unsigned attempts = 8;
+  /// The time before the second attempt; it doubles for each further one, up to 20 s.
+  std::chrono::milliseconds first_wait{250};
+};
+
+/// Writes objects into S3, one after another, in parts that are sent while you write.
+///
+///     s3_writer out({.place = {.region = "eu-central-1"}}, {.at_once = 8});
+///
+/// `open("bucket/key")`, `write(bytes)` as often as you like, and `finish()`; then the next `open`. The
+/// object appears at `finish`, whole, in the place of one that was there before. `abort` gives an unfinished
+/// object up; so does an error, the next `open`, and the destructor, and the store then forgets its parts.
+/// Only a program that is killed leaves parts there: let the bucket have a lifecycle rule that aborts
+/// incomplete uploads.
+/// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
+/// by a multipart upload.
+/// Each part is sent again if that may help, up to `attempts` times, with growing pauses. The store compares
+/// what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
+/// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
+/// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
+/// `finish` without `open`. Secrets as for `s3`.
+/// Threads: one at a time.
+/// Cost: one copy of the bytes, and a hash of them. `write` waits while `at_once` parts are on their way.
+/// Source: Amazon S3 User Guide, "Uploading and copying objects using multipart upload".
+class s3_writer {
+ public:
+  /// Throws what `s3::connect` throws, and errc::argument for sizes that make no sense. Sends nothing.
+  explicit s3_writer(s3_options options = {}, s3_writer_options how = {})
+      : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {}
+  s3_writer(s3_writer&&) noexcept = default;
+  s3_writer& operator=(s3_writer&& other) noexcept {
+    upload_.reset();  // before its store
+    store_ = std::move(other.store_);
+    upload_ = std::move(other.upload_);
+    how_ = other.how_;
+    retries_ = other.retries_;
+    return *this;
+  }
+  ~s3_writer() = default;
+
+  /// Begins an object; one that is unfinished is given up. Sends nothing.
+  void open(std::string_view name) {
+    abort();
+    const detail::s3::object_name found = detail::s3::parse_object_name(name);
+    detail::s3::check_bucket(found.bucket, false);
+    upload_ = std::make_unique<detail::s3::upload>(*store_, how_,
+                                                   detail::text({"s3://", found.bucket, "/", found.key}));
+  }
+  /// Appends bytes.
+  void write(bytes_view bytes) {
+    opened();
+    try {
+      upload_->write(bytes);
+    } catch (...) {
+      abort();
+      throw;
+    }
+  }
+  /// Makes the object appear. Returns its size and stamp, as `s3::session::signature` gives them.
+  object_signature finish() {
+    opened();
+    try {
+      const std::string tag = detail::s3::tag_of(upload_->finish());
+      const object_signature made{upload_->size(), tag.empty() ? 0 : fingerprint().add(tag).value()};
+      abort();
+      return made;
+    } catch (...) {
+      abort();
+      throw;
+    }
+  }
+  /// Gives an unfinished object up; waits until the store has forgotten it, or cannot be reached.
+  void abort() noexcept {
+    if (upload_ == nullptr) return;
+    upload_->abort();
+    retries_ += upload_->retries();
+    upload_.reset();
+  }
+
+  /// Requests sent, attempts after the first, and answers that asked for fewer requests.
+  [[nodiscard]] storage_counters counters() const noexcept {
+    const auto& counted = store_->counted();
+    return {.requests = counted.requests.load(),
+            .slow_downs = counted.slow_downs.load() + store_->other_slow_downs(),
+            .retries = retries_ + (upload_ == nullptr ? 0 : upload_->retries())};
+  }
+
+ private:
+  void opened() const {
+    if (upload_ == nullptr)
+      throw error(
+          errc::state,
+          "no object is open in this s3_writer: call open(\"bucket/key\") first, also after an error");
+  }
+  [[nodiscard]] static const s3_options& valid(const s3_options& options) {
+    detail::check(options.connection);
+    return options;
+  }
+  [[nodiscard]] static detail::s3::upload_plan checked(const s3_writer_options& how) {
+    constexpr std::size_t least = std::size_t{5} << 20, largest = std::size_t{5} << 30;
+    if (how.part_size < least || how.part_size > largest)
+      throw error(errc::argument,
+                  {"a part has from 5 MiB (", least, " bytes) to 5 GiB, not ", how.part_size});
+    if (how.at_once == 0 || how.at_once > 1000)
+      throw error(errc::argument, {"from 1 to 1000 parts are on their way at once, not ", how.at_once});
+    if (how.attempts == 0)
+      throw error(errc::argument, "a request is sent at least once: attempts is 1 or more");
+    if (how.first_wait.count() < 0 || how.first_wait > std::chrono::hours(1))
+      throw error(errc::argument,
+                  {"first_wait is from 0 ms to an hour, not ", how.first_wait.count(), " ms"});
+    return {how.part_size, how.at_once, how.attempts, how.first_wait};
+  }
+
+  detail::s3::upload_plan how_;
+  std::uint64_t retries_ = 0;
+  std::unique_ptr<detail::s3::store> store_;
+  std::unique_ptr<detail::s3::upload> upload_;
+};
+
+}  // namespace penstock::inline v0_1
