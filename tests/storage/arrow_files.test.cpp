@@ -10,6 +10,7 @@
 #include <penstock/stage/fields.hpp>
 #include <penstock/stage/workers.hpp>
 #include <penstock/storage/retrying.hpp>
+#include <penstock/storage/throttled.hpp>
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
@@ -138,6 +139,13 @@ TEST_CASE("storage/arrow_files: bytes, size, signature and names of three file s
     CHECK(session.counters() == ps::storage_counters{.requests = 2, .bytes = 100'040});
   }
   CHECK(ps::arrow_files(mock, "inner/a-{0..1}.bin").describe() == "arrow_files(mock, inner/a-{0..1}.bin)");
+}
+
+TEST_CASE("storage/arrow_files: the example") {
+  const auto disk = std::make_shared<arrow::fs::LocalFileSystem>();
+  const ps::arrow_files shards(disk, "/data/train-{0000..0127}.tar");
+  const auto patient = ps::retrying(ps::throttled(shards));
+  CHECK(patient.names().size() == 128);
 }
 
 TEST_CASE("storage/arrow_files: a selector lists files, sorted") {
