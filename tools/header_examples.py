@@ -5,8 +5,8 @@
 An example is code at four blanks in the `///` block of a public name; the reference shows it. The names it
 uses and the files it reads are made in examples/headers/ROOM.hpp.
 Some examples need more than a function (processes of MPI, a GPU, another .cpp file), or a component that few
-machines have: without a room, those of them are found that are in no other example and no test; and examples in blocks that are of no public
-name, which nobody would compile.
+machines have: without a room, those of them are found that are in no other example and no test; and examples in
+blocks that are of no public name, which nobody would compile.
 """
 
 import argparse
