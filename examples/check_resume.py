@@ -9,36 +9,18 @@ numbers of workers. All must end with the same checkpoint, byte for byte. What a
 that went into it is compared with the shards.
 """
 
-import gzip
 import os
 import pathlib
 import random
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
+from drawn_shards import make_split
+
 pack, train, prove = (str(pathlib.Path(p).resolve()) for p in sys.argv[1:4])
-
-
-def make_split(folder, split, count, source):
-    """Ten classes of noise, each with a bright square at a place of its own."""
-    images, labels = bytearray(), bytearray()
-    for _ in range(count):
-        label = source.randrange(10)
-        image = bytearray(source.randrange(100) for _ in range(784))
-        for row in range(4):
-            at = (label // 5 * 12 + row + 4) * 28 + label % 5 * 5 + 1
-            image[at:at + 4] = b"\xf0" * 4
-        images += image
-        labels.append(label)
-    def write(name, head, body):
-        with gzip.open(folder / f"{split}-{name}.gz", "wb", compresslevel=1) as file:
-            file.write(head + body)
-    write("images-idx3-ubyte", struct.pack(">IIII", 0x803, count, 28, 28), images)
-    write("labels-idx1-ubyte", struct.pack(">II", 0x801, count), labels)
 
 
 def run(*command, expect=0):

@@ -36,8 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   const std::size_t question = first.find('?');
   // Messages show a character that cannot be printed as a question mark, too.
-  const bool printable =
-      std::all_of(first.begin(), first.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+  const bool printable = std::all_of(first.begin(), first.end(), [](char c) { return c >= ' ' && c < 0x7f; });
   if (printable && question != std::string_view::npos && first.size() - question > 12 &&
       !first.substr(question).starts_with("?...") && location.empty())
     must(line.find(first.substr(question)) == std::string::npos, "no message shows a query");

@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <dirent.h>
 #include <exception>
 #include <fcntl.h>
@@ -30,6 +31,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -5841,6 +5843,29 @@ struct worker_options {
   std::optional<int> nice{};
 };
 
+/// How bytes that are fetched ahead are requested; see `prefetch`. None of these options changes the bytes.
+struct request_options {
+  using size = std::optional<std::uint64_t>;
+
+  /// Ranges of an object that lie at most this far apart are one request; unset: 64 KiB for a storage with
+  /// latency, otherwise 8 KiB
+  size gap{};
+  /// the most bytes for which neighbours are put together; unset: with latency 8 MiB, or a sixteenth of what
+  /// is read ahead if that is less, otherwise 1 MiB
+  size together{};
+  /// with latency, a longer range is requested in parts of at most this size, all at once; 0: never
+  std::uint64_t part = 16_MiB;
+  /// with latency, the most requests in flight; fewer are where more bring nothing
+  std::size_t at_once = 64;
+
+  [[nodiscard]] constexpr std::uint64_t most_between(bool latency) const noexcept {
+    return gap.value_or(latency ? 64_KiB : 8_KiB);
+  }
+  [[nodiscard]] constexpr std::uint64_t most_together(bool latency) const noexcept {
+    return together.value_or(latency ? 8_MiB : 1_MiB);
+  }
+};
+
 /// How a run works, gathered once from the annotations anywhere in the chain. None of these options changes
 /// the sequence.
 struct run_options {
@@ -5855,6 +5880,7 @@ struct run_options {
   /// needs
   std::optional<std::uint64_t> ahead;
   std::optional<std::uint64_t> ahead_bytes;  ///< read-ahead in bytes, which is also the most that is held
+  request_options requests{};                ///< how bytes are fetched ahead
   std::optional<std::uint64_t> seed;         ///< of random stages; unset: that of the first shuffle, else 0
   std::uint64_t watchdog_ms = 30'000;        ///< reports this long without a batch; 0: never
   bool allow_empty = false;                  ///< opens even if an epoch is known to have no batch
@@ -8037,6 +8063,35 @@ concept abandoning_session = background_session<S> && requires(S& s, std::uint64
   { s.abandon(tag) } noexcept;
 };
 
+/// A read that has not ended.
+struct open_read {
+  object_id object = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t attempt = 1;  ///< how often it was begun
+  std::uint64_t age_ns = 0;   ///< since its first attempt began
+};
+
+/// A session that knows which of its reads have not ended.
+///   oldest_read()                   the one that was requested first, an optional `open_read`; any thread
+template <class S>
+concept observant_session = storage_session<S> && requires(const S& s) {
+  { s.oldest_read() } -> std::same_as<std::optional<open_read>>;
+};
+
+/// A session that knows the names of its objects.
+///   name(id)                        as in `storage.names()`, for messages; any thread
+template <class S>
+concept naming_session = storage_session<S> && requires(const S& s, object_id id) {
+  { s.name(id) } -> std::convertible_to<std::string>;
+};
+
+/// A session that has a limit for the reads in flight; what is beyond waits in it.
+///   at_once()                       the limit now; 0: none. Any thread
+template <class S>
+concept limiting_session = storage_session<S> && requires(const S& s) {
+  { s.at_once() } -> std::convertible_to<std::size_t>;
+};
+
 /// Cancels the reads of a session that will not be used again. `session.end_reads()`, if there is one, also
 /// keeps reads that begin later from waiting.
 template <storage_session S>
@@ -8213,13 +8268,15 @@ struct fetch_link<Session> {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// One read of a range store, and its bytes in the store.
+/// One read of a range store, and its bytes in the store. A storage may read it in several requests.
 struct stored_read {
   enum condition : std::uint32_t { loading, ready, failed };
 
   std::byte* bytes = nullptr;
-  std::uint64_t end = 0;                // where the store's free memory resumes after it
-  std::atomic<std::uint32_t> users{0};  // samples that have a part in it, plus its loading; 0: free
+  std::uint64_t end = 0;                   // where the store's free memory resumes after it
+  std::atomic<std::uint32_t> users{0};     // samples that have a part in it, plus its loading; 0: free
+  std::atomic<std::uint32_t> requests{0};  // that have not ended
+  std::atomic<bool> good{true};            // none of them has failed
   std::atomic<std::uint32_t> state{ready};
 };
 
@@ -8260,11 +8317,13 @@ class range_store {
   /// The largest read that fits.
   [[nodiscard]] std::uint64_t largest() const noexcept { return capacity_ / 4; }
 
-  /// Room for a read of so many bytes, at most `largest`, that `users` turns will use; null if there is none
-  /// now.
-  [[nodiscard]] read* reserve(std::uint64_t bytes, std::uint32_t users);
+  /// Room for a read of so many bytes, at most `largest`, that `users` turns will use and so many requests
+  /// will fill; null if there is none now.
+  [[nodiscard]] read* reserve(std::uint64_t bytes, std::uint32_t users, std::uint32_t requests = 1);
   /// Waits until something is released; false once the store was stopped or halted.
   [[nodiscard]] bool wait_for_room();
+  /// Whether a worker has taken a turn, or all are known to be past it.
+  [[nodiscard]] bool is_taken(std::uint64_t turn) noexcept;
   /// Begins a turn; false if a worker has already taken it, or all workers are known to be past it.
   [[nodiscard]] bool claim(std::uint64_t turn);
   /// Adds a part to a claimed turn; false if the turn is full.
@@ -8274,9 +8333,9 @@ class range_store {
   /// Whether a turn that is claimed and not published has a part in the oldest read. If so, no room becomes
   /// free until it is published.
   [[nodiscard]] bool needs_oldest(std::uint64_t turn) noexcept;
-  /// Counts reads that are given to a storage; each will `end`.
-  void begin(std::uint64_t reads);
-  /// Ends a read; its bytes are valid if `good`.
+  /// Counts requests that a storage is given, now or later; each will `end`.
+  void begin(std::uint64_t requests);
+  /// Ends a request of a read, whose bytes are valid once all its requests were `good`.
   void end(read& one, bool good) noexcept;
   /// Releases the turns that no worker will take any more.
   void sweep();
@@ -8369,7 +8428,8 @@ PENSTOCK_INLINE void range_store::reclaim() noexcept {
   free_from_ = reserved_to_;
 }
 
-PENSTOCK_INLINE range_store::read* range_store::reserve(std::uint64_t bytes, std::uint32_t users) {
+PENSTOCK_INLINE range_store::read* range_store::reserve(std::uint64_t bytes, std::uint32_t users,
+                                                        std::uint32_t requests) {
   reclaim();
   const std::uint64_t place = reserved_to_ % capacity_, room = (bytes + 63) / 64 * 64;
   // A read is contiguous: if it does not fit before the end of the memory, it starts at the beginning.
@@ -8379,6 +8439,8 @@ PENSTOCK_INLINE range_store::read* range_store::reserve(std::uint64_t bytes, std
   one.bytes = memory_.data() + begin % capacity_;
   one.end = reserved_to_ = begin + room;
   one.state.store(read::loading, std::memory_order_relaxed);
+  one.requests.store(requests, std::memory_order_relaxed);
+  one.good.store(true, std::memory_order_relaxed);
   one.users.store(users + 1, std::memory_order_relaxed);
   return &one;
 }
@@ -8402,6 +8464,12 @@ PENSTOCK_INLINE void range_store::say_room() noexcept {
 
 PENSTOCK_INLINE void range_store::let_go(const slot& of) noexcept {
   for (std::uint32_t i = 0; i < of.count; ++i) release(*of.parts[i].from);
+}
+
+PENSTOCK_INLINE bool range_store::is_taken(std::uint64_t turn) noexcept {
+  if (turn < passed()) return true;
+  const std::uint64_t seen = at(turn).word.load(std::memory_order_acquire);
+  return turn_of(seen) > turn || seen == word(turn, taken);
 }
 
 PENSTOCK_INLINE bool range_store::claim(std::uint64_t turn) {
@@ -8440,14 +8508,18 @@ PENSTOCK_INLINE bool range_store::needs_oldest(std::uint64_t turn) noexcept {
                      [this](const fetched_part& part) { return part.from == &read_at(oldest_); });
 }
 
-PENSTOCK_INLINE void range_store::begin(std::uint64_t reads) {
+PENSTOCK_INLINE void range_store::begin(std::uint64_t requests) {
   const std::lock_guard guard(lock_);
-  loading_ += reads;
+  loading_ += requests;
 }
 
 PENSTOCK_INLINE void range_store::end(read& one, bool good) noexcept {
-  one.state.store(good ? read::ready : read::failed, std::memory_order_release);
-  release(one);
+  if (!good) one.good.store(false, std::memory_order_relaxed);
+  if (one.requests.fetch_sub(1, std::memory_order_acq_rel) == 1) {  // the last one
+    one.state.store(one.good.load(std::memory_order_relaxed) ? read::ready : read::failed,
+                    std::memory_order_release);
+    release(one);
+  }
   // the thread that waits for the last read may destroy the store afterwards
   const std::lock_guard guard(lock_);
   --loading_;
@@ -20214,12 +20286,15 @@ enum class activity : std::uint8_t {
   ask_ahead,       ///< requests the bytes of upcoming samples
   hold_batch,      ///< from delivery until it is released; these overlap
   hold_chunk,      ///< samples on their way to batches, until their memory is free again
+  request,         ///< a request for bytes ahead of their turn, until its end; these overlap
+  storage_counts,  ///< no interval: what the storage has counted until then
 };
 
 [[nodiscard]] constexpr std::string_view to_string(activity a) noexcept {
-  constexpr std::string_view names[] = {"evaluate",      "stage",          "read",      "wait for input",
-                                        "wait for room", "wait for batch", "copy",      "wait for copy",
-                                        "ask for bytes", "hold batch",     "hold chunk"};
+  constexpr std::string_view names[] = {"evaluate",      "stage",          "read",       "wait for input",
+                                        "wait for room", "wait for batch", "copy",       "wait for copy",
+                                        "ask for bytes", "hold batch",     "hold chunk", "request",
+                                        "storage"};
   return names[static_cast<std::size_t>(a)];
 }
 
@@ -20235,6 +20310,9 @@ struct run_event {
   std::uint64_t epoch = none;
   std::uint64_t first = none, last = none;  ///< position indexes, if there are samples
   std::uint64_t samples = 0;
+  // `request`: `block` is the object's number in its storage, and `first` and `last` the range of bytes.
+  // `storage_counts`: `samples` are the requests, `first` the retries, `last` the second reads of `hedged`,
+  // and `batch` the answers that asked for fewer.
 };
 
 /// The facts about a run that an observer gets when the run is opened. Thread 0 is the consumer, threads 1
@@ -20361,6 +20439,11 @@ class run_watch {
              std::uint64_t slots, std::uint64_t samples, run_event e) noexcept;
   void hold(const block& b) const noexcept;
   void let_go(const void* b) const noexcept;
+  /// A request for bytes, from now until `let_go(key)`. Any thread.
+  void requested(const void* key, std::uint64_t object, std::uint64_t offset, std::uint64_t bytes,
+                 std::uint64_t begin) const noexcept;
+  /// What the storage has counted so far; called by the requesting thread.
+  void counted(const storage_counters& all) const noexcept;
   /// Bytes of `samples` were requested ahead of their turn; called by the requesting thread.
   void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;
 
@@ -20439,6 +20522,27 @@ PENSTOCK_INLINE void run_watch::asked_ahead(std::uint64_t begin, std::uint64_t e
                                             std::uint64_t samples) const noexcept {
   run_event e{begin, end, activity::ask_ahead};
   e.samples = samples;
+  note(workers_ == 0 ? 0 : 1 + workers_, e);
+}
+
+PENSTOCK_INLINE void run_watch::requested(const void* key, std::uint64_t object, std::uint64_t offset,
+                                          std::uint64_t bytes, std::uint64_t begin) const noexcept {
+  if (!any()) return;
+  run_event e{begin, 0, activity::request};
+  e.block = object;
+  e.first = offset;
+  e.last = offset + bytes;
+  for (const any_observer& one : all_) one.hold(key, e);
+}
+
+PENSTOCK_INLINE void run_watch::counted(const storage_counters& all) const noexcept {
+  if (!any()) return;
+  run_event e{now(), 0, activity::storage_counts};
+  e.end_ns = e.begin_ns;
+  e.samples = all.requests;
+  e.first = all.retries;
+  e.last = all.hedges;
+  e.batch = all.slow_downs;
   note(workers_ == 0 ? 0 : 1 + workers_, e);
 }
 
@@ -20811,13 +20915,15 @@ template <class T>
 concept marking_reader = requires(const T& reader) { reader.mark(); };
 
 /// Reads samples one after another. `rewind(epoch)` returns to the beginning; `next(item)` is false at the
-/// end. `save(marks)` appends its place; `load(epoch, marks)` consumes as many marks and goes there.
+/// end. `save(marks)` appends its place; `load(epoch, marks)` consumes as many marks and goes there. Fronts
+/// around it show its reader, too.
 template <class Reader, class Item>
 class reader_front {
  public:
   explicit reader_front(Reader reader) : reader_(std::move(reader)) {}
   void rewind(std::uint64_t epoch) { reader_.rewind(epoch); }
   bool next(Item& item) { return reader_.next(item); }
+  [[nodiscard]] const Reader& reader() const noexcept { return reader_; }
   void save(std::vector<std::uint64_t>& marks) const
     requires marking_reader<Reader>
   {
@@ -20847,6 +20953,7 @@ class selected_front {
     up_.rewind(epoch);
     number_ = 0;
   }
+  [[nodiscard]] const auto& reader() const noexcept { return up_.reader(); }
   bool next(Item& item) {
     while (true) {
       const selection::verdict found = which_.look(number_);
@@ -20886,6 +20993,7 @@ class repeat_front {
     empty_ = true;
     if (more()) up_.rewind(first_);
   }
+  [[nodiscard]] const auto& reader() const noexcept { return up_.reader(); }
   bool next(Item& item) {
     while (more()) {
       if (up_.next(item)) {
@@ -20938,6 +21046,7 @@ class buffer_front {
     size_ = 0;
     ended_ = false;
   }
+  [[nodiscard]] const auto& reader() const noexcept { return up_.reader(); }
   bool next(Item& item) {
     while (!ended_ && size_ < capacity_) {
       if (size_ == held_.size()) held_.emplace_back();
@@ -21119,6 +21228,8 @@ class serial_front {
     return &items;
   }
 
+  /// The reader of the source, which a worker may be using.
+  [[nodiscard]] const auto& reader() const noexcept { return front_.reader(); }
   /// Whether the front can save its place.
   static constexpr bool saves = saving_front<Front>;
 
@@ -21393,6 +21504,255 @@ template <storage Storage>
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/fetched_session.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A session to fetch bytes from, type-erased.
+class fetched_session {
+ public:
+  template <storage_session S>
+  explicit fetched_session(S& session) noexcept : self_(&session), view_(session), calls_(&calls_of<S>) {}
+
+  [[nodiscard]] const void* self() const noexcept { return self_; }
+  [[nodiscard]] session_view view() const noexcept { return view_; }
+  /// Whether it is a `latent_session`.
+  [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
+  /// How many reads it allows in flight now; 0: any number, or it does not say.
+  [[nodiscard]] std::size_t at_once() const {
+    return calls_->at_once == nullptr ? 0 : calls_->at_once(self_);
+  }
+  /// What it counted; zeros if it does not count.
+  [[nodiscard]] storage_counters counters() const {
+    return calls_->counters == nullptr ? storage_counters() : calls_->counters(self_);
+  }
+  /// The oldest of its reads, if it is an `observant_session` and has one.
+  [[nodiscard]] std::optional<open_read> oldest_read() const {
+    return calls_->oldest_read == nullptr ? std::nullopt : calls_->oldest_read(self_);
+  }
+  /// The name of an object, if it is a `naming_session`; otherwise its number.
+  [[nodiscard]] std::string name(object_id id) const {
+    return calls_->name == nullptr ? detail::text({"object ", id}) : calls_->name(self_, id);
+  }
+  /// Whether it is a `background_session`; only those may use `read_many`.
+  [[nodiscard]] bool in_background() const noexcept { return calls_->read_many != nullptr; }
+  void read_many(std::span<const read_request> requests, read_listener listener) const {
+    calls_->read_many(self_, requests, listener);
+  }
+  /// Ends its reads; where they run in the calling threads, their waits for another attempt, if there are
+  /// any.
+  void cancel() const noexcept { calls_->cancel(self_); }
+
+ private:
+  struct calls {
+    bool has_latency = false;
+    std::size_t (*at_once)(const void*) = nullptr;
+    storage_counters (*counters)(const void*) = nullptr;
+    std::optional<open_read> (*oldest_read)(const void*) = nullptr;
+    std::string (*name)(const void*, object_id) = nullptr;
+    void (*read_many)(const void*, std::span<const read_request>, read_listener) = nullptr;
+    void (*cancel)(const void*) noexcept = [](const void*) noexcept {};
+  };
+  template <class S>
+  [[nodiscard]] static S& at(const void* session) noexcept {
+    return *static_cast<S*>(const_cast<void*>(session));
+  }
+  template <class S>
+  [[nodiscard]] static constexpr calls made_for() noexcept {
+    calls made;
+    made.has_latency = latent_session<S>;
+    if constexpr (limiting_session<S>)
+      made.at_once = [](const void* s) { return static_cast<std::size_t>(at<S>(s).at_once()); };
+    if constexpr (counting_session<S>) made.counters = [](const void* s) { return at<S>(s).counters(); };
+    if constexpr (observant_session<S>)
+      made.oldest_read = [](const void* s) { return at<S>(s).oldest_read(); };
+    if constexpr (naming_session<S>)
+      made.name = [](const void* s, object_id id) { return std::string(at<S>(s).name(id)); };
+    if constexpr (background_session<S>) {
+      made.read_many = [](const void* s, std::span<const read_request> requests, read_listener listener) {
+        at<S>(s).read_many(requests, listener);
+      };
+      made.cancel = [](const void* s) noexcept { at<S>(s).cancel(); };
+    } else if constexpr (requires(S& s) { s.cancel_waits(); }) {
+      made.cancel = [](const void* s) noexcept { at<S>(s).cancel_waits(); };
+    }
+    return made;
+  }
+  template <class S>
+  static constexpr calls calls_of = made_for<S>();
+
+  const void* self_;
+  session_view view_;
+  const calls* calls_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/request_limit.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How many requests to have in flight: more as long as that brings more bytes per second, fewer where it
+/// brings nothing, and half as many when a store asks for fewer. Arithmetic only: the caller says what
+/// happened, and when.
+///
+/// It begins with 16 and doubles while each doubling makes the store at least 30 % faster, which takes one
+/// round of requests each. Then it compares now and then: a quarter more requests are kept if they bring at
+/// least half as much more, a fifth fewer if they lose at most 3 %. Rounds in which the caller had nothing to
+/// request at times say nothing, and are left out.
+/// Source: the slow start of TCP; hill climbing on throughput, because requests differ too much in size to
+/// compare their latencies.
+class request_limit {
+ public:
+  explicit request_limit(std::size_t most) noexcept;
+
+  /// Requests that may be in flight now, from 1 to `most`.
+  [[nodiscard]] std::size_t now() const noexcept { return now_ < most_ ? now_ : most_; }
+  /// Sets the upper limit, such as that of a session that allows fewer.
+  void bound(std::size_t most) noexcept;
+  /// A request begins.
+  void begun(std::uint64_t now_ns) noexcept {
+    if (since_ == 0) since_ = now_ns;
+  }
+  /// A request has ended with so many bytes. `waiting`: others wait for the limit.
+  void ended(std::uint64_t now_ns, std::uint64_t bytes, bool waiting) noexcept;
+  /// The store asked for fewer requests in answer to one that was begun at that time. Several that were in
+  /// flight together count once.
+  void slow_down(std::uint64_t begun_ns, std::uint64_t now_ns) noexcept;
+
+ private:
+  enum class phase : std::uint8_t { doubling, resting, more, fewer };
+  static constexpr std::size_t first = 16, short_rest = 4, long_rest = 64;
+
+  void measure_again(std::size_t skipped) noexcept;
+  void round_over(double per_second) noexcept;
+  void settle(bool kept, double per_second) noexcept;
+  void try_other(double per_second) noexcept;
+
+  std::size_t most_, now_, before_ = 0;  // before the change that is being tried
+  phase phase_ = phase::doubling;
+  bool more_is_next_ = true;
+  std::size_t rests_ = 0, rest_ = short_rest;  // rounds until the next change is tried
+  double best_ = 0;                            // bytes per second that a change is compared with
+  std::size_t ended_ = 0, skips_ = 0;          // in this round
+  std::uint64_t since_ = 0, bytes_ = 0;
+  std::uint64_t slowed_ns_ = 0;
+  std::size_t after_slow_ = short_rest;  // rests after the store asked for fewer, longer each time
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/request_limit.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE request_limit::request_limit(std::size_t most) noexcept
+    : most_(std::max<std::size_t>(1, most)), now_(std::min(most_, first)) {}
+
+PENSTOCK_INLINE void request_limit::bound(std::size_t most) noexcept {
+  most_ = std::max<std::size_t>(1, most);
+}
+
+// Requests that began before a change are left out of what is measured: `skipped` of them.
+PENSTOCK_INLINE void request_limit::measure_again(std::size_t skipped) noexcept {
+  skips_ = skipped;
+  ended_ = 0;
+  bytes_ = 0;
+}
+
+PENSTOCK_INLINE void request_limit::ended(std::uint64_t now_ns, std::uint64_t bytes, bool waiting) noexcept {
+  if (!waiting) {  // the limit did not decide how many were in flight
+    measure_again(0);
+    since_ = now_ns;
+    return;
+  }
+  if (skips_ != 0) {
+    --skips_;
+    since_ = now_ns;
+    return;
+  }
+  bytes_ += bytes;
+  ++ended_;
+  const std::size_t round = phase_ == phase::doubling ? now() : std::max<std::size_t>(32, 2 * now());
+  if (ended_ < round || now_ns <= since_) return;
+  const double per_second = static_cast<double>(bytes_) * 1e9 / static_cast<double>(now_ns - since_);
+  since_ = now_ns;
+  measure_again(0);
+  round_over(per_second);
+}
+
+PENSTOCK_INLINE void request_limit::round_over(double per_second) noexcept {
+  now_ = now();
+  switch (phase_) {
+    case phase::doubling:
+      if (per_second < 1.3 * best_) {  // the last doubling brought little
+        now_ = std::max<std::size_t>(1, now_ / 4 * 3);
+        phase_ = phase::resting;
+        measure_again(now_);
+      } else if (now_ == most_) {
+        phase_ = phase::resting;
+        rests_ = rest_ = long_rest;
+      } else {
+        best_ = per_second;
+        now_ = std::min(2 * now_, most_);
+      }
+      return;
+    case phase::resting:
+      if (rests_ != 0)
+        --rests_;
+      else
+        try_other(per_second);
+      return;
+    case phase::more: {
+      const double more = static_cast<double>(now_) / static_cast<double>(before_) - 1;
+      return settle(per_second >= best_ * (1 + more / 2), per_second);
+    }
+    case phase::fewer:
+      return settle(per_second >= 0.97 * best_, per_second);
+  }
+}
+
+// Begins to compare the speed now with that of more requests, or of fewer.
+PENSTOCK_INLINE void request_limit::try_other(double per_second) noexcept {
+  if (most_ == 1) return;
+  if (now_ == most_) more_is_next_ = false;
+  if (now_ == 1) more_is_next_ = true;
+  best_ = per_second;
+  before_ = now_;
+  now_ = more_is_next_ ? std::min(most_, now_ + std::max<std::size_t>(1, now_ / 4))
+                       : now_ - std::max<std::size_t>(1, now_ / 5);
+  phase_ = more_is_next_ ? phase::more : phase::fewer;
+  measure_again(before_);
+}
+
+PENSTOCK_INLINE void request_limit::settle(bool kept, double per_second) noexcept {
+  phase_ = phase::resting;
+  if (kept) {  // perhaps there is more to gain in this direction
+    rests_ = 0;
+    rest_ = short_rest;
+    return try_other(per_second);
+  }
+  now_ = before_;
+  more_is_next_ = !more_is_next_;
+  rests_ = rest_;
+  rest_ = std::min(long_rest, 2 * rest_);
+  measure_again(now_);
+}
+
+PENSTOCK_INLINE void request_limit::slow_down(std::uint64_t begun_ns, std::uint64_t now_ns) noexcept {
+  if (begun_ns < slowed_ns_) return;
+  slowed_ns_ = now_ns;
+  now_ = std::max<std::size_t>(1, now() / 2);
+  phase_ = phase::resting;
+  more_is_next_ = true;
+  rest_ = short_rest;
+  rests_ = after_slow_ = std::min(long_rest, 2 * after_slow_);
+  since_ = now_ns;
+  measure_again(now_);
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/detail/waiting_reads.hpp
 
 namespace penstock::inline v0_1 {
@@ -21592,50 +21952,348 @@ PENSTOCK_INLINE void threaded_reads::work() noexcept {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/run/engine/fetcher.hpp
+// ---- penstock/run/engine/request_queue.hpp
 
 namespace penstock::inline v0_1 {
 
-/// A session to fetch bytes from, type-erased.
-class fetched_session {
+/// The requests of a fetcher, begun in the order in which they were added. Those to sessions with latency
+/// wait here while as many as `request_limit` allows are in flight; they are begun by whichever thread finds
+/// that one may, one thread at a time.
+///
+/// Cost: two locks per request; no allocation once as many were here before.
+/// Threads: `target_of`, `make_room`, `add` and `start` belong to the fetching thread; any may call the
+/// others, and the sessions report from theirs.
+class request_queue {
  public:
-  template <storage_session S>
-  explicit fetched_session(S& session) noexcept : self_(&session), view_(session), calls_(calls_of<S>()) {}
+  /// A session, with threads if it does not read in the background.
+  class target {
+   public:
+    explicit target(const fetched_session& session);
+    [[nodiscard]] const fetched_session& session() const noexcept { return session_; }
+    void read_many(std::span<const read_request> requests, read_listener listener);
+    void cancel() noexcept;
 
-  [[nodiscard]] const void* self() const noexcept { return self_; }
-  [[nodiscard]] session_view view() const noexcept { return view_; }
-  /// Whether it is a `background_session`; only those may use the calls below.
-  [[nodiscard]] bool in_background() const noexcept { return calls_ != nullptr; }
-  void read_many(std::span<const read_request> requests, read_listener listener) const {
-    calls_->read_many(self_, requests, listener);
-  }
-  void cancel() const noexcept { calls_->cancel(self_); }
+   private:
+    friend request_queue;
+    static constexpr std::size_t threads = 8;
+
+    fetched_session session_;
+    std::unique_ptr<threaded_reads> threads_;
+    std::size_t in_flight_ = 0;
+    std::uint64_t slow_downs_ = 0;  // that it had counted when we last looked
+  };
+  /// A read that has not ended, of any thread, and what its object is called.
+  struct late_read : open_read {
+    std::string name;
+  };
+
+  /// Results go to `store`, which must outlive the queue. At most `most` requests are in flight at once.
+  request_queue(range_store& store, std::size_t most) noexcept : store_(&store), limit_(most), most_(most) {}
+  request_queue(const request_queue&) = delete;
+  request_queue& operator=(const request_queue&) = delete;
+
+  /// Reports each request to the observers of a run.
+  void observe(const run_watch& watch) noexcept { watch_ = &watch; }
+  /// The target for a session; null if memory is short.
+  [[nodiscard]] target* target_of(const fetched_session& session) noexcept;
+  /// Makes room for so many more requests. May throw std::bad_alloc.
+  void make_room(std::size_t requests);
+  /// Adds a request; it begins at the next `start`, or later. The store must know of it (`begin`).
+  void add(target& to, object_id object, std::uint64_t offset, mutable_bytes into,
+           range_store::read& read) noexcept;
+  /// Begins what may begin.
+  void start() noexcept;
+  /// Ends what waits here, and cancels what is in flight.
+  void cancel() noexcept;
+  /// Ends what waits here, and begins nothing any more.
+  void stop() noexcept;
+
+  /// How many requests may be in flight now.
+  [[nodiscard]] std::size_t at_once() const;
+  /// The oldest request in flight, or the oldest read of a session that says so (`observant_session`).
+  [[nodiscard]] std::optional<late_read> oldest() const;
+  /// What the sessions counted.
+  [[nodiscard]] storage_counters counters() const;
 
  private:
-  struct calls {
-    void (*read_many)(const void*, std::span<const read_request>, read_listener);
-    void (*cancel)(const void*) noexcept;
+  struct item {
+    target* to = nullptr;
+    object_id object = 0;
+    std::uint64_t offset = 0, begun_ns = 0;
+    mutable_bytes bytes;
+    range_store::read* read = nullptr;
+    item *next = nullptr, *before = nullptr;
   };
-  template <class S>
-  [[nodiscard]] static const calls* calls_of() noexcept {
-    if constexpr (background_session<S>) {
-      static constexpr calls made{[](const void* s, std::span<const read_request> requests,
-                                     read_listener listener) { at<S>(s).read_many(requests, listener); },
-                                  [](const void* s) noexcept { at<S>(s).cancel(); }};
-      return &made;
-    } else {
-      return nullptr;
-    }
-  }
-  template <class S>
-  [[nodiscard]] static S& at(const void* session) noexcept {
-    return *static_cast<S*>(const_cast<void*>(session));
-  }
+  static constexpr std::size_t most_together = 64;
 
-  const void* self_;
-  session_view view_;
-  const calls* calls_;
+  // The caller of these holds the lock.
+  [[nodiscard]] bool may_begin(const item& one);
+  void pass_on(std::unique_lock<std::mutex>& held) noexcept;
+  void link(item& one) noexcept;
+  void unlink(item& one) noexcept;
+  [[nodiscard]] item* take_waiting() noexcept;
+
+  void drop(item* first) noexcept;
+  void ended(item& one, const std::exception_ptr& failed) noexcept;
+
+  range_store* store_;
+  const run_watch* watch_ = nullptr;
+  mutable std::mutex lock_;
+  std::deque<target> targets_;  // grows under the lock
+  std::vector<std::unique_ptr<item[]>> items_;
+  std::size_t made_ = 0, used_ = 0;
+  item* free_ = nullptr;
+  item *waiting_ = nullptr, *last_waiting_ = nullptr;
+  item *oldest_ = nullptr, *newest_ = nullptr;  // in flight
+  request_limit limit_;
+  std::size_t most_, in_flight_ = 0;
+  std::uint64_t cancels_ = 0;
+  bool passing_ = false, stopped_ = false;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/request_queue.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Whether a store answered a read by asking for fewer.
+[[nodiscard]] PENSTOCK_INLINE bool asks_for_fewer(const std::exception_ptr& failed) noexcept {
+  try {
+    std::rethrow_exception(failed);
+  } catch (const error& e) {
+    return e.retry_after_ms().has_value();
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE request_queue::target::target(const fetched_session& session) : session_(session) {
+  if (!session.in_background())
+    threads_ = std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
+  slow_downs_ = session.counters().slow_downs;
+}
+
+PENSTOCK_INLINE void request_queue::target::read_many(std::span<const read_request> requests,
+                                                      read_listener listener) {
+  if (threads_)
+    threads_->read_many(requests, listener);
+  else
+    session_.read_many(requests, listener);
+}
+
+PENSTOCK_INLINE void request_queue::target::cancel() noexcept {
+  if (threads_) threads_->cancel();
+  session_.cancel();
+}
+
+PENSTOCK_INLINE request_queue::target* request_queue::target_of(const fetched_session& session) noexcept {
+  for (target& one : targets_)
+    if (one.session_.self() == session.self()) return &one;
+  try {
+    target fresh(session);
+    const std::lock_guard guard(lock_);
+    return &targets_.emplace_back(std::move(fresh));
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+PENSTOCK_INLINE void request_queue::make_room(std::size_t requests) {
+  const std::lock_guard guard(lock_);
+  if (used_ + requests <= made_) return;
+  const std::size_t more = std::max(used_ + requests - made_, most_together);
+  items_.reserve(items_.size() + 1);
+  auto fresh = std::make_unique<item[]>(more);
+  for (std::size_t i = 0; i < more; ++i) fresh[i].next = std::exchange(free_, &fresh[i]);
+  items_.push_back(std::move(fresh));
+  made_ += more;
+}
+
+PENSTOCK_INLINE void request_queue::add(target& to, object_id object, std::uint64_t offset,
+                                        mutable_bytes into, range_store::read& read) noexcept {
+  std::unique_lock held(lock_);
+  if (stopped_) {
+    held.unlock();
+    store_->end(read, false);
+    return;
+  }
+  item& one = *free_;
+  free_ = one.next;
+  ++used_;
+  one = {&to, object, offset, 0, into, &read};
+  (waiting_ == nullptr ? waiting_ : last_waiting_->next) = &one;
+  last_waiting_ = &one;
+}
+
+PENSTOCK_INLINE void request_queue::start() noexcept {
+  std::unique_lock held(lock_);
+  pass_on(held);
+}
+
+PENSTOCK_INLINE void request_queue::link(item& one) noexcept {
+  one.next = nullptr;
+  one.before = newest_;
+  (newest_ == nullptr ? oldest_ : newest_->next) = &one;
+  newest_ = &one;
+}
+
+PENSTOCK_INLINE void request_queue::unlink(item& one) noexcept {
+  (one.before == nullptr ? oldest_ : one.before->next) = one.next;
+  (one.next == nullptr ? newest_ : one.next->before) = one.before;
+}
+
+PENSTOCK_INLINE bool request_queue::may_begin(const item& one) {
+  if (!one.to->session_.has_latency()) return true;
+  const std::size_t allowed = one.to->session_.at_once();
+  limit_.bound(allowed == 0 ? most_ : std::min(most_, allowed));
+  return in_flight_ < limit_.now();
+}
+
+// The lock is released while requests are passed on.
+PENSTOCK_INLINE void request_queue::pass_on(std::unique_lock<std::mutex>& held) noexcept {
+  if (passing_) return;
+  passing_ = true;
+  std::array<read_request, most_together> together;
+  const read_listener listener{this, [](void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+                                 static_cast<request_queue*>(self)->ended(
+                                     *reinterpret_cast<item*>(detail::to_size(tag)), failed);
+                               }};
+  for (;;) {
+    target* to = nullptr;
+    std::size_t count = 0;
+    const std::uint64_t now = waiting_ == nullptr ? 0 : detail::now_ns();
+    while (waiting_ != nullptr && count < together.size() && (to == nullptr || waiting_->to == to) &&
+           may_begin(*waiting_)) {
+      item& one = *waiting_;
+      waiting_ = one.next;
+      to = one.to;
+      link(one);
+      one.begun_ns = now;
+      if (to->session_.has_latency()) {
+        ++in_flight_;
+        limit_.begun(now);
+      }
+      together[count++] = {one.object, one.offset, one.bytes, reinterpret_cast<std::uintptr_t>(&one)};
+      if (watch_ != nullptr) watch_->requested(&one, one.object, one.offset, one.bytes.size(), now);
+    }
+    if (count == 0) break;
+    const std::uint64_t seen = cancels_;
+    held.unlock();
+    to->read_many({together.data(), count}, listener);
+    held.lock();
+    if (cancels_ == seen) continue;
+    held.unlock();  // the cancellation may have come before these
+    to->cancel();
+    held.lock();
+  }
+  passing_ = false;
+}
+
+PENSTOCK_INLINE void request_queue::ended(item& one, const std::exception_ptr& failed) noexcept {
+  range_store::read& read = *one.read;
+  if (watch_ != nullptr) watch_->let_go(&one);
+  {
+    std::unique_lock held(lock_);
+    unlink(one);
+    target& to = *one.to;
+    if (to.session_.has_latency()) {
+      --in_flight_;
+      const std::uint64_t now = detail::now_ns(), before = to.slow_downs_;
+      to.slow_downs_ = to.session_.counters().slow_downs;
+      if (to.slow_downs_ != before || (failed && detail::asks_for_fewer(failed)))
+        limit_.slow_down(one.begun_ns, now);
+      else
+        limit_.ended(now, failed ? 0 : one.bytes.size(), waiting_ != nullptr);
+    }
+    one.next = std::exchange(free_, &one);
+    --used_;
+    pass_on(held);
+  }
+  store_->end(read, failed == nullptr);  // the store may be gone afterwards
+}
+
+PENSTOCK_INLINE request_queue::item* request_queue::take_waiting() noexcept {
+  item* const first = std::exchange(waiting_, nullptr);
+  last_waiting_ = nullptr;
+  return first;
+}
+
+// Ends requests that were not begun.
+PENSTOCK_INLINE void request_queue::drop(item* first) noexcept {
+  while (first != nullptr) {
+    item& one = *std::exchange(first, first->next);
+    range_store::read& read = *one.read;
+    {
+      const std::lock_guard guard(lock_);
+      one.next = std::exchange(free_, &one);
+      --used_;
+    }
+    store_->end(read, false);
+  }
+}
+
+PENSTOCK_INLINE void request_queue::cancel() noexcept {
+  item* waits = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    ++cancels_;
+    waits = take_waiting();
+  }
+  drop(waits);
+  for (target& one : targets_) one.cancel();
+}
+
+PENSTOCK_INLINE void request_queue::stop() noexcept {
+  item* waits = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    stopped_ = true;
+    waits = take_waiting();
+  }
+  drop(waits);
+}
+
+PENSTOCK_INLINE std::size_t request_queue::at_once() const {
+  const std::lock_guard guard(lock_);
+  return limit_.now();
+}
+
+PENSTOCK_INLINE std::optional<request_queue::late_read> request_queue::oldest() const {
+  std::optional<late_read> found;
+  const std::lock_guard guard(lock_);
+  const auto compare = [&](const open_read& one, const target& of) {
+    if (found && found->age_ns > one.age_ns) return;
+    found = {one, of.session_.name(one.object)};
+  };
+  if (oldest_ != nullptr)
+    compare({oldest_->object, oldest_->offset, 1, detail::now_ns() - oldest_->begun_ns}, *oldest_->to);
+  for (const target& one : targets_)
+    if (const auto read = one.session_.oldest_read()) {
+      if (found && read->object == found->object && read->offset == found->offset)
+        found->attempt = read->attempt;
+      else
+        compare(*read, one);
+    }
+  return found;
+}
+
+PENSTOCK_INLINE storage_counters request_queue::counters() const {
+  storage_counters all;
+  const std::lock_guard guard(lock_);
+  for (const target& one : targets_) all += one.session_.counters();
+  return all;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/fetcher.hpp
+
+namespace penstock::inline v0_1 {
 
 /// The ranges of bytes that some samples will be read from, as a reader's `ranges` reports them.
 ///
@@ -21680,20 +22338,24 @@ class range_list {
 };
 
 /// Reads ranges into a `range_store` before workers ask for them. Nearby ranges of one object become a single
-/// read; reads are started in the order of first use, as many at once as the store has room for; for a
-/// session that reads only in the calling thread, eight, each in its own thread. A range that cannot be read
-/// is left to the worker that needs it, which gets the error at its sample.
+/// request, long ones several; requests begin in the order of first use, as many at once as the store has
+/// room for and `request_queue` allows; for a session that reads only in the calling thread, eight, each in
+/// its own thread. A range that cannot be read is left to the worker that needs it, which gets the error at
+/// its sample.
 ///
 /// Threads: `fetch` belongs to one thread; the other members say who may call them.
 class fetcher {
  public:
-  /// See `range_store`.
-  fetcher(std::uint64_t bytes, std::uint64_t turns) : store_(bytes, turns) {}
+  /// See `range_store` and `request_options`.
+  fetcher(std::uint64_t bytes, std::uint64_t turns, const request_options& requests = {})
+      : options_(requests), store_(bytes, turns), queue_(store_, requests.at_once) {}
   fetcher(const fetcher&) = delete;
   fetcher& operator=(const fetcher&) = delete;
   ~fetcher() { end_reads(); }
 
   [[nodiscard]] range_store& store() noexcept { return store_; }
+  /// Any thread may look at it, and stop it.
+  [[nodiscard]] request_queue& queue() noexcept { return queue_; }
   /// Starts reading what is listed, and clears the list. Waits for room; returns early if the store is
   /// stopped or halted.
   void fetch(range_list& wanted);
@@ -21701,32 +22363,24 @@ class fetcher {
   void end_reads() noexcept;
 
  private:
-  static constexpr std::size_t threads = 8;
-  static constexpr std::uint64_t most_between = 8_KiB;  // gaps up to this are read rather than skipped
-  static constexpr std::uint64_t most_together = 1_MiB;
-
-  /// One read: entries close together.
+  /// Entries close together, which one read covers.
   struct piece {
     std::size_t first, last;
     std::uint64_t begin, end, turn;
   };
-  struct asked_session {
-    fetched_session itself;
-    std::unique_ptr<threaded_reads> threads;  // for a session that does not read in the background
-  };
+  void leave_out_taken(std::vector<range_list::entry>& wanted);
   void plan(std::vector<range_list::entry>& wanted);
+  [[nodiscard]] bool joins(const piece& before, const range_list::entry& first,
+                           const range_list::entry& one) const noexcept;
+  [[nodiscard]] std::uint32_t requests_for(const piece& one, const range_list::entry& first) const noexcept;
   [[nodiscard]] bool fetch(const piece& one, const std::vector<range_list::entry>& wanted);
-  void submit() noexcept;
-  [[nodiscard]] const asked_session* find(const fetched_session& session);
+  void request(const piece& one, const range_list::entry& first, range_store::read& room) noexcept;
   void settle(std::uint64_t turn, const fetched_part* part);
   void show_turns_of_oldest();
-  static range_store::read& read_of(std::uint64_t tag) noexcept {
-    return *reinterpret_cast<range_store::read*>(detail::to_size(tag));
-  }
-  static void done(void* self, std::uint64_t tag, std::exception_ptr error) noexcept;
 
+  request_options options_;
   range_store store_;
-  std::vector<asked_session> sessions_;
+  request_queue queue_;
   std::vector<piece> pieces_;
   /// A turn of the current list: how many entries remain, and whether they are left to its worker.
   struct turn_state {
@@ -21735,8 +22389,6 @@ class fetcher {
   };
   std::vector<turn_state> turns_;
   std::uint64_t first_turn_ = 0;
-  std::vector<read_request> requests_;
-  const asked_session* asked_ = nullptr;  // the session that `requests_` are for
 };
 
 }  // namespace penstock::inline v0_1
@@ -21755,6 +22407,20 @@ PENSTOCK_INLINE void range_list::add(const entry& one) {
   bytes_ += one.size;
 }
 
+// Leaves out what workers have come for already.
+PENSTOCK_INLINE void fetcher::leave_out_taken(std::vector<range_list::entry>& wanted) {
+  std::erase_if(wanted, [this](const range_list::entry& one) { return store_.is_taken(one.turn); });
+}
+
+// Whether a range is read together with those before it.
+PENSTOCK_INLINE bool fetcher::joins(const piece& before, const range_list::entry& first,
+                                    const range_list::entry& one) const noexcept {
+  if (first.from.self() != one.from.self() || first.object != one.object) return false;
+  const bool far = one.from.has_latency();
+  return one.offset <= before.end + options_.most_between(far) &&
+         one.offset + one.size - before.begin <= std::min(options_.most_together(far), store_.largest());
+}
+
 // Sorts the ranges by where they lie, joins nearby ones into pieces, and sorts these by first use.
 PENSTOCK_INLINE void fetcher::plan(std::vector<range_list::entry>& wanted) {
   using entry = range_list::entry;
@@ -21767,19 +22433,14 @@ PENSTOCK_INLINE void fetcher::plan(std::vector<range_list::entry>& wanted) {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const entry& one = wanted[i];
     const std::uint64_t end = one.offset + one.size;
-    if (!pieces_.empty()) {
+    if (!pieces_.empty() && joins(pieces_.back(), wanted[pieces_.back().first], one)) {
       piece& before = pieces_.back();
-      const entry& neighbour = wanted[before.first];
-      if (neighbour.from.self() == one.from.self() && neighbour.object == one.object &&
-          one.offset <= before.end + most_between &&
-          end - before.begin <= std::min(most_together, store_.largest())) {
-        before.last = i + 1;
-        before.end = std::max(before.end, end);
-        before.turn = std::min(before.turn, one.turn);
-        continue;
-      }
+      before.last = i + 1;
+      before.end = std::max(before.end, end);
+      before.turn = std::min(before.turn, one.turn);
+    } else {
+      pieces_.push_back({i, i + 1, one.offset, end, one.turn});
     }
-    pieces_.push_back({i, i + 1, one.offset, end, one.turn});
   }
   std::sort(pieces_.begin(), pieces_.end(), [](const piece& a, const piece& b) {
     return a.turn != b.turn ? a.turn < b.turn : a.first < b.first;
@@ -21789,21 +22450,24 @@ PENSTOCK_INLINE void fetcher::plan(std::vector<range_list::entry>& wanted) {
 PENSTOCK_INLINE void fetcher::fetch(range_list& list) {
   std::vector<range_list::entry>& wanted = list.entries();
   store_.sweep();
-  if (wanted.empty()) return;
+  leave_out_taken(wanted);
+  if (wanted.empty()) return list.clear();
   const auto [low, high] = std::minmax_element(wanted.begin(), wanted.end(),
                                                [](const auto& a, const auto& b) { return a.turn < b.turn; });
   first_turn_ = low->turn;
   turns_.assign(detail::to_size(high->turn - first_turn_ + 1), {});
   for (const auto& one : wanted) ++turns_[detail::to_size(one.turn - first_turn_)].left;
   plan(wanted);
-  requests_.reserve(pieces_.size());  // nothing throws from here on
+  std::size_t requests = 0;
+  for (const piece& one : pieces_) requests += requests_for(one, wanted[one.first]);
+  queue_.make_room(requests);  // nothing throws from here on
   bool goes_on = true;
   for (const piece& one : pieces_) {
     if (goes_on) goes_on = fetch(one, wanted);
     if (!goes_on)  // publish what was claimed, without the rest
       for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].turn, nullptr);
   }
-  submit();
+  queue_.start();
   list.clear();
 }
 
@@ -21835,77 +22499,55 @@ PENSTOCK_INLINE bool fetcher::fetch(const piece& one, const std::vector<range_li
     for (std::size_t i = one.first; i != one.last; ++i) settle(wanted[i].turn, nullptr);
     return true;
   }
-  range_store::read* room = store_.reserve(one.end - one.begin, users);
+  const range_list::entry& first = wanted[one.first];
+  const std::uint32_t requests = requests_for(one, first);
+  range_store::read* room = store_.reserve(one.end - one.begin, users, requests);
   while (room == nullptr) {
-    submit();
+    queue_.start();
     show_turns_of_oldest();
     if (!store_.wait_for_room()) return false;
     store_.sweep();
-    room = store_.reserve(one.end - one.begin, users);
+    room = store_.reserve(one.end - one.begin, users, requests);
   }
-  const range_list::entry& first = wanted[one.first];
   for (std::size_t i = one.first; i != one.last; ++i) {
     const range_list::entry& each = wanted[i];
     const fetched_part part{
         each.from.self(), each.offset, each.size, room->bytes + (each.offset - one.begin), room, each.object};
     settle(each.turn, &part);
   }
-  if (room->users.load(std::memory_order_acquire) == 1) {  // every user has already passed
+  if (room->users.load(std::memory_order_acquire) == 1)  // every user has already passed
     store_.release(*room);
-    return true;
-  }
-  if (asked_ == nullptr || asked_->itself.self() != first.from.self()) {
-    submit();
-    asked_ = find(first.from);
-  }
-  requests_.push_back({first.object,
-                       one.begin,
-                       {room->bytes, detail::to_size(one.end - one.begin)},
-                       reinterpret_cast<std::uintptr_t>(room)});
+  else
+    request(one, first, *room);
   return true;
 }
 
-// The session, with its threads if it needs them; null if memory is short.
-PENSTOCK_INLINE const fetcher::asked_session* fetcher::find(const fetched_session& session) {
-  for (const asked_session& one : sessions_)
-    if (one.itself.self() == session.self()) return &one;
-  try {
-    asked_session fresh{session, nullptr};
-    if (!session.in_background())
-      fresh.threads =
-          std::make_unique<threaded_reads>(session.view(), std::span<const std::string>(), threads);
-    return &sessions_.emplace_back(std::move(fresh));
-  } catch (...) {
-    return nullptr;
-  }
+// Long ranges are requested in parts of equal size.
+PENSTOCK_INLINE std::uint32_t fetcher::requests_for(const piece& one,
+                                                    const range_list::entry& first) const noexcept {
+  const std::uint64_t part = options_.part;
+  if (part == 0 || !first.from.has_latency()) return 1;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (one.end - one.begin + part - 1) / part));
 }
 
-PENSTOCK_INLINE void fetcher::submit() noexcept {
-  if (requests_.empty()) return;
-  store_.begin(requests_.size());
-  const read_listener listener{this, &fetcher::done};
-  if (asked_ == nullptr) {  // workers read for themselves
-    for (const read_request& one : requests_) store_.end(read_of(one.tag), false);
-  } else {
-    if (asked_->threads)
-      asked_->threads->read_many(requests_, listener);
+PENSTOCK_INLINE void fetcher::request(const piece& one, const range_list::entry& first,
+                                      range_store::read& room) noexcept {
+  const std::uint64_t size = one.end - one.begin, requests = requests_for(one, first);
+  store_.begin(requests);
+  request_queue::target* const to = queue_.target_of(first.from);
+  for (std::uint64_t i = 0; i < requests; ++i) {
+    const std::uint64_t begin = size / requests * i,
+                        end = i + 1 == requests ? size : size / requests * (i + 1);
+    if (to == nullptr)  // workers read for themselves
+      store_.end(room, false);
     else
-      asked_->itself.read_many(requests_, listener);
+      queue_.add(*to, first.object, one.begin + begin, {room.bytes + begin, detail::to_size(end - begin)},
+                 room);
   }
-  requests_.clear();
-}
-
-PENSTOCK_INLINE void fetcher::done(void* self, std::uint64_t tag, std::exception_ptr error) noexcept {
-  static_cast<fetcher*>(self)->store_.end(read_of(tag), error == nullptr);
 }
 
 PENSTOCK_INLINE void fetcher::end_reads() noexcept {
-  for (const asked_session& one : sessions_) {
-    if (one.threads)
-      one.threads->cancel();
-    else
-      one.itself.cancel();
-  }
+  queue_.cancel();
   store_.wait_for_reads();
 }
 
@@ -22188,6 +22830,8 @@ struct hinter {
 struct ahead_sizes {
   std::uint64_t bytes = 0;  ///< kept at once
   std::uint64_t turns = 0;  ///< the maximum number of rows opened or requested at once
+  bool latency = false;     ///< whether the source has latency
+  request_options requests{};
 };
 
 /// Requests the bytes of samples before their turn: follows the feed a given number of samples ahead of what
@@ -22212,7 +22856,12 @@ class read_ahead {
   void start(const feed& first, hinter who, const run_watch& watch, const live_limits& limits,
              bool own_thread, ahead_sizes sizes, thread_place* place = nullptr);
   /// The store that workers take from; null if nothing is fetched.
-  [[nodiscard]] range_store* store() const noexcept { return store_.load(std::memory_order_acquire); }
+  [[nodiscard]] range_store* store() const noexcept {
+    fetcher* const there = at_work_.load(std::memory_order_acquire);
+    return there == nullptr ? nullptr : &there->store();
+  }
+  /// See `request_queue::oldest`. Any thread.
+  [[nodiscard]] std::optional<request_queue::late_read> oldest_read() const;
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
   /// All rows before this one have been evaluated.
@@ -22234,7 +22883,7 @@ class read_ahead {
   void stop() noexcept;
 
  private:
-  static constexpr std::uint64_t most_at_once = 64, most_bytes = 1_MiB;
+  static constexpr std::uint64_t most_at_once = 64, most_at_once_far = 1024;
 
   [[nodiscard]] bool cut_epoch(std::unique_lock<std::mutex>& held);
   [[nodiscard]] std::uint64_t step() const noexcept;
@@ -22251,6 +22900,7 @@ class read_ahead {
   const run_watch* watch_ = nullptr;
   const live_limits* limits_ = nullptr;
   thread_place* place_ = nullptr;
+  std::uint64_t most_rows_ = most_at_once, most_bytes_ = 0;  // requested together
   std::uint64_t opened_ = 0, asked_ = 0;
   std::uint64_t wakes_at_ = 0;  // so many slots must be opened before the thread has anything to do
   std::uint64_t turn_ = 0;      // of the next row to request
@@ -22261,7 +22911,7 @@ class read_ahead {
   range_list ranges_;
   unsigned warm_blocks_ = 0, left_out_ = 0;  // consecutive blocks found in memory; blocks still to skip
   std::unique_ptr<fetcher> fetcher_;
-  std::atomic<range_store*> store_{nullptr};
+  std::atomic<fetcher*> at_work_{nullptr};  // the same, for other threads
   joined_thread thread_;
 };
 
@@ -22279,16 +22929,19 @@ PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_
   watch_ = &watch;
   limits_ = &limits;
   place_ = place;
+  most_rows_ = sizes.latency ? most_at_once_far : most_at_once;
+  most_bytes_ = sizes.requests.most_together(sizes.latency);
   if (who_.ranges != nullptr && own_thread) {
     try {
-      fetcher_ = std::make_unique<fetcher>(sizes.bytes, sizes.turns);
+      fetcher_ = std::make_unique<fetcher>(sizes.bytes, sizes.turns, sizes.requests);
     } catch (const std::bad_alloc&) {
       throw error(errc::io, {"the machine does not give ", sizes.bytes,
                              " bytes to keep what is fetched ahead; write fewer, as in prefetch(64_MiB) "
                              "before batch, or prefetch(0) to fetch nothing"})
           .in_stage("prefetch");
     }
-    store_.store(&fetcher_->store(), std::memory_order_release);
+    if (watch.any()) fetcher_->queue().observe(watch);
+    at_work_.store(fetcher_.get(), std::memory_order_release);
   }
   if (own_thread) thread_.start<&read_ahead::follow>(*this);
 }
@@ -22336,7 +22989,15 @@ PENSTOCK_INLINE void read_ahead::restart(const feed& now) {
 }
 
 PENSTOCK_INLINE void read_ahead::let_go() noexcept {
-  if (range_store* const there = store()) there->stop();
+  fetcher* const there = at_work_.load(std::memory_order_acquire);
+  if (there == nullptr) return;
+  there->store().stop();
+  there->queue().stop();
+}
+
+PENSTOCK_INLINE std::optional<request_queue::late_read> read_ahead::oldest_read() const {
+  fetcher* const there = at_work_.load(std::memory_order_acquire);
+  return there == nullptr ? std::nullopt : there->queue().oldest();
 }
 
 PENSTOCK_INLINE void read_ahead::stop() noexcept {
@@ -22367,7 +23028,7 @@ PENSTOCK_INLINE bool read_ahead::cut_epoch(std::unique_lock<std::mutex>& held) {
 
 // Requests are made several samples at a time, so that nearby ones are read together.
 PENSTOCK_INLINE std::uint64_t read_ahead::step() const noexcept {
-  return fetcher_ ? std::clamp<std::uint64_t>(limits_->ahead() / 4, 1, most_at_once) : 1;
+  return fetcher_ ? std::clamp<std::uint64_t>(limits_->ahead() / 4, 1, most_rows_) : 1;
 }
 
 PENSTOCK_INLINE bool read_ahead::behind() {
@@ -22413,7 +23074,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
     }
     held.lock();
-  } while (fetcher_ && !restarts_ && !stop_ && turn_ - first < most_at_once && ranges_.bytes() < most_bytes &&
+  } while (fetcher_ && !restarts_ && !stop_ && turn_ - first < most_rows_ && ranges_.bytes() < most_bytes_ &&
            feed_.is_cut() && behind());
   if (samples == 0) return;
   const bool in_vain = restarts_ || stop_;
@@ -22425,7 +23086,10 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     }
     ranges_.clear();
   }
-  if (watch_->any()) watch_->asked_ahead(begin, watch_->now(), samples);
+  if (watch_->any()) {
+    watch_->asked_ahead(begin, watch_->now(), samples);
+    if (fetcher_) watch_->counted(fetcher_->queue().counters());
+  }
   held.lock();
 }
 
@@ -22807,6 +23471,7 @@ struct engine_setup {
   bool crowded = false;             ///< threads share processors
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
+  bool latency = false;             ///< the source has latency
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
@@ -22976,6 +23641,7 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
+  latency = facts.latency;
   settle_ahead(facts);
   const run_sizes sizes(options, facts);
   positions.chunk = sizes.chunk();
@@ -22989,14 +23655,18 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
-  constexpr std::uint64_t without_being_asked = 256, most_by_bytes = 4096;
+  constexpr std::uint64_t without_being_asked = 256, most_by_bytes = 4096, bytes_of_small = 32_MiB;
   if (options.ahead_bytes)
     options.ahead =
         facts.sample_bytes == 0
             ? most_by_bytes
             : std::clamp<std::uint64_t>(*options.ahead_bytes / facts.sample_bytes, 1, most_by_bytes);
+  else if (!options.ahead && facts.latency && *options.workers != 0)
+    options.ahead = facts.sample_bytes == 0 ? without_being_asked
+                                            : std::clamp<std::uint64_t>(bytes_of_small / facts.sample_bytes,
+                                                                        without_being_asked, most_by_bytes);
   else if (!options.ahead)
-    options.ahead = facts.latency && *options.workers != 0 ? without_being_asked : 0;
+    options.ahead = 0;
 }
 
 PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engine, engine_setup setup,
@@ -23082,13 +23752,21 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   const std::uint64_t slots = leading_.slots_per_block() * setup_.batches_per_block;
   const std::uint64_t turns =
       std::min(limits_.ahead(), read_ahead::most_turns) + slots * (ring_blocks() + 2) + 128;
+  // Large samples go in parts, side by side: five have room, up to 1 GiB.
+  const std::uint64_t most =
+      setup_.latency ? std::clamp<std::uint64_t>(5 * setup_.sample_bytes, 256_MiB, 1_GiB) : 256_MiB;
   std::uint64_t bytes = 64_MiB;
   if (setup_.options.ahead_bytes)
     bytes = *setup_.options.ahead_bytes;
   else if (setup_.sample_bytes != 0)
-    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * turns, 8_MiB, 256_MiB);
+    bytes = std::clamp<std::uint64_t>(setup_.sample_bytes / 4 * 5 * turns, 8_MiB, most);
   if (setup_.options.memory) bytes = std::min(bytes, *setup_.options.memory / 4);
-  return {bytes, turns};
+  request_options requests = setup_.options.requests;
+  const std::uint64_t ahead = setup_.sample_bytes * std::min(limits_.ahead(), read_ahead::most_turns);
+  if (!requests.together && setup_.latency)  // in requests of which 16 make up what is read ahead
+    requests.together = std::clamp<std::uint64_t>(
+        (setup_.options.ahead_bytes ? bytes : std::min(bytes, ahead)) / 16, 64_KiB, 8_MiB);
+  return {bytes, turns, setup_.latency, requests};
 }
 
 PENSTOCK_INLINE void engine_shell::stop() noexcept {
@@ -23348,6 +24026,12 @@ PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noe
 PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {
   const auto& me = *static_cast<const engine_shell*>(self);
   explain_wait(line, me.counts_, me.setup_.forward ? "the source's next sample" : "a worker to start it");
+  if (const auto late = me.ahead_.oldest_read()) {
+    const std::uint64_t tenths = late->age_ns / 100'000'000;
+    detail::append(line, {"; the oldest request, for ", late->name, " at offset ", late->offset,
+                          ", has taken ", tenths / 10, ".", tenths % 10, " s"});
+    if (late->attempt != 1) detail::append(line, {" and is at attempt ", late->attempt});
+  }
 }
 
 }  // namespace penstock::inline v0_1
@@ -23848,6 +24532,14 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   [[nodiscard]] const Plan& plan() const noexcept { return this->plan_; }
   [[nodiscard]] session_type& device_session() noexcept { return this->device_; }
   [[nodiscard]] const std::optional<reader_type>& reader() const noexcept { return this->reader_; }
+  /// Calls `f` with the reader, of a forward source too.
+  template <class F>
+  void with_reader(F&& f) const {
+    if constexpr (parts::forward)
+      f(front_.reader());
+    else if (reader().has_value())
+      f(*reader());
+  }
   /// The order of the samples, from the last order stage before batch and deciders to the source.
   [[nodiscard]] const orders_type& orders() const noexcept { return this->orders_; }
 
@@ -23923,9 +24615,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .restart_front = [](void* e, std::span<const std::uint64_t> at) { self(e).front_.restart(at); },
       .stop_front = [](void* e) noexcept { self(e).front_.stop(); },
       .cancel_reads =
-          [](void* e) noexcept {
-            if (const auto& reader = self(e).reader(); reader.has_value()) cancel_reads_of(*reader);
-          }};
+          [](void* e) noexcept { self(e).with_reader([](const auto& reader) { cancel_reads_of(reader); }); }};
 
   node_type make_node() const {
     if constexpr (parts::forward)
@@ -25310,7 +26000,7 @@ class run {
     run_counters all = core().engine.counters();
     all.skipped = bad_samples().skipped;
     all.replaced = bad_samples().replaced;
-    if (const auto& reader = core().engine.reader(); reader.has_value()) all.storage = counters_of(*reader);
+    core().engine.with_reader([&](const auto& reader) { all.storage = counters_of(reader); });
     return all;
   }
   /// How many bad samples `bad_samples` has tolerated on this rank.
@@ -26035,8 +26725,15 @@ namespace detail::tar {
 /// The index file beside a shard.
 [[nodiscard]] std::string index_path(const std::string& shard);
 /// The index file of a shard in the user's cache folder; empty if neither XDG_CACHE_HOME nor HOME is set to
-/// an absolute path. Source: XDG Base Directory Specification 0.8.
-[[nodiscard]] std::string cached_index_path(const std::string& shard);
+/// an absolute path, and `folder`, which counts first, is empty. Source: XDG Base Directory Specification
+/// 0.8.
+[[nodiscard]] std::string cached_index_path(const std::string& folder, const std::string& shard);
+
+/// The index file of an object of a store in a local folder, named by a hash of the object's name, size and
+/// stamp; empty if the object has no stamp, so that one cannot tell whether it is the same, or if `folder` is
+/// empty and there is no cache folder.
+[[nodiscard]] std::string kept_index_path(const std::string& folder, const std::string& name,
+                                          object_signature object);
 
 enum class index_state { good, missing, unreadable, damaged, stale };
 
@@ -26108,8 +26805,15 @@ PENSTOCK_INLINE std::string in_hex(std::uint64_t value) {
   return digits;
 }
 
-PENSTOCK_INLINE std::string cached_index_path(const std::string& shard) {
-  const std::string folder = cache_folder();
+// The folder for indexes with a trailing slash, or an empty text.
+PENSTOCK_INLINE std::string index_folder(const std::string& chosen) {
+  if (!chosen.empty()) return chosen.ends_with('/') ? chosen : chosen + "/";
+  const std::string cache = cache_folder();
+  return cache.empty() ? cache : cache + "penstock/indexes/";
+}
+
+PENSTOCK_INLINE std::string cached_index_path(const std::string& chosen, const std::string& shard) {
+  const std::string folder = index_folder(chosen);
   if (folder.empty()) return {};
   std::error_code unknown;
   std::filesystem::path whole = std::filesystem::canonical(shard, unknown);
@@ -26118,7 +26822,16 @@ PENSTOCK_INLINE std::string cached_index_path(const std::string& shard) {
   // again.
   const std::uint64_t one = fingerprint().add("index", whole.native()).value();
   const std::uint64_t two = fingerprint().add("cache", whole.native(), one).value();
-  return folder + "penstock/indexes/" + in_hex(one) + in_hex(two) + ".penstock-index";
+  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
+}
+
+PENSTOCK_INLINE std::string kept_index_path(const std::string& chosen, const std::string& name,
+                                            object_signature object) {
+  const std::string folder = index_folder(chosen);
+  if (folder.empty() || object.stamp == 0) return {};
+  const std::uint64_t one = fingerprint().add("object", name, object.size, object.stamp).value();
+  const std::uint64_t two = fingerprint().add("kept", name, object.size, object.stamp, one).value();
+  return folder + in_hex(one) + in_hex(two) + ".penstock-index";
 }
 
 PENSTOCK_INLINE const char* to_text(index_state state) noexcept {
@@ -29020,7 +29733,8 @@ namespace penstock::inline v0_1::detail {
                                         .count());
 }
 
-/// Collects events. `ph` is X for intervals, M for names, b and e for overlapping intervals, i for instants;
+/// Collects events. `ph` is X for intervals, M for names, b and e for overlapping intervals, i for instants,
+/// C for counts;
 /// times are microseconds with three decimals.
 class trace_text {
  public:
@@ -29029,6 +29743,7 @@ class trace_text {
   void process(std::string_view name);
   void thread(std::uint64_t tid, std::string_view name);
   void complete(std::uint64_t tid, const run_event& e, std::string_view name);
+  void counted(const run_event& e);
   void held(std::uint64_t tid, std::string_view id, const run_event& e, std::string_view name);
   void lost(std::uint64_t tid, std::uint64_t when_ns, std::uint64_t count);
   [[nodiscard]] std::string finish(std::uint64_t dropped);
@@ -29070,6 +29785,13 @@ PENSTOCK_INLINE void trace_text::complete(std::uint64_t tid, const run_event& e,
   text_ += ",\"dur\":";
   microseconds(e.end_ns - e.begin_ns);
   arguments(e);
+}
+PENSTOCK_INLINE void trace_text::counted(const run_event& e) {
+  begin("storage", "C", 0);
+  text_ += ",\"ts\":";
+  microseconds(e.begin_ns);
+  append(text_, {",\"args\":{\"requests\":", e.samples, ",\"retries\":", e.first,
+                 ",\"second reads\":", e.last, ",\"slow downs\":", e.batch, "}}"});
 }
 PENSTOCK_INLINE void trace_text::held(std::uint64_t tid, std::string_view id, const run_event& e,
                                       std::string_view name) {
@@ -29123,6 +29845,13 @@ PENSTOCK_INLINE void trace_text::arguments(const run_event& e) {
     append(text_, {any ? ",\"" : "\"", name, "\":", value});
     any = true;
   };
+  if (e.what == activity::request) {
+    add("object", e.block);
+    add("offset", e.first);
+    add("bytes", e.last - e.first);
+    text_ += "}}";
+    return;
+  }
   if (e.block != run_event::none) add("block", e.block);
   if (e.batch != run_event::none) add("batch", e.batch);
   if (e.epoch != run_event::none) add("epoch", e.epoch);
@@ -29233,7 +29962,10 @@ PENSTOCK_INLINE std::uint64_t recorded_run::write(trace_text& out, std::uint64_t
     out.thread(tid + i, text({"run ", number_, ", ", role(i)}));
     if (lost != 0) out.lost(tid + i, events.empty() ? 0 : events.front().begin_ns, lost);
     for (const run_event& e : events)
-      out.complete(tid + i, e, e.what == activity::stage ? what_.stages[e.stage] : to_string(e.what));
+      if (e.what == activity::storage_counts)
+        out.counted(e);
+      else
+        out.complete(tid + i, e, e.what == activity::stage ? what_.stages[e.stage] : to_string(e.what));
   }
   write_holds(out, tid);
   return tid + threads_.size();
@@ -37023,6 +37755,16 @@ namespace penstock::inline v0_1 {
 /// errc::missing or errc::format with the names of both files. The resulting index stays in memory: no file
 /// is written. `energon` reads Energon's `.nv-meta` except for its offsets: they are in an SQLite database,
 /// and repeat the `.idx`.
+///
+/// Shards that are not local files, such as those of `http`: `keep` and `cache` both keep indexes in the
+/// cache folder, or in `webdataset_options::index_folder`, under a hash of the shard's name without its
+/// query, its size and its stamp (the ETag), so that an index never serves a shard that was replaced. An
+/// index is looked for there; then beside the shard in the store: `<shard>.penstock-index`, or DALI's of
+/// version v1.2; last it is built from the headers. One that was made from a copy of the shard elsewhere is
+/// compared with six of the shard's headers, as is DALI's. `transient` does the same, and writes nothing.
+/// `require` does the same, and builds nothing. A store that gives objects no stamp gets no files in the
+/// folder. A file there that is damaged is made again; none is ever deleted, and you may delete any at any
+/// time.
 /// Source: DALI, wds2idx.py and webdataset_loader.cc; Megatron-Energon, itar.py.
 enum class index_policy { keep, transient, require, dali, energon, cache };
 
@@ -40342,6 +41084,116 @@ PENSTOCK_INLINE void member_walk::forget() noexcept {
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/tar/tar_scan.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// How much a scan reads at once. A read that follows the one before it is four times as large.
+struct scan_pace {
+  std::uint64_t smallest = 2048;
+  std::uint64_t largest = 256 * 1024;
+  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
+
+  /// For a storage whose reads have latency, where a few bytes take as long as many.
+  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
+    return {8 * 1024, 4 * 1024 * 1024, gap};
+  }
+};
+
+/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
+/// close together.
+class header_reader {
+ public:
+  static constexpr bool forward = false;
+
+  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
+      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
+
+  /// At most `most` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
+  /// call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most);
+
+  /// `offset`, or the end if that is nearer.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
+
+ private:
+  void fill(std::uint64_t offset, std::size_t count);
+
+  session_view session_;
+  object_id id_;
+  std::uint64_t size_;
+  scan_pace pace_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t ahead_;
+  buffer window_;
+};
+
+/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
+/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
+/// complete tar archive.
+class member_scan {
+ public:
+  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit,
+              scan_pace pace = {});
+  member_scan(const member_scan&) = delete;  // the walk refers to the reader
+  member_scan& operator=(const member_scan&) = delete;
+
+  /// Finds the next file; false after the last.
+  [[nodiscard]] bool next(member& found) { return walk_.next(found); }
+  /// After the last file: whether the zero blocks that end an archive are missing.
+  [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
+
+ private:
+  header_reader in_;
+  member_walk walk_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_scan.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t most) {
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, size_ - reach(offset)));
+  if (count == 0) return {};
+  if (session_.views()) return session_.view(id_, offset, count);
+  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
+  return window_.view().subspan(detail::to_size(offset - begin_), count);
+}
+
+PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count) {
+  const std::uint64_t end = begin_ + window_.size();
+  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
+  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
+  const std::uint64_t wanted =
+      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
+  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
+  begin_ = offset;
+  session_.read(id_, offset, window_.span());
+}
+
+PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
+                                         std::uint64_t extension_limit, scan_pace pace)
+    : in_(session, id, size, pace), walk_(walk_input::of(in_), extension_limit) {
+  const bytes_view head = in_.get(0, 4096);
+  const auto compressed = compression_of(head);
+  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
+    if (!packed_format_of(compressed).format.empty())
+      advice +=
+          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
+          "webdataset_stream to read it forward";
+    throw error(errc::format, advice).at_offset(0);
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/tar/index_builder.hpp
 
 namespace penstock::inline v0_1 {
@@ -40403,107 +41255,8 @@ class index_builder {
 
 /// Makes the index of an object in one pass over its headers.
 [[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
-                                 std::uint64_t extension_limit = default_extension_limit);
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_scan.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
-/// close together.
-class header_reader {
- public:
-  static constexpr bool forward = false;
-
-  header_reader(session_view session, object_id id, std::uint64_t size)
-      : session_(session), id_(id), size_(size) {}
-
-  /// At most `most` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
-  /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most);
-
-  /// `offset`, or the end if that is nearer.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
-
- private:
-  static constexpr std::uint64_t smallest = 2048;
-  static constexpr std::uint64_t largest = 256 * 1024;
-  static constexpr std::uint64_t close_by = 32 * 1024;
-
-  void fill(std::uint64_t offset, std::size_t count);
-
-  session_view session_;
-  object_id id_;
-  std::uint64_t size_;
-  std::uint64_t begin_ = 0;
-  std::uint64_t ahead_ = smallest;
-  buffer window_;
-};
-
-/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
-/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
-/// complete tar archive.
-class member_scan {
- public:
-  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit);
-  member_scan(const member_scan&) = delete;  // the walk refers to the reader
-  member_scan& operator=(const member_scan&) = delete;
-
-  /// Finds the next file; false after the last.
-  [[nodiscard]] bool next(member& found) { return walk_.next(found); }
-  /// After the last file: whether the zero blocks that end an archive are missing.
-  [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
-
- private:
-  header_reader in_;
-  member_walk walk_;
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_scan.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t most) {
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, size_ - reach(offset)));
-  if (count == 0) return {};
-  if (session_.views()) return session_.view(id_, offset, count);
-  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
-  return window_.view().subspan(detail::to_size(offset - begin_), count);
-}
-
-PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count) {
-  const std::uint64_t end = begin_ + window_.size();
-  const bool follows = offset >= begin_ && (offset < end || offset - end < close_by);
-  ahead_ = follows ? std::min(ahead_ * 4, largest) : smallest;
-  const std::uint64_t wanted =
-      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
-  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
-  begin_ = offset;
-  session_.read(id_, offset, window_.span());
-}
-
-PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
-                                         std::uint64_t extension_limit)
-    : in_(session, id, size), walk_(walk_input::of(in_), extension_limit) {
-  const bytes_view head = in_.get(0, 4096);
-  const auto compressed = compression_of(head);
-  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
-    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
-    if (!packed_format_of(compressed).format.empty())
-      advice +=
-          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
-          "webdataset_stream to read it forward";
-    throw error(errc::format, advice).at_offset(0);
-  }
-}
+                                 std::uint64_t extension_limit = default_extension_limit,
+                                 scan_pace pace = {});
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -40628,11 +41381,11 @@ PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix
 }
 
 PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
-                                   std::uint64_t extension_limit) {
+                                   std::uint64_t extension_limit, scan_pace pace) {
   try {
     const object_signature shard = session.signature(id);
     index_builder builder;
-    member_scan members(session, id, shard.size, extension_limit);
+    member_scan members(session, id, shard.size, extension_limit, pace);
     for (member m; members.next(m);) builder.add(m);
     builder.note_unended(members.unended());
     session.confirm(id);
@@ -42474,6 +43227,259 @@ PENSTOCK_INLINE std::vector<std::string> paths_of(const std::string& pattern) {
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/forward_pieces.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What reading forward needs of a session, type-erased. The session must outlive it.
+class forward_session {
+ public:
+  template <storage_session S>
+  explicit forward_session(S& session) noexcept : view_(session), session_(&session), calls_(calls_of<S>()) {}
+
+  [[nodiscard]] const session_view& view() const noexcept { return view_; }
+  /// Whether it reads in the background; only then may `read_many` and `cancel` be called.
+  [[nodiscard]] bool reads_ahead() const noexcept { return calls_->read_many != nullptr; }
+  void read_many(std::span<const read_request> requests, read_listener listener) const {
+    calls_->read_many(session_, requests, listener);
+  }
+  void cancel() const noexcept { calls_->cancel(session_); }
+  void end_reads() const noexcept { calls_->end(session_); }
+
+ private:
+  struct calls {
+    void (*read_many)(void*, std::span<const read_request>, read_listener) = nullptr;
+    void (*cancel)(void*) noexcept = nullptr;
+    void (*end)(void*) noexcept = nullptr;
+  };
+  template <class S>
+  [[nodiscard]] static const calls* calls_of() noexcept {
+    if constexpr (background_session<S>) {
+      static constexpr calls made{
+          [](void* s, std::span<const read_request> requests, read_listener listener) {
+            static_cast<S*>(s)->read_many(requests, listener);
+          },
+          [](void* s) noexcept { static_cast<S*>(s)->cancel(); },
+          [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }};
+      return &made;
+    } else {
+      static constexpr calls made{nullptr, nullptr,
+                                  [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }};
+      return &made;
+    }
+  }
+
+  session_view view_;
+  void* session_;
+  const calls* calls_;
+};
+
+/// The bytes of objects, each from its beginning to its end, in pieces. If the session reads in the
+/// background, the pieces after the one that is being used are read ahead, also those of the next object; a
+/// piece that fails is an error when its turn comes. Memory: `ahead` bytes, or one piece if nothing is read
+/// ahead. No allocation in the steady state.
+///
+/// Threads: one reads; `end` and nothing else may be called by others meanwhile.
+class forward_pieces {
+ public:
+  static constexpr std::size_t piece = 1_MiB;
+
+  /// Of `objects` objects; the session must outlive this.
+  forward_pieces(forward_session session, std::size_t objects, std::uint64_t ahead);
+  forward_pieces(const forward_pieces&) = delete;
+  forward_pieces& operator=(const forward_pieces&) = delete;
+  /// Ends the reads in progress, and waits until they have been reported.
+  ~forward_pieces();
+
+  /// Goes to the beginning of an object. What was read ahead of it is kept.
+  void open(std::size_t object);
+  /// The next bytes of the object, until the next call of any member; none at its end. Throws what reading
+  /// them threw.
+  [[nodiscard]] bytes_view next();
+  /// Ends all reads, now and later: `next` throws errc::stopped. Any thread.
+  void end() noexcept;
+
+ private:
+  struct slot {
+    buffer bytes;
+    std::size_t object = 0;
+    std::uint64_t offset = 0;
+    bool in_flight = false;
+    std::exception_ptr failed;
+  };
+  [[nodiscard]] slot& at(std::size_t i) noexcept { return slots_[(first_ + i) % slots_.size()]; }
+  /// Waits until a piece is there, or the end: then throws.
+  void wait_for(const slot& one);
+  void wait_for_all();
+  void drop_first();
+  /// Forgets what was read ahead, and begins anew at an object.
+  void restart(std::size_t object);
+  void read_ahead();
+  /// Moves on to the next object that has bytes; false if there is none, or its size is not to be had.
+  bool next_object();
+  static void done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept;
+
+  forward_session session_;
+  std::size_t objects_;
+  std::vector<slot> slots_;  // a ring: `count_` pieces from `first_` on were requested
+  std::size_t first_ = 0, count_ = 0;
+  bool used_ = false;  // whether the caller has the first one
+  bool open_ = false;
+  std::size_t object_ = 0;  // that is open
+  std::uint64_t left_ = 0;  // of its bytes
+  // the piece that is requested next
+  std::size_t next_object_ = 0;
+  std::uint64_t next_offset_ = 0, next_size_ = 0;
+  bool stuck_ = false;  // the size of the object after that was not to be had
+  std::vector<read_request> requests_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/forward_pieces.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE forward_pieces::forward_pieces(forward_session session, std::size_t objects,
+                                               std::uint64_t ahead)
+    : session_(session),
+      objects_(objects),
+      slots_(session.reads_ahead() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
+  requests_.reserve(slots_.size());
+}
+
+PENSTOCK_INLINE forward_pieces::~forward_pieces() {
+  end();
+  wait_for_all();
+}
+
+PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
+  const std::uint64_t size = session_.view().size(static_cast<object_id>(object));
+  bool follows = open_ && object == object_ + 1;
+  while (follows && count_ != 0 && at(0).object < object) drop_first();
+  if (follows && size != 0) {
+    follows = count_ != 0 ? at(0).object == object && at(0).offset == 0
+                          : next_object_ == object && next_offset_ == 0;
+  }
+  if (!follows) restart(object);
+  stuck_ = false;
+  open_ = true;
+  object_ = object;
+  left_ = size;
+  if (!follows) next_size_ = size;
+}
+
+PENSTOCK_INLINE bytes_view forward_pieces::next() {
+  if (used_) drop_first();
+  if (left_ == 0 && !session_.reads_ahead()) return {};
+  read_ahead();
+  if (left_ == 0) return {};
+  slot& one = at(0);
+  if (session_.reads_ahead())
+    wait_for(one);
+  else
+    session_.view().read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
+  if (one.failed) std::rethrow_exception(one.failed);
+  left_ -= one.bytes.size();
+  used_ = true;
+  return one.bytes.view();
+}
+
+PENSTOCK_INLINE void forward_pieces::end() noexcept {
+  {
+    const std::scoped_lock held(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  session_.end_reads();
+}
+
+PENSTOCK_INLINE void forward_pieces::wait_for(const slot& one) {
+  std::unique_lock held(mutex_);
+  changed_.wait(held, [&] { return !one.in_flight || ended_; });
+  if (ended_) throw error(errc::stopped, "the run was stopped");
+}
+
+PENSTOCK_INLINE void forward_pieces::wait_for_all() {
+  std::unique_lock held(mutex_);
+  changed_.wait(held, [&] {
+    return std::none_of(slots_.begin(), slots_.end(), [](const slot& one) { return one.in_flight; });
+  });
+}
+
+PENSTOCK_INLINE void forward_pieces::drop_first() {
+  wait_for(at(0));
+  at(0).failed = nullptr;
+  first_ = (first_ + 1) % slots_.size();
+  --count_;
+  used_ = false;
+}
+
+PENSTOCK_INLINE void forward_pieces::restart(std::size_t object) {
+  if (count_ != 0 && session_.reads_ahead()) {
+    session_.cancel();
+    wait_for_all();
+  }
+  for (slot& one : slots_) one.failed = nullptr;
+  first_ = count_ = 0;
+  used_ = open_ = false;
+  next_object_ = object;
+  next_offset_ = next_size_ = 0;
+}
+
+PENSTOCK_INLINE void forward_pieces::read_ahead() {
+  do {
+    requests_.clear();
+    for (; count_ < slots_.size() && next_offset_ < next_size_; ++count_) {
+      slot& one = at(count_);
+      one.object = next_object_;
+      one.offset = next_offset_;
+      one.bytes.resize_for_overwrite(to_size(std::min<std::uint64_t>(piece, next_size_ - next_offset_)));
+      next_offset_ += one.bytes.size();
+      requests_.push_back({static_cast<object_id>(one.object), one.offset, one.bytes.span(),
+                           static_cast<std::uint64_t>(&one - slots_.data())});
+    }
+    if (!session_.reads_ahead()) return;
+    {
+      const std::scoped_lock held(mutex_);
+      if (ended_) throw error(errc::stopped, "the run was stopped");
+      for (const read_request& one : requests_) slots_[to_size(one.tag)].in_flight = true;
+    }
+    if (!requests_.empty()) session_.read_many(requests_, {this, done});
+  } while (count_ < slots_.size() && next_object());
+}
+
+PENSTOCK_INLINE bool forward_pieces::next_object() {
+  while (!stuck_ && next_offset_ == next_size_ && next_object_ + 1 < objects_) {
+    try {
+      next_size_ = session_.view().size(static_cast<object_id>(next_object_ + 1));
+    } catch (...) {
+      stuck_ = true;  // `open` says why, when it is the object's turn
+      return false;
+    }
+    ++next_object_;
+    next_offset_ = 0;
+    if (next_size_ != 0) return true;
+  }
+  return false;
+}
+
+PENSTOCK_INLINE void forward_pieces::done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+  auto& me = *static_cast<forward_pieces*>(self);
+  const std::scoped_lock held(me.mutex_);
+  slot& one = me.slots_[to_size(tag)];
+  one.in_flight = false;
+  one.failed = std::move(failed);
+  me.changed_.notify_all();  // before the lock is given back: the destructor waits for this
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/tar/shard_stream.hpp
 
 namespace penstock::inline v0_1 {
@@ -42528,14 +43534,17 @@ class unpackers {
   tuple streams_;
 };
 
-/// The bytes of a file or a pipe, forward only; unpacked if the first bytes show that they are packed.
+/// The bytes of a file, a pipe or an object, forward only; unpacked if the first bytes show that they are
+/// packed.
 ///
 /// A `member_walk` reads from it: `get` shows bytes ahead, `reach` moves forward, `read` takes bytes. Memory:
 /// a window of packed and one of unpacked bytes, 256 KiB each, which grow up to the limit of extension
-/// headers if needed.
+/// headers if needed. Pieces of an object are packed bytes, or shown as they are.
 class shard_stream {
  public:
-  explicit shard_stream(unpacker_calls given) noexcept : unpackers_(given) {}
+  /// With `objects`, it reads those, and otherwise files.
+  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr) noexcept
+      : objects_(objects), unpackers_(given) {}
 
   static constexpr bool forward = true;
 
@@ -42545,6 +43554,7 @@ class shard_stream {
   /// `used`: whether a pipe was read before. The path "-" is standard input. `reader` is the name of the
   /// caller, for messages.
   void open(const std::string& path, std::atomic<bool>& used, std::string_view reader);
+  void open(std::size_t object, std::string_view reader);
 
   void close() noexcept;
 
@@ -42572,6 +43582,8 @@ class shard_stream {
 
   [[nodiscard]] error failed(const char* doing) const;
 
+  /// Finds out from the first bytes how the shard is packed.
+  void recognise(std::string_view reader);
   /// Reads more of the file; sets `raw_ended_` if there is nothing more.
   void fill();
   [[nodiscard]] std::size_t read_some(mutable_bytes into);
@@ -42584,16 +43596,19 @@ class shard_stream {
   /// Moves the contents of the window to its front, and makes room for `count` bytes.
   void reserve(std::size_t count);
 
+  forward_pieces* objects_;
   owned_descriptor file_;
   int number_ = -1;
-  buffer raw_;  // bytes as they are in the file
+  buffer raw_;                           // bytes as they are in the file
+  const std::byte* raw_from_ = nullptr;  // these, or a piece of an object
   std::size_t raw_at_ = 0, raw_end_ = 0;
   bool raw_ended_ = false, whole_ = false, drained_ = true;
   std::size_t packed_ = plain;  // the number of the unpacker
   unpacker_calls unpackers_;
-  buffer window_;  // bytes as they are in the archive
+  buffer window_;                     // bytes as they are in the archive
+  const std::byte* shown_ = nullptr;  // these, or a piece of an object
   std::size_t at_ = 0, end_ = 0;
-  std::uint64_t offset_ = 0;  // of window_[at_]
+  std::uint64_t offset_ = 0;  // of shown_[at_]
 };
 
 }  // namespace detail::tar
@@ -42636,15 +43651,28 @@ PENSTOCK_INLINE void shard_stream::open(const std::string& path, std::atomic<boo
   }
   number_ = standard_input ? STDIN_FILENO : file_.get();
   if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
+  raw_from_ = raw_.data();
   while (raw_end_ < sniffed && !raw_ended_) fill();
-  const bytes_view head = raw_.view().first(raw_end_);
+  recognise(reader);
+  if (pipe) drained_ = false;
+}
+
+PENSTOCK_INLINE void shard_stream::open(std::size_t object, std::string_view reader) {
+  close();
+  objects_->open(object);
+  fill();
+  recognise(reader);
+}
+
+PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
+  const bytes_view head(raw_from_, raw_end_);
   const std::string_view format = compression_of(head);
   // the name of a tar member may look like the magic bytes of a format
   if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
     packed_ = unpackers_.begin(unpackers_.streams, format);
     if (packed_ == plain) throw not_unpacked(format, reader);
   }
-  drained_ = packed_ == plain && !pipe;
+  drained_ = packed_ == plain;
 }
 
 PENSTOCK_INLINE void shard_stream::close() noexcept {
@@ -42665,7 +43693,7 @@ PENSTOCK_INLINE bytes_view shard_stream::get(std::uint64_t offset, std::size_t c
       end_ += got;
     }
   }
-  return window_.view().subspan(at_, std::min(count, end_ - at_));
+  return {shown_ + at_, std::min(count, end_ - at_)};
 }
 
 PENSTOCK_INLINE std::uint64_t shard_stream::reach(std::uint64_t offset) {
@@ -42683,13 +43711,13 @@ PENSTOCK_INLINE std::size_t shard_stream::read(mutable_bytes into) {
   while (done < into.size()) {
     const mutable_bytes rest = into.subspan(done);
     std::size_t some = 0;
-    if (at_ == end_ && rest.size() >= piece) {
+    if (at_ == end_ && rest.size() >= piece && objects_ == nullptr) {
       some = make(rest);
       if (some == 0) break;
     } else {
       if (at_ == end_ && !refill()) break;
       some = std::min(rest.size(), end_ - at_);
-      std::memcpy(rest.data(), window_.data() + at_, some);
+      std::memcpy(rest.data(), shown_ + at_, some);
       at_ += some;
     }
     done += some;
@@ -42714,6 +43742,13 @@ PENSTOCK_INLINE error shard_stream::failed(const char* doing) const {
 
 PENSTOCK_INLINE void shard_stream::fill() {
   if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
+  if (objects_ != nullptr) {
+    const bytes_view next = objects_->next();
+    raw_from_ = next.data();
+    raw_end_ = next.size();
+    raw_ended_ = next.empty();
+    return;
+  }
   const std::size_t got = read_some(raw_.span().subspan(raw_end_));
   raw_end_ += got;
   raw_ended_ = got == 0;
@@ -42729,15 +43764,18 @@ PENSTOCK_INLINE std::size_t shard_stream::read_some(mutable_bytes into) {
 
 PENSTOCK_INLINE std::size_t shard_stream::make(mutable_bytes out) {
   if (packed_ == plain) {
-    if (raw_at_ == raw_end_) return raw_ended_ ? 0 : read_some(out);
+    if (raw_at_ == raw_end_ && !raw_ended_) {
+      if (objects_ == nullptr) return read_some(out);
+      fill();
+    }
     const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
-    std::memcpy(out.data(), raw_.data() + raw_at_, some);
+    if (some != 0) std::memcpy(out.data(), raw_from_ + raw_at_, some);
     raw_at_ += some;
     return some;
   }
   while (true) {
     if (raw_at_ == raw_end_ && !raw_ended_) fill();
-    const bytes_view in = raw_.view().subspan(raw_at_, raw_end_ - raw_at_);
+    const bytes_view in(raw_from_ + raw_at_, raw_end_ - raw_at_);
     const unpack_step done = unpackers_.step(unpackers_.streams, packed_, in, out, raw_ended_);
     raw_at_ += done.taken;
     whole_ = done.whole;
@@ -42750,7 +43788,15 @@ PENSTOCK_INLINE std::size_t shard_stream::make(mutable_bytes out) {
 }
 
 PENSTOCK_INLINE bool shard_stream::refill() {
+  if (packed_ == plain && objects_ != nullptr) {
+    if (raw_at_ == raw_end_ && !raw_ended_) fill();
+    shown_ = raw_from_;
+    at_ = raw_at_;
+    raw_at_ = end_ = raw_end_;
+    return at_ != end_;
+  }
   if (window_.size() == 0) window_.resize_for_overwrite(piece);
+  shown_ = window_.data();
   at_ = 0;
   end_ = make(window_.span());
   return end_ != 0;
@@ -42760,11 +43806,12 @@ PENSTOCK_INLINE void shard_stream::reserve(std::size_t count) {
   const std::size_t held = end_ - at_;
   if (window_.size() < count || window_.size() == 0) {
     buffer larger(std::max(count, piece));
-    if (held != 0) std::memcpy(larger.data(), window_.data() + at_, held);
+    if (held != 0) std::memcpy(larger.data(), shown_ + at_, held);
     window_ = std::move(larger);
   } else if (held != 0) {
-    std::memmove(window_.data(), window_.data() + at_, held);
+    std::memmove(window_.data(), shown_ + at_, held);
   }
+  shown_ = window_.data();
   at_ = 0;
   end_ = held;
 }
@@ -42914,39 +43961,203 @@ PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::s
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/sibling.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How the name of a file that lies beside an object is made of the object's name.
+///
+///     const bool added = sibling{".idx"}.of("a/train-0.tar") == "a/train-0.tar.idx";
+///     const bool put_instead = sibling{".idx", true}.of("a/train-0.tar.gz") == "a/train-0.idx";
+struct sibling {
+  std::string_view suffix;  ///< a constant: the text must outlive the value
+  /// Whether it stands instead of the extensions: the last part of the name is cut at its first dot, except a
+  /// leading one.
+  bool instead = false;
+
+  [[nodiscard]] std::string of(std::string_view name) const;
+  friend bool operator==(const sibling&, const sibling&) = default;
+};
+
+/// A storage that can name the files beside its objects.
+///   beside(which)                   a storage of the same kind and with the same options, whose object i is the sibling of
+///                                   object i. Sends nothing; an object that is not there is an error that recurs, as in any
+///                                   storage
+template <class S>
+concept sibling_storage = storage<S> && requires(const S& s, sibling which) {
+  { s.beside(which) } -> std::same_as<S>;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/sibling.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string sibling::of(std::string_view name) const {
+  if (instead) {
+    const std::size_t slash = name.rfind('/');
+    const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
+    name = name.substr(0, name.find('.', second));
+  }
+  return std::string(name).append(suffix);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/objects_beside.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files beside the objects of a storage that is not local, such as their indexes in a store. Connected
+/// at their first use. The storage must outlive it.
+class objects_beside {
+ public:
+  /// Of a storage whose siblings cannot be reached: there are none.
+  objects_beside() = default;
+  template <storage Storage>
+  explicit objects_beside([[maybe_unused]] const Storage& where) {
+    if constexpr (sibling_storage<Storage>) {
+      if (is_local(where)) return;
+      where_ = &where;
+      connect_ = connected_to<Storage>;
+    }
+  }
+  objects_beside(const objects_beside&) = delete;
+  objects_beside& operator=(const objects_beside&) = delete;
+
+  /// All bytes of a sibling of an object. Nothing if it cannot be had: reading it fails with errc::io that
+  /// recurs, or it has more than `most` bytes; `why` then gets the reason. Stores that do not let everybody
+  /// list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs means that
+  /// there is none; what may pass is thrown, with the sibling's name. Any thread.
+  [[nodiscard]] std::optional<buffer> read(object_id object, sibling which, std::uint64_t most,
+                                           std::string* why = nullptr);
+
+  /// Ends what is being read, and lets reads that begin later fail.
+  void end_reads() noexcept;
+
+ private:
+  struct connection {
+    sibling which;
+    session_view session;
+    void (*end)(void* owner) noexcept;
+    std::shared_ptr<void> owner;
+  };
+  template <class Storage>
+  struct opened {
+    explicit opened(Storage made) : where(std::move(made)), session(where.connect()) {}
+    Storage where;
+    typename Storage::session session;
+  };
+  template <class Storage>
+  [[nodiscard]] static connection connected_to(const void* where, sibling which) {
+    auto made = std::make_shared<opened<Storage>>(static_cast<const Storage*>(where)->beside(which));
+    const session_view session(made->session);
+    return {which, session,
+            [](void* owner) noexcept { penstock::end_reads(static_cast<opened<Storage>*>(owner)->session); },
+            std::move(made)};
+  }
+  [[nodiscard]] session_view session_of(sibling which);
+
+  const void* where_ = nullptr;
+  connection (*connect_)(const void* where, sibling which) = nullptr;
+  std::mutex mutex_;
+  std::list<connection> open_;
+  bool ended_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/objects_beside.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::optional<buffer> objects_beside::read(object_id object, sibling which,
+                                                           std::uint64_t most, std::string* why) {
+  if (connect_ == nullptr) {
+    if (why != nullptr) *why = "this storage cannot name the files beside its objects";
+    return std::nullopt;
+  }
+  try {
+    const session_view session = session_of(which);
+    const std::uint64_t size = session.size(object);
+    if (size > most) {
+      if (why != nullptr) *why = text({"it has ", size, " bytes, more than this shard's index can have"});
+      return std::nullopt;
+    }
+    buffer bytes(to_size(size));
+    session.read(object, 0, bytes.span());
+    return bytes;
+  } catch (const error& e) {
+    if (e.code() != errc::io || !e.recurs()) throw;
+    if (why != nullptr) *why = e.message();
+    return std::nullopt;
+  }
+}
+
+PENSTOCK_INLINE session_view objects_beside::session_of(sibling which) {
+  const std::scoped_lock held(mutex_);
+  if (ended_) throw error(errc::stopped, "the run was stopped");
+  for (const connection& one : open_)
+    if (one.which == which) return one.session;
+  return open_.emplace_back(connect_(where_, which)).session;
+}
+
+PENSTOCK_INLINE void objects_beside::end_reads() noexcept {
+  const std::scoped_lock held(mutex_);
+  ended_ = true;
+  for (const connection& one : open_) one.end(one.owner.get());
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/tar/shard_set.hpp
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// How the indexes of a dataset are found, made and kept; see `webdataset_options`.
+struct index_rules {
+  index_policy policy = index_policy::keep;
+  std::size_t threads = 0;
+  std::uint64_t extension_limit = 0;
+  std::uint64_t scan_gap = 0;
+  std::string folder;
+};
+
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
 /// files.
 struct known_shards : known_files {
-  index_policy policy = index_policy::keep;
-  std::uint64_t extension_limit = 0;
+  index_rules rules;
   bool local = false;                           // whether the names are paths
+  bool distant = false;                         // whether reads have latency, and the shards are not files
   std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
 
-  /// Throws errc::argument if the policy is not possible for these shards.
-  void begin(storage_facts where, index_policy chosen);
+  known_shards(index_rules chosen, bool latent) : rules(std::move(chosen)), distant(latent) {}
+  [[nodiscard]] scan_pace pace() const noexcept {
+    return distant ? scan_pace::far(rules.scan_gap) : scan_pace();
+  }
   /// Throws errc::format for the first shard without end-of-archive blocks.
   void check_ends() const;
-  /// Reads the index headers of all shards, and builds the indexes that are missing.
-  void look(storage_facts where, session_view session, std::size_t threads);
+  /// Reads the index headers of all shards, and builds the indexes that are missing. `near`: the files beside
+  /// the shards, if they are not local.
+  void look(storage_facts where, session_view session, objects_beside& near);
   /// Takes the manifest of another process: nothing is listed or read. If a shard has no index file, its
   /// index is built at its first use.
-  void take(storage_facts where, index_policy chosen, manifest known);
+  void take(storage_facts where, manifest known);
   /// Whether the modification times are known: a writer's manifest has none.
   [[nodiscard]] bool has_stamps() const noexcept;
   void learn_stamps(session_view session);
 
-  /// Builds the index of a shard according to the policy.
-  [[nodiscard]] shared<const buffer> build(session_view session, std::size_t shard,
+  /// Gets the index of a shard according to the policy: from the store, or by building it.
+  [[nodiscard]] shared<const buffer> build(session_view session, objects_beside& near, std::size_t shard,
                                            const std::string& name) const;
   /// The files that may hold the index of a shard, in the order in which they are tried.
-  [[nodiscard]] std::vector<std::string> index_files(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> index_files(const std::string& name, object_signature shard) const;
   /// Keeps an index in its file; returns false if it must stay in memory.
-  [[nodiscard]] bool keep(const std::string& name, const buffer& built) const;
+  [[nodiscard]] bool keep(const std::string& name, object_signature shard, const buffer& built) const;
   /// One line for a source of these shards; `where` is the description of their storage, or empty.
   [[nodiscard]] std::string describe(std::string where) const;
 };
@@ -42958,17 +44169,18 @@ template <storage Storage>
 struct shard_set : known_shards {
   Storage where;
 
-  shard_set(Storage given, index_policy chosen, std::size_t threads, std::uint64_t longest)
-      : where(std::move(given)) {
-    extension_limit = longest;
-    begin(facts_of(where), chosen);
+  static constexpr bool latent = latent_session<typename Storage::session>;
+
+  shard_set(Storage given, index_rules chosen)
+      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+    if (where.names().empty()) throw error(errc::argument, "a dataset needs at least one shard");
+    objects_beside near(where);
     auto session = where.connect();
-    look(facts_of(where), session, threads);
+    look(facts_of(where), session, near);
   }
-  shard_set(Storage given, index_policy chosen, manifest known, std::uint64_t longest)
-      : where(std::move(given)) {
-    extension_limit = longest;
-    take(facts_of(where), chosen, std::move(known));
+  shard_set(Storage given, index_rules chosen, manifest known)
+      : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
+    take(facts_of(where), std::move(known));
     if (has_stamps()) return;
     auto session = where.connect();
     learn_stamps(session);
@@ -42979,7 +44191,9 @@ struct shard_set : known_shards {
 /// are used.
 class open_indexes {
  public:
-  open_indexes(shared<const known_shards> set, const projection& used);
+  template <storage Storage>
+  open_indexes(shared<const shard_set<Storage>> set, const projection& used)
+      : open_indexes(set, used, std::make_unique<objects_beside>(set->where)) {}
 
   /// The tables of a shard. Takes no lock once they are loaded.
   [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
@@ -42994,7 +44208,12 @@ class open_indexes {
     return slots_->missing.load(std::memory_order_relaxed) == 0;
   }
 
+  /// Ends reading what lies beside the shards.
+  void end_reads() const noexcept { near_->end_reads(); }
+
  private:
+  open_indexes(shared<const known_shards> set, const projection& used, std::unique_ptr<objects_beside> near);
+
   struct slots {
     explicit slots(std::size_t n) : missing(n), loaded(n) {}
     slots(const slots&) = delete;
@@ -43011,6 +44230,7 @@ class open_indexes {
 
   shared<const known_shards> set_;
   projection used_;
+  std::unique_ptr<objects_beside> near_;  // of a storage that `set_` has
   std::unique_ptr<slots> slots_;
 };
 
@@ -43023,25 +44243,43 @@ class open_indexes {
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
+/// `train-0.tar.idx`.
+inline constexpr sibling own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
+
+/// The number of headers that are compared with an index from a store, besides the first and the last.
+inline constexpr std::size_t stored_index_checks = 4;
+
+/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
+/// which hold its name; the entry has it twice.
+[[nodiscard]] constexpr std::uint64_t most_index_bytes(std::uint64_t shard_size) noexcept {
+  return 2 * shard_size + 64 * 1024;
+}
+
 /// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
 struct disagreement {
   std::string text;
 };
 
 /// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
+/// `checks`: how many headers are compared besides the first and the last, if the index names all members.
 [[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
                                      std::string_view text,
-                                     std::uint64_t extension_limit = default_extension_limit);
+                                     std::uint64_t extension_limit = default_extension_limit,
+                                     scan_pace pace = {}, std::size_t checks = 62);
 /// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
 /// last sample. Throws like `index_from_dali`.
 [[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
                                         bytes_view offsets,
-                                        std::uint64_t extension_limit = default_extension_limit);
+                                        std::uint64_t extension_limit = default_extension_limit,
+                                        scan_pace pace = {});
 
-/// Makes the index of a shard from the one that `policy` names.
+/// Makes the index of a shard from the one that `policy` names. Null `near`: a file beside the shard; else an
+/// object beside it in its store, of whose headers fewer are compared.
 [[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                         index_policy policy,
-                                         std::uint64_t extension_limit = default_extension_limit);
+                                         index_policy policy, objects_beside* near,
+                                         std::uint64_t extension_limit = default_extension_limit,
+                                         scan_pace pace = {});
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -43050,14 +44288,6 @@ struct disagreement {
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
-
-// `train-0.tar` has `train-0.idx`: the name is cut at its first dot, except a leading one.
-PENSTOCK_INLINE std::string dali_path(const std::string& shard) {
-  const std::size_t slash = shard.rfind('/');
-  const std::size_t from = slash == std::string::npos ? 1 : slash + 2;
-  return shard.substr(0, shard.find('.', from)) + ".idx";
-}
-PENSTOCK_INLINE std::string energon_path(const std::string& shard) { return shard + ".idx"; }
 
 // What an index says about a member.
 struct foreign_member {
@@ -43146,8 +44376,14 @@ class dali_lines {
 // Makes the index of a shard from a foreign one. Throws a `disagreement` if the two do not match.
 class foreign_check {
  public:
-  foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit)
-      : session_(session), id_(id), shard_(shard), extension_limit_(extension_limit) {}
+  foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit,
+                scan_pace pace, std::size_t checks)
+      : session_(session),
+        id_(id),
+        shard_(shard),
+        extension_limit_(extension_limit),
+        pace_(pace),
+        checks_(checks) {}
 
   [[nodiscard]] buffer dali(std::string_view text) {
     const dali_lines lines(text, shard_.size);
@@ -43165,7 +44401,7 @@ class foreign_check {
     const std::uint64_t samples = offsets.size() / 8 - 1;
     const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
     std::uint64_t end = 0;
-    member_scan found(session_, id_, shard_.size, extension_limit_);
+    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
     for (member m; found.next(m);) {
       const std::uint64_t before = builder_.met();
       if (!belongs(m)) continue;
@@ -43207,7 +44443,7 @@ class foreign_check {
 
   void by_headers(const std::vector<foreign_member>& members) {
     std::size_t next = 0;
-    member_scan found(session_, id_, shard_.size, extension_limit_);
+    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
     for (member m; found.next(m);) {
       const bool listed = next < members.size() && members[next].data == m.data;
       if (!belongs(m)) {
@@ -43228,7 +44464,7 @@ class foreign_check {
   }
 
   void by_names(const std::vector<foreign_member>& members) {
-    header_reader in(session_, id_, shard_.size);
+    header_reader in(session_, id_, shard_.size, pace_);
     std::vector<const foreign_member*> kept;
     for (const foreign_member& said : members) {
       const member m{said.path, said.data - block_size, said.data, said.size, false};
@@ -43238,7 +44474,7 @@ class foreign_check {
       add(m, said);
       kept.push_back(&said);
     }
-    constexpr std::size_t places = 63;
+    const std::size_t places = checks_ + 1;
     for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
       check(in, *kept[(kept.size() - 1) * i / places]);
     check_edges(in, kept);
@@ -43287,47 +44523,186 @@ class foreign_check {
   object_id id_;
   object_signature shard_;
   std::uint64_t extension_limit_;
+  scan_pace pace_;
+  std::size_t checks_;
   index_builder builder_;
   std::uint64_t line_ = 0;  // of the last sample
   std::string path_;
 };
 
 PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
-                                       std::string_view text, std::uint64_t extension_limit) {
-  return foreign_check(session, id, shard, extension_limit).dali(text);
+                                       std::string_view text, std::uint64_t extension_limit, scan_pace pace,
+                                       std::size_t checks) {
+  return foreign_check(session, id, shard, extension_limit, pace, checks).dali(text);
 }
 
 PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
-                                          bytes_view offsets, std::uint64_t extension_limit) {
-  return foreign_check(session, id, shard, extension_limit).energon(offsets);
+                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace) {
+  return foreign_check(session, id, shard, extension_limit, pace, 0).energon(offsets);
 }
 
 PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                           index_policy policy, std::uint64_t extension_limit) {
+                                           index_policy policy, objects_beside* near,
+                                           std::uint64_t extension_limit, scan_pace pace) {
   const bool dali = policy == index_policy::dali;
-  const std::string path = dali ? dali_path(shard) : energon_path(shard);
+  const sibling which = dali ? dali_index : energon_index;
+  const std::string path = which.of(shard);
   const std::string both =
       detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
   const object_signature signature = session.signature(id);
+  const std::uint64_t most = most_index_bytes(signature.size);
   std::optional<buffer> bytes;
-  try {
-    // a member's entry takes less than its headers in the shard, which hold its name; the entry has it
-    // twice
-    bytes = read_whole_file(path, 2 * signature.size + 64_KiB, "the index of this shard");
-  } catch (const error& e) {
-    throw error(e.code() == errc::limit ? errc::limit : errc::missing,
-                {both, " cannot be used: ", e.message()})
-        .in_file(shard);
+  if (near != nullptr) {
+    std::string why;
+    bytes = near->read(id, which, most, &why);
+    if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(shard);
+  } else {
+    try {
+      bytes = read_whole_file(path, most, "the index of this shard");
+    } catch (const error& e) {
+      throw error(e.code() == errc::limit ? errc::limit : errc::missing,
+                  {both, " cannot be used: ", e.message()})
+          .in_file(shard);
+    }
   }
   try {
-    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit)
-                : index_from_energon(session, id, signature, bytes->view(), extension_limit);
+    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit, pace,
+                                  near != nullptr ? stored_index_checks : 62)
+                : index_from_energon(session, id, signature, bytes->view(), extension_limit, pace);
   } catch (const disagreement& d) {
     throw error(errc::format, {both, " ", d.text}).in_file(shard);
   } catch (error& e) {
     e.in_file(shard);
     throw;
   }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stored_index.hpp
+
+/// Indexes that lie beside a shard in its store.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The index of a shard that lies beside it in the store: Penstock's own, or else DALI's of version v1.2,
+/// which names all members. It has the shard's signature as the store says it.
+///
+/// Penstock's is taken as it is if it was made for this signature; one that was made elsewhere, from a copy
+/// of the shard with another stamp, and DALI's are compared with a few headers of the shard. Nothing if there
+/// is none that agrees; `why` then gets what is wrong with Penstock's.
+[[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
+                                                   scan_pace pace, std::uint64_t extension_limit,
+                                                   std::string& why);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stored_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+// Compares an index with some headers of its shard: the first, the last, and a few between them.
+class stored_check {
+ public:
+  stored_check(session_view session, object_id id, const shard_index& index, scan_pace pace,
+               std::uint64_t extension_limit)
+      : index_(index),
+        in_(session, id, index.header().shard_size, pace),
+        walk_(walk_input::of(in_), extension_limit) {}
+
+  [[nodiscard]] bool passes() {
+    const std::uint64_t samples = index_.header().samples;
+    const bool any = next();
+    if (any != (samples != 0)) return false;
+    if (!any) return walk_.unended() == (index_.header().unended != 0);
+    if (found_.data != index_.offset(0)) return false;
+    constexpr std::size_t places = stored_index_checks + 1;
+    std::uint64_t before = samples;
+    for (std::size_t i = 0; i <= places; ++i) {
+      const std::uint64_t sample = (samples - 1) * i / places;
+      if (std::exchange(before, sample) != sample && !has(sample)) return false;
+    }
+    const auto last = static_cast<std::uint32_t>(index_.header().members - 1);
+    walk_.restart(index_.offset(last) + padded(index_.size(last)));
+    return !next() && walk_.unended() == (index_.header().unended != 0);
+  }
+
+ private:
+  // The next member that is part of a sample.
+  [[nodiscard]] bool next() {
+    while (walk_.next(found_))
+      if (!skipped_member(found_.path) && split_member(found_.path)) return true;
+    return false;
+  }
+  // Whether the header before a sample's first member is that member's. A name that needs another header
+  // before it is not compared.
+  [[nodiscard]] bool has(std::uint64_t sample) {
+    const std::uint32_t first = index_.first_member(sample);
+    const bytes_view block = in_.get(index_.offset(first) - block_size, block_size);
+    if (block.size() != block_size || !checksum_matches(block)) return false;
+    if (block[156] != std::byte{'0'} && block[156] != std::byte{0} && block[156] != std::byte{'7'})
+      return false;
+    const std::uint64_t size = index_.size(first);
+    const bool large = size >> 33 != 0;  // beyond the range of the octal digits
+    if (!large && number_field(block, 124, 12) != size) return false;
+    const std::string_view key = index_.key(sample), suffix = index_.suffix(first);
+    const bool plain = key.size() + suffix.size() < 100 &&
+                       std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
+    if (!plain) return true;
+    header_path(block, path_);
+    const auto parts = split_member(path_);
+    return parts && parts->key == key && lower_case(parts->suffix) == suffix;
+  }
+
+  const shard_index& index_;
+  header_reader in_;
+  member_walk walk_;
+  member found_;
+  std::string path_;
+};
+
+// Whether an index of Penstock's belongs to the shard; writes the shard's signature into it.
+PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_signature shard,
+                           scan_pace pace, std::uint64_t extension_limit, std::string& why) {
+  const auto tables = shard_index::over(bytes.view());
+  if (!tables) {
+    why = to_text(index_state::damaged);
+    return false;
+  }
+  index_header header = tables->header();
+  const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
+  if (!same && (header.shard_size != shard.size ||
+                !stored_check(session, id, *tables, pace, extension_limit).passes())) {
+    why = to_text(index_state::stale);
+    return false;
+  }
+  header.shard_stamp = shard.stamp;
+  header.store(bytes.data());
+  return true;
+}
+
+PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
+                                                     scan_pace pace, std::uint64_t extension_limit,
+                                                     std::string& why) {
+  const object_signature shard = session.signature(id);
+  const std::uint64_t most = most_index_bytes(shard.size);
+  try {
+    if (auto own = near.read(id, own_index, most, &why);
+        own && adopt(*own, session, id, shard, pace, extension_limit, why))
+      return own;
+    const auto text = near.read(id, dali_index, most);
+    if (text && text_of(text->view()).starts_with("v1.2 "))
+      return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
+                             stored_index_checks);
+  } catch (const disagreement&) {
+  } catch (const error& e) {
+    // What is wrong with the shard itself is said by the scan.
+    if (!depends_on_bytes(e.code())) throw;
+  }
+  return std::nullopt;
 }
 
 }  // namespace detail::tar
@@ -43343,52 +44718,50 @@ PENSTOCK_INLINE bool foreign(index_policy policy) noexcept {
   return policy == index_policy::dali || policy == index_policy::energon;
 }
 
-PENSTOCK_INLINE void known_shards::begin(storage_facts where, index_policy chosen) {
-  policy = chosen;
-  local = where.local;
-  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
-  if (policy == index_policy::require && !local)
-    throw error(errc::argument, "index_policy::require needs shards that are local files");
-  if (foreign(policy) && !local)
-    throw error(errc::argument,
-                "the indexes of DALI and Energon are read beside shards that are local files");
+PENSTOCK_INLINE error index_required(const std::string& index, const std::string& shard, std::string_view why,
+                                     errc code) {
+  return error(code, {"the index ", index, " of the shard ", shard, " ", why,
+                      ", and index_policy::require allows no other"})
+      .in_file(shard);
 }
 
-PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view session, std::size_t threads) {
+PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view session, objects_beside& near) {
+  local = where.local;
   const std::span<const std::string> names = where.names;
+  // Threads that wait for a distant store cost little.
+  constexpr std::size_t at_once = 32;
+  const std::size_t threads = rules.threads == 0 && distant ? at_once : rules.threads;
   signatures.resize(names.size());
   in_memory.resize(names.size());
 
   // First find the existing indexes: a few system calls per shard, so threads pay off only for many
-  // shards.
+  // shards, unless it takes a request to know that a shard is the same.
   std::vector<index_header> headers(names.size());
   std::vector<std::size_t> found(names.size(), 0);
-  const std::size_t lookers = std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
+  const std::size_t lookers =
+      distant ? threads : std::min<std::size_t>(threads == 0 ? 8 : threads, 1 + names.size() / 256);
   for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
     signatures[i] = session.signature(static_cast<object_id>(i));
-    for (const std::string& path : index_files(names[i])) {
+    for (const std::string& path : index_files(names[i], signatures[i])) {
       const auto [state, header] = peek_index(path, signatures[i]);
       found[i] = state == index_state::good ? 1 : 0;
       headers[i] = header;
       if (found[i] != 0) return;
-      if (policy == index_policy::require) {
-        throw error(errc::missing, {"the index ", path, " of the shard ", names[i], " ", to_text(state),
-                                    ", and index_policy::require allows no other"})
-            .in_file(names[i]);
-      }
+      if (rules.policy == index_policy::require && local)
+        throw index_required(path, names[i], to_text(state), errc::missing);
     }
   });
-  // Then build the missing ones, which takes a pass over the headers of each shard.
+  // Then get the missing ones: from the store, or by a pass over the headers of the shard.
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (found[i] == 0) missing.push_back(i);
   }
   for_each_in_parallel(missing.size(), threads, [&](std::size_t m) {
     const std::size_t i = missing[m];
-    shared<const buffer> built = build(session, i, names[i]);
+    shared<const buffer> built = build(session, near, i, names[i]);
     headers[i] = *index_header::load(built->view());
     signatures[i] = {headers[i].shard_size, headers[i].shard_stamp};
-    if (!keep(names[i], *built)) in_memory[i] = std::move(built);
+    if (!keep(names[i], signatures[i], *built)) in_memory[i] = std::move(built);
   });
   std::vector<manifest::shard> entries(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -43409,8 +44782,7 @@ PENSTOCK_INLINE void known_shards::check_ends() const {
       .in_file(first->name);
 }
 
-PENSTOCK_INLINE void known_shards::take(storage_facts where, index_policy chosen, manifest known) {
-  policy = chosen;
+PENSTOCK_INLINE void known_shards::take(storage_facts where, manifest known) {
   local = where.local;
   shards = std::move(known);
   const std::span<const std::string> names = where.names;
@@ -43450,35 +44822,59 @@ PENSTOCK_INLINE void known_shards::learn_stamps(session_view session) {
   }
 }
 
-PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, std::size_t shard,
-                                                         const std::string& name) const {
+PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, objects_beside& near,
+                                                         std::size_t shard, const std::string& name) const {
   const auto id = static_cast<object_id>(shard);
-  return shared<const buffer>(
-      new const buffer(foreign(policy) ? build_foreign_index(session, id, name, policy, extension_limit)
-                                       : build_index(session, id, name, extension_limit)));
+  const auto made = [](buffer bytes) { return shared<const buffer>(new const buffer(std::move(bytes))); };
+  if (foreign(rules.policy)) {
+    return made(build_foreign_index(session, id, name, rules.policy, local ? nullptr : &near,
+                                    rules.extension_limit, pace()));
+  }
+  if (!local) {
+    std::string why;
+    if (auto found = index_in_store(session, id, near, pace(), rules.extension_limit, why))
+      return made(std::move(*found));
+    if (rules.policy == index_policy::require)
+      throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
+  }
+  return made(build_index(session, id, name, rules.extension_limit, pace()));
 }
 
-PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name) const {
+PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
+                                                                   object_signature shard) const {
   std::vector<std::string> files;
-  if (!local || foreign(policy)) return files;
-  files.push_back(index_path(name));
-  if (policy != index_policy::cache) return files;
-  if (std::string cached = cached_index_path(name); !cached.empty()) files.push_back(std::move(cached));
+  if (foreign(rules.policy)) return files;
+  std::string kept;
+  if (!local) {
+    kept = kept_index_path(rules.folder, name, shard);
+  } else {
+    files.push_back(index_path(name));
+    if (rules.policy == index_policy::cache) kept = cached_index_path(rules.folder, name);
+  }
+  if (!kept.empty()) files.push_back(std::move(kept));
   return files;
 }
 
-PENSTOCK_INLINE bool known_shards::keep(const std::string& name, const buffer& built) const {
-  if (!local) return false;
-  if (policy == index_policy::keep) return keep_index(index_path(name), built.view());
-  if (policy != index_policy::cache) return false;
-  const std::string cached = cached_index_path(name);
-  return !cached.empty() && keep_index(cached, built.view());
+PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_signature shard,
+                                        const buffer& built) const {
+  if (foreign(rules.policy) || rules.policy == index_policy::transient) return false;
+  if (local && rules.policy == index_policy::keep) return keep_index(index_path(name), built.view());
+  const std::string kept =
+      local ? cached_index_path(rules.folder, name) : kept_index_path(rules.folder, name, shard);
+  return !kept.empty() && keep_index(kept, built.view());
 }
 
 PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (where.empty()) where = std::to_string(signatures.size()) + " objects";
-  return detail::text({"webdataset(", where, "): ", shards.shards().size(), " shards, ", shards.samples(),
-                       " samples, ", shards.payload(), " bytes"});
+  std::string line = detail::text({"webdataset(", where, "): ", shards.shards().size(), " shards, ",
+                                   shards.samples(), " samples, ", shards.payload(), " bytes"});
+  const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
+  if (local || !keeps) return line;
+  const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
+                                      [](const shared<const buffer>& one) { return one != nullptr; });
+  if (homeless != 0)
+    detail::append(line, {", ", static_cast<std::uint64_t>(homeless), " indexes that could not be kept"});
+  return line;
 }
 
 PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
@@ -43487,8 +44883,12 @@ PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
   return names;
 }
 
-PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used)
-    : set_(std::move(set)), used_(used), slots_(std::make_unique<slots>(set_->signatures.size())) {}
+PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used,
+                                           std::unique_ptr<objects_beside> near)
+    : set_(std::move(set)),
+      used_(used),
+      near_(std::move(near)),
+      slots_(std::make_unique<slots>(set_->signatures.size())) {}
 
 PENSTOCK_INLINE open_indexes::slots::~slots() {
   for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
@@ -43545,21 +44945,18 @@ PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<con
 // The header was valid when the plan was made. If the rest is not, the index is rebuilt.
 PENSTOCK_INLINE std::unique_ptr<loaded_index> open_indexes::from_file(session_view session, std::size_t shard,
                                                                       const manifest::shard& entry) const {
-  for (const std::string& path : set_->index_files(entry.name)) {
+  const object_signature signature = set_->signatures[shard];
+  for (const std::string& path : set_->index_files(entry.name, signature)) {
     auto found = loaded_index::from_file(path);
     if (found && belongs(*found, entry)) return found;
   }
-  if (set_->policy == index_policy::require) {
-    throw error(errc::checksum,
-                {"the index ", index_path(entry.name), " of the shard ", entry.name, " ",
-                 to_text(index_state::damaged), ", and index_policy::require allows no other"})
-        .in_file(entry.name);
-  }
-  shared<const buffer> built = set_->build(session, shard, entry.name);
-  const bool kept = set_->keep(entry.name, *built);
+  if (set_->rules.policy == index_policy::require && set_->local)
+    throw index_required(index_path(entry.name), entry.name, to_text(index_state::damaged), errc::checksum);
+  shared<const buffer> built = set_->build(session, *near_, shard, entry.name);
+  const bool kept = set_->keep(entry.name, signature, *built);
   auto fresh = loaded_index::from_buffer(std::move(built));
   if (!fresh || !belongs(*fresh, entry)) {
-    const auto files = set_->index_files(entry.name);
+    const auto files = set_->index_files(entry.name, signature);
     throw error(errc::io, {"the index ", files.empty() ? "" : files.back() + " ", "of the shard ", entry.name,
                            " does not hold what its header says; ",
                            kept ? "it was made again: open the dataset again" : "delete it"})
@@ -43858,7 +45255,7 @@ namespace penstock::inline v0_1 {
 /// Options of `webdataset`.
 struct webdataset_options {
   index_policy index = index_policy::keep;
-  /// The number of threads that build missing indexes; 0: one per processor.
+  /// The number of threads that build missing indexes; 0: one per processor, or 32 where reads have latency.
   std::size_t threads = 0;
   /// Refuses shards without the two zero blocks that end an archive: a shard that was cut off between two
   /// members looks like one whose writer left the blocks out. `manifest().unended()` counts such shards.
@@ -43866,6 +45263,13 @@ struct webdataset_options {
   /// The maximum size of an extension header (for long names and other programs' metadata) that is read to
   /// build an index. The header must also fit in the shard, so memory use never exceeds the shard's size.
   std::uint64_t extension_limit = 1_MiB;
+  /// The folder for indexes that are not kept beside their shards; empty: the user's cache folder. See
+  /// `index_policy`.
+  std::string index_folder = {};
+  /// Where reads have latency, a missing index is built by reads of up to 4 MiB as long as headers are at
+  /// most so many bytes apart, with what lies between them; headers that are further apart are read one by
+  /// one.
+  std::uint64_t scan_gap = 256_KiB;
 };
 
 /// Shards in the WebDataset format: tar archives in which consecutive members with one name and several
@@ -43966,7 +45370,10 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
       return session_.counters();
     }
     /// Ends the session's reads.
-    void cancel_reads() const noexcept { end_reads(session_); }
+    void cancel_reads() const noexcept {
+      indexes_.end_reads();
+      end_reads(session_);
+    }
     /// The mean payload of a sample.
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
       return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
@@ -44007,7 +45414,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   using element = detail::tar::tar_sample<typename reader::worker>;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), options.index, options.threads, options.extension_limit)) {
+      : set_(new const shard_set(std::move(where), rules_of(options))) {
     if (options.require_end) set_->check_ends();
   }
   template <detail::tar::pattern_text Text>
@@ -44026,7 +45433,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::tar::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), options.index, known, options.extension_limit)) {
+      : set_(new const shard_set(std::move(where), rules_of(options), known)) {
     if (options.require_end) set_->check_ends();
   }
 
@@ -44048,6 +45455,10 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
 
  private:
+  [[nodiscard]] static detail::tar::index_rules rules_of(const webdataset_options& options) {
+    return {options.index, options.threads, options.extension_limit, options.scan_gap, options.index_folder};
+  }
+
   shared<const shard_set> set_;
 };
 
@@ -44265,8 +45676,12 @@ struct stream_shards {
 /// Reads the samples of shards one after another. It must not be moved: the walk refers to the input.
 class stream_reader {
  public:
-  stream_reader(shared<stream_shards> set, unpacker_calls unpack)
-      : set_(std::move(set)), input_(unpack), walk_(walk_input::of(input_), set_->extension_limit) {}
+  /// With `objects`, the shards are those, and otherwise files.
+  stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects = nullptr)
+      : set_(std::move(set)),
+        stored_(objects != nullptr),
+        input_(unpack, objects),
+        walk_(walk_input::of(input_), set_->extension_limit) {}
   stream_reader(const stream_reader&) = delete;
   stream_reader& operator=(const stream_reader&) = delete;
 
@@ -44287,6 +45702,7 @@ class stream_reader {
   bool read_sample(stream_sample& e, const std::string& url);
 
   shared<stream_shards> set_;
+  bool stored_;
   std::size_t shard_ = 0;
   std::uint64_t given_ = 0;  // samples of the current shard delivered so far
   shard_stream input_;
@@ -44375,10 +45791,14 @@ PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
 }
 
 PENSTOCK_INLINE void stream_reader::open(const std::string& url) {
-  if (set_->files && shard_stream::is_pipe(url))
-    throw error(errc::argument,
-                "this is a pipe, and a run over a pipe cannot be resumed; write webdataset_pipe");
-  input_.open(url, set_->used[shard_], set_->source_name);
+  if (stored_) {
+    input_.open(shard_, set_->source_name);
+  } else {
+    if (set_->files && shard_stream::is_pipe(url))
+      throw error(errc::argument,
+                  "this is a pipe, and a run over a pipe cannot be resumed; write webdataset_pipe");
+    input_.open(url, set_->used[shard_], set_->source_name);
+  }
   walk_.restart();
   open_ = true;
 }
@@ -44429,6 +45849,9 @@ struct webdataset_stream_options {
   /// The maximum size of an extension header (for long names and other programs' metadata). A header is held
   /// in memory whole.
   std::uint64_t extension_limit = 1_MiB;
+  /// From a storage that reads in the background: the bytes that are requested ahead of the reader, in pieces
+  /// of 1 MiB, at least two.
+  std::uint64_t read_ahead = 8_MiB;
 };
 
 /// The source that `webdataset_stream` (of files, which can seek) and `webdataset_pipe` make.
@@ -44492,6 +45915,72 @@ using webdataset_stream_source = basic_webdataset_stream<true, Unpack...>;
 template <unpacker... Unpack>
 using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 
+/// The source that `webdataset_stream` makes of shards in a storage.
+template <storage Storage, unpacker... Unpack>
+class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<Storage, Unpack...>> {
+  using session_type = typename Storage::session;
+
+ public:
+  using penstock_part = source_tag;
+  using element = detail::tar::stream_sample;
+  static constexpr std::string_view source_name = "webdataset_stream";
+  static constexpr bool seekable = true;
+
+  class reader {
+   public:
+    [[nodiscard]] bool next(element& e) { return state_->samples.next(e); }
+    void rewind(std::uint64_t) noexcept { state_->samples.rewind(); }
+    [[nodiscard]] source_mark mark() const noexcept { return state_->samples.mark(); }
+    /// Opens the marked shard and reads past the samples already delivered; earlier shards are not touched.
+    void seek(std::uint64_t, source_mark place) { state_->samples.seek(place); }
+    /// What the session counted.
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<session_type>
+    {
+      return std::as_const(state_->session).counters();
+    }
+    /// Ends the session's reads. Any thread.
+    void cancel_reads() const noexcept { state_->pieces.end(); }
+
+   private:
+    friend class stored_webdataset_stream;
+
+    // Keeps its address when the reader is moved.
+    struct state {
+      state(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+          : session(where.connect()),
+            pieces(detail::forward_session(session), set->names.size(), ahead),
+            samples(std::move(set), unpack.calls(), &pieces) {}
+      session_type session;
+      detail::forward_pieces pieces;
+      detail::tar::unpackers<Unpack...> unpack;
+      detail::tar::stream_reader samples;
+    };
+
+    reader(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+        : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
+
+    std::unique_ptr<state> state_;
+  };
+
+  stored_webdataset_stream(Storage where, webdataset_stream_options options)
+      : where_(std::move(where)),
+        ahead_(options.read_ahead),
+        set_(std::make_shared<detail::tar::stream_shards>(
+            std::vector<std::string>(where_.names().begin(), where_.names().end()), options.limit,
+            options.extension_limit, true, source_name)) {}
+
+  [[nodiscard]] std::string describe() const { return set_->describe(); }
+  /// Covers the shards' names without their folders: their contents are not known until they are read.
+  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
+  [[nodiscard]] reader connect() const { return reader(where_, set_, ahead_); }
+
+ private:
+  Storage where_;
+  std::uint64_t ahead_;
+  shared<detail::tar::stream_shards> set_;
+};
+
 /// Shards in the WebDataset format, read from beginning to end: for archives that are compressed as a whole;
 /// `webdataset_pipe` does this for pipes. If shards are plain files, `webdataset` can do more: shuffle,
 /// resume on a different number of ranks, read in parallel.
@@ -44499,11 +45988,13 @@ using webdataset_pipe_source = basic_webdataset_stream<false, Unpack...>;
 ///     auto plain = webdataset_stream("train-{0000..0127}.tar");
 ///     auto packed = webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}");
 ///     auto piped = webdataset_pipe("-");                            // the output of another program
+/// or http, or any storage
+///     auto stored = webdataset_stream<unpack_gzip>(file("train-{0000..0127}.tar.gz"));
 ///
-/// In: a pattern (with `::` between patterns) or a list of paths of local files, for `webdataset_pipe` also
-/// FIFOs and "-" for standard input; the unpackers that may be needed, as template arguments. The compression
-/// is recognised from a shard's first bytes; its name is ignored. Out: open samples that own their bytes,
-/// with the keys, members, bytes and order that `webdataset` would deliver.
+/// In: a pattern (with `::` between patterns) or a list of paths of local files, or a storage; for
+/// `webdataset_pipe` also FIFOs and "-" for standard input; the unpackers that may be needed, as template
+/// arguments. The compression is recognised from a shard's first bytes; its name is ignored. Out: open
+/// samples that own their bytes, with the keys, members, bytes and order that `webdataset` would deliver.
 /// Kind: a forward source; deterministic, and for files resumable: a resumed run opens the shard where it
 /// stopped and reads past the samples already delivered; earlier shards are not touched. One shard is open at
 /// a time. A pipe can be read only once.
@@ -44521,6 +46012,15 @@ template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] webdataset_stream_source<Unpack...> webdataset_stream(const Text& pattern,
                                                                     webdataset_stream_options options = {}) {
   return {detail::tar::paths_of(detail::tar::to_pattern(pattern)), options};
+}
+
+/// From a storage. If it reads in the background, as `http` does, `read_ahead` bytes are requested ahead of
+/// the reader, in the order of use and across the end of a shard. A run that ends cancels them. A broken
+/// connection costs a piece of 1 MiB if `retrying` is around the storage, and is an error without it.
+template <unpacker... Unpack, storage Storage>
+[[nodiscard]] stored_webdataset_stream<Storage, Unpack...> webdataset_stream(
+    Storage where, webdataset_stream_options options = {}) {
+  return {std::move(where), options};
 }
 
 /// From a list of paths, in which braces are not expanded.
@@ -47751,13 +49251,20 @@ namespace penstock::inline v0_1 {
 ///
 ///     auto ahead = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256) | batch(32, ragged);
 ///     auto in_bytes = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(64_MiB) | batch(32, ragged);
+///     auto few = samples | decode<field<"txt", text>> | shuffle(7) | prefetch(256, {.at_once = 8}) |
+///                batch(32, ragged);
+///     auto long_ones = samples | decode<field<"txt", text>> |
+///                      prefetch(64_MiB, {.gap = 256_KiB, .together = 32_MiB, .part = 8_MiB}) | batch(32, ragged);
 ///
-/// If the storage has latency, those samples are fetched: a separate thread reads them, in the order of their
-/// use, into memory that workers take them from. Samples that lie together become one read. Keeps 1.25 times
-/// what so many samples take on average, 8 to 256 MiB. `prefetch(64_MiB)`, before `batch`, keeps that many
-/// bytes, for as many samples as fit on average. A sample larger than a quarter of the bytes kept is read by
-/// its worker, in its turn. A storage with latency (`latent_session`) fetches 256 samples ahead by default;
-/// `prefetch(0)` turns that off.
+/// If the storage has latency, those samples are fetched: a separate thread requests them, in the order of
+/// their use, into memory that workers take them from. Samples that lie together become one request, and
+/// ranges longer than 16 MiB several, which are in flight together. Keeps 1.25 times what so many samples
+/// take on average, 8 to 256 MiB, or five of the largest, up to 1 GiB. `prefetch(64_MiB)`, before `batch`,
+/// keeps that many bytes, for as many samples as fit on average. A sample larger than a quarter of the bytes
+/// kept is read by its worker, in its turn. A storage with latency (`latent_session`) fetches 256 samples or
+/// 32 MiB ahead by default, whichever are more samples, but at most 4096; `prefetch(0)` turns that off.
+/// As many requests are in flight as the store gets faster by, up to 64. All of these sizes are
+/// `request_options`, which you can give as well.
 struct prefetch_stage {
   using penstock_part = annotation_tag;
   static constexpr std::string_view stage_name = "prefetch";
@@ -47766,6 +49273,8 @@ struct prefetch_stage {
   static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 48;
   std::uint64_t value{};
   bool in_bytes = false;
+  /// if given
+  std::optional<request_options> requests{};
 
   void apply(run_options& options, bool after_batch) const;
   [[nodiscard]] std::string describe() const {
@@ -47774,8 +49283,14 @@ struct prefetch_stage {
 };
 
 [[nodiscard]] constexpr prefetch_stage prefetch(any_count value) { return {value.of("prefetch"), false}; }
+[[nodiscard]] constexpr prefetch_stage prefetch(any_count value, const request_options& requests) {
+  return {value.of("prefetch"), false, requests};
+}
 /// In bytes: `prefetch(64_MiB)`.
 [[nodiscard]] constexpr prefetch_stage prefetch(byte_count bytes) { return {bytes, true}; }
+[[nodiscard]] constexpr prefetch_stage prefetch(byte_count bytes, const request_options& requests) {
+  return {bytes, true, requests};
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -47783,7 +49298,38 @@ struct prefetch_stage {
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+PENSTOCK_INLINE void check_requests(const request_options& requests) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 40, least_part = 64_KiB;
+  constexpr std::size_t most_at_once = 4096;
+  const auto refuse = [](std::initializer_list<piece> what) {
+    throw error(errc::argument, what).in_stage("prefetch");
+  };
+  for (const std::uint64_t size : {requests.gap.value_or(0), requests.together.value_or(0), requests.part})
+    if (size > most)
+      refuse({"prefetch: a gap, a part or a request of ", size, " bytes is negative or absurd; at most ",
+              most, ", as in {.gap = 128_KiB, .together = 8_MiB, .part = 16_MiB}"});
+  if (requests.part != 0 && requests.part < least_part)
+    refuse({"prefetch: parts of ", requests.part, " bytes cost more than they bring; give at least ",
+            least_part, ", as in {.part = 8_MiB}, or 0 for no parts"});
+  if (requests.at_once == 0 || requests.at_once > most_at_once)
+    refuse({"prefetch: .at_once = ", requests.at_once, " requests; give 1 to ", most_at_once,
+            ", as in {.at_once = 32}, or write prefetch(0) to fetch nothing"});
+}
+
+}  // namespace detail
+
 PENSTOCK_INLINE void prefetch_stage::apply(run_options& options, bool after_batch) const {
+  if (requests) {
+    if (after_batch)
+      throw error(errc::argument,
+                  "prefetch after batch prepares batches and requests no bytes; write its options before "
+                  "batch")
+          .in_stage("prefetch");
+    detail::check_requests(*requests);
+    options.requests = *requests;
+  }
   if (!after_batch) {
     if (in_bytes && value == 0)
       throw error(errc::argument,
@@ -48594,6 +50140,17 @@ class any_of {
     return with<0>(where_, [](const auto& s) -> std::span<const std::string> { return s.names(); });
   }
   [[nodiscard]] session connect() const { return session(where_); }
+  /// See `sibling_storage`. Local files have none: what belongs to them is found by their paths.
+  [[nodiscard]] any_of beside(sibling which) const
+    requires((sibling_storage<Storages> || local_storage<Storages>) && ...)
+  {
+    return with<0>(where_, [&](const auto& s) -> any_of {
+      if constexpr (sibling_storage<std::remove_cvref_t<decltype(s)>>)
+        return any_of(s.beside(which));
+      else
+        throw error(errc::argument, "the files beside local files are found by their paths");
+    });
+  }
   /// Whether the names are paths in the local file system; see `is_local`.
   [[nodiscard]] bool local() const {
     return with<0>(where_, [](const auto& s) -> bool { return is_local(s); });
@@ -48841,8 +50398,8 @@ class hedge_line {
 
   void use(session_view session, background_view background) noexcept;
 
-  [[nodiscard]] std::uint64_t size(object_id id) const { return session_->size(id); }
-  [[nodiscard]] object_signature signature(object_id id) const { return session_->signature(id); }
+  [[nodiscard]] std::uint64_t size(object_id id);
+  [[nodiscard]] object_signature signature(object_id id);
   void read(object_id id, std::uint64_t offset, mutable_bytes into);
   void read_many(std::span<const read_request> requests, read_listener listener) noexcept;
   void cancel() noexcept;
@@ -48853,6 +50410,8 @@ class hedge_line {
   using counter = std::atomic<std::uint64_t>;
   static constexpr std::size_t most_together = 64, groups = 33;
   static constexpr std::int64_t one_hedge = 1'000'000, most_saved = 32 * one_hedge;
+
+  void await_cancel();
 
   // The caller of these holds the lock.
   [[nodiscard]] item& make_item(std::size_t bytes);
@@ -48882,6 +50441,7 @@ class hedge_line {
   std::int64_t saved_ = 0;
   std::uint64_t cancels_ = 0;
   bool passing_ = false, ends_ = false;
+  bool repeats_cancel_ = false;  // as in `relay`
   std::thread thread_;
 
   counter requests_{0}, bytes_{0}, hedges_{0}, hedges_won_{0};
@@ -48918,6 +50478,20 @@ PENSTOCK_INLINE void hedge_line::use(session_view session, background_view backg
   background_ = background;
 }
 
+// What asks the session directly must not be ended by a cancellation that came before.
+PENSTOCK_INLINE void hedge_line::await_cancel() {
+  std::unique_lock held(lock_);
+  changed_.wait(held, [this] { return !repeats_cancel_; });
+}
+
+PENSTOCK_INLINE std::uint64_t hedge_line::size(object_id id) {
+  await_cancel();
+  return session_->size(id);
+}
+PENSTOCK_INLINE object_signature hedge_line::signature(object_id id) {
+  await_cancel();
+  return session_->signature(id);
+}
 PENSTOCK_INLINE void hedge_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
   struct waiter {
     std::mutex lock;
@@ -49040,14 +50614,15 @@ PENSTOCK_INLINE void hedge_line::pass_on(std::unique_lock<std::mutex>& held) noe
                                                                        std::move(failed));
                                }};
   while (const std::size_t count = take_ready(together)) {
-    const std::uint64_t seen = cancels_;
     held.unlock();
     background_.read_many({together.data(), count}, listener);
     held.lock();
-    if (cancels_ == seen) continue;
+    if (!repeats_cancel_) continue;
     held.unlock();  // the cancellation may have come before these reads
     background_.cancel();
     held.lock();
+    repeats_cancel_ = false;
+    changed_.notify_all();
   }
   passing_ = false;
   if (ends_) changed_.notify_all();
@@ -49111,6 +50686,7 @@ PENSTOCK_INLINE void hedge_line::cancel() noexcept {
   {
     const std::lock_guard guard(lock_);
     ++cancels_;
+    repeats_cancel_ = passing_;
     while (link* const which = ready_.pop()) stopped_.append(*which);
   }
   changed_.notify_all();
@@ -49202,9 +50778,10 @@ struct relay_rules {
 
   std::uint32_t attempts = 1;  // of each read, including the first
   milliseconds first_wait{0}, longest_wait{0}, longest_asked{0};
-  std::uint64_t budget = 0;  // tokens for attempts after the first; 0: no limit
-  std::uint64_t seed = 0;    // draws the waits
-  std::size_t at_once = 0;   // reads in flight, at most; 0: no limit
+  std::uint64_t budget = 0;             // tokens for attempts after the first; 0: no limit
+  std::optional<std::uint64_t> seed{};  // draws the waits; none: each relay has its own
+  std::size_t at_once = 0;              // reads in flight, at most; 0: no limit
+  milliseconds longest_pause{0};        // of all reads, when the store asked for it
 };
 
 /// What an exception says about trying again.
@@ -49230,6 +50807,9 @@ class retry_budget {
   std::int64_t most_;  // 0: no limit
   std::atomic<std::int64_t> left_;
 };
+
+/// Differs from call to call, and from process to process.
+[[nodiscard]] std::uint64_t arbitrary_seed() noexcept;
 
 /// The wait after a failed attempt: exponential back-off with full jitter, drawn from seed, object, offset
 /// and attempt.
@@ -49259,7 +50839,15 @@ class relay {
     std::uint64_t round = 0;    // when it was passed on
     std::uint32_t attempt = 1;
     clock::time_point due{};
+    clock::time_point begun{};  // when it was requested; 0: it has ended
     item* next = nullptr;
+  };
+  /// A blocking read after its first attempt.
+  struct blocked {
+    const read_request* what;
+    clock::time_point begun;
+    std::uint32_t attempt = 1;
+    blocked *next = nullptr, *before = nullptr;
   };
   /// Items in the order of their arrival.
   struct item_list {
@@ -49299,6 +50887,8 @@ class relay {
 
   /// What it counted itself, including what the session behind it would count if it did.
   [[nodiscard]] storage_counters counters() const noexcept;
+  /// The oldest read that has not ended; of blocking ones, those whose first attempt failed.
+  [[nodiscard]] std::optional<open_read> oldest_read() const;
   /// How many reads may be in flight now; 0: no limit.
   [[nodiscard]] std::size_t at_once() const;
 
@@ -49325,6 +50915,8 @@ class relay {
   void pass_on(std::unique_lock<std::mutex>& held) noexcept;
   [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
 
+  void note(blocked& one) noexcept;
+  void forget(blocked& one) noexcept;
   void succeeded(std::size_t bytes, std::uint32_t attempt) noexcept;
   [[nodiscard]] static std::exception_ptr finally(std::exception_ptr failed, std::uint32_t attempts,
                                                   bool spent) noexcept;
@@ -49338,13 +50930,17 @@ class relay {
   retry_budget budget_;
 
   mutable std::mutex lock_;
-  std::condition_variable changed_, room_;  // for the relay's thread and `stop`; for blocking reads
-  std::vector<std::unique_ptr<item[]>> items_;
+  std::condition_variable changed_, room_;      // for the relay's thread and `stop`; for blocking reads
+  std::vector<std::unique_ptr<item[]>> items_;  // `most_together` each
   item_list free_, ready_, stopped_;
+  blocked* blocked_ = nullptr;
   std::vector<item*> timed_;  // a heap, the earliest first; has room for all items
   std::size_t made_ = 0;
   counter cancels_{0};  // changes under the lock
   std::atomic<bool> over_{false};
+  /// A cancellation came while reads were passed on, and will be repeated for those; a blocking read that
+  /// begins now waits, lest it be ended too. Changes under the lock.
+  std::atomic<bool> repeats_cancel_{false};
   bool passing_ = false, ends_ = false;
   std::thread thread_;
 
@@ -49391,12 +50987,24 @@ PENSTOCK_INLINE void retry_budget::give(std::int64_t tokens) noexcept {
   }
 }
 
+PENSTOCK_INLINE std::uint64_t arbitrary_seed() noexcept {
+  static std::atomic<std::uint64_t> calls{0};
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  const auto place = reinterpret_cast<std::uintptr_t>(&calls);  // differs where programs are placed at random
+  return fingerprint()
+      .add(static_cast<std::uint64_t>(now))
+      .add(static_cast<std::uint64_t>(::getpid()))
+      .add(static_cast<std::uint64_t>(place))
+      .add(calls.fetch_add(1, std::memory_order_relaxed))
+      .value();
+}
+
 PENSTOCK_INLINE std::chrono::nanoseconds retry_wait(const relay_rules& rules, const read_request& what,
                                                     std::uint32_t attempt) noexcept {
   double most = std::chrono::duration<double>(rules.first_wait).count();
   const double ceiling = std::chrono::duration<double>(rules.longest_wait).count();
   for (std::uint32_t i = 1; i < attempt && most < ceiling; ++i) most *= 2;
-  rng draw(rules.seed, attempt, what.offset, what.object);
+  rng draw(rules.seed.value_or(0), attempt, what.offset, what.object);
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(std::min(most, ceiling) * draw.uniform()));
 }
@@ -49413,7 +51021,9 @@ PENSTOCK_INLINE relay::item* relay::item_list::pop() noexcept {
 }
 
 PENSTOCK_INLINE relay::relay(const relay_rules& rules, std::span<const std::string> names)
-    : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.at_once) {}
+    : rules_(rules), names_(names), budget_(rules.budget), limit_(rules.at_once) {
+  if (!rules_.seed) rules_.seed = arbitrary_seed();
+}
 
 PENSTOCK_INLINE void relay::use(session_view session, background_view background) noexcept {
   session_ = session;
@@ -49445,6 +51055,14 @@ PENSTOCK_INLINE void relay::read(object_id id, std::uint64_t offset, mutable_byt
 
 PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* result) {
   const std::uint64_t cancels = cancels_.load(std::memory_order_relaxed);
+  blocked mine{&what, clock::now()};
+  const struct ending {
+    relay& of;
+    blocked& one;
+    ~ending() {
+      if (one.attempt != 1) of.forget(one);
+    }
+  } forgets{*this, mine};
   for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint64_t round = enter(what, cancels);
     if (what.offset != whole_object) requests_.fetch_add(1, std::memory_order_relaxed);
@@ -49460,6 +51078,10 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
       if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels);
+      if (next.again) {
+        if (attempt == 1) note(mine);
+        mine.attempt = attempt + 1;
+      }
       pass_on(held);
     }
     if (!failed) return succeeded(what.into.size(), attempt);
@@ -49468,16 +51090,32 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
   }
 }
 
+PENSTOCK_INLINE void relay::note(blocked& one) noexcept {
+  one.next = blocked_;
+  if (blocked_ != nullptr) blocked_->before = &one;
+  blocked_ = &one;
+}
+
+PENSTOCK_INLINE void relay::forget(blocked& one) noexcept {
+  const std::lock_guard guard(lock_);
+  (one.before == nullptr ? blocked_ : one.before->next) = one.next;
+  if (one.next != nullptr) one.next->before = one.before;
+}
+
 PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64_t cancels) {
-  if (rules_.at_once == 0) return 0;
+  if (rules_.at_once == 0 && !repeats_cancel_) return 0;
   std::unique_lock held(lock_);
+  room_.wait(held, [this] { return !repeats_cancel_; });
+  if (rules_.at_once == 0) return 0;
   ++waiting_for_room_;
-  while (pauses() || in_flight_ >= limit_) {
-    if (over_ || cancels_ != cancels) {
+  for (;;) {
+    const bool waits = pauses() || in_flight_ >= limit_;
+    if (cancels_ != cancels || (waits && over_)) {
       --waiting_for_room_;
       pass_on(held);
       throw_stopped(what);
     }
+    if (!waits) break;
     const clock::time_point until = paused_until_;  // a copy: it may change meanwhile
     if (pauses())
       room_.wait_until(held, until);
@@ -49540,7 +51178,7 @@ PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) 
     }
     const auto asked = std::chrono::milliseconds(std::min<std::uint64_t>(*why->asked_ms, 1'000'000'000));
     if (asked.count() != 0) {
-      paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.longest_asked));
+      paused_until_ = std::max(paused_until_, clock::now() + std::min(asked, rules_.longest_pause));
       changed_.notify_all();  // the relay's thread watches the end of the pause
     }
   }
@@ -49575,6 +51213,7 @@ PENSTOCK_INLINE void relay::read_many(std::span<const read_request> requests,
                                       read_listener listener) noexcept {
   std::size_t taken = 0;
   std::exception_ptr failed;
+  const clock::time_point now = clock::now();
   {
     std::unique_lock held(lock_);
     try {
@@ -49584,6 +51223,7 @@ PENSTOCK_INLINE void relay::read_many(std::span<const read_request> requests,
         one.what = {requests[taken], listener};
         one.cancels = cancels_;
         one.attempt = 1;
+        one.begun = now;
         ready_.append(one);
       }
     } catch (...) {
@@ -49619,14 +51259,15 @@ PENSTOCK_INLINE void relay::pass_on(std::unique_lock<std::mutex>& held) noexcept
                                                                   std::move(failed));
                                }};
   while (const std::size_t count = take_ready(together)) {
-    const std::uint64_t seen = cancels_;
     held.unlock();
     background_.read_many({together.data(), count}, listener);
     held.lock();
-    if (cancels_ == seen) continue;
+    if (!repeats_cancel_) continue;
     held.unlock();  // the cancellation may have come before these reads
     background_.cancel();
     held.lock();
+    repeats_cancel_ = false;
+    room_.notify_all();
   }
   passing_ = false;
   if (ends_) changed_.notify_all();
@@ -49650,6 +51291,7 @@ PENSTOCK_INLINE void relay::ended(item& one, std::exception_ptr failed) noexcept
   }
   const waiting_read what = one.what;
   const std::uint32_t attempts = one.attempt;
+  one.begun = {};
   free_.append(one);
   pass_on(held);
   held.unlock();
@@ -49685,6 +51327,7 @@ PENSTOCK_INLINE void relay::cancel() noexcept {
   {
     const std::lock_guard guard(lock_);
     ++cancels_;
+    repeats_cancel_ = passing_;
     while (item* const one = ready_.pop()) stopped_.append(*one);
     for (item* const one : timed_) stopped_.append(*one);
     timed_.clear();
@@ -49711,6 +51354,7 @@ PENSTOCK_INLINE void relay::work() noexcept {
   for (;;) {
     while (item* const one = stopped_.pop()) {
       const waiting_read what = one->what;
+      one->begun = {};
       free_.append(*one);
       held.unlock();
       what.tell(read_cancelled(what.request, names_));
@@ -49746,6 +51390,25 @@ PENSTOCK_INLINE storage_counters relay::counters() const noexcept {
   all.given_up = of(given_up_);
   all.throttled = of(throttled_);
   return all;
+}
+
+PENSTOCK_INLINE std::optional<open_read> relay::oldest_read() const {
+  std::optional<open_read> found;
+  clock::time_point since = clock::now();
+  const clock::time_point now = since;
+  const auto compare = [&](const read_request& what, clock::time_point begun, std::uint32_t attempt) {
+    if (begun == clock::time_point{} || begun > since) return;
+    since = begun;
+    found = {what.object, what.offset == whole_object ? 0 : what.offset, attempt,
+             static_cast<std::uint64_t>((now - begun).count())};
+  };
+  const std::lock_guard guard(lock_);
+  for (const auto& block : items_)
+    for (const item& one : std::span(block.get(), most_together))
+      compare(one.what.request, one.begun, one.attempt);
+  for (const blocked* one = blocked_; one != nullptr; one = one->next)
+    compare(*one->what, one->begun, one->attempt);
+  return found;
 }
 
 PENSTOCK_INLINE std::size_t relay::at_once() const {
@@ -49802,6 +51465,13 @@ class relayed_session {
   {
     state_->line.cancel();
   }
+  /// Ends the waits for room and for another attempt, of reads that block, with errc::stopped.
+  void cancel_waits() const noexcept
+    requires(!background_session<inner>)
+  {
+    state_->line.cancel();
+    if constexpr (requires(inner& s) { s.cancel_waits(); }) state_->session.cancel_waits();
+  }
   /// As `cancel`; and from now on no read waits for room or for another attempt.
   void end_reads() const noexcept {
     if constexpr (requires(Line& line) { line.end_waits(); }) state_->line.end_waits();
@@ -49842,12 +51512,35 @@ class relayed_session {
     }
     return all;
   }
+  /// The session that reads go to.
+  [[nodiscard]] inner& inside() const noexcept { return state_->session; }
   /// How many reads it allows in flight now; 0: any number.
   [[nodiscard]] std::size_t at_once() const
-    requires requires(const Line& line) { line.at_once(); }
+    requires limiting_session<inner> || requires(const Line& line) { line.at_once(); }
   {
-    return state_->line.at_once();
+    std::size_t most = 0;
+    if constexpr (requires(const Line& line) { line.at_once(); })
+      most = std::as_const(state_->line).at_once();
+    if constexpr (limiting_session<inner>) {
+      const std::size_t inside = std::as_const(state_->session).at_once();
+      if (inside != 0 && (most == 0 || inside < most)) most = inside;
+    }
+    return most;
   }
+  /// The oldest of its reads. The attempts are those of the storage that tries again, wherever it is.
+  [[nodiscard]] std::optional<open_read> oldest_read() const
+    requires observant_session<inner> || requires(const Line& line) { line.oldest_read(); }
+  {
+    std::optional<open_read> inside, own;
+    if constexpr (observant_session<inner>) inside = std::as_const(state_->session).oldest_read();
+    if constexpr (requires(const Line& line) { line.oldest_read(); }) {
+      own = std::as_const(state_->line).oldest_read();
+      if (own && inside && own->object == inside->object && own->offset == inside->offset)
+        own->attempt = std::max(own->attempt, inside->attempt);
+    }
+    return own ? own : inside;
+  }
+  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
 
  private:
   std::unique_ptr<state> state_;
@@ -49919,12 +51612,20 @@ class hedged {
   /// Whether the names are paths in the local file system.
   [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] session connect() const { return session(where_, rules_); }
+  /// See `sibling_storage`.
+  [[nodiscard]] hedged beside(sibling which) const
+    requires sibling_storage<Storage>
+  {
+    return hedged(*this, where_.beside(which));
+  }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around(
         "hedged", where_, detail::text({"at most ", std::lround(rules_.share * 100), " % more reads"}));
   }
 
  private:
+  hedged(const hedged& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
+
   Storage where_;
   detail::hedge_rules rules_;
 };
@@ -50108,6 +51809,190 @@ PENSTOCK_INLINE std::optional<content_range> parse_content_range(std::string_vie
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/retrying.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How often `retrying` tries a read, and how long it waits before.
+struct retrying_options {
+  std::uint32_t attempts = 10;  ///< of each read, including the first
+  /// The wait before attempt n + 1 is a random part of the smaller of `first_wait` * 2^(n - 1) and
+  /// `longest_wait`.
+  std::chrono::milliseconds first_wait{100};
+  std::chrono::milliseconds longest_wait{20'000};
+  /// A store that asks to wait is obeyed up to this time; the random wait comes on top.
+  std::chrono::milliseconds longest_asked{60'000};
+  /// Tokens of a session. A retry takes 5, one after a time-out 10, one that the store asked to wait for 1; a
+  /// read that succeeds gives 1 back, and 5 if it was tried again. A read that finds too few fails. 0: any
+  /// number of retries.
+  std::uint64_t budget = 500;
+  /// Draws the waits, by object, offset and attempt; without one, each session draws others, so that many
+  /// programs do not ask at the same moment.
+  std::optional<std::uint64_t> seed = {};
+};
+
+namespace detail {
+/// Throws errc::argument for options that make no sense.
+[[nodiscard]] relay_rules rules_of(const retrying_options& options);
+}  // namespace detail
+
+/// Tries reads of another storage again if their failure may pass.
+///
+///     const memory_files shards;
+///     const auto patient = retrying(simulated_storage(shards, {.failing = 0.01}));
+///     const retrying hasty(shards, {.attempts = 2, .first_wait = std::chrono::milliseconds(10)});
+///
+/// In: any storage. What is tried again: `read`, `size`, `signature` and the reads of `read_many`, if they
+/// throw an `error` whose `recurs()` is false: those are failures of input and output that were not marked as
+/// recurring. Everything else passes through, such as views, which are not tried again.
+/// Waits: exponential back-off with full jitter, and at least as long as the store asked
+/// (`error::retry_after_ms`). Reads in the background wait in a queue: other reads overtake them, and one
+/// thread of the session, started by the first `read_many`, watches the clock.
+/// A budget bounds the retries of all reads together: 100 in a row by default, so that a store that is down
+/// gets hardly more requests than one that is well.
+/// Errors: the last one, with the number of attempts in its sentence.
+/// Cost: two counters per read; no copy; no allocation in the steady state, except for errors.
+/// Threads: any number of threads may use a session. `cancel` also ends the waits of threads in `read`, with
+/// errc::stopped.
+/// Source: M. Brooker, "Exponential Backoff And Jitter", 2015; AWS SDKs, retry mode "standard".
+template <storage Storage>
+class retrying {
+ public:
+  static constexpr bool names_are_paths = local_storage<Storage>;
+  using session = detail::relayed_session<Storage>;
+
+  explicit retrying(Storage where, retrying_options options = {})
+      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  /// Whether the names are paths in the local file system.
+  [[nodiscard]] bool local() const { return is_local(where_); }
+  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  /// See `sibling_storage`.
+  [[nodiscard]] retrying beside(sibling which) const
+    requires sibling_storage<Storage>
+  {
+    return retrying(*this, where_.beside(which));
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around("retrying", where_, detail::text({rules_.attempts, " attempts"}));
+  }
+
+ private:
+  retrying(const retrying& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
+
+  Storage where_;
+  detail::relay_rules rules_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/retrying.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE detail::relay_rules detail::rules_of(const retrying_options& options) {
+  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
+  for (const auto time : {options.first_wait, options.longest_wait, options.longest_asked}) {
+    if (time < none || time > day)
+      throw error(errc::argument, {"retrying waits from 0 ms to a day, not ", time.count(), " ms"});
+  }
+  if (options.attempts == 0)
+    throw error(errc::argument,
+                "retrying makes at least one attempt; write {.attempts = 1} to try nothing again");
+  return {.attempts = options.attempts,
+          .first_wait = options.first_wait,
+          .longest_wait = options.longest_wait,
+          .longest_asked = options.longest_asked,
+          .budget = options.budget,
+          .seed = options.seed};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/throttled.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How many reads `throttled` lets through.
+struct throttled_options {
+  std::size_t at_once = 64;  ///< reads of a session in flight, at most and at first
+  /// A store that asks to wait is obeyed up to this time.
+  std::chrono::milliseconds longest_asked{60'000};
+};
+
+namespace detail {
+/// Throws errc::argument for options that make no sense.
+[[nodiscard]] relay_rules rules_of(const throttled_options& options);
+}  // namespace detail
+
+/// Limits how many reads of another storage are in flight, and lowers the limit when the store asks for
+/// fewer.
+///
+///     const memory_files shards;
+///     const throttled gentle(simulated_storage(shards, {.slow_down_above = 16}), {.at_once = 32});
+///     const auto patient = retrying(throttled(simulated_storage(shards)));
+///
+/// In: any storage. The limit begins at `at_once`. An `error` that says that the store asked for fewer reads
+/// (`error::retry_after_ms`) halves it, once for all the reads in flight at that time, and if the store named
+/// a time, no read begins before it is over. As many successful reads as the limit raise it by one, up to
+/// `at_once`. The errors themselves pass through: put `retrying` around it.
+/// Reads in the background begin in the order of their requests; a thread in `read`, `size` or `signature`
+/// comes before them.
+/// Errors: those of the storage.
+/// Cost: one lock when a read begins, and one when it ends; no copy; no allocation in the steady state.
+/// Threads: any number of threads may use a session. `cancel` also ends the waits of threads in `read`, with
+/// errc::stopped.
+/// Source: additive increase and multiplicative decrease, as in D.-M. Chiu and R. Jain, 1989.
+template <storage Storage>
+class throttled {
+ public:
+  static constexpr bool names_are_paths = local_storage<Storage>;
+  using session = detail::relayed_session<Storage>;
+
+  explicit throttled(Storage where, throttled_options options = {})
+      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
+  /// Whether the names are paths in the local file system.
+  [[nodiscard]] bool local() const { return is_local(where_); }
+  [[nodiscard]] session connect() const { return session(where_, rules_); }
+  /// See `sibling_storage`.
+  [[nodiscard]] throttled beside(sibling which) const
+    requires sibling_storage<Storage>
+  {
+    return throttled(*this, where_.beside(which));
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around("throttled", where_,
+                                   detail::text({"at most ", rules_.at_once, " at once"}));
+  }
+
+ private:
+  throttled(const throttled& like, Storage where) : where_(std::move(where)), rules_(like.rules_) {}
+
+  Storage where_;
+  detail::relay_rules rules_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/throttled.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE detail::relay_rules detail::rules_of(const throttled_options& options) {
+  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
+  if (options.longest_asked < none || options.longest_asked > day)
+    throw error(errc::argument,
+                {"throttled waits from 0 ms to a day, not ", options.longest_asked.count(), " ms"});
+  if (options.at_once == 0)
+    throw error(errc::argument, "throttled lets at least one read through; write {.at_once = 1} or more");
+  return {.at_once = options.at_once, .longest_pause = options.longest_asked};
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/http_options.hpp
 
 namespace penstock::inline v0_1 {
@@ -50130,6 +52015,13 @@ struct http_options {
   bool verify = true;
   /// Whether to use the proxies that the environment names: http_proxy, https_proxy, all_proxy and no_proxy.
   bool proxies = true;
+  /// How reads that fail are tried again; `{.attempts = 1}`: they are not.
+  retrying_options retries = {};
+  /// How many reads are in flight, at most as many as `connections`, and fewer after the server asked for
+  /// that; `{.at_once = 0}`: always as many as are wanted.
+  throttled_options throttle = {};
+  /// When a read that is late gets a second request; `{.share = 0}`: none.
+  hedged_options hedges = {};
 };
 
 namespace detail {
@@ -50171,6 +52063,7 @@ class memory_files {
     std::vector<std::string> names;
     std::vector<bytes_view> contents;
     std::vector<std::shared_ptr<const buffer>> owned;
+    std::vector<bool> absent;  // of siblings: which are not there; empty if all are
   };
 
  public:
@@ -50198,11 +52091,11 @@ class memory_files {
     explicit session(std::shared_ptr<const table> shared) : table_(std::move(shared)) {}
 
     [[nodiscard]] const bytes_view& content(object_id id) const {
-      if (id >= table_->contents.size()) [[unlikely]]
-        refuse(id);
+      if (id >= table_->contents.size() || !table_->absent.empty()) [[unlikely]]
+        check(id);
       return table_->contents[id];
     }
-    [[noreturn, gnu::cold]] static void refuse(object_id id);
+    void check(object_id id) const;
     [[noreturn, gnu::cold]] void refuse(object_id id, std::uint64_t offset, std::uint64_t size) const;
 
     std::shared_ptr<const table> table_;
@@ -50221,6 +52114,8 @@ class memory_files {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return table_->names; }
   [[nodiscard]] session connect() const { return session(table_); }
+  /// See `sibling_storage`: those that were added under their names.
+  [[nodiscard]] memory_files beside(sibling which) const;
   [[nodiscard]] std::string describe() const;
 
  private:
@@ -50235,8 +52130,10 @@ class memory_files {
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void memory_files::session::refuse(object_id id) {
-  throw error(errc::argument, {"there is no object ", id});
+PENSTOCK_INLINE void memory_files::session::check(object_id id) const {
+  if (id >= table_->contents.size()) throw error(errc::argument, {"there is no object ", id});
+  if (table_->absent[id])
+    throw error(errc::io, "no such object was added").recurring().in_file(table_->names[id]);
 }
 PENSTOCK_INLINE void memory_files::session::refuse(object_id id, std::uint64_t offset,
                                                    std::uint64_t size) const {
@@ -50258,6 +52155,23 @@ PENSTOCK_INLINE memory_files& memory_files::add_view(std::string_view name, byte
   return *this;
 }
 
+PENSTOCK_INLINE memory_files memory_files::beside(sibling which) const {
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < table_->names.size(); ++i) places.emplace(table_->names[i], i);
+  std::shared_ptr<table> found(new table());
+  for (const std::string& name : table_->names) {
+    found->names.push_back(which.of(name));
+    const auto place = places.find(found->names.back());
+    const bool there = place != places.end();
+    found->contents.push_back(there ? table_->contents[place->second] : bytes_view());
+    found->owned.push_back(there ? table_->owned[place->second] : nullptr);
+    found->absent.push_back(!there);
+  }
+  memory_files made;
+  made.table_ = std::move(found);
+  return made;
+}
+
 PENSTOCK_INLINE std::string memory_files::describe() const {
   return detail::text({"memory_files(", names().size(), " objects)"});
 }
@@ -50272,98 +52186,8 @@ PENSTOCK_INLINE void memory_files::insert(std::string_view name, bytes_view byte
   grown->names.emplace_back(name);
   grown->contents.push_back(bytes);
   grown->owned.push_back(std::move(owner));
+  if (!grown->absent.empty()) grown->absent.push_back(false);
   table_ = std::move(grown);
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/retrying.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How often `retrying` tries a read, and how long it waits before.
-struct retrying_options {
-  std::uint32_t attempts = 10;  ///< of each read, including the first
-  /// The wait before attempt n + 1 is a random part of the smaller of `first_wait` * 2^(n - 1) and
-  /// `longest_wait`.
-  std::chrono::milliseconds first_wait{100};
-  std::chrono::milliseconds longest_wait{20'000};
-  /// A store that asks to wait is obeyed up to this time; the random wait comes on top.
-  std::chrono::milliseconds longest_asked{60'000};
-  /// Tokens of a session. A retry takes 5, one after a time-out 10, one that the store asked to wait for 1; a
-  /// read that succeeds gives 1 back, and 5 if it was tried again. A read that finds too few fails. 0: any
-  /// number of retries.
-  std::uint64_t budget = 500;
-  std::uint64_t seed = 0;  ///< draws the waits, by object, offset and attempt
-};
-
-namespace detail {
-/// Throws errc::argument for options that make no sense.
-[[nodiscard]] relay_rules rules_of(const retrying_options& options);
-}  // namespace detail
-
-/// Tries reads of another storage again if their failure may pass.
-///
-///     const memory_files shards;
-///     const auto patient = retrying(simulated_storage(shards, {.failing = 0.01}));
-///     const retrying hasty(shards, {.attempts = 2, .first_wait = std::chrono::milliseconds(10)});
-///
-/// In: any storage. What is tried again: `read`, `size`, `signature` and the reads of `read_many`, if they
-/// throw an `error` whose `recurs()` is false: those are failures of input and output that were not marked as
-/// recurring. Everything else passes through, such as views, which are not tried again.
-/// Waits: exponential back-off with full jitter, and at least as long as the store asked
-/// (`error::retry_after_ms`). Reads in the background wait in a queue: other reads overtake them, and one
-/// thread of the session, started by the first `read_many`, watches the clock.
-/// A budget bounds the retries of all reads together: 100 in a row by default, so that a store that is down
-/// gets hardly more requests than one that is well.
-/// Errors: the last one, with the number of attempts in its sentence.
-/// Cost: two counters per read; no copy; no allocation in the steady state, except for errors.
-/// Threads: any number of threads may use a session. `cancel` also ends the waits of threads in `read`, with
-/// errc::stopped.
-/// Source: M. Brooker, "Exponential Backoff And Jitter", 2015; AWS SDKs, retry mode "standard".
-template <storage Storage>
-class retrying {
- public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::relayed_session<Storage>;
-
-  explicit retrying(Storage where, retrying_options options = {})
-      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
-
-  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
-  /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(where_); }
-  [[nodiscard]] session connect() const { return session(where_, rules_); }
-  [[nodiscard]] std::string describe() const {
-    return detail::describe_around("retrying", where_, detail::text({rules_.attempts, " attempts"}));
-  }
-
- private:
-  Storage where_;
-  detail::relay_rules rules_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/retrying.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE detail::relay_rules detail::rules_of(const retrying_options& options) {
-  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
-  for (const auto time : {options.first_wait, options.longest_wait, options.longest_asked}) {
-    if (time < none || time > day)
-      throw error(errc::argument, {"retrying waits from 0 ms to a day, not ", time.count(), " ms"});
-  }
-  if (options.attempts == 0)
-    throw error(errc::argument,
-                "retrying makes at least one attempt; write {.attempts = 1} to try nothing again");
-  return {.attempts = options.attempts,
-          .first_wait = options.first_wait,
-          .longest_wait = options.longest_wait,
-          .longest_asked = options.longest_asked,
-          .budget = options.budget,
-          .seed = options.seed};
 }
 
 }  // namespace penstock::inline v0_1
@@ -50831,6 +52655,7 @@ class simulated_storage {
     void cancel() const noexcept { state_->line.cancel(); }
     void abandon(std::uint64_t tag) const noexcept { state_->line.abandon(tag); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+    [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
     /// The session's reads, the bytes received, and the answers that asked for fewer.
     [[nodiscard]] storage_counters counters() const noexcept { return state_->line.counters(); }
 
@@ -50851,6 +52676,12 @@ class simulated_storage {
   [[nodiscard]] session connect() const {
     return session(std::make_unique<state>(where_, options_, account_));
   }
+  /// See `sibling_storage`. The siblings share the account, and none of them is in `faults`.
+  [[nodiscard]] simulated_storage beside(sibling which) const
+    requires sibling_storage<Storage>
+  {
+    return simulated_storage(*this, where_.beside(which));
+  }
   /// Whether the names are paths; see `is_local`.
   [[nodiscard]] bool local() const { return is_local(where_); }
   [[nodiscard]] std::string describe() const {
@@ -50867,85 +52698,15 @@ class simulated_storage {
   [[nodiscard]] std::uint64_t most_in_flight() const noexcept { return account_->most_in_flight.load(); }
 
  private:
+  simulated_storage(const simulated_storage& like, Storage where)
+      : where_(std::move(where)), options_(like.options_), account_(like.account_) {
+    options_.faults.clear();
+  }
+
   Storage where_;
   simulated_storage_options options_;
   shared<detail::delay_account> account_;
 };
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/throttled.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How many reads `throttled` lets through.
-struct throttled_options {
-  std::size_t at_once = 64;  ///< reads of a session in flight, at most and at first
-  /// A store that asks to wait is obeyed up to this time.
-  std::chrono::milliseconds longest_asked{60'000};
-};
-
-namespace detail {
-/// Throws errc::argument for options that make no sense.
-[[nodiscard]] relay_rules rules_of(const throttled_options& options);
-}  // namespace detail
-
-/// Limits how many reads of another storage are in flight, and lowers the limit when the store asks for
-/// fewer.
-///
-///     const memory_files shards;
-///     const throttled gentle(simulated_storage(shards, {.slow_down_above = 16}), {.at_once = 32});
-///     const auto patient = retrying(throttled(simulated_storage(shards)));
-///
-/// In: any storage. The limit begins at `at_once`. An `error` that says that the store asked for fewer reads
-/// (`error::retry_after_ms`) halves it, once for all the reads in flight at that time, and if the store named
-/// a time, no read begins before it is over. As many successful reads as the limit raise it by one, up to
-/// `at_once`. The errors themselves pass through: put `retrying` around it.
-/// Reads in the background begin in the order of their requests; a thread in `read`, `size` or `signature`
-/// comes before them.
-/// Errors: those of the storage.
-/// Cost: one lock when a read begins, and one when it ends; no copy; no allocation in the steady state.
-/// Threads: any number of threads may use a session. `cancel` also ends the waits of threads in `read`, with
-/// errc::stopped.
-/// Source: additive increase and multiplicative decrease, as in D.-M. Chiu and R. Jain, 1989.
-template <storage Storage>
-class throttled {
- public:
-  static constexpr bool names_are_paths = local_storage<Storage>;
-  using session = detail::relayed_session<Storage>;
-
-  explicit throttled(Storage where, throttled_options options = {})
-      : where_(std::move(where)), rules_(detail::rules_of(options)) {}
-
-  [[nodiscard]] std::span<const std::string> names() const { return where_.names(); }
-  /// Whether the names are paths in the local file system.
-  [[nodiscard]] bool local() const { return is_local(where_); }
-  [[nodiscard]] session connect() const { return session(where_, rules_); }
-  [[nodiscard]] std::string describe() const {
-    return detail::describe_around("throttled", where_,
-                                   detail::text({"at most ", rules_.at_once, " at once"}));
-  }
-
- private:
-  Storage where_;
-  detail::relay_rules rules_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/throttled.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE detail::relay_rules detail::rules_of(const throttled_options& options) {
-  constexpr std::chrono::milliseconds none{0}, day{86'400'000};
-  if (options.longest_asked < none || options.longest_asked > day)
-    throw error(errc::argument,
-                {"throttled waits from 0 ms to a day, not ", options.longest_asked.count(), " ms"});
-  if (options.at_once == 0)
-    throw error(errc::argument, "throttled lets at least one read through; write {.at_once = 1} or more");
-  return {.longest_asked = options.longest_asked, .at_once = options.at_once};
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -51722,18 +53483,26 @@ struct http_proxy {
 class http_proxies {
  public:
   http_proxies() = default;
-  /// Reads the environment. Throws errc::argument, without any password, for a proxy that is no http:// URL.
+  /// Reads the environment.
   [[nodiscard]] static http_proxies of_environment();
-  /// Empty texts are none. A proxy without a scheme is http.
+  /// Empty texts are none. A proxy without a scheme is http. What is no http:// URL is an error where it
+  /// would be used.
   http_proxies(std::string_view for_http, std::string_view for_https, std::string_view except);
 
-  /// The proxy for a URL; null if it is reached directly.
+  /// The proxy for a URL; null if it is reached directly. Throws errc::argument, without any password, if the
+  /// environment names one that is no http:// URL.
   [[nodiscard]] const http_proxy* of(const url& where) const;
 
  private:
   [[nodiscard]] bool excepted(const url& where) const;
 
-  std::optional<http_proxy> http_, https_;
+  struct choice {
+    std::optional<http_proxy> proxy;
+    std::string fault;  // why there is none although the environment names one
+  };
+  [[nodiscard]] static choice chosen(std::string_view text);
+
+  choice http_, https_;
   std::string except_;
 };
 
@@ -51780,10 +53549,16 @@ inline std::string decoded(std::string_view text) {
   return result;
 }
 
+inline std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  return result;
+}
+
 inline std::optional<http_proxy> parse(std::string_view text) {
   if (text.empty()) return std::nullopt;
   const std::size_t colon = text.find("://");
-  const std::string scheme(colon == std::string_view::npos ? "http" : text.substr(0, colon));
+  const std::string scheme = lower(colon == std::string_view::npos ? "http" : text.substr(0, colon));
   if (colon != std::string_view::npos) text.remove_prefix(colon + 3);
   http_proxy made;
   const std::size_t at = text.rfind('@');
@@ -51791,13 +53566,16 @@ inline std::optional<http_proxy> parse(std::string_view text) {
   if (at != std::string_view::npos) text.remove_prefix(at + 1);
   text = text.substr(0, text.find('/'));
   if (scheme != "http")
-    throw error(errc::argument, {"the environment names a proxy of the scheme ", scheme, ", at ",
-                                 without_secrets("http://" + std::string(text)),
-                                 "; only http:// proxies are supported, https goes through them by CONNECT"});
+    throw error(errc::argument,
+                {"the environment names a proxy of the scheme ", scheme, ", at ",
+                 without_secrets("http://" + std::string(text)),
+                 "; only http:// proxies are supported, https goes through them by CONNECT: name "
+                 "one of those, put the host into no_proxy, or write {.proxies = false}"});
   try {
     made.where = parse_url("http://" + std::string(text));
   } catch (const error& e) {
-    throw error(errc::argument, {"http_proxy, https_proxy or all_proxy: ", e.message()});
+    throw error(errc::argument, {"the proxy of http_proxy, https_proxy or all_proxy: ", e.message(),
+                                 "; correct it, put the host into no_proxy, or write {.proxies = false}"});
   }
   if (made.where.port == 0) made.where.port = 1080;  // as curl
   if (!user.empty()) made.authorization = "Basic " + base64(decoded(user));
@@ -51821,14 +53599,21 @@ PENSTOCK_INLINE http_proxies http_proxies::of_environment() {
 
 PENSTOCK_INLINE http_proxies::http_proxies(std::string_view for_http, std::string_view for_https,
                                            std::string_view except)
-    : http_(proxies::parse(for_http)), https_(proxies::parse(for_https)), except_(except) {
-  std::transform(except_.begin(), except_.end(), except_.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+    : http_(chosen(for_http)), https_(chosen(for_https)), except_(proxies::lower(except)) {}
+
+PENSTOCK_INLINE http_proxies::choice http_proxies::chosen(std::string_view text) {
+  try {
+    return {proxies::parse(text), {}};
+  } catch (const error& e) {
+    return {std::nullopt, std::string(e.message())};
+  }
 }
 
 PENSTOCK_INLINE const http_proxy* http_proxies::of(const url& where) const {
   const auto& chosen = where.scheme == "http" ? http_ : https_;
-  return chosen && !excepted(where) ? &*chosen : nullptr;
+  if ((!chosen.proxy && chosen.fault.empty()) || excepted(where)) return nullptr;
+  if (!chosen.proxy) throw error(errc::argument, chosen.fault);
+  return &*chosen.proxy;
 }
 
 PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
@@ -51846,14 +53631,228 @@ PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
     if (one.starts_with('[') && one.ends_with(']')) one = one.substr(1, one.size() - 2);
     if (one.starts_with("*.")) one.remove_prefix(1);
     if (one.starts_with('.')) one.remove_prefix(1);
+    if (one.ends_with('.')) one.remove_suffix(1);
     if (one.empty()) continue;
-    const std::string_view host = where.host;
+    std::string_view host = where.host;
+    if (host.ends_with('.')) host.remove_suffix(1);
     if (host == one) return true;
     if (host.size() > one.size() && host.ends_with(one) && host[host.size() - one.size() - 1] == '.')
       return true;
   }
   return false;
 }
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/patient.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What a patient storage does about reads that fail, or are late: one relay tries again and limits, as
+/// `retrying` around `throttled`, and goes around second reads, as `hedged`.
+struct patience {
+  relay_rules relays;
+  std::optional<hedge_rules> hedges;  // none: no second reads
+};
+/// Throws errc::argument for options that make no sense. `attempts` of 1, `at_once` of 0 and a `share` of 0
+/// switch them off. No more than `most_at_once` reads are let through in any case: more would wait inside,
+/// where they would look late.
+[[nodiscard]] patience patience_of(const retrying_options& retries, const throttled_options& throttle,
+                                   const hedged_options& hedges, std::size_t most_at_once);
+
+/// The session of a storage over a network, whose reads are tried again, limited and hedged: what
+/// `retrying(throttled(hedged(inner)))` would be, with each part chosen when the storage is made.
+///
+/// Cost and threads: as for those.
+template <storage Inner>
+class patient_session {
+  using inner = typename Inner::session;
+  using hedging = relayed_session<Inner, hedge_line>;
+  static_assert(abandoning_session<inner>, "second reads would copy all bytes once more");
+
+  struct state {
+    state(const Inner& given, const patience& rules) : where(given), line(rules.relays, where.names()) {
+      if (rules.hedges)
+        use(session.template emplace<hedging>(where, *rules.hedges));
+      else
+        use(session.template emplace<opened>(where).session);
+    }
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() { line.stop(); }
+
+    template <class Session>
+    void use(Session& made) {
+      line.use(session_view(made), background_view(made));
+    }
+
+    struct opened {
+      explicit opened(const Inner& storage) : session(storage.connect()) {}  // need not be movable
+      inner session;
+    };
+    Inner where;
+    relay line;
+    std::variant<std::monostate, opened, hedging> session;  // ends first: it reports its reads to the line
+  };
+
+ public:
+  static constexpr bool views = false;
+  static constexpr bool has_latency = true;
+
+  patient_session(const Inner& where, const patience& rules)
+      : state_(std::make_unique<state>(where, rules)) {}
+
+  [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
+  [[nodiscard]] object_signature signature(object_id id) const { return state_->line.signature(id); }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+    state_->line.read(id, offset, into);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+    state_->line.read_many(requests, listener);
+  }
+  /// Ends all reads, and the waits of those that would be tried again.
+  void cancel() const noexcept { state_->line.cancel(); }
+  /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
+  void end_reads() const noexcept {
+    state_->line.end_waits();
+    state_->line.cancel();
+    with([](auto& session) { penstock::end_reads(session); });
+  }
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    inside().will_need(id, offset, size);
+  }
+
+  /// See `storage_counters`.
+  [[nodiscard]] storage_counters counters() const {
+    storage_counters all = state_->line.counters();
+    with([&](const auto& session) {
+      if constexpr (counting_session<inner>) {
+        all.requests = all.bytes = all.slow_downs = 0;
+        all += session.counters();
+      }
+    });
+    return all;
+  }
+  /// How many reads may be in flight now; 0: any number.
+  [[nodiscard]] std::size_t at_once() const { return state_->line.at_once(); }
+  /// The oldest of its reads, from its first attempt on.
+  [[nodiscard]] std::optional<open_read> oldest_read() const { return state_->line.oldest_read(); }
+  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
+
+  /// The session that reads go to at last.
+  [[nodiscard]] inner& inside() const noexcept {
+    if (auto* const hedges = std::get_if<hedging>(&state_->session)) return hedges->inside();
+    return std::get_if<typename state::opened>(&state_->session)->session;
+  }
+
+ private:
+  template <class F>
+  void with(F&& f) const {
+    if (auto* const hedges = std::get_if<hedging>(&state_->session)) return f(*hedges);
+    f(std::get_if<typename state::opened>(&state_->session)->session);
+  }
+
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/patient.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE patience patience_of(const retrying_options& retries, const throttled_options& throttle,
+                                     const hedged_options& hedges, std::size_t most_at_once) {
+  patience made{rules_of(retries), std::nullopt};
+  if (throttle.at_once != 0) {
+    const relay_rules limit = rules_of(throttle);
+    made.relays.at_once = std::min(limit.at_once, most_at_once);
+    made.relays.longest_pause = limit.longest_pause;
+  }
+  const hedge_rules second = rules_of(hedges);
+  if (second.share > 0) made.hedges = second;
+  return made;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/shared_questions.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Asks a store one question per object at a time: threads that want to know the same meanwhile wait for the
+/// answer of the first.
+///
+/// Threads: any number may call.
+class shared_questions {
+  struct question {
+    object_id about;
+    bool over = false;
+    std::exception_ptr failed{};
+  };
+
+ public:
+  /// Calls `f`, unless another thread does so for that object: then waits, and throws what it threw.
+  template <class F>
+  void ask(object_id about, F&& f) {
+    std::unique_lock held(lock_);
+    const std::uint64_t cancels = cancels_;
+    while (const std::shared_ptr<question> asked = find(about)) {
+      changed_.wait(held, [&] { return asked->over; });
+      if (!asked->failed) return;
+      // One that was cancelled before this thread came says nothing to it.
+      if (cancels != cancels_ || !was_stopped(asked->failed)) std::rethrow_exception(asked->failed);
+    }
+    const auto mine = std::make_shared<question>(question{about});
+    open_.push_back(mine);
+    held.unlock();
+    std::exception_ptr failed;
+    try {
+      std::forward<F>(f)();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    held.lock();
+    std::erase(open_, mine);
+    mine->over = true;
+    mine->failed = failed;
+    held.unlock();
+    changed_.notify_all();
+    if (failed) std::rethrow_exception(failed);
+  }
+  /// Notes that the questions asked until now are being cancelled.
+  void cancel() noexcept {
+    const std::scoped_lock held(lock_);
+    ++cancels_;
+  }
+
+ private:
+  [[nodiscard]] std::shared_ptr<question> find(object_id about) const {
+    for (const auto& one : open_)
+      if (one->about == about) return one;
+    return nullptr;
+  }
+  [[nodiscard]] static bool was_stopped(const std::exception_ptr& failed) noexcept {
+    try {
+      std::rethrow_exception(failed);
+    } catch (const error& e) {
+      return e.code() == errc::stopped;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<question>> open_;
+  std::uint64_t cancels_ = 0;
+};
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

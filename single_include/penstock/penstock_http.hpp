@@ -169,9 +169,11 @@ struct call {
   std::uint64_t size = no_range;
   std::size_t most_body = 65'536;
   bool follow_redirects = true;
+  /// By what `client::abandon` finds the call; none: it is not found.
+  std::optional<std::uint64_t> tag;
   /// Called before each attempt, from the client's thread, with the headers of the request as lines; it may
-  /// append lines, each with its "\r\n". Not called for what a redirect leads to, whose URL is taken as it
-  /// is.
+  /// append lines, each with its "\r\n". After a redirect `been` says so, and nothing may be told to the new
+  /// host that is not meant for it.
   void* signer = nullptr;
   void (*sign)(void* signer, const call& what, std::string& lines) = nullptr;
 
@@ -211,6 +213,138 @@ inline std::exception_ptr cancelled(const call& what) noexcept {
     return std::current_exception();
   }
 }
+
+}  // namespace penstock::inline v0_1::detail::web
+
+// ---- penstock/storage/detail/web_answer_reader.hpp
+
+namespace penstock::inline v0_1::detail::web {
+
+/// Takes the bytes of answers apart as they arrive: the header, and a body in chunks or up to the end of the
+/// connection. Bytes that came with the header of a body whose length is known are handed out.
+///
+/// `room`, then `arrived`, then `read_head` or `read_body`, until it does not want `more`.
+class answer_reader {
+  using head_parser = boost::beast::http::response_parser<boost::beast::http::empty_body>;
+  using body_parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
+  static constexpr std::uint32_t most_header = 32'768;
+  static constexpr std::size_t read_at_once = 4096;
+
+ public:
+  static constexpr std::size_t most_buffered = 65'536;
+  enum class state : std::uint8_t {
+    done,
+    more,
+    malformed,    ///< `fault` says why
+    overflowing,  ///< a header, or that of a chunk, that does not end
+    too_long,     ///< a body of more bytes than were allowed
+  };
+
+  /// Begins with the next answer; bytes that are left belong to it. That of HEAD has no body.
+  void begin(bool without_body) {
+    body_.reset();
+    next_head(without_body);
+  }
+  [[nodiscard]] net::mutable_buffer room() { return in_.prepare(read_at_once); }
+  void arrived(std::size_t size) { in_.commit(size); }
+  /// How many bytes wait to be taken.
+  [[nodiscard]] std::size_t waiting() const noexcept { return in_.size(); }
+
+  /// Headers of provisional answers (1xx) are skipped.
+  [[nodiscard]] state read_head() {
+    for (;;) {
+      fault_ = {};
+      in_.consume(head_->put(in_.cdata(), fault_));
+      if (fault_ == boost::beast::http::error::need_more) fault_ = {};
+      if (fault_) return state::malformed;
+      if (!head_->is_header_done()) return if_room();
+      const unsigned now = status();
+      if (now < 100) {  // the parser wants three digits, whatever they are
+        fault_ = boost::beast::http::error::bad_status;
+        return state::malformed;
+      }
+      if (now >= 200 || now == 101) return state::done;
+      next_head(without_body_);
+      if (in_.size() == 0) return state::more;
+    }
+  }
+  [[nodiscard]] const error_code& fault() const noexcept { return fault_; }
+
+  // ---- After the header
+
+  [[nodiscard]] unsigned status() const { return head_->get().result_int(); }
+  /// Whether no body follows.
+  [[nodiscard]] bool is_done() const { return head_->is_done(); }
+  /// Whether the other side keeps the connection.
+  [[nodiscard]] bool keeps() const { return head_->keep_alive(); }
+  /// Puts the header into an answer. Returns whether a body follows whose length it does not say.
+  [[nodiscard]] bool take_head(answer& into) {
+    into.status = status();
+    if (const auto length = head_->content_length()) into.length = *length;
+    const bool unknown = head_->chunked() || (!head_->is_done() && !into.length);
+    // The parser of a body that has to be unpacked needs the header; of all others it goes to the answer.
+    if (!head_->is_done() && unknown)
+      into.fields = head_->get();
+    else
+      into.fields = std::move(static_cast<boost::beast::http::fields&>(head_->get()));
+    return unknown;
+  }
+  /// Moves bytes that came with the header to their place. Returns how many.
+  [[nodiscard]] std::size_t take(mutable_bytes into) {
+    const std::size_t here = std::min(in_.size(), into.size());
+    if (here != 0) std::memcpy(into.data(), in_.cdata().data(), here);
+    in_.consume(here);
+    return here;
+  }
+
+  // ---- A body in chunks, or up to the end of the connection
+
+  void begin_body(std::size_t most) {
+    body_.emplace(std::move(*head_));
+    body_->body_limit(most);
+    body_->eager(true);
+  }
+  [[nodiscard]] state read_body() {
+    while (!body_->is_done() && in_.size() != 0) {
+      fault_ = {};
+      const std::size_t used = body_->put(in_.cdata(), fault_);
+      in_.consume(used);
+      if (fault_ == boost::beast::http::error::need_more) break;
+      if (fault_ == boost::beast::http::error::body_limit) return state::too_long;
+      if (fault_) return state::malformed;
+      if (used == 0) break;
+    }
+    return body_->is_done() ? state::done : if_room();
+  }
+  /// The connection has ended. Returns whether the body had, too.
+  [[nodiscard]] bool end_body() {
+    fault_ = {};
+    body_->put_eof(fault_);
+    return !fault_;
+  }
+  /// Whether there is one, and its bytes so far.
+  [[nodiscard]] bool has_body() const noexcept { return body_.has_value(); }
+  [[nodiscard]] std::string& body() { return body_->get().body(); }
+
+ private:
+  void next_head(bool without_body) {
+    head_.emplace();
+    head_->header_limit(most_header);
+    // none would refuse every body in Boost 1.74
+    head_->body_limit(std::numeric_limits<std::uint64_t>::max());
+    head_->skip(without_body);
+    without_body_ = without_body;
+  }
+  [[nodiscard]] state if_room() const noexcept {
+    return in_.size() + read_at_once > most_buffered ? state::overflowing : state::more;
+  }
+
+  boost::beast::flat_buffer in_{most_buffered};
+  std::optional<head_parser> head_;
+  std::optional<body_parser> body_;
+  error_code fault_;
+  bool without_body_ = false;
+};
 
 }  // namespace penstock::inline v0_1::detail::web
 
@@ -256,8 +390,9 @@ inline boost::asio::ssl::context tls_context(const std::string& ca_file, bool ve
   return made;
 }
 
-/// Names the host that the server must prove to be.
-inline void expect_host(SSL* tls, const std::string& host, bool verify) {
+/// Names the host that the server must prove to be. The dot that ends an absolute name is in no certificate.
+inline void expect_host(SSL* tls, std::string host, bool verify) {
+  if (host.ends_with('.')) host.pop_back();
   const bool address = is_address(host);
   if (!address) SSL_set_tlsext_host_name(tls, host.c_str());
   if (!verify) return;
@@ -600,7 +735,7 @@ inline void write_head(std::string& out, const call& what, const http_proxy* by)
   }
   if (by != nullptr && !by->authorization.empty())
     append(out, {"Proxy-Authorization: ", by->authorization, "\r\n"});
-  if (what.sign != nullptr && what.been.empty()) {
+  if (what.sign != nullptr) {
     std::string with_signature = out.substr(lines);
     what.sign(what.signer, what, with_signature);
     out.replace(lines, std::string::npos, with_signature);
@@ -676,10 +811,7 @@ enum class ending : std::uint8_t {
 /// bytes of a range go from the socket to their place, but for those that came with the header.
 class exchange : public transport<exchange> {
   friend transport<exchange>;
-  using head_parser = boost::beast::http::response_parser<boost::beast::http::empty_body>;
-  using body_parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
-  static constexpr std::uint32_t most_header = 32'768;
-  static constexpr std::size_t most_buffered = 65'536, read_at_once = 4096;
+  using state = answer_reader::state;
 
  public:
   /// Is told when a call has ended; `self` outlives all connections.
@@ -722,7 +854,9 @@ class exchange : public transport<exchange> {
     send();
   }
   void send() {
-    wait_until(clock::now() + all_.options.first_byte_time, reason::first_byte_late);
+    // A body on its way gets time for 256 bytes per millisecond.
+    const std::chrono::milliseconds sending(call_->body.size() / 256);
+    wait_until(clock::now() + all_.options.first_byte_time + sending, reason::first_byte_late);
     write_head(out_, *call_, asks_proxy() ? proxy_ : nullptr);
     all_.counted.requests.fetch_add(1, std::memory_order_relaxed);
     begin_answer(call_->method == verb::head);
@@ -738,46 +872,30 @@ class exchange : public transport<exchange> {
   void begin_answer(bool without_body) {
     call_->reply = {};
     got_byte_ = false;
-    body_.reset();
-    next_head(without_body);
+    in_.begin(without_body);
   }
-  void next_head(bool without_body) {
-    head_.emplace();
-    head_->header_limit(most_header);
-    // none would refuse every body in Boost 1.74
-    head_->body_limit(std::numeric_limits<std::uint64_t>::max());
-    head_->skip(without_body);
-    without_body_ = without_body;
-  }
-  void read_head() { read_some(in_.prepare(read_at_once), then(&exchange::got_head)); }
+  void read_head() { read_some(in_.room(), then(&exchange::got_head)); }
   void got_head(const error_code& code, std::size_t size) {
     if (code) return failed(code);
-    in_.commit(size);
+    in_.arrived(size);
     got_byte_ = true;
     if (!in_tunnel_) wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
-    parse_head();
-  }
-  void parse_head() {
-    error_code code;
-    in_.consume(head_->put(in_.cdata(), code));
-    if (code == boost::beast::http::error::need_more) code = {};
-    if (code) return malformed(code);
-    if (!head_->is_header_done()) {
-      if (in_.size() + read_at_once > most_buffered)
-        return failed_with(
-            call_->failure({"the server sent a header of more than ", most_buffered, " bytes"}));
-      return read_head();
+    switch (in_.read_head()) {
+      case state::more:
+        return read_head();
+      case state::malformed:
+        return malformed();
+      case state::overflowing:
+      case state::too_long:
+        return failed_with(call_->failure(
+            {"the server sent a header of more than ", answer_reader::most_buffered, " bytes"}));
+      case state::done:
+        return in_tunnel_ ? tunnel_answered(in_.status()) : header_complete();
     }
-    const unsigned status = head_->get().result_int();
-    if (status >= 100 && status < 200 && status != 101) {
-      next_head(without_body_);
-      return in_.size() == 0 ? read_head() : parse_head();
-    }
-    in_tunnel_ ? tunnel_answered(status) : header_complete(status);
   }
   void tunnel_answered(unsigned status) {
     in_tunnel_ = false;
-    if (status / 100 != 2 || in_.size() != 0) {
+    if (status / 100 != 2 || in_.waiting() != 0) {
       http_error made = answer_error(status);
       if (status != 407)
         return failed_with(call_
@@ -788,20 +906,13 @@ class exchange : public transport<exchange> {
     }
     secure();
   }
-  void header_complete(unsigned status) {
+  void header_complete() {
     answer& reply = call_->reply;
-    reply.status = status;
+    keep_ = in_.keeps();
+    const bool done = in_.is_done(), unknown = in_.take_head(reply);
+    const unsigned status = reply.status;
     if (status == 429 || status == 503) all_.counted.slow_downs.fetch_add(1, std::memory_order_relaxed);
-    if (const auto length = head_->content_length()) reply.length = *length;
-    keep_ = head_->keep_alive();
-    const bool unknown = head_->chunked() || (!head_->is_done() && !reply.length);
-    const bool done = head_->is_done();
-    // The parser of a body that has to be unpacked needs the header; of all others it goes to the answer.
     const bool bytes = call_->has_range() && call_->method == verb::get && (status == 200 || status == 206);
-    if (!done && unknown)
-      reply.fields = head_->get();
-    else
-      reply.fields = std::move(static_cast<boost::beast::http::fields&>(head_->get()));
     if (bytes) {
       if (const auto fault = range_fault(*call_)) return failed_with(*fault);
       if (!unknown) return read_range();
@@ -825,12 +936,7 @@ class exchange : public transport<exchange> {
     read_place();
   }
   void read_place() {
-    const std::size_t here = std::min(in_.size(), place_.size());
-    if (here != 0) {
-      std::memcpy(place_.data(), in_.cdata().data(), here);
-      in_.consume(here);
-      count(here);
-    }
+    if (const std::size_t here = in_.take(place_)) count(here);
     continue_place();
   }
   void continue_place() {
@@ -850,42 +956,37 @@ class exchange : public transport<exchange> {
 
   /// A body in chunks, or up to the end of the connection.
   void read_unknown(std::size_t most) {
-    body_.emplace(std::move(*head_));
-    body_->body_limit(most);
-    body_->eager(true);
+    in_.begin_body(most);
     parse_body();
   }
   void parse_body() {
-    while (!body_->is_done() && in_.size() != 0) {
-      error_code code;
-      const std::size_t used = body_->put(in_.cdata(), code);
-      in_.consume(used);
-      if (code == boost::beast::http::error::need_more) break;
-      if (code == boost::beast::http::error::body_limit) return too_long();
-      if (code) return malformed(code);
-      if (used == 0) break;
+    switch (in_.read_body()) {
+      case state::more:
+        return read_some(in_.room(), then(&exchange::got_body));
+      case state::malformed:
+        return malformed();
+      case state::too_long:
+        return too_long();
+      case state::overflowing:
+        return failed_with(call_->failure({"the server sent a chunk whose header is too long"}));
+      case state::done:
+        return unknown_complete();
     }
-    if (body_->is_done()) return unknown_complete();
-    if (in_.size() + read_at_once > most_buffered)
-      return failed_with(call_->failure({"the server sent a chunk whose header is too long"}));
-    read_some(in_.prepare(read_at_once), then(&exchange::got_body));
   }
   void got_body(const error_code& code, std::size_t size) {
     // Over TLS, only a range shows by its size whether somebody else has ended the connection.
     if (code == net::error::eof || (code == net::ssl::error::stream_truncated && call_->has_range())) {
-      error_code unfinished;
-      body_->put_eof(unfinished);
-      if (unfinished) return failed(code);
+      if (!in_.end_body()) return failed(code);
       keep_ = false;
       return unknown_complete();
     }
     if (code) return failed(code);
-    in_.commit(size);
+    in_.arrived(size);
     wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
     parse_body();
   }
   void unknown_complete() {
-    call_->reply.body = std::move(body_->get().body());
+    call_->reply.body = std::move(in_.body());
     const bool bytes = call_->has_range() && call_->method == verb::get && call_->reply.status / 100 == 2;
     if (bytes) {
       if (call_->reply.body.size() != call_->into.size()) return too_short(call_->reply.body.size());
@@ -905,12 +1006,12 @@ class exchange : public transport<exchange> {
 
   // ---- Ends
 
-  void complete() { end(nullptr, keep_ && in_.size() == 0 ? ending::reusable : ending::closed); }
+  void complete() { end(nullptr, keep_ && in_.waiting() == 0 ? ending::reusable : ending::closed); }
   void too_short(std::size_t got) {
     failed_with(call_->failure({"the connection ended after ", got, " of ", call_->into.size(), " bytes"}));
   }
-  void malformed(const error_code& code) {
-    failed_with(call_->failure({"the server's answer is no HTTP/1.1: ", code.message()}));
+  void malformed() {
+    failed_with(call_->failure({"the server's answer is no HTTP/1.1: ", in_.fault().message()}));
   }
   template <class Error>
   void failed_with(const Error& made) {
@@ -932,12 +1033,9 @@ class exchange : public transport<exchange> {
   listener told_;
   call* call_ = nullptr;
   clock::time_point idle_since_{};
-  bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false,
-       without_body_ = false;
+  bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
   std::string out_;
-  boost::beast::flat_buffer in_{most_buffered};
-  std::optional<head_parser> head_;
-  std::optional<body_parser> body_;
+  answer_reader in_;
   mutable_bytes place_;
 };
 
@@ -983,8 +1081,8 @@ inline void exchange::failed(const error_code& code) {
   const unsigned status = call_->reply.status;
   if (status != 200 && status != 206)
     return failed_with(call_->with_facts(answer_error(status, call_->reply.retry_after())));
-  too_short(body_ ? body_->get().body().size()
-                  : call_->into.size() - std::min(place_.size(), call_->into.size()));
+  too_short(in_.has_body() ? in_.body().size()
+                           : call_->into.size() - std::min(place_.size(), call_->into.size()));
 }
 
 }  // namespace penstock::inline v0_1::detail::web
@@ -1000,6 +1098,10 @@ namespace penstock::inline v0_1::detail::web {
 /// a look-up of a name that is in progress.
 class client {
   static constexpr std::size_t most_redirects = 5;
+  /// The calls with a tag, up to a number.
+  struct named_calls {
+    std::uint64_t tag, up_to;
+  };
 
  public:
   explicit client(const http_options& options)
@@ -1073,6 +1175,17 @@ class client {
     }
   }
 
+  /// Ends the calls with that tag that were submitted before, as `cancel` ends all of them.
+  void abandon(std::uint64_t tag) noexcept {
+    try {
+      const std::scoped_lock lock(mutex_);
+      if (open_calls_ == 0) return;
+      abandoned_.push_back({tag, numbered_});
+      net::post(all_.io, [this] { take_new(); });
+    } catch (...) {  // no memory: the next tick does it, or the calls run to their ends
+    }
+  }
+
   /// Ends all calls, and takes no more.
   void refuse() noexcept {
     {
@@ -1082,6 +1195,8 @@ class client {
     cancel();
   }
 
+  /// Throws errc::argument if the environment names a proxy for that URL that cannot be used.
+  void check_proxy(const url& where) const { (void)proxies_.of(where); }
   [[nodiscard]] const counts& counted() const noexcept { return all_.counted; }
 
  private:
@@ -1089,26 +1204,36 @@ class client {
 
   void take_new() {
     std::uint64_t cancelled = 0;
+    std::vector<named_calls> abandoned;
     {
       const std::scoped_lock lock(mutex_);
       queue_.insert(queue_.end(), inbox_.begin(), inbox_.end());
       inbox_.clear();
       posted_ = false;
       cancelled = std::exchange(cancel_up_to_, 0);
+      abandoned.swap(abandoned_);
     }
-    if (cancelled != 0) stop_up_to(cancelled);
+    if (cancelled != 0) {
+      cancelled_ = std::max(cancelled_, cancelled);
+      stop([&](const call& one) { return one.number <= cancelled; });
+    }
+    if (!abandoned.empty())
+      stop([&](const call& one) {
+        return std::any_of(abandoned.begin(), abandoned.end(), [&](const named_calls& each) {
+          return one.tag == each.tag && one.number <= each.up_to;
+        });
+      });
     begin_calls();
   }
 
-  void stop_up_to(std::uint64_t number) {
-    cancelled_ = std::max(cancelled_, number);
-    std::vector<call*> waiting;
-    const auto kept = std::stable_partition(queue_.begin(), queue_.end(),
-                                            [&](const call* one) { return one->number > number; });
-    waiting.assign(kept, queue_.end());
+  template <class Which>
+  void stop(Which which) {
+    const auto kept =
+        std::stable_partition(queue_.begin(), queue_.end(), [&](const call* one) { return !which(*one); });
+    const std::vector<call*> waiting(kept, queue_.end());
     queue_.erase(kept, queue_.end());
     for (const auto& one : connections_)
-      if (const call* const doing = one->doing(); doing != nullptr && doing->number <= number)
+      if (const call* const doing = one->doing(); doing != nullptr && which(*doing))
         one->abandon(exchange::reason::stopped);
     for (call* const one : waiting) tell(*one, cancelled(*one));
   }
@@ -1276,6 +1401,7 @@ class client {
   std::mutex mutex_;
   std::condition_variable all_told_;
   std::vector<call*> inbox_;
+  std::vector<named_calls> abandoned_;
   std::uint64_t numbered_ = 0, cancel_up_to_ = 0;
   std::size_t open_calls_ = 0;
   bool posted_ = false, ends_ = false, refuses_ = false;
@@ -1314,7 +1440,12 @@ class objects {
 
  public:
   objects(shared<const object_list> list, const http_options& options)
-      : list_(std::move(list)), known_(list_->names.size()), client_(std::in_place, options) {}
+      : list_(std::move(list)),
+        known_(list_->names.size()),
+        connections_(options.connections),
+        client_(std::in_place, options) {
+    for (const url& one : list_->urls) client_->check_proxy(one);
+  }
   objects(const objects&) = delete;
   objects& operator=(const objects&) = delete;
   ~objects() {
@@ -1342,6 +1473,7 @@ class objects {
         if (prepare(*one, request)) {
           one->listener = listener;
           one->owner = this;
+          one->tag = request.tag;
           one->self = one.get();
           one->done = read_done;
           begun.push_back(one.release());
@@ -1359,9 +1491,18 @@ class objects {
       for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
     }
   }
-  void cancel() noexcept { client_->cancel(); }
-  void end_reads() noexcept { client_->refuse(); }
+  void cancel() noexcept {
+    questions_.cancel();
+    client_->cancel();
+  }
+  /// Ends the reads of `read_many` with that tag.
+  void abandon(std::uint64_t tag) noexcept { client_->abandon(tag); }
+  void end_reads() noexcept {
+    questions_.cancel();
+    client_->refuse();
+  }
   [[nodiscard]] const counts& counted() const noexcept { return client_->counted(); }
+  [[nodiscard]] std::size_t connections() const noexcept { return connections_; }
 
  private:
   [[nodiscard]] const facts* known(object_id id) const noexcept {
@@ -1455,10 +1596,17 @@ class objects {
   }
 
   const facts& find(object_id id) {
+    if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
+    if (known(id) == nullptr)
+      questions_.ask(id, [&] {
+        if (known(id) == nullptr) (void)find_by_head(id);
+      });
+    return *known(id);
+  }
+  const facts& find_by_head(object_id id) {
     call head;
     head.method = verb::head;
     address(head, id);
-    if (const facts* const there = known(id)) return *there;
     client_->perform(head);
     const answer& reply = head.reply;
     if (reply.status == 200 && reply.length && !is_encoded(reply)) return pin(head, id, *reply.length);
@@ -1498,55 +1646,21 @@ class objects {
 
   shared<const object_list> list_;
   fixed_array<std::atomic<const facts*>> known_;
+  shared_questions questions_;
+  std::size_t connections_;
   std::optional<client> client_;
 };
 
 }  // namespace penstock::inline v0_1::detail::web
 
-// ---- penstock/storage/http.hpp
+// ---- penstock/storage/detail/plain_http.hpp
 
 namespace penstock::inline v0_1 {
+namespace detail {
 
-/// Storage of objects on servers of HTTP and HTTPS: a URL, a pattern, or a list of URLs.
-///
-///     const http shards("https://data.example.com/train-{0000..0127}.tar");
-///     const http two({"http://a.example/0.tar", "http://b.example/0.tar?version=3"});
-///     const http at_home("https://10.0.0.7/train-{0..9}.tar", {.connections = 64, .ca_file = "my_ca.pem"});
-///
-/// In: URLs as `parse_url` takes them. Braces of a pattern, up to its query, are expanded by `expand_braces`;
-/// URLs of a list are taken as they are. Nothing is opened before `connect`, and no request sent before the
-/// first use.
-/// A session reads each range by one GET. One thread, started by the first request, has up to `connections`
-/// of them in flight, on connections that are kept open, and starts them in the order in which they were
-/// given; `read`
-/// waits for it. The bytes go from the socket straight to their place.
-/// Size and ETag of an object are asked for at its first use, or come with its first range. From then on the
-/// session insists on this object: each request carries `If-Match` if the ETag is a strong one, and an object
-/// that was replaced is an error, never a mixture. Without a strong ETag, size, weak ETag and Last-Modified
-/// are compared, as far as the server gives them. Servers behind one name must give one ETag.
-/// HTTPS is TLS 1.2 or newer, and the server must prove to be the host. Redirects are followed up to five
-/// times, but never from https to http. Proxies are those of the environment, as for curl; https goes through
-/// them by CONNECT.
-/// A host with several addresses, IPv6 or IPv4, is tried at each.
-/// Secrets: `names`, errors and descriptions show a URL's query as `?...`. A user or password in a URL is
-/// refused.
-/// Errors: errc::io, with URL, offset and what to do. They recur (see `error::recurs`) if the server says so:
-/// 404, 403, 401, 410, 412 (replaced), ranges that are ignored or encoded, a certificate that is refused,
-/// redirects that are refused. They do not for broken connections, for what lasted longer than
-/// `connect_time`, `first_byte_time` or `progress_time`, and for 408, 429 and 5xx; `http_error` has the
-/// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
-/// One case is tried again here: a kept connection that the server had closed before the request.
-/// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
-/// Threads: any number of threads may use a session. `cancel` ends all requests in flight at once. Destroying
-/// the session does so too, and waits for the look-up of a host's name if one is in progress. A child after
-/// `fork` must neither use nor destroy a session.
-/// Cost: a request is about ten small allocations in the session's thread, none in the caller's memory.
-/// Source: RFC 9110 and 9112.
-class http {
+/// What `http` reads through: one request per read, and what fails, fails.
+class plain_http {
  public:
-  static constexpr std::string_view schemes[] = {"http", "https"};
-
-  /// What a run reads through; see `background_session` and `latent_session`.
   class session {
    public:
     static constexpr bool views = false;
@@ -1563,7 +1677,9 @@ class http {
     }
     /// Ends all requests in flight, those of `read` included.
     void cancel() const noexcept { objects_->cancel(); }
-    /// Does so, and lets reads that begin later end at once with errc::stopped.
+    /// Ends those of `read_many` with that tag.
+    void abandon(std::uint64_t tag) const noexcept { objects_->abandon(tag); }
+    /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
     void end_reads() const noexcept { objects_->end_reads(); }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
 
@@ -1575,16 +1691,98 @@ class http {
               .bytes = counted.bytes.load(),
               .slow_downs = counted.slow_downs.load()};
     }
+    /// The maximum number of connections, and so of requests in flight.
+    [[nodiscard]] std::size_t at_once() const noexcept { return objects_->connections(); }
     /// Connections opened so far.
     [[nodiscard]] std::uint64_t connections() const noexcept {
       return objects_->counted().connections.load();
     }
 
    private:
-    friend http;
-    explicit session(std::unique_ptr<detail::web::objects> made) : objects_(std::move(made)) {}
+    friend plain_http;
+    explicit session(std::unique_ptr<web::objects> made) : objects_(std::move(made)) {}
 
-    std::unique_ptr<detail::web::objects> objects_;
+    std::unique_ptr<web::objects> objects_;
+  };
+
+  plain_http(shared<const web::object_list> list, http_options options)
+      : list_(std::move(list)), options_(std::move(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
+  [[nodiscard]] session connect() const { return session(std::make_unique<web::objects>(list_, options_)); }
+  [[nodiscard]] const std::string& pattern() const noexcept { return list_->pattern; }
+  [[nodiscard]] const http_options& options() const noexcept { return options_; }
+
+ private:
+  shared<const web::object_list> list_;
+  http_options options_;
+};
+
+static_assert(storage<plain_http> && abandoning_session<plain_http::session> &&
+                  latent_session<plain_http::session> && counting_session<plain_http::session>,
+              "plain_http is a storage that reads in the background");
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/http.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Storage of objects on servers of HTTP and HTTPS: a URL, a pattern, or a list of URLs.
+///
+///     const http shards("https://data.example.com/train-{0000..0127}.tar");
+///     const http two({"http://a.example/0.tar", "http://b.example/0.tar?version=3"});
+///     const http at_home("https://10.0.0.7/train-{0..9}.tar", {.connections = 64, .ca_file = "my_ca.pem"});
+///     const http hasty("http://10.0.0.7/0.tar", {.retries = {.attempts = 2}, .hedges = {.share = 0}});
+///
+/// In: URLs as `parse_url` takes them. Braces of a pattern, up to its query, are expanded by `expand_braces`;
+/// URLs of a list are taken as they are. Nothing is opened before `connect`, and no request sent before the
+/// first use.
+/// A session reads each range by one GET. One thread, started by the first request, has up to `connections`
+/// of them in flight, on connections that are kept open, and starts them in the order in which they were
+/// given; `read`
+/// waits for it. The bytes go from the socket straight to their place, but for those of second requests.
+/// Size and ETag of an object are asked for at its first use, or come with its first range. From then on the
+/// session insists on this object: each request carries `If-Match` if the ETag is a strong one, and an object
+/// that was replaced is an error, never a mixture. Without a strong ETag, size, weak ETag and Last-Modified
+/// are compared, as far as the server gives them. Servers behind one name must give one ETag.
+/// HTTPS is TLS 1.2 or newer, and the server must prove to be the host. Redirects are followed up to five
+/// times, but never from https to http. Proxies are those of the environment, as for curl; https goes through
+/// them by CONNECT.
+/// A host with several addresses, IPv6 or IPv4, is tried at each.
+/// Secrets: `names`, errors and descriptions show a URL's query as `?...`. A user or password in a URL is
+/// refused.
+/// Errors: errc::io, with URL, offset and what to do. They recur (see `error::recurs`) if the server says so:
+/// 404, 403, 401, 410, 412 (replaced), ranges that are ignored or encoded, a certificate that is refused,
+/// redirects that are refused. They do not for broken connections, for what lasted longer than
+/// `connect_time`, `first_byte_time` or `progress_time`, and for 408, 429 and 5xx; `http_error` has the
+/// status, and answers 429 and 503 have what Retry-After asks for (see `error::retry_after_ms`).
+/// errc::format for a range beyond the end, errc::argument for URLs and options that make no sense.
+/// What may pass is tried again, as by `retrying`, by default up to ten times within about half a minute; no
+/// more requests are in flight than the server bears, as by `throttled`; and a read that is late gets a
+/// second request on another connection, as by `hedged`. The options `retries`, `throttle` and `hedges` set
+/// them, or switch them off: `{.retries = {.attempts = 1}, .throttle = {.at_once = 0}, .hedges = {.share =
+/// 0}}`.
+/// A kept connection that the server had closed before the request is replaced in any case.
+/// Threads: any number of threads may use a session. `cancel` ends all requests in flight at once. Destroying
+/// the session does so too, and waits for the look-up of a host's name if one is in progress. A child after
+/// `fork` must neither use nor destroy a session.
+/// Cost: a request is about ten small allocations in the session's thread, none in the caller's memory.
+/// Source: RFC 9110 and 9112.
+class http {
+ public:
+  static constexpr std::string_view schemes[] = {"http", "https"};
+
+  /// What a run reads through; see `background_session` and `latent_session`.
+  class session : public detail::patient_session<detail::plain_http> {
+   public:
+    /// Connections opened so far.
+    [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
+
+   private:
+    friend http;
+    session(const detail::plain_http& where, const detail::patience& rules) : patient_session(where, rules) {}
   };
 
   explicit http(std::string_view pattern, http_options options = {})
@@ -1598,7 +1796,18 @@ class http {
   [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
   /// Throws errc::argument for a `ca_file` that cannot be used, and for proxies that are no URLs.
   [[nodiscard]] session connect() const {
-    return session(std::make_unique<detail::web::objects>(list_, options_));
+    const auto& o = options_;
+    return {detail::plain_http(list_, o),
+            detail::patience_of(o.retries, o.throttle, o.hedges, o.connections)};
+  }
+  /// See `sibling_storage`; queries stay as they are.
+  [[nodiscard]] http beside(sibling which) const {
+    std::vector<std::string> urls;
+    for (url one : list_->urls) {
+      one.path = which.of(one.path);
+      urls.push_back(one.text());
+    }
+    return http(std::move(urls), {}, options_);
   }
   [[nodiscard]] std::string describe() const {
     const std::string what =
@@ -1611,6 +1820,7 @@ class http {
   http(std::vector<std::string> urls, std::string pattern, http_options options)
       : options_(std::move(options)) {
     detail::check(options_);
+    (void)detail::patience_of(options_.retries, options_.throttle, options_.hedges, options_.connections);
     auto list = std::make_unique<detail::web::object_list>();
     list->pattern = std::move(pattern);
     for (const std::string& one : urls) {
@@ -1634,7 +1844,7 @@ class http {
   http_options options_;
 };
 
-static_assert(storage<http> && background_session<http::session> && latent_session<http::session> &&
+static_assert(sibling_storage<http> && background_session<http::session> && latent_session<http::session> &&
                   counting_session<http::session>,
               "http is a storage that reads in the background");
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Penstock 0.1.0, the component s3. It needs penstock.hpp beside it.
+// Penstock 0.1.0, the component s3. It needs penstock.hpp and penstock_http.hpp beside it.
 // Made by tools/amalgamate.py from include/penstock; do not edit.
 #pragma once
 
@@ -12,15 +12,33 @@
 #if !__has_include(<openssl/crypto.h>)
 #error "penstock_s3.hpp needs OpenSSL: link penstock::s3"
 #endif
+#if !__has_include(<openssl/evp.h>)
+#error "penstock_s3.hpp needs OpenSSL: link penstock::s3"
+#endif
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
+#error "penstock_s3.hpp needs Boost.Beast and pugixml: link penstock::s3"
+#endif
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
+#error "penstock_s3.hpp needs Boost.Beast, OpenSSL and pugixml: link penstock::s3"
+#endif
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<openssl/ssl.h>)
+#error "penstock_s3.hpp needs Boost.Beast and OpenSSL: link penstock::s3"
+#endif
 #if !__has_include(<pugixml.hpp>)
 #error "penstock_s3.hpp needs pugixml: link penstock::s3"
 #endif
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
+#error "penstock_s3.hpp needs Boost.Beast, OpenSSL, pugixml and nlohmann-json: link penstock::s3"
+#endif
 
 #include "penstock.hpp"
+#include "penstock_http.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
+#include <atomic>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -28,9 +46,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <fstream>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -41,10 +62,13 @@
 #include <openssl/sha.h>
 #include <optional>
 #include <pugixml.hpp>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -684,11 +708,13 @@ struct xml_fault {
 };
 
 /// Parses the body of an answer. pugixml knows no entities of a document's own and does not recurse; here a
-/// body is refused before it is parsed if it has such entities, or more than `most_tags`, so that its memory
-/// stays within a small multiple of `most_bytes`.
+/// body is refused before it is parsed if it has such entities, or more than `most_tags`, or attributes, so
+/// that its memory stays within a small multiple of `most_bytes`.
 [[nodiscard]] inline std::optional<xml_fault> load_xml(pugi::xml_document& document, std::string_view body) {
   constexpr std::size_t most_bytes = std::size_t{8} << 20;
   constexpr std::ptrdiff_t most_tags = 200'000;  // a full page of a list has about 30,000
+  // Two for an attribute; a full page whose keys were nothing but quotation marks would have a million.
+  constexpr std::ptrdiff_t most_quotes = 1'200'000;
   if (body.size() > most_bytes) return xml_fault{"it is larger than 8 MiB", most_bytes};
   if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
     return xml_fault{"it has a zero byte", zero};
@@ -696,6 +722,8 @@ struct xml_fault {
     return xml_fault{"it declares a document type, which no store does", type};
   if (std::count(body.begin(), body.end(), '<') > most_tags)
     return xml_fault{"it has more than 200,000 tags", 0};
+  if (std::count(body.begin(), body.end(), '"') + std::count(body.begin(), body.end(), '\'') > most_quotes)
+    return xml_fault{"it has more than 600,000 attributes", 0};
   constexpr unsigned how = pugi::parse_cdata | pugi::parse_escapes | pugi::parse_ws_pcdata_single;
   const pugi::xml_parse_result found =
       document.load_buffer(body.data(), body.size(), how, pugi::encoding_utf8);
@@ -1348,6 +1376,31 @@ namespace penstock::inline v0_1::detail::s3 {
   return false;
 }
 
+/// What a container's variable names. Its path may hold an id that gives credentials to whoever knows it, so
+/// no error shows it.
+[[nodiscard]] inline url container_url(std::string_view text, std::string_view variable) {
+  try {
+    return parse_url(text);
+  } catch (const error& e) {
+    if (e.message().find("names a user or a password") != std::string_view::npos) throw;
+    throw error(errc::argument, {variable,
+                                 " is no URL of http or https, or has characters that must be "
+                                 "percent-encoded"});
+  }
+}
+/// Asks it; the errors of `http` name the host instead of the URL.
+[[nodiscard]] inline http_answer ask_container(const http_call& http, const http_request& request,
+                                               std::string_view source) {
+  try {
+    return http(request);
+  } catch (const error& e) {
+    const std::string_view why = e.message(), path = request.to.path;
+    const bool shows = path.size() > 1 && why.find(path) != std::string_view::npos;
+    throw error(e.code(), {source, " at ", request.to.authority(), ": ", shows ? "nobody answers" : why})
+        .recurring(e.recurs());
+  }
+}
+
 /// The service of a container: ECS, EKS Pod Identity, and what imitates them.
 [[nodiscard]] inline std::optional<s3_credentials> of_container(const credential_surroundings& with) {
   constexpr std::string_view source = "the container's service of credentials";
@@ -1358,9 +1411,10 @@ namespace penstock::inline v0_1::detail::s3 {
   if (relative) {
     if (!relative->starts_with('/'))
       throw error(errc::argument, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI does not begin with '/'");
-    request.to = parse_url("http://169.254.170.2" + std::string(*relative));
+    request.to = container_url("http://169.254.170.2" + std::string(*relative),
+                               "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
   } else {
-    request.to = parse_url(*full);
+    request.to = container_url(*full, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
     if (request.to.scheme != "https" && (request.to.scheme != "http" || !is_near(request.to.host)))
       throw error(errc::argument, {"AWS_CONTAINER_CREDENTIALS_FULL_URI names the host '", request.to.host,
                                    "' without encryption: use https, or a service on this machine"});
@@ -1373,7 +1427,7 @@ namespace penstock::inline v0_1::detail::s3 {
   request.headers = {{"accept", "application/json"}};
   if (!token.empty()) request.headers.push_back({"authorization", token});
   request.deadline = std::chrono::seconds(2);
-  const http_answer answer = with.http(request);
+  const http_answer answer = ask_container(with.http, request, source);
   if (answer.status != 200)
     throw error(errc::io, {source, " answered with status ", answer.status})
         .recurring(remedy_of(answer.status) == s3_remedy::none);
@@ -1666,7 +1720,14 @@ struct role_request {
   if (!given) given = with.environment.value("AWS_ENDPOINT_URL");
   if (equal_but_for_case(with.environment.value("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").value_or(""), "true"))
     given.reset();
-  if (given) return parse_url(*given);
+  if (given) {
+    const url found = parse_url(*given);
+    if (!found.query.empty())
+      throw error(errc::argument, {"AWS_ENDPOINT_URL_STS or AWS_ENDPOINT_URL has a query, which no signature "
+                                   "covers: remove what follows ",
+                                   found.without_secrets()});
+    return found;
+  }
   url made;
   made.scheme = "https";
   made.host = text({"sts.", with.region, ".", aws_domain(with.region)});
@@ -1882,6 +1943,23 @@ class credential_chain {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/s3/detail/own_copy.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// The same error with texts of its own, for another thread: copies share theirs, and the last owner frees
+/// them.
+[[nodiscard, gnu::cold]] inline error own_copy(const error& failure) {
+  error made(failure.code(), failure.message());
+  if (!failure.file().empty()) made.in_file(failure.file());
+  if (const auto at = failure.offset()) made.at_offset(*at);
+  if (const auto asked = failure.retry_after_ms()) static_cast<void>(std::move(made).asked_to_wait(*asked));
+  if (failure.timed_out()) static_cast<void>(std::move(made).after_time_out());
+  return std::move(made).recurring(failure.recurs());
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
 // ---- penstock/storage/s3/credential_keeper.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
@@ -1919,8 +1997,15 @@ class credential_keeper {
       if (valid(now)) return kept_;
       const std::uint64_t round = rounds_;
       renewed_.wait(lock, [&] { return rounds_ != round; });
-      if (failure_) throw separate(*failure_);
+      if (failure_) throw own_copy(*failure_);
     }
+  }
+
+  /// What `current` would give without waiting; null if credentials must be found or renewed first.
+  [[nodiscard]] std::shared_ptr<const s3_credentials> ready() {
+    const std::lock_guard lock(mutex_);
+    const wall_time now = clock_();
+    return valid(now) && (now < renew_at_ || renewing_) ? kept_ : nullptr;
   }
 
   /// A server said that these, which `current` gave, have expired: they are not given again.
@@ -1945,7 +2030,7 @@ class credential_keeper {
     try {
       found = std::make_shared<const s3_credentials>(source_.find(now));
     } catch (const error& e) {
-      failure = separate(e);
+      failure = own_copy(e);
     } catch (...) {
       lock.lock();
       end_round(std::nullopt);
@@ -1971,16 +2056,8 @@ class credential_keeper {
       failure.reset();
     }
     end_round(failure);
-    if (failure_) throw separate(*failure_);
+    if (failure_) throw own_copy(*failure_);
     return kept_;
-  }
-  /// An error of its own for each thread: copies share their text, whose last owner frees it.
-  [[nodiscard, gnu::cold]] static error separate(const error& failure) {
-    error made(failure.code(), failure.message());
-    if (!failure.file().empty()) made.in_file(failure.file());
-    if (const auto asked = failure.retry_after_ms()) static_cast<void>(std::move(made).asked_to_wait(*asked));
-    if (failure.timed_out()) static_cast<void>(std::move(made).after_time_out());
-    return std::move(made).recurring(failure.recurs());
   }
   /// How long before their end credentials of this lifetime are renewed.
   [[nodiscard]] std::chrono::seconds before(std::chrono::seconds lifetime) const {
@@ -2004,6 +2081,682 @@ class credential_keeper {
   wall_time renew_at_{};
   std::uint64_t rounds_ = 0;
   bool refused_ = false, renewing_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/checksum.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// CRCs whose bits are reflected, with all ones at both ends, eight bytes at a time.
+/// Source: Kounavis and Berry, "A Systematic Approach to Building High Performance, Software-based, CRC
+/// Generators" (2005).
+template <class Word, Word Polynomial>
+class reflected_crc {
+ public:
+  [[nodiscard]] static Word of(bytes_view bytes) {
+    static const tables all = made();
+    Word crc = static_cast<Word>(~Word{0});
+    const std::byte* at = bytes.data();
+    std::size_t left = bytes.size();
+    for (; left >= 8; at += 8, left -= 8) {
+      std::uint64_t eight = 0;
+      std::memcpy(&eight, at, 8);
+      if constexpr (std::endian::native == std::endian::big) eight = __builtin_bswap64(eight);
+      eight ^= crc;
+      crc = 0;
+      for (std::size_t i = 0; i < 8; ++i) crc ^= all[7 - i][(eight >> (8 * i)) & 0xff];
+    }
+    for (; left != 0; ++at, --left)
+      crc = static_cast<Word>((crc >> 8) ^ all[0][(crc ^ std::to_integer<Word>(*at)) & 0xff]);
+    return static_cast<Word>(~crc);
+  }
+
+ private:
+  using tables = std::array<std::array<Word, 256>, 8>;
+  [[nodiscard]] static tables made() {
+    tables all{};
+    for (std::size_t i = 0; i < 256; ++i) {
+      Word crc = static_cast<Word>(i);
+      for (int bit = 0; bit < 8; ++bit)
+        crc = static_cast<Word>((crc >> 1) ^ ((crc & 1) != 0 ? Polynomial : 0));
+      all[0][i] = crc;
+    }
+    for (std::size_t i = 0; i < 256; ++i)
+      for (std::size_t n = 1; n < 8; ++n)
+        all[n][i] = static_cast<Word>((all[n - 1][i] >> 8) ^ all[0][all[n - 1][i] & 0xff]);
+    return all;
+  }
+};
+using crc32 = reflected_crc<std::uint32_t, 0xEDB88320u>;
+using crc32c = reflected_crc<std::uint32_t, 0x82F63B78u>;
+using crc64nvme = reflected_crc<std::uint64_t, 0x9A6C9329AC4BC9B5u>;
+
+[[nodiscard]] inline std::string base64_of(std::span<const unsigned char> bytes) {
+  std::string line((bytes.size() + 2) / 3 * 4 + 1, '\0');  // EVP_EncodeBlock ends with a zero
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(line.data()), bytes.data(),
+                                   static_cast<int>(bytes.size()));
+  line.resize(static_cast<std::size_t>(size));
+  return line;
+}
+/// A CRC as headers have it: base64 of its bytes, the highest first.
+template <class Word>
+[[nodiscard]] std::string base64_of_crc(Word crc) {
+  std::array<unsigned char, sizeof(Word)> bytes{};
+  for (std::size_t i = 0; i < sizeof(Word); ++i)
+    bytes[i] = static_cast<unsigned char>(crc >> (8 * (sizeof(Word) - 1 - i)));
+  return base64_of(bytes);
+}
+
+/// The header Content-MD5 of a body, by which every store notices one that changed on its way; empty where
+/// OpenSSL has no MD5, as in FIPS mode.
+[[nodiscard]] inline std::string md5_of(std::string_view body) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
+  unsigned int size = 0;
+  if (EVP_Digest(body.data(), body.size(), out.data(), &size, EVP_md5(), nullptr) != 1) return {};
+  return base64_of({out.data(), size});
+}
+
+/// A checksum of a whole object that a store gave, and what it must be.
+struct known_checksum {
+  std::string_view name;  // as S3 calls it
+  std::string_view value;
+};
+/// The best one among an answer's headers. A checksum of the parts' checksums, which S3 marks as COMPOSITE or
+/// by "-n" at its end, tells nothing of bytes in one piece; SHA-1 and MD5 are left out too.
+template <class Header>
+[[nodiscard]] std::optional<known_checksum> checksum_of(Header&& header) {
+  const std::string_view type = header("x-amz-checksum-type");
+  if (type.empty() || type == "FULL_OBJECT") {
+    for (const std::string_view name : {"crc32c", "crc32", "crc64nvme", "sha256"}) {
+      const std::string_view value = trimmed(header("x-amz-checksum-" + std::string(name)));
+      if (!value.empty() && value.find('-') == std::string_view::npos) return known_checksum{name, value};
+    }
+  }
+  const std::string_view google = header("x-goog-hash");
+  constexpr std::string_view wanted = "crc32c=";
+  if (const std::size_t at = google.find(wanted); at != std::string_view::npos) {
+    const std::string_view rest = google.substr(at + wanted.size());
+    return known_checksum{"crc32c", trimmed(rest.substr(0, rest.find(',')))};
+  }
+  return std::nullopt;
+}
+/// What that checksum is of these bytes.
+[[nodiscard]] inline std::string checksum_of(std::string_view name, bytes_view bytes) {
+  if (name == "crc32c") return base64_of_crc(crc32c::of(bytes));
+  if (name == "crc32") return base64_of_crc(crc32::of(bytes));
+  if (name == "crc64nvme") return base64_of_crc(crc64nvme::of(bytes));
+  return base64_of(sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/web_http_call.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// An answer of the client as those who read credentials and errors take it.
+[[nodiscard]] inline http_answer answer_of(const web::answer& reply) {
+  http_answer made;
+  made.status = static_cast<int>(reply.status);
+  for (const auto& one : reply.fields)
+    made.headers.push_back({std::string(one.name_string()), std::string(one.value())});
+  made.body = reply.body;
+  return made;
+}
+
+/// Sends the requests for credentials: each with a client of its own, since they are rare and may be for
+/// different hosts. Services without encryption are near, and are never asked through a proxy.
+///
+/// Threads: any number may send, and one may cancel; requests that were sent must have ended before it is
+/// destroyed.
+class web_http_call {
+ public:
+  explicit web_http_call(http_options options) : options_(std::move(options)) {}
+  web_http_call(const web_http_call&) = delete;
+  web_http_call& operator=(const web_http_call&) = delete;
+
+  [[nodiscard]] http_call call() noexcept {
+    return {this, [](void* self, const http_request& request) {
+              return static_cast<web_http_call*>(self)->send(request);
+            }};
+  }
+  /// Ends the requests in progress with errc::stopped.
+  void cancel() noexcept {
+    const std::scoped_lock lock(mutex_);
+    for (web::client* const one : open_) one->refuse();
+  }
+  /// Does so, and sends none any more.
+  void refuse() noexcept {
+    {
+      const std::scoped_lock lock(mutex_);
+      refuses_ = true;
+    }
+    cancel();
+  }
+
+ private:
+  [[nodiscard]] static web::verb verb_of(const std::string& method) {
+    const auto found = boost::beast::http::string_to_verb({method.data(), method.size()});
+    if (found == web::verb::unknown) throw error(errc::argument, {"HTTP has no method '", method, "'"});
+    return found;
+  }
+  /// The client is known to `cancel` for as long as it lives.
+  struct listed {
+    listed(web_http_call& owner, const http_options& options) : all(owner), client(options) {
+      const std::scoped_lock lock(all.mutex_);
+      if (all.refuses_) throw error(errc::stopped, "the request for credentials was cancelled");
+      all.open_.push_back(&client);
+    }
+    listed(const listed&) = delete;
+    listed& operator=(const listed&) = delete;
+    ~listed() {
+      const std::scoped_lock lock(all.mutex_);
+      std::erase(all.open_, &client);
+    }
+    web_http_call& all;
+    web::client client;
+  };
+  struct waiting {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool over = false;
+    std::exception_ptr failed;
+  };
+
+  [[nodiscard]] http_answer send(const http_request& request) {
+    const auto end = std::chrono::steady_clock::now() + request.deadline;
+    http_options options = options_;
+    options.connections = 1;
+    options.proxies = options.proxies && request.to.scheme == "https";
+    const auto most = std::max(request.deadline, std::chrono::milliseconds(1));
+    for (auto* const time : {&options.connect_time, &options.first_byte_time, &options.progress_time})
+      *time = std::min(*time, most);
+    web::call what;
+    what.method = verb_of(request.method);
+    what.where = request.to;
+    for (const name_value& one : request.headers) what.headers.emplace_back(one.name, one.value);
+    what.body = request.body;
+    what.most_body = request.longest_body;
+    what.follow_redirects = false;
+    waiting state;
+    what.self = &state;
+    what.done = [](void* self, web::call&, std::exception_ptr failed) noexcept {
+      auto& waits = *static_cast<waiting*>(self);
+      const std::scoped_lock lock(waits.mutex);
+      waits.failed = std::move(failed);
+      waits.over = true;
+      waits.changed.notify_one();
+    };
+    listed mine(*this, options);
+    web::call* const only = &what;
+    mine.client.submit({&only, 1});
+    std::unique_lock lock(state.mutex);
+    const bool in_time = state.changed.wait_until(lock, end, [&] { return state.over; });
+    if (!in_time) {
+      lock.unlock();
+      mine.client.cancel();
+      lock.lock();
+      state.changed.wait(lock, [&] { return state.over; });
+      if (state.failed)
+        throw what.failure({"no answer within ", request.deadline.count(), " ms"}).after_time_out();
+    }
+    if (state.failed) std::rethrow_exception(state.failed);
+    if (what.reply.cut) throw what.failure({"the answer has more than ", request.longest_body, " bytes"});
+    return answer_of(what.reply);
+  }
+
+  http_options options_;
+  std::mutex mutex_;
+  std::vector<web::client*> open_;
+  bool refuses_ = false;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/store_call.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// A request to a store, and where its answer goes. The caller fills the first part and keeps it until
+/// `ended`.
+struct store_call : web::call {
+  /// Where it goes; no key: to the bucket. They outlive the call, as does `name`.
+  std::string_view bucket, key;
+  std::vector<name_value> query;  // not encoded
+  std::vector<name_value> more;   // headers that are signed, in lower case
+  /// What is to happen, for errors.
+  std::string_view doing = "read an object";
+  /// Called once, from any thread, under the rules of `web::call::done`.
+  void* owner = nullptr;
+  void (*ended)(void* owner, store_call& what, std::exception_ptr failed) noexcept = nullptr;
+
+  // The store's.
+  std::shared_ptr<const s3_credentials> as;
+  std::shared_ptr<const endpoint> at;
+  std::string payload;  // the hash of the body
+  std::uint64_t round = 0;
+  bool renewed = false, resynced = false, moved = false;  // what was done about an answer already
+
+  [[nodiscard]] bool succeeded() const noexcept { return reply.status / 100 == 2; }
+  [[nodiscard]] refusal refused() const {
+    return read_refusal(answer_of(reply), at ? std::string_view(at->region()) : std::string_view());
+  }
+  /// The error of an answer that is no success.
+  [[nodiscard]] error failure_of_answer() const { return with_facts(error_of(refused(), doing)); }
+};
+
+/// An ETag in quotes, without W/: some stores leave quotes out of lists.
+[[nodiscard]] inline std::string tag_of(std::string_view tag) {
+  if (tag.starts_with("W/")) tag.remove_prefix(2);
+  const bool quoted = tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"');
+  return quoted || tag.empty() ? std::string(tag) : text({"\"", tag, "\""});
+}
+
+/// The query of a URL.
+[[nodiscard]] inline std::string query_of(const std::vector<name_value>& items) {
+  std::string line;
+  for (const name_value& one : items) {
+    if (!line.empty()) line += '&';
+    append_encoded(line, one.name);
+    line += '=';
+    append_encoded(line, one.value);
+  }
+  return line;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3_options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `s3` and `s3_writer`. None of them changes the bytes.
+///
+///     const s3_options google{.place = {.region = "auto", .endpoint = "https://storage.googleapis.com"}};
+///     const s3_options open_data{.place = {.region = "us-west-2"},
+///                                .identity = {.credentials = s3_credentials()}};
+///     const s3_options far{.connection = {.connections = 64}};
+struct s3_options {
+  /// Where the store is; what is left empty comes from the environment and the profile.
+  s3_place place = {};
+  /// As whom it is asked; left alone, credentials are looked for where the tools of AWS do.
+  s3_identity identity = {};
+  /// Whether you pay for requests to a bucket whose owner wants that. Without it, such a bucket refuses.
+  bool requester_pays = false;
+  /// Whether objects that are read whole are compared with the checksums that the store keeps of them.
+  bool verify_checksums = true;
+  /// Connections, time-outs, certificates, proxies; retries, limit and second requests.
+  http_options connection = {};
+  /// These variables instead of the process's, for a program that has several stores.
+  std::optional<s3_environment> environment = std::nullopt;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3/detail/store.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Performs requests to a store, signed. What an answer that is an error asks for is done, and the request is
+/// sent once more: other credentials, the right time, another region. Where credentials must be found first,
+/// a thread does that; callers of `begin` wait for nothing.
+///
+/// Threads: any number. Destruction ends all requests and waits for both threads.
+class store {
+ public:
+  explicit store(const s3_options& options, wall_clock clock = {})
+      : environment_(options.environment ? *options.environment : s3_environment::of_process()),
+        clock_(clock),
+        credentials_(options.connection),
+        keeper_(credential_chain(options.identity, environment_, credentials_.call()), corrected(),
+                std::random_device{}()),
+        client_(std::in_place, options.connection) {
+    const profile_files files(environment_);
+    const std::string profile =
+        options.identity.profile.empty() ? profile_name(environment_, files) : options.identity.profile;
+    if (!files.has(profile) && !options.identity.profile.empty())
+      throw error(errc::argument, {"the profile '", profile, "' is not in ", files.paths()});
+    place_ = resolved(options.place, environment_, files, profile);
+    first_ = std::make_shared<const endpoint>(place_);
+    if (options.requester_pays) always_.push_back({"x-amz-request-payer", "requester"});
+  }
+  store(const store&) = delete;
+  store& operator=(const store&) = delete;
+  ~store() {
+    {
+      const std::scoped_lock lock(mutex_);
+      ends_ = true;
+    }
+    refuse();
+    wake_.notify_one();
+    if (finder_.joinable()) finder_.join();
+    client_.reset();
+  }
+
+  /// Begins calls, in their order; each ends by its `ended`.
+  void begin(std::span<store_call* const> calls) noexcept {
+    {
+      const std::scoped_lock lock(mutex_);
+      for (store_call* const one : calls) one->round = round_;
+    }
+    go(calls);
+  }
+  /// Performs one call and waits for its end; throws if there is no answer. Not from the client's thread.
+  void perform(store_call& what) {
+    struct waiting {
+      std::mutex mutex;
+      std::condition_variable changed;
+      bool over = false;
+      std::exception_ptr failed;
+    } state;
+    what.owner = &state;
+    what.ended = [](void* self, store_call&, std::exception_ptr failed) noexcept {
+      auto& waits = *static_cast<waiting*>(self);
+      const std::scoped_lock lock(waits.mutex);
+      waits.failed = std::move(failed);
+      waits.over = true;
+      waits.changed.notify_one();
+    };
+    store_call* const only = &what;
+    begin({&only, 1});
+    std::unique_lock lock(state.mutex);
+    state.changed.wait(lock, [&] { return state.over; });
+    if (state.failed) std::rethrow_exception(state.failed);
+  }
+
+  /// Ends all calls that have begun, with errc::stopped.
+  void cancel() noexcept {
+    std::vector<store_call*> waited;
+    {
+      const std::scoped_lock lock(mutex_);
+      ++round_;
+      waited.swap(waiting_);
+    }
+    client_->cancel();
+    credentials_.cancel();
+    for (store_call* const one : waited) stop(*one);
+  }
+  /// Ends the calls with that tag. One whose credentials have just been found may run to its end.
+  void abandon(std::uint64_t tag) noexcept {
+    std::vector<store_call*> waited;
+    try {
+      const std::scoped_lock lock(mutex_);
+      waited.reserve(waiting_.size());
+      std::erase_if(waiting_, [&](store_call* one) {
+        if (one->tag != tag) return false;
+        waited.push_back(one);
+        return true;
+      });
+    } catch (...) {  // no memory: they run to their ends
+    }
+    client_->abandon(tag);
+    for (store_call* const one : waited) stop(*one);
+  }
+  /// As `cancel`, and takes no more.
+  void refuse() noexcept {
+    client_->refuse();
+    credentials_.refuse();
+    cancel();
+  }
+
+  [[nodiscard]] const web::counts& counted() const noexcept { return client_->counted(); }
+  /// Answers that asked for fewer requests, and had another status than 429 and 503.
+  [[nodiscard]] std::uint64_t other_slow_downs() const noexcept { return slow_downs_.load(); }
+
+ private:
+  // ---- Sending
+
+  void go(std::span<store_call* const> calls) noexcept {
+    try {
+      if (const auto as = keeper_.ready()) return send(calls, as);
+      const std::scoped_lock lock(mutex_);
+      waiting_.reserve(waiting_.size() + calls.size());
+      if (!finder_.joinable() && !ends_) finder_ = std::thread([this]() noexcept { find_credentials(); });
+      if (!ends_) {
+        waiting_.insert(waiting_.end(), calls.begin(), calls.end());
+        wake_.notify_one();
+        return;
+      }
+    } catch (...) {
+      for (store_call* const one : calls) one->ended(one->owner, *one, std::current_exception());
+      return;
+    }
+    for (store_call* const one : calls) stop(*one);
+  }
+  void find_credentials() noexcept {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return ends_ || !waiting_.empty(); });
+      if (ends_) return;  // `cancel` has ended, or will end, those that wait
+      const std::uint64_t round = round_;
+      std::vector<store_call*> calls;
+      lock.unlock();
+      std::shared_ptr<const s3_credentials> as;
+      std::optional<error> failure;
+      try {
+        as = keeper_.current();
+      } catch (const error& e) {
+        failure = e;
+      } catch (const std::exception& e) {
+        failure.emplace(errc::io, e.what());
+      }
+      lock.lock();
+      // What was cancelled meanwhile is gone; what came then gets its own try.
+      if (failure && round != round_) continue;
+      calls.swap(waiting_);
+      lock.unlock();
+      if (as)
+        send(calls, as);
+      else
+        for (store_call* const one : calls) fail(*one, *failure);
+      lock.lock();
+    }
+  }
+  /// Never keeps the lock while a listener is called.
+  void send(std::span<store_call* const> calls, const std::shared_ptr<const s3_credentials>& as) noexcept {
+    std::vector<web::call*> ready;
+    std::vector<store_call*> stopped;
+    try {
+      ready.reserve(calls.size());
+      stopped.reserve(calls.size());
+    } catch (...) {
+      for (store_call* const one : calls) one->ended(one->owner, *one, std::current_exception());
+      return;
+    }
+    for (store_call* const one : calls) {
+      try {
+        prepare(*one, as);
+        ready.push_back(one);
+      } catch (const error& e) {
+        fail(*one, e);
+      } catch (...) {
+        one->ended(one->owner, *one, std::current_exception());
+      }
+    }
+    try {
+      const std::scoped_lock lock(mutex_);
+      std::erase_if(ready, [&](web::call* one) {
+        auto& what = static_cast<store_call&>(*one);
+        if (what.round == round_ && !ends_) return false;
+        stopped.push_back(&what);
+        return true;
+      });
+      if (!ready.empty()) client_->submit(ready);
+    } catch (...) {
+      for (web::call* const one : ready) {
+        auto& what = static_cast<store_call&>(*one);
+        what.ended(what.owner, what, std::current_exception());
+      }
+    }
+    for (store_call* const one : stopped) stop(*one);
+  }
+  void prepare(store_call& what, const std::shared_ptr<const s3_credentials>& as) {
+    what.as = as;
+    what.at = place_of(what.bucket);
+    what.where =
+        what.key.empty() ? what.at->of_bucket(what.bucket) : what.at->of_object(what.bucket, what.key);
+    what.where.query = query_of(what.query);
+    what.been.clear();
+    what.replaced = false;
+    if (what.body.empty())
+      what.payload = empty_payload;
+    else if (what.at->is_encrypted())
+      what.payload = unsigned_payload;
+    else if (what.payload.empty() || what.payload == unsigned_payload)
+      what.payload = payload_hash(what.body);
+    if (!what.body.empty() && what.at->is_encrypted() && !header_of(what.more, "content-md5"))
+      if (std::string sum = md5_of(what.body); !sum.empty())
+        what.more.push_back({"content-md5", std::move(sum)});
+    what.signer = this;
+    what.sign = sign;
+    what.self = this;
+    what.done = answered;
+  }
+
+  // ---- From the client's thread
+
+  static void sign(void* self, const web::call& base, std::string& lines) {
+    auto& me = *static_cast<store*>(self);
+    const auto& what = static_cast<const store_call&>(base);
+    std::string region = what.at->region();
+    if (!what.been.empty() && !me.may_sign_again(what, region)) return;
+    me.headers_.assign(me.always_.begin(), me.always_.end());
+    me.headers_.insert(me.headers_.end(), what.more.begin(), what.more.end());
+    const std::string host = what.where.authority();
+    const auto method = boost::beast::http::to_string(what.method);
+    aws_signer& signer = me.signers_.try_emplace(region, region).first->second;
+    signer.sign(
+        {{method.data(), method.size()}, host, what.where.path, what.query, me.headers_, what.payload},
+        *what.as, me.corrected()(), me.signed_);
+    for (const auto* const list : {&me.headers_, &me.signed_.headers})
+      for (const name_value& one : *list)
+        lines.append(one.name).append(": ").append(one.value).append("\r\n");
+  }
+  /// After a redirect: whether to sign for the new URL. AIStore's are signed already, and a host that is not
+  /// of the same store must not learn what it could use. AWS redirects to the region of a new bucket.
+  [[nodiscard]] bool may_sign_again(const store_call& what, std::string& region) const {
+    const url& from = what.been.front();
+    if (what.where.query != from.query) return false;
+    if (what.where.same_origin(from)) return true;
+    const auto is_aws = [](const url& one) {
+      return one.scheme == "https" &&
+             (one.host.ends_with(".amazonaws.com") || one.host.ends_with(".amazonaws.com.cn"));
+    };
+    if (!is_aws(from) || !is_aws(what.where)) return false;
+    region = region_of_host(what.where.host, region);
+    return true;
+  }
+  /// `eu-west-1` of `bucket.s3.eu-west-1.amazonaws.com` and of `s3-eu-west-1.amazonaws.com`.
+  [[nodiscard]] static std::string region_of_host(std::string_view host, std::string_view otherwise) {
+    host = host.substr(0, host.rfind(".amazonaws.com"));
+    const std::size_t dot = host.rfind('.');
+    const std::string_view last = host.substr(dot == std::string_view::npos ? 0 : dot + 1);
+    if (last.starts_with("s3-")) return std::string(last.substr(3));
+    return std::string(last == "s3" ? otherwise : last);
+  }
+
+  static void answered(void* self, web::call& base, std::exception_ptr failed) noexcept {
+    auto& me = *static_cast<store*>(self);
+    auto& what = static_cast<store_call&>(base);
+    bool again = false;
+    if (!failed && !what.succeeded()) {
+      try {
+        again = me.remedied(what);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    }
+    store_call* const only = &what;
+    if (again) return me.go({&only, 1});
+    what.ended(what.owner, what, std::move(failed));
+  }
+  /// Whether something was done about a refusal, so that it should be sent again.
+  bool remedied(store_call& what) {
+    const refusal found = what.refused();
+    switch (found.remedy) {
+      case s3_remedy::refresh_credentials:
+        if (std::exchange(what.renewed, true) || what.as->anonymous()) return false;
+        keeper_.expired(what.as);
+        return true;
+      case s3_remedy::resync_clock:
+        if (std::exchange(what.resynced, true)) return false;
+        ahead_.store((*found.server_time - clock_()).count());
+        return true;
+      case s3_remedy::other_region:
+        if (std::exchange(what.moved, true)) return false;
+        move(std::string(what.bucket), found.region);
+        return true;
+      case s3_remedy::slow_down:
+        if (found.status != 429 && found.status != 503) slow_downs_.fetch_add(1);
+        return false;
+      case s3_remedy::retry:
+      case s3_remedy::none:
+        break;
+    }
+    return false;
+  }
+
+  // ---- What was learnt
+
+  [[nodiscard]] std::shared_ptr<const endpoint> place_of(std::string_view bucket) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = moved_.find(bucket);
+    return found == moved_.end() ? first_ : found->second;
+  }
+  void move(std::string bucket, const std::string& region) {
+    s3_place there = place_;
+    there.region = region;
+    auto made = std::make_shared<const endpoint>(there);
+    const std::scoped_lock lock(mutex_);
+    moved_.insert_or_assign(std::move(bucket), std::move(made));
+  }
+  /// The clock of the store, as far as it has told.
+  [[nodiscard]] wall_clock corrected() noexcept {
+    return {this, [](void* self) {
+              auto& me = *static_cast<store*>(self);
+              return me.clock_() + std::chrono::seconds(me.ahead_.load());
+            }};
+  }
+
+  // ---- Ends
+
+  static void fail(store_call& what, const error& why) noexcept {
+    std::exception_ptr failed;
+    try {
+      failed = std::make_exception_ptr(what.with_facts(own_copy(why)));
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    what.ended(what.owner, what, std::move(failed));
+  }
+  static void stop(store_call& what) noexcept { what.ended(what.owner, what, web::cancelled(what)); }
+
+  s3_environment environment_;
+  wall_clock clock_;
+  std::atomic<std::int64_t> ahead_{0};  // seconds that the store's clock is ahead of ours
+  std::atomic<std::uint64_t> slow_downs_{0};
+  s3_place place_;
+  std::shared_ptr<const endpoint> first_;
+  std::vector<name_value> always_;
+  web_http_call credentials_;
+  credential_keeper<credential_chain> keeper_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::string, std::shared_ptr<const endpoint>, std::less<>> moved_;  // buckets
+  std::vector<store_call*> waiting_;                                           // for credentials
+  std::uint64_t round_ = 0;                                                    // how often it was cancelled
+  bool ends_ = false;
+  std::thread finder_;
+
+  // The client's thread's.
+  std::map<std::string, aws_signer, std::less<>> signers_;  // by region
+  std::vector<name_value> headers_;
+  signed_request signed_;
+
+  std::optional<web::client> client_;
 };
 
 }  // namespace penstock::inline v0_1::detail::s3
@@ -2114,6 +2867,417 @@ class object_listing {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
+// ---- penstock/storage/s3/detail/object_list.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Objects by their names, `s3://bucket/key`.
+struct object_names {
+  std::vector<std::string> names;
+  std::string pattern;
+
+  [[nodiscard]] object_name operator[](std::size_t at) const {
+    const std::string_view name = std::string_view(names[at]).substr(5);
+    const std::size_t slash = name.find('/');
+    return {name.substr(0, slash), name.substr(slash + 1)};
+  }
+};
+
+/// What all keys begin with, up to a whole character.
+[[nodiscard]] inline std::string common_prefix(std::span<const std::string_view> keys) {
+  std::string_view common = keys.empty() ? std::string_view() : keys.front();
+  for (const std::string_view one : keys) {
+    std::size_t same = 0;
+    while (same < common.size() && same < one.size() && common[same] == one[same]) ++same;
+    common = common.substr(0, same);
+  }
+  // The bytes of a character in UTF-8 after its first are 10xxxxxx; its first says how many.
+  std::size_t end = common.size(), after = 0;
+  while (end != 0 && after < 4 && (static_cast<unsigned char>(common[end - 1]) & 0xC0u) == 0x80u)
+    --end, ++after;
+  const unsigned first = end == 0 ? 0u : static_cast<unsigned char>(common[end - 1]);
+  const std::size_t wanted = first >= 0xF0u ? 3 : first >= 0xE0u ? 2 : first >= 0xC0u ? 1 : 0;
+  return std::string(wanted > after ? common.substr(0, end - 1) : common);
+}
+
+/// Calls `page` with each page of the objects of a bucket whose keys begin with `prefix`, until it returns
+/// false.
+template <class Page>
+void each_page(store& with, std::string_view bucket, const std::string& prefix, Page&& page) {
+  const std::string name = text({"s3://", bucket, "/", prefix});
+  for (object_listing listing(prefix); !listing.done();) {
+    store_call call;
+    call.bucket = bucket;
+    call.name = name;
+    call.doing = "list objects";
+    call.query = listing.query();
+    call.most_body = std::size_t{8} << 20;
+    with.perform(call);
+    if (!call.succeeded()) throw call.failure_of_answer();
+    if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"});
+    list_page found;
+    try {
+      found = listing.accept(call.reply.body);
+    } catch (error& e) {
+      e.in_file(name);
+      throw;
+    }
+    if (!page(found)) return;
+  }
+}
+
+/// The names of the objects that begin so; see `s3::list`.
+[[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix) {
+  std::string_view rest = text_of_prefix;
+  if (rest.starts_with("s3://")) rest.remove_prefix(5);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string_view bucket = rest.substr(0, slash);
+  const std::string prefix(rest.substr(std::min(slash + 1, rest.size())));
+  if (bucket.empty() || bucket.find_first_of("@:?") != std::string_view::npos)
+    throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
+  std::vector<std::string> names;
+  each_page(with, bucket, prefix, [&](const list_page& page) {
+    for (const listed_object& one : page.objects) {
+      if (one.size == 0 && one.key.ends_with('/')) continue;
+      const std::string_view last = std::string_view(one.key).substr(one.key.rfind('/') + 1);
+      if (last.find(".penstock-") == std::string_view::npos)
+        names.push_back(text({"s3://", bucket, "/", one.key}));
+    }
+    return true;
+  });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/stored_objects.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Reads ranges of objects of a store. The first answer, or a list, tells an object's size and ETag, which
+/// hold for the session: a later answer that differs is an error.
+class stored_objects {
+  struct facts {
+    std::uint64_t size = 0;
+    std::string tag;       // without W/
+    std::string if_match;  // a strong tag
+  };
+  struct reading : store_call {
+    read_request request;
+    read_listener listener;
+    stored_objects* from = nullptr;
+    std::byte one_byte{};
+  };
+  /// From so many names on, one list takes the place of a request for each.
+  static constexpr std::size_t few = 8;
+
+ public:
+  stored_objects(shared<const object_names> list, const s3_options& options, wall_clock clock = {})
+      : list_(std::move(list)),
+        known_(list_->names.size()),
+        verifies_(options.verify_checksums),
+        store_(std::in_place, options, clock) {}
+  stored_objects(const stored_objects&) = delete;
+  stored_objects& operator=(const stored_objects&) = delete;
+  ~stored_objects() {
+    store_.reset();  // its threads end before what they use
+    for (std::size_t i = 0; i < list_->names.size(); ++i) delete known_[i].load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] object_signature signature(object_id id) {
+    const facts& found = find(id);
+    return {found.size, found.tag.empty() ? 0 : fingerprint().add(found.tag).value()};
+  }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+    reading one;
+    if (!prepare(one, {id, offset, into})) return;
+    store_->perform(one);
+    finish(one);
+  }
+  void read_many(std::span<const read_request> requests, read_listener listener) noexcept {
+    std::vector<store_call*> begun;
+    for (const read_request& request : requests) {
+      std::exception_ptr failed;
+      try {
+        begun.reserve(requests.size());
+        auto one = std::make_unique<reading>();
+        if (prepare(*one, request)) {
+          one->listener = listener;
+          one->from = this;
+          one->tag = request.tag;
+          one->owner = one.get();
+          one->ended = read_ended;
+          begun.push_back(one.release());
+          continue;
+        }
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      listener.done(listener.self, request.tag, std::move(failed));
+    }
+    if (!begun.empty()) store_->begin(begun);
+  }
+  void cancel() noexcept { store_->cancel(); }
+  /// Ends the reads of `read_many` with that tag.
+  void abandon(std::uint64_t tag) noexcept { store_->abandon(tag); }
+  void end_reads() noexcept { store_->refuse(); }
+  [[nodiscard]] storage_counters counters() const noexcept {
+    const auto& counted = store_->counted();
+    return {.requests = counted.requests.load(),
+            .bytes = bytes_.load(),
+            .slow_downs = counted.slow_downs.load() + store_->other_slow_downs()};
+  }
+  [[nodiscard]] std::uint64_t connections() const noexcept { return store_->counted().connections.load(); }
+
+ private:
+  [[nodiscard]] const facts* known(object_id id) const noexcept {
+    return known_[id].load(std::memory_order_acquire);
+  }
+  void address(store_call& what, object_id id) const {
+    if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
+    const object_name object = (*list_)[id];
+    what.bucket = object.bucket;
+    what.key = object.key;
+    what.name = list_->names[id];
+  }
+
+  /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
+  /// end of an object whose size is known.
+  bool prepare(reading& one, const read_request& request) const {
+    one.request = request;
+    address(one, request.object);
+    const std::uint64_t size = request.into.size();
+    const facts* const there = known(request.object);
+    const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
+    if (overflows || (there != nullptr && request.offset + size > there->size))
+      throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
+    if (size == 0 && (request.offset == 0 || there != nullptr)) return false;
+    // That an empty range is inside the object shows by the byte before it.
+    one.offset = size == 0 ? request.offset - 1 : request.offset;
+    one.into = size == 0 ? mutable_bytes(&one.one_byte, 1) : request.into;
+    if (there != nullptr) {
+      one.if_match = there->if_match;
+      one.size = there->size;
+    }
+    if (verifies_ && one.offset == 0 && (there == nullptr || there->size == size))
+      one.more.push_back({"x-amz-checksum-mode", "ENABLED"});
+    return true;
+  }
+  [[nodiscard]] static error beyond_end(const reading& one, std::optional<std::uint64_t> size) {
+    std::string line =
+        text({"the range of ", one.request.into.size(), " bytes goes beyond the end of the object"});
+    if (size) append(line, {", which has ", *size});
+    return error(errc::format, line).in_file(one.name).at_offset(one.request.offset);
+  }
+
+  static void read_ended(void* self, store_call&, std::exception_ptr failed) noexcept {
+    const std::unique_ptr<reading> one(static_cast<reading*>(self));
+    if (!failed) {
+      try {
+        one->from->finish(*one);
+      } catch (...) {
+        failed = std::current_exception();
+      }
+    }
+    one->listener.done(one->listener.self, one->request.tag, std::move(failed));
+  }
+  /// Throws unless the answer was the range.
+  void finish(reading& one) {
+    const web::answer& reply = one.reply;
+    if (reply.status == 200 || reply.status == 206) {
+      const auto total = web::total_length(reply);
+      const facts* const there = known(one.request.object);
+      if (!total && there == nullptr)
+        throw one.with_facts(error(errc::io, "the store does not tell how long the object is")).recurring();
+      pin(one, one.request.object, total ? *total : there->size);
+      if (verifies_ && one.offset == 0 && total == one.into.size()) verify(one);
+      bytes_.fetch_add(one.request.into.size(), std::memory_order_relaxed);
+      return;
+    }
+    if (reply.status == 416) {
+      const auto range = parse_content_range(reply.header("Content-Range"));
+      const auto total = range ? range->total : std::nullopt;
+      if (total && known(one.request.object) != nullptr) pin(one, one.request.object, *total);
+      if (!total || one.offset + one.into.size() > *total) throw beyond_end(one, total);
+    }
+    throw one.failure_of_answer();
+  }
+  static void verify(const reading& one) {
+    const auto given = s3::checksum_of([&](std::string_view name) { return one.reply.header(name); });
+    if (given && s3::checksum_of(given->name, one.into) != given->value)
+      throw one.failure(
+          {"the bytes that came do not have the ", given->name, " that the store keeps of them"});
+  }
+
+  // ---- Size and ETag
+
+  /// Notes what a store tells of an object, or compares it with what is known.
+  const facts& pin(const store_call& what, object_id id, std::uint64_t size) {
+    return pin(what, id, size, what.reply.header("ETag"));
+  }
+  const facts& pin(const store_call& what, object_id id, std::uint64_t size, std::string_view tag) {
+    auto fresh = std::make_unique<facts>();
+    fresh->size = size;
+    fresh->tag = tag_of(tag);
+    if (!tag.starts_with("W/")) fresh->if_match = fresh->tag;
+    const facts* there = nullptr;
+    if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
+      return *fresh.release();
+    if (there->size == size && (there->tag.empty() || fresh->tag.empty() || there->tag == fresh->tag))
+      return *there;
+    std::string line = "the object was replaced while it was read";
+    if (there->size != size) append(line, {": it had ", there->size, " bytes, and has ", size});
+    throw what.with_facts(error(errc::io, line + "; start again with the new one")).recurring();
+  }
+
+  const facts& find(object_id id) {
+    store_call head;
+    head.method = web::verb::head;
+    address(head, id);
+    if (const facts* const there = known(id)) return *there;
+    if (list_->names.size() > few) {
+      list_once();
+      if (const facts* const there = known(id)) return *there;
+    }
+    store_->perform(head);
+    const web::answer& reply = head.reply;
+    if (reply.status == 200 && reply.length) return pin(head, id, *reply.length);
+    if (may_pass(reply.status)) throw head.failure_of_answer();
+    return find_by_range(id);  // whose answer says more
+  }
+  const facts& find_by_range(object_id id) {
+    std::byte first{};
+    store_call get;
+    address(get, id);
+    get.offset = 0;
+    get.into = {&first, 1};
+    store_->perform(get);
+    const auto total = web::total_length(get.reply);
+    if (get.succeeded() && total) return pin(get, id, *total);
+    const auto range = parse_content_range(get.reply.header("Content-Range"));
+    if (get.reply.status == 416 && range && range->total == 0u) return pin(get, id, 0);
+    throw get.failure_of_answer();
+  }
+
+  /// Asks for sizes and ETags of all objects at once. What is not in the lists is asked for at its use, as is
+  /// everything where nobody may list.
+  void list_once() {
+    const std::scoped_lock lock(listing_);
+    if (listed_) return;
+    std::map<std::string_view, std::vector<object_id>> buckets;
+    for (std::size_t i = 0; i < list_->names.size(); ++i)
+      buckets[(*list_)[i].bucket].push_back(static_cast<object_id>(i));
+    for (const auto& [bucket, ids] : buckets) {
+      if (ids.size() <= few) continue;
+      try {
+        list(bucket, ids);
+      } catch (const error& e) {
+        if (e.code() != errc::io || !e.recurs()) throw;  // it may pass; or it was stopped
+      }
+    }
+    listed_ = true;
+  }
+  void list(std::string_view bucket, std::span<const object_id> ids) {
+    std::unordered_multimap<std::string_view, object_id> wanted;
+    std::vector<std::string_view> keys;
+    for (const object_id id : ids) {
+      keys.push_back((*list_)[id].key);
+      wanted.emplace(keys.back(), id);
+    }
+    const std::string prefix = common_prefix(keys);
+    const std::string_view last = *std::max_element(keys.begin(), keys.end());
+    // A prefix may be that of a million others.
+    const std::size_t most = 10'000 + 10 * ids.size();
+    std::size_t seen = 0;
+    each_page(*store_, bucket, prefix, [&](const list_page& page) {
+      for (const listed_object& one : page.objects) {
+        const auto [begin, end] = wanted.equal_range(one.key);
+        for (auto at = begin; at != end; ++at) {
+          store_call what;
+          address(what, at->second);
+          pin(what, at->second, one.size, one.etag);
+        }
+      }
+      seen += page.objects.size();
+      return seen < most && (page.objects.empty() || page.objects.back().key < last);
+    });
+  }
+
+  shared<const object_names> list_;
+  fixed_array<std::atomic<const facts*>> known_;
+  bool verifies_;
+  std::atomic<std::uint64_t> bytes_{0};
+  std::mutex listing_;
+  bool listed_ = false;  // under `listing_`
+  std::optional<store> store_;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/plain_s3.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What `s3` reads through: one request per read, but for what an answer asks to do; what fails, fails.
+class plain_s3 {
+ public:
+  class session {
+   public:
+    static constexpr bool views = false;
+    static constexpr bool has_latency = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
+    /// The object's size, and a hash of its ETag. Asked for once.
+    [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      objects_->read(id, offset, into);
+    }
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+      objects_->read_many(requests, listener);
+    }
+    /// Ends all requests in flight, those of `read` and those for credentials included.
+    void cancel() const noexcept { objects_->cancel(); }
+    /// Ends those of `read_many` with that tag.
+    void abandon(std::uint64_t tag) const noexcept { objects_->abandon(tag); }
+    /// As `cancel`, and lets reads that begin later end at once with errc::stopped.
+    void end_reads() const noexcept { objects_->end_reads(); }
+    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+
+    /// Requests sent, those answered by an error or a redirect included; bytes of objects; answers that asked
+    /// for fewer requests.
+    [[nodiscard]] storage_counters counters() const noexcept { return objects_->counters(); }
+    /// Connections opened so far.
+    [[nodiscard]] std::uint64_t connections() const noexcept { return objects_->connections(); }
+
+   private:
+    friend plain_s3;
+    explicit session(std::unique_ptr<s3::stored_objects> made) : objects_(std::move(made)) {}
+
+    std::unique_ptr<s3::stored_objects> objects_;
+  };
+
+  plain_s3(shared<const s3::object_names> list, s3_options options)
+      : list_(std::move(list)), options_(std::move(options)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
+  [[nodiscard]] session connect() const {
+    return session(std::make_unique<s3::stored_objects>(list_, options_));
+  }
+
+ private:
+  shared<const s3::object_names> list_;
+  s3_options options_;
+};
+
+static_assert(storage<plain_s3> && abandoning_session<plain_s3::session> &&
+                  latent_session<plain_s3::session> && counting_session<plain_s3::session>,
+              "plain_s3 is a storage that reads in the background");
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/s3/multipart.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
@@ -2171,3 +3335,550 @@ inline void append_xml(std::string& line, std::string_view chars) {
 }
 
 }  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/upload.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// How uploads are cut and tried again.
+struct upload_plan {
+  std::size_t part_size = 0;
+  std::size_t at_once = 0;
+  unsigned attempts = 0;
+  std::chrono::milliseconds first_wait{0};
+
+  /// The size of part `number`, from 1 on: doubled after each 1000, so that 10,000 parts are enough.
+  [[nodiscard]] std::size_t size_of(std::size_t number) const noexcept {
+    constexpr std::size_t largest = std::size_t{5} << 30;
+    const std::size_t doubled = std::min<std::size_t>((number - 1) / 1000, 9);
+    return std::min(part_size << doubled, largest);
+  }
+};
+
+/// One object on its way to a store. Bytes gather in a part, which goes on its way when it is full; of those
+/// that are on their way the memory is kept, so that they can be sent again. An object that fits into one
+/// part is put by one request.
+///
+/// Threads: one at a time, and the store's, which tell how parts have ended.
+class upload {
+  using clock = std::chrono::steady_clock;
+  struct part : store_call {
+    upload* of = nullptr;
+    std::size_t number = 0;
+    unsigned attempt = 1;
+    bool waits = false;  // until `again`
+    clock::time_point again{};
+    std::optional<error> failed;
+  };
+
+ public:
+  upload(store& with, const upload_plan& how, std::string name)
+      : with_(with), how_(how), name_(std::move(name)), object_(parse_object_name(name_)) {}
+  upload(const upload&) = delete;
+  upload& operator=(const upload&) = delete;
+  ~upload() { abort(); }
+
+  void write(bytes_view bytes) {
+    while (!bytes.empty()) {
+      const std::size_t full = how_.size_of(etags_.size() + 1);
+      if (gathered_.empty()) gathered_.reserve(std::min(full, how_.part_size));
+      const std::size_t now = std::min(bytes.size(), full - gathered_.size());
+      gathered_.append(reinterpret_cast<const char*>(bytes.data()), now);
+      bytes = bytes.subspan(now);
+      size_ += now;
+      if (gathered_.size() == full) send_part();
+    }
+  }
+  /// Makes the object appear; returns its ETag.
+  [[nodiscard]] std::string finish() {
+    if (id_.empty()) return put_whole();
+    if (!gathered_.empty()) send_part();
+    wait_until([&] { return open_.empty(); });
+    std::string tag = complete();
+    id_.clear();
+    return tag;
+  }
+  /// Ends what is on its way; the store forgets the parts that it has.
+  void abort() noexcept {
+    try {
+      with_.cancel();
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return flying_ == 0; });
+      open_.clear();
+      lock.unlock();
+      if (id_.empty()) return;
+      const std::string id = std::exchange(id_, {});
+      how_.attempts = std::min(how_.attempts, 3u);
+      (void)ask("abort an upload", [&](store_call& call) {
+        call.method = web::verb::delete_;
+        call.query = {{"uploadId", id}};
+      });
+    } catch (...) {  // it stays in the store, as it would if this program was killed
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] std::uint64_t retries() const noexcept { return retries_; }
+
+ private:
+  // ---- Small requests, one at a time
+
+  void address(store_call& call) const {
+    call.bucket = object_.bucket;
+    call.key = object_.key;
+    call.name = name_;
+  }
+  /// Sends a request until it succeeds, at most `attempts` times. `accept` may throw, too.
+  template <class Fill, class Accept>
+  auto ask(std::string_view doing, Fill&& fill, Accept&& accept) {
+    for (unsigned attempt = 1;; ++attempt) {
+      store_call call;
+      address(call);
+      call.doing = doing;
+      call.most_body = std::size_t{1} << 20;
+      fill(call);
+      try {
+        with_.perform(call);
+        if (!call.succeeded()) throw call.failure_of_answer();
+        return accept(call);
+      } catch (error& e) {
+        if (e.file().empty()) e.in_file(name_);
+        if (attempt >= how_.attempts || e.recurs() || e.code() != errc::io) throw told(e, attempt);
+        std::this_thread::sleep_for(pause(e, attempt));
+        ++retries_;
+      }
+    }
+  }
+  template <class Fill>
+  std::string ask(std::string_view doing, Fill&& fill) {
+    return ask(doing, fill, [](store_call& call) { return std::string(call.reply.header("ETag")); });
+  }
+  [[nodiscard]] static error told(error e, unsigned attempt) {
+    if (attempt > 1) e.say_more(text({", after ", attempt, " attempts"}));
+    return e;
+  }
+  /// Before the next attempt: half of the time is drawn, so that clients do not come back together.
+  [[nodiscard]] std::chrono::milliseconds pause(const error& e, unsigned attempt) {
+    const auto longest = std::chrono::milliseconds(20'000);
+    const auto whole = std::min(how_.first_wait * (1 << std::min(attempt - 1, 12u)), longest);
+    const auto drawn =
+        whole / 2 + std::chrono::milliseconds(draw_() % static_cast<std::uint64_t>(whole.count() / 2 + 1));
+    const std::chrono::milliseconds asked(static_cast<std::int64_t>(e.retry_after_ms().value_or(0)));
+    return std::max(drawn, asked);
+  }
+
+  std::string put_whole() {
+    return ask("put an object", [&](store_call& call) {
+      call.method = web::verb::put;
+      call.body = gathered_;
+    });
+  }
+  void start() {
+    id_ = ask(
+        "start an upload",
+        [](store_call& call) {
+          call.method = web::verb::post;
+          call.query = {{"uploads", ""}};
+        },
+        [](store_call& call) { return read_upload_id(call.reply.body); });
+  }
+  std::string complete() {
+    const auto accept = [&](store_call& call) { return read_completion(answer_of(call.reply)); };
+    const auto fill = [&](store_call& call) {
+      call.method = web::verb::post;
+      call.query = {{"uploadId", id_}};
+      call.body = completion_of(etags_);
+    };
+    const std::uint64_t before = retries_;
+    try {
+      return ask("complete an upload", fill, accept);
+    } catch (const error& e) {
+      // An attempt that got no answer may have done it.
+      if (retries_ == before || e.message().find("NoSuchUpload") == std::string_view::npos) throw;
+    }
+    std::optional<std::uint64_t> there;
+    std::string tag = ask(
+        "look for an object", [](store_call& call) { call.method = web::verb::head; },
+        [&](store_call& call) {
+          there = call.reply.length;
+          return std::string(call.reply.header("ETag"));
+        });
+    if (there != size_)
+      throw error(errc::io, "the upload ended without its object; was it aborted by somebody else?")
+          .in_file(name_);
+    return tag;
+  }
+
+  // ---- Parts
+
+  void send_part() {
+    if (id_.empty()) start();
+    if (etags_.size() == 10'000)
+      throw error(errc::limit, "an object in S3 has at most 10000 parts; use a larger part_size")
+          .in_file(name_);
+    wait_until([&] { return open_.size() < how_.at_once; });
+    auto made = std::make_unique<part>();
+    made->of = this;
+    made->number = etags_.size() + 1;
+    made->body = std::exchange(gathered_, {});
+    part& one = *made;
+    {
+      const std::scoped_lock lock(mutex_);
+      etags_.emplace_back();
+      open_.push_back(std::move(made));
+    }
+    begin(one);
+  }
+  void begin(part& one) {
+    address(one);
+    one.method = web::verb::put;
+    one.doing = "put a part of an object";
+    one.query = {{"partNumber", text({one.number})}, {"uploadId", id_}};
+    one.owner = &one;
+    one.ended = part_ended;
+    one.renewed = one.resynced = one.moved = false;
+    one.failed.reset();
+    {
+      const std::scoped_lock lock(mutex_);
+      ++flying_;
+    }
+    store_call* const only = &one;
+    with_.begin({&only, 1});
+  }
+  static void part_ended(void* self, store_call& call, std::exception_ptr failed) noexcept {
+    part& one = *static_cast<part*>(self);
+    upload& all = *one.of;
+    std::optional<error> failure;
+    try {
+      if (failed) std::rethrow_exception(failed);
+      if (!call.succeeded()) throw call.failure_of_answer();
+      if (call.reply.header("ETag").empty())
+        throw call.failure({"the store took a part without giving its ETag"});
+    } catch (const error& e) {
+      failure = own_copy(e);
+    } catch (const std::exception& e) {
+      failure.emplace(errc::io, e.what());
+    }
+    const std::scoped_lock lock(all.mutex_);
+    --all.flying_;
+    if (failure) {
+      one.failed = std::move(failure);
+      one.again = clock::now();
+    } else {
+      all.etags_[one.number - 1] = call.reply.header("ETag");
+      std::erase_if(all.open_, [&](const auto& each) { return each.get() == &one; });
+    }
+    all.changed_.notify_one();
+  }
+  /// Waits, and meanwhile sends parts again that have failed; throws for one that has failed for good.
+  template <class Done>
+  void wait_until(Done&& done) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      auto next = clock::time_point::max();
+      part* due = nullptr;
+      for (const auto& one : open_) {
+        if (!one->failed) continue;
+        if (one->failed->recurs() || one->failed->code() != errc::io || one->attempt >= how_.attempts)
+          throw told(*one->failed, one->attempt);
+        if (!one->waits) {
+          one->waits = true;
+          one->again += pause(*one->failed, one->attempt);
+        }
+        if (one->again <= clock::now()) {
+          due = one.get();
+          break;
+        }
+        next = std::min(next, one->again);
+      }
+      if (due != nullptr) {
+        ++due->attempt;
+        ++retries_;
+        due->waits = false;
+        lock.unlock();
+        begin(*due);
+        lock.lock();
+      } else if (done()) {
+        return;
+      } else if (next == clock::time_point::max()) {
+        changed_.wait(lock);
+      } else {
+        changed_.wait_until(lock, next);
+      }
+    }
+  }
+
+  store& with_;
+  upload_plan how_;
+  std::string name_;
+  object_name object_;
+  std::minstd_rand draw_{std::random_device{}()};
+  std::string gathered_, id_;
+  std::uint64_t size_ = 0, retries_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<part>> open_;  // on their way, or to be sent again
+  std::vector<std::string> etags_;
+  std::size_t flying_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Storage of objects in S3, and in stores that speak its language: Google's, Ceph, MinIO, SeaweedFS, Swift,
+/// AIStore.
+///
+///     const s3 shards("bucket/train-{0000..1023}.tar");
+///     const s3 two({"s3://bucket/a.tar", "s3://another/b.tar"});
+///     const s3 at_home("bucket/train-{0..9}.tar", {.place = {.endpoint = "http://10.0.0.7:9000"}});
+///
+/// In: `bucket/key` or `s3://bucket/key`, whose key is everything after the first slash, as it is: nothing is
+/// decoded. Braces of a pattern are expanded by `expand_braces`; names of a list are taken as they are.
+/// `s3::list` finds names. Nothing is opened before `connect`, and no request sent before the first use.
+/// A session reads each range by one signed GET, and works otherwise as that of `http`: what may pass is
+/// tried again, and late reads get a second request, as the options of the connection say. Size and ETag of
+/// an object are asked for at its first use, or come with its first range; for more than 8 objects of a
+/// bucket they come from one list of what the keys have in common, unless the credentials do not permit
+/// lists. From then on each request carries `If-Match`: an object that was replaced is an error, never a
+/// mixture.
+/// Credentials are looked for at the first request, as `s3_identity` says, and renewed before they expire.
+/// What an answer asks for is done once for each request, and the request sent again: new credentials, the
+/// store's time, another region.
+/// Checksums: if a range is the whole object and the store gives a CRC-32, CRC-32C, CRC-64/NVME or SHA-256 of
+/// it, the bytes are compared. Other ranges, checksums of parts (COMPOSITE), SHA-1 and MD5 are not.
+/// Secrets: no name, error, description or counter has a key's id, a secret, a token or a signature.
+/// Errors: as for `http`, with the store's code and what to do: errc::io that recurs for a missing object or
+/// bucket, refused credentials, a replaced object; errc::io that does not for whatever may pass, SlowDown
+/// included (see `error::retry_after_ms`), and for bytes without their checksum; errc::argument for names and
+/// options that make no sense, and if there are no credentials; errc::format for a range beyond the end.
+/// Threads: as for `http`. Cost: that of `http`, and about ten SHA-256 of a few hundred bytes for each
+/// request.
+/// Source: Amazon S3 API Reference.
+class s3 {
+ public:
+  static constexpr std::string_view schemes[] = {"s3"};
+
+  /// What a run reads through; see `background_session` and `latent_session`.
+  class session : public detail::patient_session<detail::plain_s3> {
+   public:
+    /// Connections opened so far.
+    [[nodiscard]] std::uint64_t connections() const noexcept { return inside().connections(); }
+
+   private:
+    friend s3;
+    session(const detail::plain_s3& where, const detail::patience& rules) : patient_session(where, rules) {}
+  };
+
+  explicit s3(std::string_view pattern, s3_options options = {})
+      : s3(expanded(pattern), std::string(pattern), std::move(options)) {}
+  explicit s3(std::vector<std::string> names, s3_options options = {})
+      : s3(std::move(names), {}, std::move(options)) {}
+  s3(std::initializer_list<const char*> names, s3_options options = {})
+      : s3(std::vector<std::string>(names.begin(), names.end()), std::move(options)) {}
+
+  /// The names of the objects that begin with `prefix`, sorted: `bucket/folder/train-`, or `bucket` for all.
+  /// Left out are names with `.penstock-` after the last slash, which Penstock keeps beside shards, and the
+  /// empty objects ending in a slash that stand for folders. Asks the store, by one request per 1000 objects.
+  [[nodiscard]] static std::vector<std::string> list(std::string_view prefix,
+                                                     const s3_options& options = {}) {
+    detail::check(options.connection);
+    detail::s3::store with(options);
+    return detail::s3::names_in(with, prefix);
+  }
+
+  /// The objects, each as `s3://bucket/key`.
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return list_->names; }
+  /// Throws errc::argument for a region, an endpoint, a profile or a `ca_file` that cannot be used.
+  [[nodiscard]] session connect() const {
+    const http_options& o = options_.connection;
+    return {detail::plain_s3(list_, options_),
+            detail::patience_of(o.retries, o.throttle, o.hedges, o.connections)};
+  }
+  /// See `sibling_storage`.
+  [[nodiscard]] s3 beside(sibling which) const {
+    std::vector<std::string> beside_them;
+    for (const std::string& one : list_->names) beside_them.push_back(which.of(one));
+    return s3(std::move(beside_them), {}, options_);
+  }
+  [[nodiscard]] std::string describe() const {
+    const std::string what =
+        list_->pattern.empty() ? detail::text({names().size(), " objects"}) : list_->pattern;
+    std::string line = detail::text({"s3(", what, ", "});
+    if (!options_.place.endpoint.empty())
+      detail::append(line, {"at ", without_secrets(options_.place.endpoint), ", "});
+    detail::append(line, {options_.connection.connections, " connections",
+                          options_.connection.verify ? "" : ", certificates not verified", ")"});
+    return line;
+  }
+
+ private:
+  s3(std::vector<std::string> names, std::string pattern, s3_options options) : options_(std::move(options)) {
+    const http_options& o = options_.connection;
+    detail::check(o);
+    (void)detail::patience_of(o.retries, o.throttle, o.hedges, o.connections);
+    auto list = std::make_unique<detail::s3::object_names>();
+    list->pattern = std::move(pattern);
+    for (const std::string& one : names) {
+      const detail::s3::object_name found = detail::s3::parse_object_name(one);
+      detail::s3::check_bucket(found.bucket, false);
+      list->names.push_back(detail::text({"s3://", found.bucket, "/", found.key}));
+    }
+    list_.reset(list.release());
+  }
+
+  /// Errors of patterns show the pattern, which may begin with what looks like a key and a secret.
+  [[nodiscard]] static std::vector<std::string> expanded(std::string_view pattern) {
+    std::string_view bucket = pattern;
+    if (bucket.starts_with("s3://")) bucket.remove_prefix(5);
+    bucket = bucket.substr(0, bucket.find('/'));
+    if (bucket.find_first_of("@:") != std::string_view::npos) return {std::string(pattern)};  // refused
+    return expand_braces(pattern);
+  }
+
+  shared<const detail::s3::object_names> list_;
+  s3_options options_;
+};
+
+static_assert(sibling_storage<s3> && background_session<s3::session> && latent_session<s3::session> &&
+                  counting_session<s3::session>,
+              "s3 is a storage that reads in the background");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/s3_writer.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `s3_writer`: how objects are cut into parts.
+struct s3_writer_options {
+  /// The size of a part, from 5 MiB on, which is the least that S3 takes. Parts grow after each 1000, so that
+  /// objects may have 5 TiB; stores that want parts of one size, as Cloudflare's, take 1000 times this.
+  std::size_t part_size = std::size_t{8} << 20;
+  /// How many parts are on their way at once. So many parts, and the one that is being filled, are in memory.
+  std::size_t at_once = 4;
+  /// How often a request is sent before its failure is the error, if trying again may help.
+  unsigned attempts = 8;
+  /// The time before the second attempt; it doubles for each further one, up to 20 s.
+  std::chrono::milliseconds first_wait{250};
+};
+
+/// Writes objects into S3, one after another, in parts that are sent while you write.
+///
+///     s3_writer out({.place = {.region = "eu-central-1"}}, {.at_once = 8});
+///
+/// `open("bucket/key")`, `write(bytes)` as often as you like, and `finish()`; then the next `open`. The
+/// object appears at `finish`, whole, in the place of one that was there before. `abort` gives an unfinished
+/// object up; so does an error, the next `open`, and the destructor, and the store then forgets its parts.
+/// Only a program that is killed leaves parts there: let the bucket have a lifecycle rule that aborts
+/// incomplete uploads.
+/// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
+/// by a multipart upload.
+/// Each part is sent again if that may help, up to `attempts` times, with growing pauses. The store compares
+/// what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
+/// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
+/// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
+/// `finish` without `open`. Secrets as for `s3`.
+/// Threads: one at a time.
+/// Cost: one copy of the bytes, and a hash of them. `write` waits while `at_once` parts are on their way.
+/// Source: Amazon S3 User Guide, "Uploading and copying objects using multipart upload".
+class s3_writer {
+ public:
+  /// Throws what `s3::connect` throws, and errc::argument for sizes that make no sense. Sends nothing.
+  explicit s3_writer(s3_options options = {}, s3_writer_options how = {})
+      : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {}
+  s3_writer(s3_writer&&) noexcept = default;
+  s3_writer& operator=(s3_writer&& other) noexcept {
+    upload_.reset();  // before its store
+    store_ = std::move(other.store_);
+    upload_ = std::move(other.upload_);
+    how_ = other.how_;
+    retries_ = other.retries_;
+    return *this;
+  }
+  ~s3_writer() = default;
+
+  /// Begins an object; one that is unfinished is given up. Sends nothing.
+  void open(std::string_view name) {
+    abort();
+    const detail::s3::object_name found = detail::s3::parse_object_name(name);
+    detail::s3::check_bucket(found.bucket, false);
+    upload_ = std::make_unique<detail::s3::upload>(*store_, how_,
+                                                   detail::text({"s3://", found.bucket, "/", found.key}));
+  }
+  /// Appends bytes.
+  void write(bytes_view bytes) {
+    opened();
+    try {
+      upload_->write(bytes);
+    } catch (...) {
+      abort();
+      throw;
+    }
+  }
+  /// Makes the object appear. Returns its size and stamp, as `s3::session::signature` gives them.
+  object_signature finish() {
+    opened();
+    try {
+      const std::string tag = detail::s3::tag_of(upload_->finish());
+      const object_signature made{upload_->size(), tag.empty() ? 0 : fingerprint().add(tag).value()};
+      abort();
+      return made;
+    } catch (...) {
+      abort();
+      throw;
+    }
+  }
+  /// Gives an unfinished object up; waits until the store has forgotten it, or cannot be reached.
+  void abort() noexcept {
+    if (upload_ == nullptr) return;
+    upload_->abort();
+    retries_ += upload_->retries();
+    upload_.reset();
+  }
+
+  /// Requests sent, attempts after the first, and answers that asked for fewer requests.
+  [[nodiscard]] storage_counters counters() const noexcept {
+    const auto& counted = store_->counted();
+    return {.requests = counted.requests.load(),
+            .slow_downs = counted.slow_downs.load() + store_->other_slow_downs(),
+            .retries = retries_ + (upload_ == nullptr ? 0 : upload_->retries())};
+  }
+
+ private:
+  void opened() const {
+    if (upload_ == nullptr)
+      throw error(
+          errc::state,
+          "no object is open in this s3_writer: call open(\"bucket/key\") first, also after an error");
+  }
+  [[nodiscard]] static const s3_options& valid(const s3_options& options) {
+    detail::check(options.connection);
+    return options;
+  }
+  [[nodiscard]] static detail::s3::upload_plan checked(const s3_writer_options& how) {
+    constexpr std::size_t least = std::size_t{5} << 20, largest = std::size_t{5} << 30;
+    if (how.part_size < least || how.part_size > largest)
+      throw error(errc::argument,
+                  {"a part has from 5 MiB (", least, " bytes) to 5 GiB, not ", how.part_size});
+    if (how.at_once == 0 || how.at_once > 1000)
+      throw error(errc::argument, {"from 1 to 1000 parts are on their way at once, not ", how.at_once});
+    if (how.attempts == 0)
+      throw error(errc::argument, "a request is sent at least once: attempts is 1 or more");
+    if (how.first_wait.count() < 0 || how.first_wait > std::chrono::hours(1))
+      throw error(errc::argument,
+                  {"first_wait is from 0 ms to an hour, not ", how.first_wait.count(), " ms"});
+    return {how.part_size, how.at_once, how.attempts, how.first_wait};
+  }
+
+  detail::s3::upload_plan how_;
+  std::uint64_t retries_ = 0;
+  std::unique_ptr<detail::s3::store> store_;
+  std::unique_ptr<detail::s3::upload> upload_;
+};
+
+}  // namespace penstock::inline v0_1
