@@ -171,8 +171,7 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
 ///     auto plain = webdataset_stream("train-{0000..0127}.tar");
 ///     auto packed = webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}");
 ///     auto piped = webdataset_pipe("-");                            // the output of another program
-/// or http, or any storage
-///     auto stored = webdataset_stream<unpack_gzip>(file("train-{0000..0127}.tar.gz"));
+///     auto stored = webdataset_stream<unpack_gzip>(file("train-{0000..0127}.tar.gz"));  // or http, or s3
 ///
 /// In: a pattern (with `::` between patterns) or a list of paths of local files, or a storage; for
 /// `webdataset_pipe` also FIFOs and "-" for standard input; the unpackers that may be needed, as template
@@ -199,7 +198,7 @@ template <unpacker... Unpack, detail::tar::pattern_text Text>
 
 /// From a storage. If it reads in the background, as `http` does, `read_ahead` bytes are requested ahead of
 /// the reader, in the order of use and across the end of a shard. A run that ends cancels them. A broken
-/// connection costs a piece of 1 MiB if `retrying` is around the storage, and is an error without it.
+/// connection costs a piece of 1 MiB if the storage tries again, as `http` does, and is an error otherwise.
 template <unpacker... Unpack, storage Storage>
 [[nodiscard]] stored_webdataset_stream<Storage, Unpack...> webdataset_stream(
     Storage where, webdataset_stream_options options = {}) {
