@@ -7,7 +7,12 @@
 #include <penstock/source/webdataset.hpp>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace {
 
@@ -15,6 +20,29 @@ namespace fs = std::filesystem;
 using penstock::shard_writer;
 
 std::string number_key(int i) { return "k" + std::to_string(i); }
+
+/// Keeps what it was given; a name with "no" in it is refused at the end.
+class shard_keeper {
+ public:
+  using objects = std::map<std::string, std::string>;
+  explicit shard_keeper(objects& all) : all_(&all) {}
+  void open(std::string_view name) {
+    abort();
+    name_ = name;
+  }
+  void write(penstock::bytes_view bytes) { bytes_ += penstock::text_of(bytes); }
+  penstock::object_signature finish() {
+    if (name_.find("no") != std::string::npos) throw penstock::error(penstock::errc::io, "no room");
+    (*all_)[name_] = bytes_;
+    return {std::exchange(bytes_, {}).size(), 7};
+  }
+  void abort() noexcept { bytes_.clear(); }
+
+ private:
+  objects* all_;
+  std::string name_, bytes_;
+};
+static_assert(penstock::object_writer<shard_keeper>);
 
 }  // namespace
 
@@ -77,4 +105,37 @@ TEST_CASE(
   closed.close();
   CHECK_THROWS_AS(closed.write("a", {{"txt", "x"}}), penstock::error);
   CHECK_THROWS_AS(closed.close(), penstock::error);
+}
+
+TEST_CASE("source/shard_writer: into a store, the shards are those that files would be") {
+  const penstock_test::temp_dir dir;
+  shard_keeper::objects stored;
+  {
+    shard_writer files((dir / "a-%02d.tar").string(), {.maxcount = 10});
+    shard_writer out("bucket/a-%02d.tar", shard_keeper(stored), {.maxcount = 10});
+    for (int i = 0; i < 25; ++i)
+      for (shard_writer* one : {&files, &out})
+        one->write(number_key(i), {{"txt", number_key(i)}, {"cls", "1"}});
+    CHECK(stored.size() == 2);
+    CHECK(out.shards().size() == 2);
+    const auto in_files = files.close(), made = out.close();
+    CHECK(made.fingerprint() == in_files.fingerprint());
+    REQUIRE(made.shards().size() == 3);
+    CHECK(made.shards()[2].name == "bucket/a-02.tar");
+    CHECK(made.shards()[2].samples == 5);
+  }
+  for (const auto& [name, bytes] : stored) {
+    std::ifstream file(dir / name.substr(7), std::ios::binary);
+    CHECK((bytes == std::string(std::istreambuf_iterator<char>(file), {})));
+  }
+  {
+    shard_writer unfinished("bucket/b-%d.tar", shard_keeper(stored));
+    unfinished.write("a", {{"txt", "x"}});
+  }
+  CHECK(stored.size() == 3);
+  shard_writer refused("bucket/no-%d.tar", shard_keeper(stored));
+  refused.write("a", {{"txt", "x"}});
+  CHECK_THROWS_WITH(refused.close(), penstock_test::contains("no room"));
+  CHECK_THROWS_WITH(shard_writer("b/a", shard_keeper(stored), {.tar = {.index = true}}),
+                    penstock_test::contains("index_shards"));
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/storage/s3.hpp>
+#include <penstock/storage/s3_writer.hpp>
 
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
-#include <penstock/source/tar_writer.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/source/shard_writer.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/fields.hpp>
@@ -21,6 +23,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ps = penstock;
@@ -30,15 +33,20 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Ten shards of 30 samples: more than are asked for one by one.
+std::vector<std::pair<std::string, std::string>> s3_samples() {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (std::size_t i = 0; i < 300; ++i)
+    all.emplace_back(std::to_string(i),
+                     std::string(1000 + i % 30 * 137, static_cast<char>('a' + (i + i / 30) % 26)));
+  return all;
+}
 std::vector<s3_server::object> s3_shards(const temp_dir& folder) {
+  ps::shard_writer out((folder / "a-%d.tar").string(), {.maxcount = 30});
+  for (const auto& [key, txt] : s3_samples()) out.write(key, {{"txt", txt}});
+  (void)out.close();
   std::vector<s3_server::object> all;
-  for (int shard = 0; shard < 10; ++shard) {
-    const std::string name = "a-" + std::to_string(shard) + ".tar";
-    ps::tar_writer out((folder / name).string());
-    for (std::size_t i = 0; i < 30; ++i)
-      out.write(std::to_string(shard * 100 + static_cast<int>(i)),
-                {{"txt", std::string(1000 + i * 137, static_cast<char>('a' + (i + shard) % 26))}});
-    out.close();
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = "a-" + std::to_string(i) + ".tar";
     all.push_back({"runs/" + name, text_in(folder / name)});
   }
   return all;
@@ -91,6 +99,16 @@ TEST_CASE("storage/s3: a run equals that over files, resumed, under faults, and 
       for (auto&& b : epoch) s3_append(got, b);
     got.resize(expected.size());
     CHECK((got == expected));
+  }
+
+  // Shards that are written into the store are those that were read.
+  {
+    ps::shard_writer out("bucket/written/a-%d.tar", ps::s3_writer(s3_at(server)), {.maxcount = 30});
+    for (const auto& [key, txt] : s3_samples()) out.write(key, {{"txt", txt}});
+    const ps::manifest made = out.close();
+    const ps::webdataset again(ps::s3("bucket/written/a-{0..9}.tar", s3_at(server)));
+    CHECK(again.fingerprint() == made.fingerprint());
+    CHECK(made.fingerprint() == ps::webdataset((folder / "a-{0..9}.tar").string()).fingerprint());
   }
 
   fault_proxy proxy(server.port());

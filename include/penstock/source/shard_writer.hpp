@@ -3,8 +3,10 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/detail/shard_store.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar_writer.hpp>
+#include <penstock/storage/concepts.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -32,13 +35,22 @@ struct shard_writer_options {
 ///     out.write(key, {{"jpg", jpeg_bytes}, {"cls", "7"}});
 ///     manifest all = out.close();
 ///
+/// Into a store instead of files, with anything that is an `object_writer`:
+/// `shard_writer out("bucket/train-%06d.tar", s3_writer());`. `tar.index` is for files.
 /// In: as for `tar_writer`, and a pattern with one `%d` (`%06d`, `%%` for a percent sign), or a path without
 /// `%`, to which `-%06d.tar` is added. Out: the shards, each of which appears when it is complete, and a
-/// manifest. A writer destroyed without `close` removes the unfinished shard and leaves the earlier ones.
+/// manifest. A writer destroyed without `close` removes the unfinished shard and leaves the earlier ones, in
+/// a store too.
 /// Errors and threads as for `tar_writer`. Source: webdataset, writer.py, ShardWriter.
 class shard_writer {
  public:
   explicit shard_writer(std::string_view pattern, shard_writer_options options = {});
+  /// The names of the pattern are those that the writer takes.
+  template <object_writer Writer>
+  shard_writer(std::string_view pattern, Writer store, shard_writer_options options = {})
+      : shard_writer(pattern, std::move(options)) {
+    use(detail::shard_store(std::move(store)));
+  }
 
   void write(std::string_view key, std::span<const tar_member> members);
   void write(std::string_view key, std::initializer_list<tar_member> members) {
@@ -55,7 +67,10 @@ class shard_writer {
   [[nodiscard]] std::string name(std::uint64_t number) const;
 
  private:
+  void use(detail::shard_store store);
+  void begin_shard();
   void finish_shard();
+  [[nodiscard]] bool is_full() const noexcept;
 
   void parse(std::string_view pattern);
 
@@ -65,7 +80,9 @@ class shard_writer {
   std::size_t width_ = 0;
   char fill_ = ' ';
   std::uint64_t next_ = 0;
-  std::optional<tar_writer<>> current_;
+  detail::shard_store store_;
+  std::optional<tar_writer<>> current_;                 // in a file
+  std::optional<detail::tar::archive_writing> stored_;  // in the store
   std::vector<manifest::shard> shards_;
   bool closed_ = false;
 };

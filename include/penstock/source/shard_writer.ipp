@@ -7,6 +7,14 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail::tar {
+
+[[nodiscard]] inline archive_sink sink_of(shard_store& store) noexcept {
+  return {&store, [](void* self, bytes_view bytes) { static_cast<shard_store*>(self)->write(bytes); }};
+}
+
+}  // namespace detail::tar
+
 PENSTOCK_INLINE shard_writer::shard_writer(std::string_view pattern, shard_writer_options options)
     : options_(std::move(options)), next_(options_.start_shard) {
   parse(pattern);
@@ -15,15 +23,41 @@ PENSTOCK_INLINE shard_writer::shard_writer(std::string_view pattern, shard_write
 
 PENSTOCK_INLINE void shard_writer::write(std::string_view key, std::span<const tar_member> members) {
   if (closed_) throw error(errc::state, "this shard_writer is closed").for_key(key);
-  if (current_ && (current_->samples() >= options_.maxcount || current_->payload() >= options_.maxsize))
-    finish_shard();
-  if (!current_) current_.emplace(std::string_view(name(next_)), options_.tar);
-  current_->write(key, members);
+  if (is_full()) finish_shard();
+  if (!current_ && !stored_) begin_shard();
+  if (current_)
+    current_->write(key, members);
+  else
+    stored_->write(key, members, detail::tar::sink_of(store_));
+}
+
+PENSTOCK_INLINE void shard_writer::use(detail::shard_store store) {
+  if (options_.tar.index)
+    throw error(errc::argument,
+                "an index is written beside a file; write shards of a store without tar.index, and make "
+                "their indexes with index_shards");
+  store_ = std::move(store);
+}
+
+PENSTOCK_INLINE bool shard_writer::is_full() const noexcept {
+  if (!current_ && !stored_) return false;
+  const std::uint64_t samples = current_ ? current_->samples() : stored_->index().samples();
+  const std::uint64_t payload = current_ ? current_->payload() : stored_->index().payload();
+  return samples >= options_.maxcount || payload >= options_.maxsize;
+}
+
+PENSTOCK_INLINE void shard_writer::begin_shard() {
+  if (!store_) {
+    current_.emplace(std::string_view(name(next_)), options_.tar);
+    return;
+  }
+  store_.open(name(next_));
+  stored_.emplace(name(next_), options_.tar);
 }
 
 PENSTOCK_INLINE manifest shard_writer::close() {
   if (closed_) throw error(errc::state, "this shard_writer is closed");
-  if (current_) finish_shard();
+  if (current_ || stored_) finish_shard();
   closed_ = true;
   return manifest(shards_);
 }
@@ -35,8 +69,14 @@ PENSTOCK_INLINE std::string shard_writer::name(std::uint64_t number) const {
 }
 
 PENSTOCK_INLINE void shard_writer::finish_shard() {
-  shards_.push_back(current_->close());
-  current_.reset();
+  if (current_) {
+    shards_.push_back(current_->close());
+    current_.reset();
+  } else {
+    stored_->end(detail::tar::sink_of(store_));
+    shards_.push_back(stored_->finish(store_.finish()));
+    stored_.reset();
+  }
   ++next_;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 /// Where bytes come from. A *storage* is a value and part of a plan: it names objects and holds options, and
 /// has nothing open. `connect()` makes a *session*: it owns descriptors, mappings or connections, is shared
@@ -177,6 +178,19 @@ concept storage = std::copy_constructible<S> && requires(const S& s) {
 /// beside it.
 template <class S>
 concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
+
+/// Writes objects into a store, one after another, such as `s3_writer`.
+///   open(name)      begins an object; one that is unfinished is given up
+///   write(bytes)    appends bytes
+///   finish()        makes the object appear, whole; returns its signature, as a session would give it
+///   abort()         gives an unfinished object up; does nothing if there is none. So does the destructor
+template <class W>
+concept object_writer = std::movable<W> && requires(W& w, std::string_view name, bytes_view bytes) {
+  w.open(name);
+  w.write(bytes);
+  { w.finish() } -> std::same_as<object_signature>;
+  { w.abort() } noexcept;
+};
 
 /// Whether the names of a storage are paths: it is a `local_storage`, or a storage that is chosen at run time
 /// says so with `local()`.

@@ -154,4 +154,6 @@ class s3_writer {
   std::unique_ptr<detail::s3::upload> upload_;
 };
 
+static_assert(object_writer<s3_writer>, "s3_writer is a writer of objects");
+
 }  // namespace penstock::inline v0_1
