@@ -3,6 +3,10 @@
 
 #include "support/catch.hpp"
 
+#include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/simulated_storage.hpp>
+
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -106,4 +110,19 @@ TEST_CASE("source/manifest: text that is not a manifest, or was cut or edited, i
         "penstock manifest 2 1\n1 1 1 1 1 0 18446744073709551615 a\n",
         "penstock manifest 2 1\n1 1 1 1 1 2 1 a\n", "penstock manifest 2 1\n1 -1 1 1 1 0 1 a\n"})
     CHECK(refused(other));
+}
+
+TEST_CASE("source/manifest: read from any storage, with errors that name it") {
+  const manifest all({{"d/a", 10, 2, 8, 1, 17}, {"d/b", 20, 3, 9, 2, 18}});
+  const auto there = penstock::memory_files().add("d/manifest", to_string(all));
+  CHECK(to_string(penstock::read_manifest(there)) == to_string(all));
+  const penstock::simulated_storage far(there, {.latency = std::chrono::microseconds(1)});
+  CHECK(penstock::read_manifest(far).fingerprint() == all.fingerprint());
+  CHECK(far.reads() == 1);
+  CHECK_THROWS_WITH(penstock::read_manifest(penstock::memory_files().add("m", "penstock manifest 2 1\n")),
+                    penstock_test::contains("[file m, offset 22]"));
+  CHECK_THROWS_WITH(penstock::read_manifest(penstock::memory_files()),
+                    penstock_test::contains("the storage has 0; name the one"));
+  CHECK_THROWS_WITH(penstock::read_manifest(there.beside({".gone"})),
+                    penstock_test::contains("no such object was added [file d/manifest.gone]"));
 }

@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/external_program.hpp"
 #include "support/raw_tar.hpp"
+#include "support/stored_listing.hpp"
 #include "support/tar_cases.hpp"
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
@@ -26,6 +27,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -42,28 +44,12 @@ using penstock::text_of;
 using penstock::webdataset;
 using penstock_test::raw_tar;
 
-/// `key: suffix=bytes suffix=bytes` for each sample.
 template <class Source>
 std::vector<std::string> listing(const Source& data) {
-  std::vector<std::string> lines;
-  const auto reader = data.connect();
-  typename Source::reader::worker worker;
-  for (std::uint64_t i = 0; i < data.size(); ++i) {
-    reader.evaluate({0, i}, worker, [&](const auto& s) {
-      std::string line(s.key());
-      line += ":";
-      for (std::size_t m = 0; m < s.size(); ++m) {
-        line.append(" ").append(s.name(m)).append("=").append(text_of(s.member(m).finish()));
-      }
-      lines.push_back(line);
-    });
-  }
-  return lines;
+  return penstock_test::indexed_listing(data);
 }
-
-std::vector<std::string> listing(const raw_tar& tar) {
-  return listing(webdataset(memory_files().add("t.tar", tar.bytes)));
-}
+/// From every kind of store.
+std::vector<std::string> listing(const raw_tar& tar) { return penstock_test::listing_in_stores(tar.bytes); }
 
 std::optional<penstock::error> failure_of(const std::string& bytes) {
   try {
@@ -389,6 +375,19 @@ TEST_CASE("source/webdataset: several shards, some empty, from patterns, lists a
   CHECK(webdataset(penstock::mapped_file(pattern)).fingerprint() == data.fingerprint());
   const auto copy = data;
   CHECK(listing(copy) == lines);
+  std::vector<std::string> paths;
+  for (const char shard : {'0', '1', '2', '3'})
+    paths.push_back((dir / (std::string("s-") + shard + ".tar")).string());
+  penstock_test::in_each_store(paths, [&](const std::string& kind, const penstock_test::stored& where) {
+    INFO(kind);
+    const webdataset far(where);
+    CHECK(listing(far) == lines);
+    CHECK(*far.starts() == *data.starts());
+    CHECK(far.fingerprint() == data.fingerprint());
+    CHECK(far.connect().key(2) == "b");
+    CHECK(far.connect().url(2) == where.names()[3]);
+    CHECK(listing(webdataset(where, penstock::manifest_from_string(to_string(far.manifest())))) == lines);
+  });
   const auto reader = data.connect();
   CHECK(reader.key(2) == "b");
   CHECK(reader.url(2) == (dir / "s-3.tar").string());
@@ -444,6 +443,13 @@ TEST_CASE("source/webdataset: members of every size, in every order, from files,
     CHECK(wrong_members(files.connect(), data, 1, in_order) == 0);
     CHECK(wrong_members(mapped.connect(), data, 2, in_order) == 0);
     CHECK(wrong_members(held.connect(), data, 3, in_order) == 0);
+    penstock_test::in_each_store({(dir / "s.tar").string()},
+                                 [&](const std::string& kind, const penstock_test::stored& where) {
+                                   INFO(kind);
+                                   const webdataset far(where);
+                                   CHECK(far.fingerprint() == held.fingerprint());
+                                   CHECK(wrong_members(far.connect(), data, 4, in_order) == 0);
+                                 });
   }
 }
 
@@ -453,32 +459,43 @@ TEST_CASE("source/webdataset: one sample with more small members than one read c
   for (int i = 0; i < 40; ++i)
     tar.member("s.m" + std::to_string(i), std::string(20'000, static_cast<char>('0' + i)));
   tar.end().save((dir / "s.tar").string());
-  const webdataset data(dir / "s.tar");
-  const auto reader = data.connect();
-  decltype(data.connect())::worker worker;
-  reader.evaluate({0, 0}, worker, [](const auto& s) {
-    REQUIRE(s.size() == 40);
-    std::vector<penstock::bytes_view> views;
-    for (std::size_t i = 0; i < 40; ++i) views.push_back(s.member((i * 17) % 40).finish());
-    std::size_t wrong = 0;
-    for (std::size_t i = 0; i < 40; ++i)
-      wrong += text_of(views[i]) == std::string(20'000, static_cast<char>('0' + (i * 17) % 40)) ? 0 : 1;
-    CHECK(wrong == 0);
-  });
+  const auto check = [](const auto& data) {
+    const auto reader = data.connect();
+    typename std::remove_cvref_t<decltype(reader)>::worker worker;
+    reader.evaluate({0, 0}, worker, [](const auto& s) {
+      REQUIRE(s.size() == 40);
+      std::vector<penstock::bytes_view> views;
+      for (std::size_t i = 0; i < 40; ++i) views.push_back(s.member((i * 17) % 40).finish());
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < 40; ++i)
+        wrong += text_of(views[i]) == std::string(20'000, static_cast<char>('0' + (i * 17) % 40)) ? 0 : 1;
+      CHECK(wrong == 0);
+    });
+  };
+  check(webdataset(dir / "s.tar"));
+  penstock_test::in_each_store({(dir / "s.tar").string()},
+                               [&](const std::string& kind, const penstock_test::stored& where) {
+                                 INFO(kind);
+                                 check(webdataset(where));
+                               });
 }
 
 TEST_CASE("source/webdataset: many threads share a reader, each with its worker") {
   const penstock_test::temp_dir dir;
   const mixed_dataset data(100, 50'000);
   data.tar.save((dir / "s.tar").string());
-  const webdataset files(dir / "s.tar");
-  const auto reader = files.connect();
   std::atomic<std::size_t> wrong{0};
-  std::vector<std::thread> threads;
-  for (std::uint64_t t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] { wrong += wrong_members(reader, data, t, t % 2 == 0); });
-  }
-  for (auto& thread : threads) thread.join();
+  const auto read = [&](const auto& reader) {
+    std::vector<std::thread> threads;
+    for (std::uint64_t t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] { wrong += wrong_members(reader, data, t, t % 2 == 0); });
+    }
+    for (std::thread& one : threads) one.join();
+  };
+  read(webdataset(dir / "s.tar").connect());
+  penstock_test::in_each_store(
+      {(dir / "s.tar").string()},
+      [&](const std::string&, const penstock_test::stored& where) { read(webdataset(where).connect()); });
   CHECK(wrong == 0);
 }
 
@@ -599,8 +616,14 @@ TEST_CASE("source/webdataset: archives found by fuzzers give samples or one erro
   for (const auto& entry : fs::directory_iterator(*root / "fuzz")) {
     try {
       (void)listing(webdataset(penstock::file({entry.path().c_str()}), {.index = index_policy::transient}));
-      (void)listing(
+      const auto lines = listing(
           webdataset(penstock::mapped_file({entry.path().c_str()}), {.index = index_policy::transient}));
+      penstock_test::in_each_store(
+          {entry.path().string()}, [&](const std::string& kind, const penstock_test::stored& where) {
+            INFO(kind);
+            const auto found = listing(webdataset(where, {.index = index_policy::transient}));
+            CHECK(found == lines);
+          });
       ++read;
     } catch (const penstock::error& e) {
       CHECK((e.code() == errc::format));

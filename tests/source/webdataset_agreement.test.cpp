@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/external_program.hpp"
 #include "support/raw_tar.hpp"
+#include "support/stored.hpp"
 #include "support/tar_cases.hpp"
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
@@ -23,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -117,23 +119,50 @@ outcome read_forward(const std::string& path) {
     penstock::webdataset_stream_source<>::element sample;
     while (reader.next(sample)) write_sample(found.text, sample);
   } catch (const penstock::error& e) {
-    found.problem = e.what();
+    found.problem = e.message();
   }
+  // every kind of store gives the same
+  penstock_test::in_each_store({path}, [&](const std::string& kind, const penstock_test::stored& where) {
+    outcome stored;
+    try {
+      const auto source =
+          penstock::webdataset_stream<penstock::unpack_gzip, penstock::unpack_bzip2, penstock::unpack_xz>(
+              where);
+      auto reader = source.connect();
+      penstock::webdataset_stream_source<>::element sample;
+      while (reader.next(sample)) write_sample(stored.text, sample);
+    } catch (const penstock::error& e) {
+      stored.problem = e.message();
+    }
+    INFO(kind << " " << path);
+    CHECK((stored.text == found.text));
+    CHECK(stored.problem == found.problem);
+  });
   return found;
 }
 
-outcome read_indexed(const std::string& path) {
+template <class Storage>
+outcome read_indexed_in(const Storage& where) {
   outcome found;
   try {
-    const penstock::webdataset data(std::vector<std::string>{path},
-                                    {.index = penstock::index_policy::transient});
+    const penstock::webdataset data(where, {.index = penstock::index_policy::transient});
     const auto reader = data.connect();
-    decltype(data.connect())::worker worker;
+    typename std::remove_cvref_t<decltype(reader)>::worker worker;
     for (std::uint64_t i = 0; i < data.size(); ++i)
       reader.evaluate({0, i}, worker, [&](const auto& s) { write_sample(found.text, s); });
   } catch (const penstock::error& e) {
-    found.problem = e.what();
+    found.problem = e.message();
   }
+  return found;
+}
+outcome read_indexed(const std::string& path) {
+  outcome found = read_indexed_in(penstock::file(std::vector<std::string>{path}));
+  penstock_test::in_each_store({path}, [&](const std::string& kind, const penstock_test::stored& where) {
+    const outcome stored = read_indexed_in(where);
+    INFO(kind << " " << path);
+    CHECK((stored.text == found.text));
+    CHECK(stored.problem == found.problem);
+  });
   return found;
 }
 

@@ -27,6 +27,7 @@
 #include "support/held_storage.hpp"
 #include "support/raw_tar.hpp"
 #include "support/resume_test.hpp"
+#include "support/stored.hpp"
 #include "support/tar_cases.hpp"
 #include "support/temp_dir.hpp"
 #include "support/web_reads.hpp"
@@ -135,6 +136,10 @@ TEST_CASE("source/webdataset_stream_stored: every dialect and rule, as over file
     CHECK(forward_listing(ps::webdataset_stream(far_of(plain))) == one.lines);
     const auto packed = ps::memory_files().add("t.tar.gz", "\x1f\x8b" + one.bytes);
     CHECK(forward_listing(ps::webdataset_stream<unwrap>(far_of(packed))) == one.lines);
+    penstock_test::put_in_each_store({{"t.tar", one.bytes}}, [&](const std::string& kind, const auto& where) {
+      INFO(kind);
+      CHECK(forward_listing(ps::webdataset_stream(where)) == one.lines);
+    });
   }
 }
 

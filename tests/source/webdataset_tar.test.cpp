@@ -3,9 +3,8 @@
 
 #include "support/catch.hpp"
 #include "support/raw_tar.hpp"
+#include "support/stored_listing.hpp"
 #include "support/tar_cases.hpp"
-
-#include <penstock/storage/memory_files.hpp>
 
 #include <cstddef>
 #include <string>
@@ -14,25 +13,11 @@
 namespace {
 
 using penstock::errc;
-using penstock::memory_files;
-using penstock::webdataset;
 using penstock_test::raw_tar;
 
+/// From every kind of store.
 std::vector<std::string> listing_of(const std::string& bytes) {
-  std::vector<std::string> lines;
-  const webdataset data(memory_files().add("t.tar", bytes));
-  const auto reader = data.connect();
-  decltype(data.connect())::worker worker;
-  for (std::uint64_t i = 0; i < data.size(); ++i) {
-    reader.evaluate({0, i}, worker, [&](const auto& s) {
-      std::string line(s.key());
-      line += ":";
-      for (std::size_t m = 0; m < s.size(); ++m)
-        line.append(" ").append(s.name(m)).append("=").append(penstock::text_of(s.member(m).finish()));
-      lines.push_back(line);
-    });
-  }
-  return lines;
+  return penstock_test::listing_in_stores(bytes);
 }
 
 }  // namespace

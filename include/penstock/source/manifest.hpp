@@ -5,6 +5,8 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fingerprint.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -83,6 +85,25 @@ class manifest {
 
 /// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
 [[nodiscard]] manifest manifest_from_string(std::string_view text);
+
+namespace detail {
+[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
+}  // namespace detail
+
+/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
+/// dataset sends no request per shard.
+///
+///     std::ofstream("train.manifest") << to_string(manifest());
+///     const manifest known = read_manifest(file("train.manifest"));
+///
+/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
+/// files does not fit a server's names.
+/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
+template <storage Storage>
+[[nodiscard]] manifest read_manifest(const Storage& where) {
+  auto session = where.connect();
+  return detail::manifest_in(session, facts_of(where));
+}
 
 }  // namespace penstock::inline v0_1
 

@@ -96,4 +96,18 @@ PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
   return manifest(std::move(shards));
 }
 
+PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
+  if (where.names.size() != 1) {
+    throw error(errc::argument,
+                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
+  }
+  buffer text;
+  try {
+    return manifest_from_string(text_of(session.range(0, 0, session.size(0), text)));
+  } catch (error& e) {
+    e.in_file(where.names[0]);
+    throw;
+  }
+}
+
 }  // namespace penstock::inline v0_1
