@@ -9,6 +9,7 @@
 #include <penstock/source/generated.hpp>
 #include <penstock/source/idx.hpp>
 #include <penstock/source/index_policy.hpp>
+#include <penstock/source/index_shards.hpp>
 #include <penstock/source/lines.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/mix.hpp>

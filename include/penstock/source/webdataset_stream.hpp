@@ -182,7 +182,8 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
 /// a time. A pipe can be read only once.
 /// Cost per sample: its bytes are unpacked and copied once out of a window; members of 256 KiB or more in
 /// plain files are read in place. No allocation in the steady state: samples keep their memory. Memory: a
-/// window of 1 MiB and what the unpackers need, plus the samples, each of at most `limit`.
+/// window of 1 MiB, or `read_ahead` from a storage, and what the unpackers need, plus the samples, each of
+/// at most `limit`.
 /// Threads: one reads at a time, all evaluate. Reading a pipe blocks until its writer writes, even while the
 /// run is being stopped.
 /// Errors: as for `webdataset`, thrown when the run reaches the place; offsets are in the unpacked archive.

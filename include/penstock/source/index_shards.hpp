@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/source/detail/objects_beside.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+
+/// Options of `index_shards`; those of the same names in `webdataset_options` say more.
+struct index_shards_options {
+  std::size_t threads = 0;
+  std::uint64_t extension_limit = 1_MiB;
+  std::uint64_t scan_gap = 256_KiB;
+};
+
+/// What `index_shards` found and did.
+struct indexed_shards {
+  std::uint64_t made = 0;   ///< given to the function
+  std::uint64_t there = 0;  ///< already in the store, and made for the shard as it is there
+  friend bool operator==(const indexed_shards&, const indexed_shards&) = default;
+};
+
+namespace detail::tar {
+
+/// Where new indexes go.
+struct index_sink {
+  void* self;
+  void (*put)(void* self, std::size_t shard, const std::string& name, bytes_view index);
+};
+[[nodiscard]] indexed_shards index_all(storage_facts where, session_view session, objects_beside& near,
+                                       bool latent, const index_shards_options& options, index_sink sink);
+
+}  // namespace detail::tar
+
+/// Makes the indexes that `webdataset` looks for beside shards in a store: once, so that no later start has
+/// to read the shards' headers.
+///
+///     const memory_files shards;
+///     const auto put = [](std::size_t, const std::string& name, bytes_view index) {
+///       std::ofstream(name, std::ios::binary) << text_of(index);  // or upload it under this name
+///     };
+///     if (!shards.names().empty()) index_shards(shards, put);
+///
+/// In: a storage, and a function that gets the number of a shard, the name of its index and the index's
+/// bytes, and puts them beside the shard. Indexes that are there and have the shard's size and stamp are left
+/// alone;
+/// those that were made for a copy elsewhere are made to fit, and given again.
+/// The function is called by one thread at a time, in any order, as soon as an index is made. If it throws,
+/// no further index is begun, and its exception is thrown.
+/// Cost and errors: those of making a `webdataset` without an index; nothing is written to the local folder.
+template <storage Storage, class Put>
+  requires std::invocable<Put&, std::size_t, const std::string&, bytes_view>
+indexed_shards index_shards(const Storage& where, Put&& put, index_shards_options options = {}) {
+  using put_type = std::remove_reference_t<Put>;
+  detail::objects_beside near(where);
+  auto session = where.connect();
+  return detail::tar::index_all(
+      facts_of(where), session, near, latent_session<typename Storage::session> && !is_local(where), options,
+      {const_cast<std::remove_const_t<put_type>*>(&put),
+       [](void* self, std::size_t shard, const std::string& name, bytes_view index) {
+         (*static_cast<put_type*>(self))(shard, name, index);
+       }});
+}
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/index_shards.ipp>
+#endif

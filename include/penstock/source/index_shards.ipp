@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/index_shards.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/source/detail/parallel.hpp>
+#include <penstock/source/tar/foreign_index.hpp>
+#include <penstock/source/tar/index_builder.hpp>
+#include <penstock/source/tar/shard_index.hpp>
+#include <penstock/source/tar/stored_index.hpp>
+
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace penstock::inline v0_1::detail::tar {
+
+// Whether the index beside the shard was made for it as it is.
+PENSTOCK_INLINE bool index_is_there(object_signature shard, object_id id, objects_beside& near) {
+  const auto own = near.read(id, own_index, most_index_bytes(shard.size));
+  const auto tables = own ? shard_index::over(own->view()) : std::nullopt;
+  return tables && shard.stamp != 0 &&
+         object_signature{tables->header().shard_size, tables->header().shard_stamp} == shard;
+}
+
+PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view session, objects_beside& near,
+                                         bool latent, const index_shards_options& options, index_sink sink) {
+  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  if (where.local)
+    throw error(errc::argument,
+                "index_shards is for shards in a store; webdataset itself writes the indexes of local files");
+  const scan_pace pace = latent ? scan_pace::far(options.scan_gap) : scan_pace();
+  const std::size_t threads = options.threads == 0 && latent ? 32 : options.threads;
+  indexed_shards done;
+  std::mutex one_at_a_time;
+  for_each_in_parallel(where.names.size(), threads, [&](std::size_t i) {
+    const auto id = static_cast<object_id>(i);
+    const object_signature shard = session.signature(id);
+    std::optional<buffer> made;
+    if (!index_is_there(shard, id, near)) {
+      std::string why;
+      made = index_in_store(session, id, near, pace, options.extension_limit, why);
+      if (!made) made = build_index(session, id, where.names[i], options.extension_limit, pace);
+    }
+    const std::scoped_lock held(one_at_a_time);
+    if (made) {
+      sink.put(sink.self, i, own_index.of(where.names[i]), made->view());
+      ++done.made;
+    } else {
+      ++done.there;
+    }
+  });
+  return done;
+}
+
+}  // namespace penstock::inline v0_1::detail::tar
