@@ -34,7 +34,7 @@ namespace detail::tar {
 /// Where new indexes go.
 struct index_sink {
   void* self;
-  void (*put)(void* self, std::size_t shard, const std::string& name, bytes_view index);
+  void (*put)(void* self, std::size_t number, const std::string& name, bytes_view index);
 };
 [[nodiscard]] indexed_shards index_all(storage_facts where, session_view session, objects_beside& near,
                                        bool latent, const index_shards_options& options, index_sink sink);
@@ -66,8 +66,8 @@ indexed_shards index_shards(const Storage& where, Put&& put, index_shards_option
   return detail::tar::index_all(
       facts_of(where), session, near, latent_session<typename Storage::session> && !is_local(where), options,
       {const_cast<std::remove_const_t<put_type>*>(&put),
-       [](void* self, std::size_t shard, const std::string& name, bytes_view index) {
-         (*static_cast<put_type*>(self))(shard, name, index);
+       [](void* self, std::size_t number, const std::string& name, bytes_view index) {
+         (*static_cast<put_type*>(self))(number, name, index);
        }});
 }
 

@@ -17,11 +17,11 @@
 namespace penstock::inline v0_1::detail::tar {
 
 // Whether the index beside the shard was made for it as it is.
-PENSTOCK_INLINE bool index_is_there(object_signature shard, object_id id, objects_beside& near) {
-  const auto own = near.read(id, own_index, most_index_bytes(shard.size));
+PENSTOCK_INLINE bool index_is_there(object_signature there, object_id id, objects_beside& near) {
+  const auto own = near.read(id, own_index, most_index_bytes(there.size));
   const auto tables = own ? shard_index::over(own->view()) : std::nullopt;
-  return tables && shard.stamp != 0 &&
-         object_signature{tables->header().shard_size, tables->header().shard_stamp} == shard;
+  return tables && there.stamp != 0 &&
+         object_signature{tables->header().shard_size, tables->header().shard_stamp} == there;
 }
 
 PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view session, objects_beside& near,
@@ -36,9 +36,9 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
   std::mutex one_at_a_time;
   for_each_in_parallel(where.names.size(), threads, [&](std::size_t i) {
     const auto id = static_cast<object_id>(i);
-    const object_signature shard = session.signature(id);
+    const object_signature there = session.signature(id);
     std::optional<buffer> made;
-    if (!index_is_there(shard, id, near)) {
+    if (!index_is_there(there, id, near)) {
       std::string why;
       made = index_in_store(session, id, near, pace, options.extension_limit, why);
       if (!made) made = build_index(session, id, where.names[i], options.extension_limit, pace);
