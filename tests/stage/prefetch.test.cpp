@@ -2,6 +2,8 @@
 
 #include <penstock/stage/prefetch.hpp>
 
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/options.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
@@ -15,6 +17,7 @@
 
 namespace ps = penstock;
 using namespace penstock_test;
+using namespace penstock::literals;
 
 TEST_CASE(
     "stage/prefetch: after batch it is the number of batches made ahead, without changing the sequence") {
@@ -78,4 +81,31 @@ TEST_CASE("stage/prefetch: negative and absurd numbers before batch are one sent
   CHECK(values_of(plan | ps::prefetch(ps::prefetch_stage::most_samples) | ps::batch(4)) == expected);
   CHECK(values_of(plan | ps::prefetch(ps::byte_count(ps::prefetch_stage::most_bytes)) | ps::batch(4)) ==
         expected);  // from memory nothing is fetched or kept
+}
+
+TEST_CASE(
+    "stage/prefetch: sizes of requests are options of the run, before batch; those that make no sense are "
+    "refused") {
+  const auto plan = ps::from(first_ints(12));
+  const auto options =
+      (plan | ps::prefetch(8, {.gap = 100, .part = 1_MiB, .at_once = 3}) | ps::batch(4)).open().options();
+  CHECK(options.ahead == 8);
+  CHECK(options.requests.most_between(true) == 100);
+  CHECK(options.requests.most_together(true) == 8_MiB);
+  CHECK(options.requests.most_together(false) == 1_MiB);
+  CHECK(options.requests.part == 1_MiB);
+  CHECK(options.requests.at_once == 3);
+  CHECK((plan | ps::prefetch(1_MiB, {.gap = 7}) | ps::batch(4)).open().options().requests.gap == 7);
+  const auto refused = [&](const ps::request_options& requests) {
+    return error_of([&] { (void)(plan | ps::prefetch(8, requests) | ps::batch(4)).open(); });
+  };
+  CHECK_THAT(refused({.gap = ~std::uint64_t{0}}),
+             contains("is negative or absurd") && contains(".gap = 128_KiB"));
+  CHECK_THAT(refused({.together = std::uint64_t{1} << 50}), contains("is negative or absurd"));
+  CHECK_THAT(refused({.part = 100}), contains("parts of 100 bytes") && contains("0 for no parts"));
+  CHECK_THAT(refused({.at_once = 0}), contains(".at_once = 0 requests") && contains("prefetch(0)"));
+  CHECK_THAT(refused({.at_once = 5000}), contains("1 to 4096"));
+  CHECK(refused({.part = 0}).empty());
+  CHECK_THAT(error_of([&] { (void)(plan | ps::batch(4) | ps::prefetch(8, {.gap = 7})).open(); }),
+             contains("write its options before batch"));
 }

@@ -374,6 +374,46 @@ TEST_CASE("storage/retrying: once its reads are ended, a session tries nothing a
   CHECK(session.counters().retries == 0);
 }
 
+TEST_CASE("storage/retrying: it tells of its oldest read, and which attempt that is") {
+  const deadline limit("the oldest read");
+  const far_memory far(two_files(), {.latency = 0ms, .faults = {first_reads_fail(~0u)}});
+  auto session = ps::throttled(ps::retrying(far, {.first_wait = 24h, .longest_wait = 24h})).connect();
+  CHECK_FALSE(session.oldest_read().has_value());
+  CHECK(session.name(1) == "b");
+  const auto told = [&](std::uint64_t offset) {
+    eventually([&] {
+      const auto late = session.oldest_read();
+      return late && late->attempt == 2;
+    });
+    const auto late = session.oldest_read();
+    REQUIRE(late.has_value());
+    CHECK(late->object == 0);
+    CHECK(late->offset == offset);
+    CHECK(late->age_ns > 0);
+  };
+  std::array<std::byte, 8> bytes{};
+  SECTION("in the background") {
+    const std::array<ps::read_request, 1> requests{{{0, 50, bytes, 0}}};
+    read_outcomes outcomes(1);
+    session.read_many(requests, outcomes.listener());
+    told(50);
+    session.cancel();
+    outcomes.wait();
+  }
+  SECTION("in a thread that waits") {
+    std::thread reader([&] {
+      try {
+        session.read(0, 60, bytes);
+      } catch (const ps::error&) {  // stopped
+      }
+    });
+    told(60);
+    session.cancel();
+    reader.join();
+  }
+  CHECK_FALSE(session.oldest_read().has_value());
+}
+
 TEST_CASE("storage/retrying: views are the views of the storage inside") {
   const auto files = two_files();
   const auto session = ps::retrying(files).connect();

@@ -207,6 +207,28 @@ class any_of {
       });
     }
 
+    /// What the chosen one says of its limit, its reads and its names; nothing if it does not.
+    [[nodiscard]] std::size_t at_once() const
+      requires((limiting_session<typename Storages::session> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> std::size_t {
+        if constexpr (limiting_session<std::remove_reference_t<decltype(s)>>) return s.at_once();
+        return 0;
+      });
+    }
+    [[nodiscard]] std::optional<open_read> oldest_read() const
+      requires((observant_session<typename Storages::session> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> std::optional<open_read> {
+        if constexpr (observant_session<std::remove_reference_t<decltype(s)>>) return s.oldest_read();
+        return std::nullopt;
+      });
+    }
+    [[nodiscard]] std::string name(object_id id) const {
+      return with<0>(std::as_const(state_->where),
+                     [&](const auto& storage) { return std::string(storage.names()[id]); });
+    }
+
     /// Whether an object is shown in place now; once true, it stays true.
     [[nodiscard]] bool shows(object_id id) const
       requires(!views && (shows_some<Storages> || ...))
