@@ -44,7 +44,6 @@ class request_queue {
 
     fetched_session session_;
     std::unique_ptr<threaded_reads> threads_;
-    std::size_t in_flight_ = 0;
     std::uint64_t slow_downs_ = 0;  // that it had counted when we last looked
   };
   /// A read that has not ended, of any thread, and what its object is called.
