@@ -2,14 +2,11 @@
 //
 // Row 24: objects read whole from one server on loopback, by `s3` and by clients that Python programs use.
 // nginx serves the files and looks at no signature, so that the clients are what is measured.
-#include "../tests/support/server_process.hpp"
-#include "../tests/support/sockets.hpp"
 #include "support/folder.hpp"
 #include "support/harness.hpp"
+#include "support/web_store.hpp"
 
 #include <penstock/storage/s3.hpp>
-
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -21,9 +18,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,57 +34,22 @@ struct objects {
   std::uint64_t number, size;
 };
 
-/// nginx with a folder of files, one bucket.
-class server {
- public:
-  server(const std::filesystem::path& folder, objects what) : folder_(folder) {
-    namespace fs = std::filesystem;
-    fs::create_directories(folder_ / "files" / bucket);
-    std::vector<char> bytes(what.size);
-    std::uint32_t draw = 1;
-    for (std::uint64_t i = 0; i < what.number; ++i) {
-      for (char& c : bytes) c = static_cast<char>((draw = draw * 1664525 + 1013904223) >> 24);
-      std::ofstream(folder_ / "files" / bucket / name_of(i), std::ios::binary)
-          .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    }
-    port_ = penstock_test::free_port();
-    std::ofstream configuration(folder_ / "nginx.conf");
-    configuration << "daemon off;\nmaster_process off;\npid pid;\nerror_log error.log;\n"
-                     "events { worker_connections 1024; }\nhttp {\naccess_log off;\nsendfile on;\n"
-                     "keepalive_requests 1000000;\n";
-    for (const char* const kind : {"client_body", "proxy", "fastcgi", "uwsgi", "scgi"})
-      configuration << kind << "_temp_path temporary;\n";
-    configuration << "server { listen 127.0.0.1:" << port_ << "; location / { alias "
-                  << fs::absolute(folder_ / "files").string() << "/; } }\n}\n";
-    configuration.close();
-    process_ = std::make_unique<penstock_test::server_process>(
-        std::vector<std::string>{"/usr/sbin/nginx", "-p", fs::absolute(folder_).string() + "/", "-e",
-                                 "error.log", "-c", "nginx.conf"},
-        folder_, folder_ / "output");
-    if (!penstock_test::wait_until_ready(*process_, [&] { return fs::exists(folder_ / "pid"); }))
-      throw std::runtime_error("nginx does not start: " + process_->output());
+std::string name_of(std::uint64_t number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "shard-%04d.tar", static_cast<int>(number));
+  return text;
+}
+
+/// Makes the objects, as files in a folder of the bucket's name.
+void make(const bench::folder& folder, objects what) {
+  std::filesystem::create_directories(folder.path() / bucket);
+  std::vector<char> bytes(what.size);
+  std::uint32_t draw = 1;
+  for (std::uint64_t i = 0; i < what.number; ++i) {
+    for (char& c : bytes) c = static_cast<char>((draw = draw * 1664525 + 1013904223) >> 24);
+    std::ofstream(folder.path() / bucket / name_of(i), std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
-
-  [[nodiscard]] std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(port_); }
-  [[nodiscard]] static std::string name_of(std::uint64_t number) {
-    char text[32];
-    std::snprintf(text, sizeof text, "shard-%04d.tar", static_cast<int>(number));
-    return text;
-  }
-
- private:
-  std::filesystem::path folder_;
-  std::uint16_t port_ = 0;
-  std::unique_ptr<penstock_test::server_process> process_;
-};
-
-double processor_seconds() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
 /// Processor seconds per GB of 10^9 bytes, and GB per second.
@@ -100,27 +60,26 @@ struct figures {
 /// Reads all objects whole, in parts, into four blocks of memory that take turns.
 class reader {
  public:
-  reader(const server& from, objects what) : what_(what), session_(opened(from, what)) {
+  reader(const std::string& endpoint, objects what) : what_(what), session_(opened(endpoint, what)) {
     for (std::vector<std::byte>& one : blocks_) one.resize(what.size);
   }
 
   figures read_all() {
-    const double used = processor_seconds(), begin = bench::seconds_now();
+    const double used = bench::processor_seconds(), begin = bench::seconds_now();
     next_ = 0, failed_ = nullptr, open_ = 0;
     for (std::size_t i = 0; i < blocks_.size(); ++i) begin_object(i);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return open_ == 0; });
     if (failed_) std::rethrow_exception(failed_);
     const double bytes = static_cast<double>(what_.number * what_.size);
-    return {(processor_seconds() - used) / bytes * 1e9, bytes / (bench::seconds_now() - begin) / 1e9};
+    return {(bench::processor_seconds() - used) / bytes * 1e9, bytes / (bench::seconds_now() - begin) / 1e9};
   }
 
  private:
-  static ps::s3::session opened(const server& from, objects what) {
+  static ps::s3::session opened(const std::string& endpoint, objects what) {
     std::vector<std::string> names;
-    for (std::uint64_t i = 0; i < what.number; ++i)
-      names.push_back(std::string(bucket) + "/" + server::name_of(i));
-    return ps::s3(names, {.place = {.region = "us-east-1", .endpoint = from.endpoint()},
+    for (std::uint64_t i = 0; i < what.number; ++i) names.push_back(std::string(bucket) + "/" + name_of(i));
+    return ps::s3(names, {.place = {.region = "us-east-1", .endpoint = endpoint},
                           .identity = {.credentials = ps::s3_credentials("key", "secret")},
                           .connection = {.connections = at_once}})
         .connect();
@@ -190,12 +149,14 @@ void measure(const bench::options& o) {
   const char* const script = std::getenv("BENCH_S3_SCRIPT");
   if (python == nullptr || script == nullptr)
     return skip("bench/run.sh installs the peers and says where they are");
-  if (!std::filesystem::exists("/usr/sbin/nginx")) return skip("nginx is not here");
+  if (bench::nginx_program().empty()) return skip("nginx is not here");
 
   const objects what{o.quick ? 4u : 16u, (o.quick ? std::uint64_t{16} : std::uint64_t{64}) << 20};
   const bench::folder folder(o, "s3");
-  const server from(folder.path(), what);
-  reader ours(from, what);
+  make(folder, what);
+  const bench::web_store store(folder);
+  const std::string endpoint = "http://127.0.0.1:" + std::to_string(store.port());
+  reader ours(endpoint, what);
   (void)ours.read_all();
   std::vector<double> costs, rates, our_costs, our_rates;
   std::string notes;
@@ -209,9 +170,8 @@ void measure(const bench::options& o) {
     for (const char* const peer : peers) {
       std::string command =
           "AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY=secret '" + std::string(python) + "'";
-      for (const std::string& word :
-           {std::string(script), std::string(peer), from.endpoint(), std::string(bucket),
-            std::to_string(what.number), std::to_string(what.size)})
+      for (const std::string& word : {std::string(script), std::string(peer), endpoint, std::string(bucket),
+                                      std::to_string(what.number), std::to_string(what.size)})
         command += " '" + word + "'";
       std::string version;
       const figures one = figures_of(command, version);

@@ -19,7 +19,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <list>
 #include <stdexcept>
 #include <string>
@@ -98,7 +100,7 @@ class connection {
 class web_store {
  public:
   explicit web_store(const folder& files) : port_(connection::listening().port()) {
-    const std::string here = files.path().string();
+    const std::string here = std::filesystem::absolute(files.path()).string();
     {
       std::ofstream out(files.file("nginx.conf"));
       out << "daemon off; master_process off; pid " << here << "/nginx.pid; error_log " << here
@@ -110,7 +112,7 @@ class web_store {
         out << kind << "_temp_path " << here << "/nginx_" << kind << ";\n";
       out << "server { listen 127.0.0.1:" << port_ << " backlog=512; root " << here << "; } }\n";
     }
-    const std::string program = nginx_program(), configuration = files.file("nginx.conf");
+    const std::string program = nginx_program(), configuration = here + "/nginx.conf";
     child_ = ::fork();
     if (child_ == 0) {
       ::execlp(program.c_str(), "nginx", "-p", here.c_str(), "-c", configuration.c_str(),

@@ -48,7 +48,7 @@ TEST_CASE("storage/http: names and descriptions") {
   const ps::http shards("http://h:81/train-{000..002}.tar?sig=secret");
   REQUIRE(shards.names().size() == 3);
   CHECK(shards.names()[2] == "http://h:81/train-002.tar?...");
-  CHECK(shards.describe() == "http(http://h:81/train-{000..002}.tar?..., 16 connections)");
+  CHECK(shards.describe() == "http(http://h:81/train-{000..002}.tar?..., 64 connections)");
   const ps::http two({"http://a/%7Bx%7D"}, {.connections = 3, .verify = false});
   CHECK(two.describe() == "http(1 URLs, 3 connections, certificates not verified)");
 }

@@ -57,11 +57,11 @@ TEST_CASE("storage/s3: names and descriptions") {
   const ps::s3 shards("bucket/train-{000..002}.tar?#");
   REQUIRE(shards.names().size() == 3);
   CHECK(shards.names()[2] == "s3://bucket/train-002.tar?#");
-  CHECK(shards.describe() == "s3(bucket/train-{000..002}.tar?#, 16 connections)");
+  CHECK(shards.describe() == "s3(bucket/train-{000..002}.tar?#, 64 connections)");
   const ps::s3 two({"s3://one/a{0..1}", "two/b"}, {.place = {.endpoint = "http://h:9/s3"}});
   CHECK(two.names()[0] == "s3://one/a{0..1}");
   CHECK(two.names()[1] == "s3://two/b");
-  CHECK(two.describe() == "s3(2 objects, at http://h:9/s3, 16 connections)");
+  CHECK(two.describe() == "s3(2 objects, at http://h:9/s3, 64 connections)");
   shows_no_secret(ps::s3({"one/a"}, s3_at("https://h")).describe());
 
   using any = ps::any_of<ps::file, ps::http, ps::s3>;

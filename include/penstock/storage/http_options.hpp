@@ -14,8 +14,10 @@ namespace penstock::inline v0_1 {
 
 /// Options of `http`. None of them changes the bytes.
 struct http_options {
-  /// The maximum number of connections of a session, and so of requests in flight; others wait in order.
-  std::size_t connections = 16;
+  /// The maximum number of connections of a session, and so of requests in flight; others wait in order. A
+  /// connection is opened when a request needs one, and a run has no more requests in flight than make it
+  /// faster.
+  std::size_t connections = 64;
   /// The time to reach the server: to look up its name, connect, and agree on TLS.
   std::chrono::milliseconds connect_time{10'000};
   /// The time from a request to the first byte of its answer.

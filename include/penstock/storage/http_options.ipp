@@ -10,7 +10,7 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE void detail::check(const http_options& options) {
   if (options.connections == 0 || options.connections > 4096)
     throw error(errc::argument,
-                {"http keeps from 1 to 4096 connections, not ", options.connections, "; 16 is the default"});
+                {"http keeps from 1 to 4096 connections, not ", options.connections, "; 64 is the default"});
   constexpr std::chrono::milliseconds least{1}, day{86'400'000};
   for (const auto time :
        {options.connect_time, options.first_byte_time, options.progress_time, options.idle_time})
