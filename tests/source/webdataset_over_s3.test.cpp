@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Adds SeaweedFS, with what boto3 puts there, to the stores from which the tests of webdataset read; see
+// support/stored.hpp.
+
+#include <penstock/source/webdataset.hpp>
+#include <penstock/storage/s3.hpp>
+
+#include "support/catch.hpp"
+#include "support/raw_tar.hpp"
+#include "support/s3_session.hpp"
+#include "support/seaweed.hpp"
+#include "support/stored.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace webdataset_over_s3_test {
+
+/// One server for the program, started by the first test that needs it.
+const penstock_test::seaweed_server& server_of_objects() {
+  static const penstock_test::seaweed_server server;
+  return server;
+}
+const bool added = penstock_test::add_store(
+    {"s3",
+     [] {
+       static const bool here = penstock_test::have_seaweed();
+       return here;
+     },
+     [](const std::vector<std::string>& paths) {
+       std::vector<penstock_test::s3_server::object> objects;
+       std::vector<std::string> names;
+       for (const std::string& path : paths) {
+         std::ifstream file(path, std::ios::binary);
+         objects.push_back({path.substr(1), std::string(std::istreambuf_iterator<char>(file), {})});
+         names.push_back("shards/" + objects.back().key);
+       }
+       server_of_objects().put("shards", objects);
+       return penstock_test::stored(
+           penstock::s3(std::move(names), penstock_test::s3_at(server_of_objects())));
+     }});
+
+}  // namespace webdataset_over_s3_test
+
+TEST_CASE("source/webdataset_over_s3: the tests of webdataset read from a store, too") {
+  CHECK(webdataset_over_s3_test::added);
+  if (!penstock_test::have_seaweed()) return;
+  std::vector<std::string> kinds;
+  const std::string shard = penstock_test::raw_tar().member("a.txt", "1").end().bytes;
+  penstock_test::put_in_each_store({{"t.tar", shard}}, [&](const std::string& kind, const auto& where) {
+    kinds.push_back(kind);
+    CHECK(where.names()[0].starts_with("s3://shards/") == (kind == "s3"));
+    CHECK(penstock::webdataset(where).size() == 1);
+  });
+  CHECK(std::count(kinds.begin(), kinds.end(), "s3") == 1);
+}
