@@ -173,6 +173,47 @@ TEST_CASE("storage/s3: what a refusal asks for is done once, and then the refusa
   CHECK(tries(s3_refusal("400 Bad Request", "Throttling")).retry_after_ms() == 0u);
 }
 
+TEST_CASE("storage/s3: threads that want to know the same ask once, and are cancelled together") {
+  const deadline limit("one question");
+  std::atomic<int> asked{0};
+  std::atomic<bool> answers{false};
+  web_server server([&](web_peer& peer) {
+    for (web_request request; peer.next(request);) {
+      ++asked;
+      if (!answers.load()) return peer.stall();
+      std::this_thread::sleep_for(20ms);
+      if (!peer.send(web_object(request, s3_bytes))) return;
+    }
+  });
+  const auto session = s3_session_of(server);
+  std::atomic<int> stopped{0}, right{0};
+  const auto ask = [&] {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&] {
+        try {
+          right += session.size(0) == 5000 ? 1 : 0;
+        } catch (const ps::error& e) {
+          stopped += e.code() == ps::errc::stopped ? 1 : 0;
+        }
+      });
+    return threads;
+  };
+  std::vector<std::thread> first = ask();
+  while (asked.load() == 0) std::this_thread::sleep_for(1ms);
+  while (stopped.load() != 4) {  // one that has not asked yet is not cancelled
+    session.cancel();
+    std::this_thread::sleep_for(1ms);
+  }
+  for (std::thread& one : first) one.join();
+  answers = true;
+  asked = 0;
+  std::vector<std::thread> second = ask();
+  for (std::thread& one : second) one.join();
+  CHECK(right == 4);
+  CHECK(asked == 1);
+}
+
 TEST_CASE("storage/s3: slow-downs of any status are counted") {
   const deadline limit("slow-downs");
   std::atomic<int> asked{0};
