@@ -9,6 +9,7 @@
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/fields.hpp>
+#include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/workers.hpp>
 #include <penstock/storage/retrying.hpp>
 
@@ -51,9 +52,11 @@ std::vector<s3_server::object> s3_shards(const temp_dir& folder) {
   }
   return all;
 }
+/// Little is read ahead, so that there are requests to come at any time.
 template <class Source>
 auto s3_loader(const Source& source) {
-  return source | ps::shuffle(7) | ps::fields<"txt"> | ps::batch(8, ps::ragged) | ps::workers(2);
+  return source | ps::shuffle(7) | ps::fields<"txt"> | ps::prefetch(16) | ps::batch(8, ps::ragged) |
+         ps::workers(2);
 }
 template <class Batch>
 void s3_append(std::string& all, const Batch& batch) {
@@ -122,6 +125,7 @@ TEST_CASE("storage/s3: a run equals that over files, resumed, under faults, and 
                             {.attempts = 100, .first_wait = 5ms, .longest_wait = 500ms, .budget = 0});
   got.clear();
   auto run = s3_loader(ps::webdataset(steady)).open();
+  proxy.script({network_fault::slow_down()});
   std::size_t batches = 0;
   for (auto epoch : run.epochs(2))
     for (auto&& b : epoch) {
