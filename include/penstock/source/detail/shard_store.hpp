@@ -4,6 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/concepts.hpp>
 
+#include <concepts>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -14,12 +15,13 @@ namespace penstock::inline v0_1::detail {
 class shard_store {
  public:
   shard_store() = default;
-  template <object_writer Writer>
+  template <class Writer>
+    requires(!std::same_as<Writer, shard_store>) && object_writer<Writer>
   explicit shard_store(Writer writer)
       : writer_(std::make_shared<Writer>(std::move(writer))),
         open_([](void* self, std::string_view name) { static_cast<Writer*>(self)->open(name); }),
         write_([](void* self, bytes_view bytes) { static_cast<Writer*>(self)->write(bytes); }),
-        finish_([](void* self) { return object_signature(static_cast<Writer*>(self)->finish()); }) {}
+        finish_([](void* self) { return static_cast<Writer*>(self)->finish(); }) {}
 
   [[nodiscard]] explicit operator bool() const noexcept { return writer_ != nullptr; }
   void open(std::string_view name) const { open_(writer_.get(), name); }
