@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/storage/detail/relay.hpp>
 
+#include <penstock/core/error.hpp>
+#include <penstock/storage/detail/relayed.hpp>
 #include <penstock/storage/hedged.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/throttled.hpp>
@@ -14,10 +16,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ps = penstock;
@@ -105,4 +109,76 @@ TEST_CASE("storage/detail/relay: a cancellation ends no read that begins after i
   }
   const slow_start far;
   check_late_cancel(far, ps::hedged(far), false);
+}
+
+namespace {
+
+/// Whose first reads fail.
+struct down_at_first {
+  struct session {
+    static constexpr bool views = false;
+    std::shared_ptr<std::atomic<int>> failures, asked;
+
+    [[nodiscard]] std::uint64_t size(ps::object_id) const { return 1'000'000; }
+    [[nodiscard]] ps::object_signature signature(ps::object_id) const { return {1'000'000, 0}; }
+    void read(ps::object_id, std::uint64_t, ps::mutable_bytes) const {
+      ++*asked;
+      if ((*failures)-- > 0) throw ps::error(ps::errc::io, "the store is down");
+    }
+    void will_need(ps::object_id, std::uint64_t, std::uint64_t) const {}
+    void read_many(std::span<const ps::read_request> requests, ps::read_listener listener) const {
+      for (const auto& one : requests) {
+        std::exception_ptr failed;
+        try {
+          read(one.object, one.offset, one.into);
+        } catch (...) {
+          failed = std::current_exception();
+        }
+        listener.done(listener.self, one.tag, std::move(failed));
+      }
+    }
+    void cancel() const noexcept {}
+  };
+  explicit down_at_first(int fails) : failures(std::make_shared<std::atomic<int>>(fails)) {}
+  std::shared_ptr<std::atomic<int>> failures, asked = std::make_shared<std::atomic<int>>(0);
+  std::vector<std::string> list{"a"};
+
+  [[nodiscard]] std::span<const std::string> names() const { return list; }
+  [[nodiscard]] session connect() const { return {failures, asked}; }
+};
+
+constexpr ps::detail::relay_rules careful{
+    .attempts = 6, .first_wait = 1ms, .longest_wait = 4ms, .budget = 100, .seed = 1, .at_once = 4};
+
+}  // namespace
+
+TEST_CASE("storage/detail/relay: a store that is down and comes back costs no read, however many wait") {
+  const deadline limit("a store that was down");
+  const down_at_first far(11);  // eight, and a few questions
+  const ps::detail::relayed_session<down_at_first> session(far, careful);
+  std::vector<std::byte> into(1000);
+  std::vector<ps::read_request> requests;
+  for (std::size_t i = 0; i < 1000; ++i) requests.push_back({0, i, std::span(into).subspan(i, 1), i});
+  read_outcomes outcomes(1000);
+  session.read_many(requests, outcomes.listener());
+  outcomes.wait();
+  CHECK(outcomes.each_once());
+  CHECK(outcomes.failures() == 0);
+  CHECK(*far.asked == 1011);
+  session.read(0, 0, into);
+}
+
+TEST_CASE("storage/detail/relay: a store that stays down ends all reads, with few questions for each") {
+  const deadline limit("a store that is down");
+  const down_at_first far(1'000'000);
+  const ps::detail::relayed_session<down_at_first> session(far, careful);
+  std::vector<std::byte> into(100);
+  std::vector<ps::read_request> requests;
+  for (std::size_t i = 0; i < 100; ++i) requests.push_back({0, i, std::span(into).subspan(i, 1), i});
+  read_outcomes outcomes(100);
+  session.read_many(requests, outcomes.listener());
+  outcomes.wait();
+  CHECK(outcomes.failures(ps::errc::io) == 100);
+  CHECK(*far.asked <= 130);
+  CHECK_THROWS_AS(session.read(0, 0, into), ps::error);
 }

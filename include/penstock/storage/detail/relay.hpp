@@ -79,6 +79,10 @@ class retry_budget {
 /// does so; another leaves its reads to that one.
 /// The limit on reads in flight follows AIMD: each successful round of reads raises it by one; a read that
 /// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
+/// With retries and a limit, a store from which eight reads in a row failed is taken to be down: one read at
+/// a time asks whether it is back, with the waits of attempts between, and no budget is spent. After
+/// `attempts`
+/// such questions reads fail.
 ///
 /// Cost: no allocation once as many reads were in flight before; without a limit, a blocking read that
 /// succeeds takes no lock.
@@ -150,6 +154,7 @@ class relay {
   using call = void (*)(const session_view&, const read_request&, void* result);
   using counter = std::atomic<std::uint64_t>;
   static constexpr std::size_t most_together = 64;
+  static constexpr std::uint32_t most_failed_in_a_row = 8;          // more: the store is down
   static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `signature`
 
   /// Calls the session in this thread until it succeeds.
@@ -163,6 +168,8 @@ class relay {
   [[nodiscard]] decision decide(const read_request& what, std::uint32_t attempt, const read_failure& why,
                                 bool cancelled) noexcept;
   void leave(std::uint64_t round, const read_failure* why) noexcept;
+  [[nodiscard]] std::uint32_t note_outage(const read_request& what) noexcept;
+  [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_; }
   [[nodiscard]] bool pauses() noexcept;
   [[nodiscard]] bool has_room() noexcept;
   [[nodiscard]] item& make_item();
@@ -199,6 +206,7 @@ class relay {
   std::thread thread_;
 
   std::size_t limit_, in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
+  std::uint32_t failed_in_a_row_ = 0, outage_ = 0;  // outage_: questions whether the store is back
   std::uint64_t round_ = 0;
   clock::time_point paused_until_{};
 

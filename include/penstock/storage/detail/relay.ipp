@@ -169,7 +169,7 @@ PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64
   if (rules_.at_once == 0) return 0;
   ++waiting_for_room_;
   for (;;) {
-    const bool waits = pauses() || in_flight_ >= limit_;
+    const bool waits = pauses() || in_flight_ >= room();
     if (cancels_ != cancels || (waits && over_)) {
       --waiting_for_room_;
       pass_on(held);
@@ -207,7 +207,9 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
   decision made;
   if (why.asked_ms) slow_downs_.fetch_add(1, std::memory_order_relaxed);
   if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
-  if (attempt < rules_.attempts)
+  const std::uint32_t rounds = note_outage(what);
+  attempt = std::max(attempt, rounds);
+  if (attempt < rules_.attempts && rounds == 0)
     made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
                                : why.asked_ms ? retry_budget::if_asked
                                               : retry_budget::for_retry);
@@ -221,10 +223,24 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
   return made;
 }
 
+// How often in a row nothing could be read, if the store seems to be down. Then one read at a time asks
+// whether it is back, and the others need not spend the budget.
+PENSTOCK_INLINE std::uint32_t relay::note_outage(const read_request& what) noexcept {
+  if (rules_.at_once == 0 || ++failed_in_a_row_ < most_failed_in_a_row) return 0;
+  if (outage_ != 0 && in_flight_ != 0) return outage_;  // it was sent before the store seemed to be down
+  if (outage_ < rules_.attempts) ++outage_;
+  if (outage_ < rules_.attempts) {
+    paused_until_ = std::max(paused_until_, clock::now() + retry_wait(rules_, what, outage_));
+    changed_.notify_all();
+  }
+  return outage_;
+}
+
 PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) noexcept {
   if (rules_.at_once == 0) return;
   --in_flight_;
   if (why == nullptr) {
+    failed_in_a_row_ = outage_ = 0;
     if (round == round_ && limit_ < rules_.at_once && ++grown_ >= limit_) {
       ++limit_;
       grown_ = 0;
@@ -254,7 +270,7 @@ PENSTOCK_INLINE bool relay::pauses() noexcept {
 
 // A thread that waits in a blocking read needs its bytes now: it comes first.
 PENSTOCK_INLINE bool relay::has_room() noexcept {
-  return rules_.at_once == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < limit_);
+  return rules_.at_once == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < room());
 }
 
 PENSTOCK_INLINE relay::item& relay::make_item() {
