@@ -294,7 +294,7 @@ TEST_CASE("source/index_in_store: what may pass is an error, and what recurs mea
   }
   SECTION("500") {
     const store here("location ~ \\.penstock-index$ { return 500; }");
-    const auto failed = penstock_test::error_of([&] { (void)here.open(); });
+    const auto failed = penstock_test::web_error_of([&] { (void)here.open(); });
     CHECK(failed.code() == penstock::errc::io);
     CHECK_FALSE(failed.recurs());
     CHECK_THAT(failed.what(), contains(".tar.penstock-index"));

@@ -13,8 +13,7 @@
 #include "support/stored.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,14 +32,14 @@ const bool added = penstock_test::add_store(
        return here;
      },
      [](const std::vector<std::string>& paths) {
-       std::vector<penstock_test::s3_server::object> objects;
+       static penstock_test::s3_putter putter(server_of_objects());
+       std::vector<std::pair<std::string, std::string>> files;
        std::vector<std::string> names;
        for (const std::string& path : paths) {
-         std::ifstream file(path, std::ios::binary);
-         objects.push_back({path.substr(1), std::string(std::istreambuf_iterator<char>(file), {})});
-         names.push_back("shards/" + objects.back().key);
+         files.emplace_back(std::filesystem::absolute(path).string().substr(1), path);
+         names.push_back("shards/" + files.back().first);
        }
-       server_of_objects().put("shards", objects);
+       putter.put("shards", files);
        return penstock_test::stored(
            penstock::s3(std::move(names), penstock_test::s3_at(server_of_objects())));
      }});

@@ -111,7 +111,7 @@ TEST_CASE("source/webdataset_stream_http: a server that does harm, with retries 
 
   proxy.behave();  // without retries, one clear error
   proxy.script({network_fault::none(), network_fault::none(), network_fault::cut(1000)});
-  const auto e = error_of([&] { (void)forward_listing(ps::webdataset_stream(shards)); });
+  const auto e = web_error_of([&] { (void)forward_listing(ps::webdataset_stream(shards)); });
   CHECK(e.code() == ps::errc::io);
   CHECK_FALSE(e.recurs());
   CHECK_THAT(e.what(), contains("the connection ended after 1000 of") && contains("s-0.tar"));

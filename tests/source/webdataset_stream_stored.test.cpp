@@ -154,9 +154,9 @@ TEST_CASE("source/webdataset_stream_stored: errors and their places, as over fil
       CHECK(e.offset() == one.offset);
       CHECK(e.key() == one.key);
     };
-    check(error_of([&] { (void)forward_listing(ps::webdataset_stream(files, {.limit = 1u << 20})); }));
-    check(
-        error_of([&] { (void)forward_listing(ps::webdataset_stream(far_of(files), {.limit = 1u << 20})); }));
+    check(web_error_of([&] { (void)forward_listing(ps::webdataset_stream(files, {.limit = 1u << 20})); }));
+    check(web_error_of(
+        [&] { (void)forward_listing(ps::webdataset_stream(far_of(files), {.limit = 1u << 20})); }));
   }
   CHECK_THROWS_WITH(
       forward_listing(ps::webdataset_stream(ps::memory_files().add("t.tar", "\x1f\x8b\x08zzz"))),
@@ -241,7 +241,7 @@ TEST_CASE("source/webdataset_stream_stored: a piece that fails is an error when 
     REQUIRE(reader.next(sample));
     CHECK(penstock_test::line_of(sample) == lines[static_cast<std::size_t>(i)]);
   }
-  const auto failed = error_of([&] {
+  const auto failed = web_error_of([&] {
     while (reader.next(sample)) {
     }
   });
@@ -257,7 +257,7 @@ TEST_CASE("source/webdataset_stream_stored: a piece that fails is an error when 
             ps::retrying(often, {.first_wait = std::chrono::milliseconds(1), .budget = 0}))) == lines);
 
   const auto missing = files.beside(ps::sibling{".gone"});
-  const auto e = error_of([&] { (void)forward_listing(ps::webdataset_stream(far_of(missing))); });
+  const auto e = web_error_of([&] { (void)forward_listing(ps::webdataset_stream(far_of(missing))); });
   CHECK(e.file() == "0.tar.gone");
 }
 

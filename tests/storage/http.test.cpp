@@ -67,7 +67,7 @@ TEST_CASE("storage/http: chosen by the scheme of a URL at run time") {
   CHECK(got == bytes.substr(50, 100));
   CHECK(either("HTTPS://h/train-{0..1}.tar?sig=secret").names()[1] == "https://h/train-1.tar?...");
   CHECK(either("/data/train-{0..1}.tar").names()[1] == "/data/train-1.tar");
-  const ps::error other = error_of([] { (void)either("s3://bucket/a.tar"); });
+  const ps::error other = web_error_of([] { (void)either("s3://bucket/a.tar"); });
   CHECK(says(other, "only for file, http, https"));
 }
 
@@ -75,13 +75,14 @@ TEST_CASE("storage/http: URLs and options that make no sense") {
   for (const char* pattern :
        {"train-{0..3}.tar", "s3://bucket/a", "http://me:secret@h/a{0..1}", "http://h/a b?secret",
         "http://h/{0..?secret", "http://me:secret@h/{0..", "http://h/a#secret"}) {
-    const ps::error e = error_of([&] { (void)ps::http(pattern); });
+    const ps::error e = web_error_of([&] { (void)ps::http(pattern); });
     INFO(e.what());
     CHECK(e.code() == ps::errc::argument);
     CHECK_FALSE(says(e, "secret"));
   }
-  CHECK(error_of([] { (void)ps::http("http://h/", {.connections = 0}); }).code() == ps::errc::argument);
-  const ps::error ca = error_of([] { (void)ps::http("https://h/", {.ca_file = "/no such file"}).connect(); });
+  CHECK(web_error_of([] { (void)ps::http("http://h/", {.connections = 0}); }).code() == ps::errc::argument);
+  const ps::error ca =
+      web_error_of([] { (void)ps::http("https://h/", {.ca_file = "/no such file"}).connect(); });
   CHECK(ca.code() == ps::errc::argument);
   CHECK(ca.file() == "/no such file");
 }
@@ -125,7 +126,8 @@ TEST_CASE("storage/http: ranges beyond the end, and empty ones") {
     if (known) CHECK(session.size(0) == 1000);
     for (const std::uint64_t offset :
          {std::uint64_t{991}, std::uint64_t{1000}, std::uint64_t{5000}, ~std::uint64_t{0} - 3}) {
-      const ps::error e = error_of([&] { session.read(0, offset, std::as_writable_bytes(std::span(some))); });
+      const ps::error e =
+          web_error_of([&] { session.read(0, offset, std::as_writable_bytes(std::span(some))); });
       INFO(e.what());
       CHECK(e.code() == ps::errc::format);
       CHECK(e.offset() == offset);
@@ -141,7 +143,7 @@ TEST_CASE("storage/http: ranges beyond the end, and empty ones") {
     CHECK_NOTHROW(session.read(0, 1000, {}));
   }
   const auto session = where.connect();
-  CHECK(error_of([&] { session.read(0, 1001, {}); }).code() == ps::errc::format);
+  CHECK(web_error_of([&] { session.read(0, 1001, {}); }).code() == ps::errc::format);
 }
 
 TEST_CASE("storage/http: an empty object") {
@@ -155,7 +157,7 @@ TEST_CASE("storage/http: an empty object") {
     CHECK(session.size(0) == 0);
     CHECK_NOTHROW(session.read(0, 0, {}));
     std::byte one{};
-    CHECK(error_of([&] { session.read(0, 0, {&one, 1}); }).code() == ps::errc::format);
+    CHECK(web_error_of([&] { session.read(0, 0, {&one, 1}); }).code() == ps::errc::format);
   }
 }
 
@@ -275,7 +277,7 @@ TEST_CASE("storage/http: cancel ends a blocking read too") {
     session.cancel();
   });
   std::byte one{};
-  const ps::error e = error_of([&] { session.read(0, 7, {&one, 1}); });
+  const ps::error e = web_error_of([&] { session.read(0, 7, {&one, 1}); });
   canceller.join();
   CHECK(e.code() == ps::errc::stopped);
   CHECK(e.file() == server.at("/a"));

@@ -189,8 +189,8 @@ TEST_CASE("storage/http: a whole object needs no ranges") {
   session.read(0, 0, std::as_writable_bytes(std::span(into)));
   CHECK((into == bytes));
   into.resize(4999);
-  CHECK(
-      says(error_of([&] { session.read(0, 0, std::as_writable_bytes(std::span(into))); }), "ignores ranges"));
+  CHECK(says(web_error_of([&] { session.read(0, 0, std::as_writable_bytes(std::span(into))); }),
+             "ignores ranges"));
 }
 
 TEST_CASE("storage/http: the size without HEAD") {
@@ -209,7 +209,7 @@ TEST_CASE("storage/http: the size without HEAD") {
   web_server gone(
       answering([&](const web_request&) { return std::string("HTTP/1.1 404 Not Found\r\n\r\n"); }));
   const auto session = ps::http({gone.at("/a?secret").c_str()}, direct()).connect();
-  const ps::error e = error_of([&] { (void)session.size(0); });
+  const ps::error e = web_error_of([&] { (void)session.size(0); });
   CHECK(says(e, "no such object (404)"));
   CHECK(e.recurs());
   CHECK(e.file() == gone.at("/a?..."));
@@ -217,7 +217,7 @@ TEST_CASE("storage/http: the size without HEAD") {
     return request.method() == "HEAD" ? std::string("HTTP/1.1 200 OK\r\n\r\n")
                                       : part("Content-Range: bytes 0-0/*\r\n", "x");
   }));
-  CHECK(says(error_of([&] { (void)ps::http({unknown.at("/").c_str()}, direct()).connect().size(0); }),
+  CHECK(says(web_error_of([&] { (void)ps::http({unknown.at("/").c_str()}, direct()).connect().size(0); }),
              "does not tell how long"));
 }
 
@@ -243,7 +243,7 @@ TEST_CASE("storage/http: an object that was replaced is an error, never a mixtur
       session.read(0, 5, std::as_writable_bytes(std::span(into)));
       CHECK(into == web_content(1000).substr(5, 10));
       replaced = true;
-      const ps::error e = error_of([&] { session.read(0, 5, std::as_writable_bytes(std::span(into))); });
+      const ps::error e = web_error_of([&] { session.read(0, 5, std::as_writable_bytes(std::span(into))); });
       INFO(e.what());
       CHECK(says(e, "the object was replaced"));
       CHECK(e.code() == ps::errc::io);
@@ -309,7 +309,8 @@ TEST_CASE("storage/http: an object that was replaced by a shorter one is no bad 
   session.read(0, 0, std::as_writable_bytes(std::span(into)));
   replaced = true;
   for (const std::uint64_t offset : {495u, 700u}) {
-    const ps::error e = error_of([&] { session.read(0, offset, std::as_writable_bytes(std::span(into))); });
+    const ps::error e =
+        web_error_of([&] { session.read(0, offset, std::as_writable_bytes(std::span(into))); });
     INFO(e.what());
     CHECK(e.code() == ps::errc::io);
     CHECK(e.recurs());
@@ -325,7 +326,7 @@ TEST_CASE("storage/http: a refusal whose body is cut is still that refusal") {
   });
   const auto session = ps::http({server.at("/a").c_str()}, direct()).connect();
   std::string into(10, 'x');
-  const ps::error e = error_of([&] { session.read(0, 0, std::as_writable_bytes(std::span(into))); });
+  const ps::error e = web_error_of([&] { session.read(0, 0, std::as_writable_bytes(std::span(into))); });
   INFO(e.what());
   CHECK(says(e, "(404)"));
   CHECK(e.recurs());

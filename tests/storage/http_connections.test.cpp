@@ -95,7 +95,7 @@ TEST_CASE("storage/http: a kept connection that was closed is replaced by a new 
   });
   const auto session = session_of(server.at("/a"));
   CHECK(first_of(session) == bytes.substr(0, 10));
-  const ps::error e = error_of([&] { first_of(session); });
+  const ps::error e = web_error_of([&] { first_of(session); });
   INFO(e.what());
   CHECK(says(e, "ended the connection without an answer"));
   CHECK_FALSE(e.recurs());
@@ -124,7 +124,7 @@ TEST_CASE("storage/http: connections that break") {
       peer.send(one.sent);
       if (one.with_reset) peer.reset();
     });
-    const ps::error e = error_of([&] { first_of(session_of(server.at("/a?secret"))); });
+    const ps::error e = web_error_of([&] { first_of(session_of(server.at("/a?secret"))); });
     INFO(e.what());
     CHECK(says(e, one.sentence));
     CHECK(e.code() == ps::errc::io);
@@ -132,14 +132,14 @@ TEST_CASE("storage/http: connections that break") {
     CHECK(e.file() == server.at("/a?..."));
     CHECK(server.connections() == 1);
   }
-  const ps::error refused = error_of([&] { first_of(session_of(nowhere().url())); });
+  const ps::error refused = web_error_of([&] { first_of(session_of(nowhere().url())); });
   INFO(refused.what());
   CHECK(says(refused, "cannot connect to 127.0.0.1:"));
   CHECK_FALSE(refused.recurs());
   // A label of more than 63 characters is no name for any resolver, so that
   // none asks the network.
   const std::string name(64, 'x');
-  const ps::error unknown = error_of([&] { first_of(session_of("http://" + name + "/a")); });
+  const ps::error unknown = web_error_of([&] { first_of(session_of("http://" + name + "/a")); });
   INFO(unknown.what());
   CHECK(says(unknown, "cannot connect to " + name));
 }
@@ -147,13 +147,14 @@ TEST_CASE("storage/http: connections that break") {
 TEST_CASE("storage/http: what lasts too long") {
   const deadline limit("stalls");
   web_server silent([](web_peer& peer) { peer.stall(); });
-  const ps::error first = error_of([&] { first_of(session_of(silent.at("/a"), {.first_byte_time = 40ms})); });
+  const ps::error first =
+      web_error_of([&] { first_of(session_of(silent.at("/a"), {.first_byte_time = 40ms})); });
   CHECK(says(first, "no answer within 40 ms"));
   CHECK_FALSE(first.recurs());
 
   std::string secure = silent.at("/a");
   secure.insert(4, "s");
-  const ps::error handshake = error_of([&] { first_of(session_of(secure, {.connect_time = 40ms})); });
+  const ps::error handshake = web_error_of([&] { first_of(session_of(secure, {.connect_time = 40ms})); });
   CHECK(says(handshake, "no connection within 40 ms"));
   CHECK_FALSE(handshake.recurs());
 
@@ -166,7 +167,7 @@ TEST_CASE("storage/http: what lasts too long") {
       peer.send(sent);
       peer.stall();
     });
-    const ps::error e = error_of([&] { first_of(session_of(stalls.at("/a"), {.progress_time = 40ms})); });
+    const ps::error e = web_error_of([&] { first_of(session_of(stalls.at("/a"), {.progress_time = 40ms})); });
     INFO(e.what());
     CHECK(says(e, "stalled: no byte within 40 ms"));
     CHECK_FALSE(e.recurs());
@@ -265,7 +266,7 @@ TEST_CASE("storage/http: redirects are followed, within the server and to anothe
     CHECK(first_of(session) == bytes.substr(0, 10));
     CHECK(session.size(0) == 1000);
   }
-  const ps::error many = error_of([&] { first_of(session_of(server.at("/6"))); });
+  const ps::error many = web_error_of([&] { first_of(session_of(server.at("/6"))); });
   CHECK(says(many, "more than 5 times"));
   CHECK(many.recurs());
   CHECK(many.file() == server.at("/6"));
@@ -285,7 +286,7 @@ TEST_CASE("storage/http: redirects that are refused") {
       return web_answer("302 Found",
                         *one.location == '\0' ? "" : "Location: " + std::string(one.location) + "\r\n", "");
     }));
-    const ps::error e = error_of([&] { first_of(session_of(server.at("/a"))); });
+    const ps::error e = web_error_of([&] { first_of(session_of(server.at("/a"))); });
     INFO(e.what());
     CHECK(says(e, one.sentence));
     CHECK_FALSE(says(e, "secret"));
@@ -294,7 +295,7 @@ TEST_CASE("storage/http: redirects that are refused") {
   web_server pair(answering([&](const web_request& request) {
     return web_answer("301 Moved", request.target() == "/a" ? "Location: /b\r\n" : "Location: /a\r\n", "");
   }));
-  CHECK(says(error_of([&] { first_of(session_of(pair.at("/a"))); }), "in a circle"));
+  CHECK(says(web_error_of([&] { first_of(session_of(pair.at("/a"))); }), "in a circle"));
 }
 
 TEST_CASE("storage/http: a proxy of the environment is asked for the whole URL") {
@@ -327,7 +328,7 @@ TEST_CASE("storage/http: proxies that do not help") {
   const deadline limit("bad proxies");
   {
     const variable set("https_proxy", "socks5://me:secret@h");
-    const ps::error e = error_of([] { (void)ps::http({"https://h/"}).connect(); });
+    const ps::error e = web_error_of([] { (void)ps::http({"https://h/"}).connect(); });
     CHECK(e.code() == ps::errc::argument);
     CHECK_FALSE(says(e, "secret"));
   }
@@ -337,7 +338,7 @@ TEST_CASE("storage/http: proxies that do not help") {
     gone.insert(7, "me:secret@");
     const variable set("all_proxy", gone);
     for (const char* to : {"http://h.invalid/a", "https://h.invalid/a"}) {
-      const ps::error e = error_of([&] { first_of(ps::http({to}, once()).connect()); });
+      const ps::error e = web_error_of([&] { first_of(ps::http({to}, once()).connect()); });
       INFO(e.what());
       CHECK(says(e, "cannot connect to the proxy 127.0.0.1:"));
       CHECK_FALSE(says(e, "secret"));
@@ -354,7 +355,7 @@ TEST_CASE("storage/http: proxies that do not help") {
       return web_answer(said, "", "no");
     }));
     const variable set("HTTPS_PROXY", proxy.at(""));
-    const ps::error e = error_of([&] { first_of(ps::http({"https://h.invalid/a"}, once()).connect()); });
+    const ps::error e = web_error_of([&] { first_of(ps::http({"https://h.invalid/a"}, once()).connect()); });
     INFO(e.what());
     CHECK(says(e, sentence));
     CHECK(asked.last() == "CONNECT h.invalid:443 HTTP/1.1");

@@ -114,7 +114,7 @@ TEST_CASE("storage/http: each kind of harm, and the read after it") {
     if (*sentence == '\0') {
       CHECK_NOTHROW(read(11));
     } else {
-      const ps::error e = error_of([&] { read(11); });
+      const ps::error e = web_error_of([&] { read(11); });
       INFO(e.what());
       CHECK(says(e, sentence));
       CHECK(e.code() == ps::errc::io);
@@ -215,7 +215,7 @@ TEST_CASE(
   CHECK(all.requests == 4);
   CHECK(session.at_once() == 8);  // half of the connections
   const auto patient_object = ps::http({server.url("missing").c_str()}, without_proxies()).connect();
-  CHECK(says(error_of([&] { (void)patient_object.size(0); }), "(404)"));
+  CHECK(says(web_error_of([&] { (void)patient_object.size(0); }), "(404)"));
   CHECK(patient_object.counters().requests == 1);
 }
 

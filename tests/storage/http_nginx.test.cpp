@@ -127,7 +127,7 @@ TEST_CASE("storage/http: certificates that prove nothing are refused, with what 
         bad{server.url(certificate::other_host, "a"), trusting, "it is of another host than localhost"},
         bad{server.url(certificate::other_host, "a", "127.0.0.1"), trusting,
             "it is of another host than 127.0.0.1"}}) {
-    const ps::error e = error_of([&] { first_of(session_of(one.where, one.options)); });
+    const ps::error e = web_error_of([&] { first_of(session_of(one.where, one.options)); });
     INFO(e.what());
     CHECK(says(e, "certificate is refused"));
     CHECK(says(e, one.sentence));
@@ -138,7 +138,7 @@ TEST_CASE("storage/http: certificates that prove nothing are refused, with what 
     CHECK(first_of(session_of(server.url(certificate::good, "a", host), trusting)) == web_content(10));
   for (const certificate kind : {certificate::self_signed, certificate::expired, certificate::other_host})
     CHECK(first_of(session_of(server.url(kind, "a"), {.verify = false})) == web_content(10));
-  const ps::error plain = error_of([&] {
+  const ps::error plain = web_error_of([&] {
     std::string where = server.url("a");
     first_of(session_of(where.insert(4, "s"), trusting));
   });
@@ -152,7 +152,7 @@ TEST_CASE("storage/http: TLS older than 1.2 is refused") {
   nginx_server server({.certificates = {certificate::good},
                        .lines = "ssl_protocols TLSv1 TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0;"});
   server.put("a", web_content(1000));
-  const ps::error e = error_of([&] {
+  const ps::error e = web_error_of([&] {
     first_of(session_of(server.url(certificate::good, "a"), {.ca_file = server.authority().string()}));
   });
   INFO(e.what());
@@ -184,14 +184,14 @@ TEST_CASE("storage/http: what nginx says") {
         bad{"drop", "without an answer", false}, bad{"status/429", "(429); use fewer", false},
         bad{"status/503", "it asks to wait 1 s", false}, bad{"status/403", "(403)", true},
         bad{"status/500", "(500)", false}, bad{"status/502", "(502)", false}}) {
-    const ps::error e = error_of([&] { first_of(session_of(server.url(one.path))); });
+    const ps::error e = web_error_of([&] { first_of(session_of(server.url(one.path))); });
     INFO(e.what());
     CHECK(says(e, one.sentence));
     CHECK(e.recurs() == one.recurs);
     CHECK(e.file() == server.url(one.path));
   }
   const ps::error down =
-      error_of([&] { first_of(session_of(server.url(certificate::good, "plain/a"), trusting)); });
+      web_error_of([&] { first_of(session_of(server.url(certificate::good, "plain/a"), trusting)); });
   INFO(down.what());
   CHECK(says(down, "from https to http"));
   CHECK(down.recurs());
@@ -205,7 +205,7 @@ TEST_CASE("storage/http: an object that nginx serves is replaced") {
   const auto session = session_of(server.url("a"));
   CHECK(first_of(session) == web_content(10));
   server.put("a", web_content(1001));
-  const ps::error e = error_of([&] { first_of(session); });
+  const ps::error e = web_error_of([&] { first_of(session); });
   CHECK(says(e, "the object was replaced"));
   CHECK(e.recurs());
   CHECK(first_of(session_of(server.url("a"))) == web_content(10));
@@ -219,7 +219,7 @@ TEST_CASE("storage/http: a server that is started again goes on being read") {
   const auto session = session_of(server.url("a"));
   CHECK(first_of(session) == web_content(10));
   server.kill();
-  const ps::error e = error_of([&] { first_of(session); });
+  const ps::error e = web_error_of([&] { first_of(session); });
   INFO(e.what());
   CHECK(e.code() == ps::errc::io);
   CHECK_FALSE(e.recurs());
@@ -276,5 +276,5 @@ TEST_CASE("storage/http: https goes through a proxy by a tunnel") {
   CHECK(asked.last() == "CONNECT localhost:" + std::to_string(server.port(certificate::good)) + " HTTP/1.1");
   CHECK(proxy.connections() == 2);
   const ps::http wrong({server.url(certificate::good, "a").c_str()}, direct());
-  CHECK(says(error_of([&] { first_of(wrong.connect()); }), "certificate is refused"));
+  CHECK(says(web_error_of([&] { first_of(wrong.connect()); }), "certificate is refused"));
 }

@@ -60,7 +60,7 @@ TEST_CASE("storage/sibling: storages around another one pass it on") {
     CHECK(names_of(near) == std::vector<std::string>{"a.tar.idx", "a.tar.idx.idx", "b.tar.idx"});
     auto session = near.connect();
     CHECK(all_of(session, 0) == "index of a");
-    const auto missing = penstock_test::error_of([&] { (void)session.size(2); });
+    const auto missing = penstock_test::web_error_of([&] { (void)session.size(2); });
     CHECK(missing.code() == penstock::errc::io);
     CHECK(missing.recurs());
     CHECK(missing.file() == "b.tar.idx");

@@ -5,14 +5,41 @@ s3_client.py URL put BUCKET KEY FILE [KEY FILE]...   makes the bucket if it is n
 s3_client.py URL get BUCKET KEY FILE
 s3_client.py URL list BUCKET                         prints the keys
 s3_client.py URL uploads BUCKET                      prints the keys of unfinished uploads
+s3_client.py URL serve ANSWER                        puts what lines of the input say, BUCKET KEY FILE [KEY FILE]...
+                                                     with tabs between; after each, the file ANSWER appears
 Key and secret are in the environment.
 """
 
+import os
 import sys
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
+
+
+def put(client, bucket, rest):
+    try:
+        client.create_bucket(Bucket=bucket)
+    except ClientError as e:
+        if e.response["Error"]["Code"] not in ("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
+            raise
+    for key, file in zip(rest[::2], rest[1::2]):
+        with open(file, "rb") as body:
+            client.put_object(Bucket=bucket, Key=key, Body=body)
+
+
+def serve(client, answer):
+    for line in sys.stdin:
+        bucket, *rest = line.rstrip("\n").split("\t")
+        text = "put"
+        try:
+            put(client, bucket, rest)
+        except Exception as e:  # pylint: disable=broad-except
+            text = repr(e)
+        with open(answer + ".fresh", "w", encoding="utf-8") as out:
+            out.write(text)
+        os.rename(answer + ".fresh", answer)
 
 
 def main():
@@ -26,14 +53,9 @@ def main():
         config = Config(**options)
     client = boto3.client("s3", endpoint_url=url, config=config)
     if action == "put":
-        try:
-            client.create_bucket(Bucket=bucket)
-        except ClientError as e:
-            if e.response["Error"]["Code"] not in ("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
-                raise
-        for key, file in zip(rest[::2], rest[1::2]):
-            with open(file, "rb") as body:
-                client.put_object(Bucket=bucket, Key=key, Body=body)
+        put(client, bucket, rest)
+    elif action == "serve":
+        serve(client, bucket)
     elif action == "get":
         with open(rest[1], "wb") as out:
             out.write(client.get_object(Bucket=bucket, Key=rest[0])["Body"].read())

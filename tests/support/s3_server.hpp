@@ -9,12 +9,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -86,18 +88,56 @@ class s3_server {
 
  private:
   [[nodiscard]] static std::string quoted(const std::string& text) { return "'" + text + "'"; }
-  [[nodiscard]] std::string call(const std::string& arguments) const {
+  [[nodiscard]] std::string client(const std::string& arguments) const {
     static const std::string python = python_for("-c 'import boto3'");
     const std::string script = (std::filesystem::path(__FILE__).parent_path() / "s3_client.py").string();
-    const program_result done = run_program(
-        "env -u http_proxy -u HTTP_PROXY -u AWS_PROFILE AWS_CONFIG_FILE=/dev/null AWS_ACCESS_KEY_ID=" +
-        quoted(key_) + " AWS_SECRET_ACCESS_KEY=" + quoted(secret_) + " AWS_DEFAULT_REGION=" + region() + " " +
-        python + " -B " + quoted(script) + " " + endpoint() + " " + arguments);
+    return "env -u http_proxy -u HTTP_PROXY -u AWS_PROFILE AWS_CONFIG_FILE=/dev/null AWS_ACCESS_KEY_ID=" +
+           quoted(key_) + " AWS_SECRET_ACCESS_KEY=" + quoted(secret_) + " AWS_DEFAULT_REGION=" + region() +
+           " " + python + " -B " + quoted(script) + " " + endpoint() + " " + arguments;
+  }
+  [[nodiscard]] std::string call(const std::string& arguments) const {
+    const program_result done = run_program(client(arguments));
     if (done.status != 0) throw std::runtime_error("boto3 fails: " + done.output);
     return done.output;
   }
 
+  friend class s3_putter;
   std::string key_, secret_;
+};
+
+/// A client that stays, for tests that put many objects: the others take a second for each call.
+class s3_putter {
+ public:
+  explicit s3_putter(const s3_server& server)
+      : pipe_(::popen(server.client("serve " + s3_server::quoted((folder_ / "answer").string())).c_str(),
+                      "w")) {
+    if (pipe_ == nullptr) throw std::runtime_error("boto3 does not start");
+  }
+  s3_putter(const s3_putter&) = delete;
+  s3_putter& operator=(const s3_putter&) = delete;
+  ~s3_putter() { ::pclose(pipe_); }
+
+  /// Puts files; a pair is a key and a path, neither with a tab or a line break.
+  void put(const std::string& bucket, const std::vector<std::pair<std::string, std::string>>& files) {
+    std::string line = bucket;
+    for (const auto& [key, path] : files) line += "\t" + key + "\t" + path;
+    line += "\n";
+    const std::filesystem::path answer = folder_ / "answer";
+    std::filesystem::remove(answer);
+    if (std::fwrite(line.data(), 1, line.size(), pipe_) != line.size() || std::fflush(pipe_) != 0)
+      throw std::runtime_error("boto3 has ended");
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!std::filesystem::exists(answer)) {
+      if (std::chrono::steady_clock::now() > end) throw std::runtime_error("boto3 does not answer");
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    if (const std::string text = text_in(answer); text != "put")
+      throw std::runtime_error("boto3 fails: " + text);
+  }
+
+ private:
+  temp_dir folder_;
+  std::FILE* pipe_;
 };
 
 /// Whether boto3 is here; see `have_program`.

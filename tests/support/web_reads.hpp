@@ -37,7 +37,7 @@ inline penstock::http_options direct(penstock::http_options options = {}) {
 }
 /// The error that `f` must throw.
 template <class F>
-penstock::error error_of(F&& f) {
+penstock::error web_error_of(F&& f) {
   try {
     std::forward<F>(f)();
   } catch (const penstock::error& e) {

@@ -154,7 +154,7 @@ TEST_CASE("storage/detail/web_client: headers with line breaks are refused") {
       get.where = ps::parse_url(server.at("/a"));
       if (reused == 1) client.perform(get);
       get.headers = {{"X-Token", value}};
-      const ps::error e = error_of([&] { client.perform(get); });
+      const ps::error e = web_error_of([&] { client.perform(get); });
       CHECK(e.code() == ps::errc::argument);
       CHECK_FALSE(says(e, "secret"));
     }
