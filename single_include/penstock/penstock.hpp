@@ -8157,6 +8157,19 @@ concept storage = std::copy_constructible<S> && requires(const S& s) {
 template <class S>
 concept local_storage = storage<S> && requires { requires bool(S::names_are_paths); };
 
+/// Writes objects into a store, one after another, such as `s3_writer`.
+///   open(name)      begins an object; one that is unfinished is given up
+///   write(bytes)    appends bytes
+///   finish()        makes the object appear, whole; returns its signature, as a session would give it
+///   abort()         gives an unfinished object up; does nothing if there is none. So does the destructor
+template <class W>
+concept object_writer = std::movable<W> && requires(W& w, std::string_view name, bytes_view bytes) {
+  w.open(name);
+  w.write(bytes);
+  { w.finish() } -> std::same_as<object_signature>;
+  { w.abort() } noexcept;
+};
+
 /// Whether the names of a storage are paths: it is a `local_storage`, or a storage that is chosen at run time
 /// says so with `local()`.
 template <storage S>
@@ -21979,7 +21992,6 @@ class request_queue {
 
     fetched_session session_;
     std::unique_ptr<threaded_reads> threads_;
-    std::size_t in_flight_ = 0;
     std::uint64_t slow_downs_ = 0;  // that it had counted when we last looked
   };
   /// A read that has not ended, of any thread, and what its object is called.
@@ -37770,331 +37782,219 @@ enum class index_policy { keep, transient, require, dali, energon, cache };
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/manifest.hpp
+// ---- penstock/storage/sibling.hpp
 
 namespace penstock::inline v0_1 {
 
-/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
+/// How the name of a file that lies beside an object is made of the object's name.
 ///
-/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
-/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
-/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
-/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
-/// number at once; a manifest is const once made.
-class manifest {
+///     const bool added = sibling{".idx"}.of("a/train-0.tar") == "a/train-0.tar.idx";
+///     const bool put_instead = sibling{".idx", true}.of("a/train-0.tar.gz") == "a/train-0.idx";
+struct sibling {
+  std::string_view suffix;  ///< a constant: the text must outlive the value
+  /// Whether it stands instead of the extensions: the last part of the name is cut at its first dot, except a
+  /// leading one.
+  bool instead = false;
+
+  [[nodiscard]] std::string of(std::string_view name) const;
+  friend bool operator==(const sibling&, const sibling&) = default;
+};
+
+/// A storage that can name the files beside its objects.
+///   beside(which)                   a storage of the same kind and with the same options, whose object i is the sibling of
+///                                   object i. Sends nothing; an object that is not there is an error that recurs, as in any
+///                                   storage
+template <class S>
+concept sibling_storage = storage<S> && requires(const S& s, sibling which) {
+  { s.beside(which) } -> std::same_as<S>;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/sibling.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::string sibling::of(std::string_view name) const {
+  if (instead) {
+    const std::size_t slash = name.rfind('/');
+    const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
+    name = name.substr(0, name.find('.', second));
+  }
+  return std::string(name).append(suffix);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/objects_beside.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files beside the objects of a storage that is not local, such as their indexes in a store. Connected
+/// at their first use. The storage must outlive it.
+class objects_beside {
  public:
-  struct shard {
-    std::string name;
-    std::uint64_t bytes = 0;  ///< size of the file
-    std::uint64_t samples = 0;
-    std::uint64_t payload = 0;  ///< bytes in the members of samples
-    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
-    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
-    std::uint64_t stamp = 0;
-    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
-    bool unended = false;
-  };
-  /// The location of a sample: the number of its shard, and its number within the shard.
-  struct place {
-    std::size_t shard = 0;
-    std::uint64_t sample = 0;
-    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
-  };
-
-  manifest() : manifest(std::vector<shard>{}) {}
-  explicit manifest(std::vector<shard> shards);
-
-  [[nodiscard]] std::span<const shard> shards() const noexcept { return tables_->shards; }
-  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
-  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
-  /// How many shards are tar archives without end-of-archive blocks.
-  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
-  /// Where each non-empty shard begins, and last the number of samples.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
-
-  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
-  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
-
- private:
-  // Empty samples take no space, so headers alone can announce more samples than can be counted.
-  static constexpr std::uint64_t most_samples = std::uint64_t{1} << 62;
-
-  struct tables {
-    std::vector<shard> shards;
-    std::vector<std::size_t> filled;  // the shards that have samples
-    shared<const std::vector<std::uint64_t>> starts;
-    std::uint64_t samples = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t payload = 0;
-    std::uint64_t unended = 0;
-    std::uint64_t fingerprint = 0;
-  };
-  shared<const tables> tables_;
-};
-
-/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
-/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
-/// and 0 if not, the length of its name in bytes, and the name.
-[[nodiscard]] std::string to_string(const manifest& all);
-
-/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
-[[nodiscard]] manifest manifest_from_string(std::string_view text);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/manifest.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
-  shared<tables> made(new tables());
-  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
-  penstock::fingerprint mark;
-  mark.add("manifest", shards.size());
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    const shard& s = shards[i];
-    if (s.samples != 0) {
-      begins->push_back(made->samples);
-      made->filled.push_back(i);
+  /// Of a storage whose siblings cannot be reached: there are none.
+  objects_beside() = default;
+  template <storage Storage>
+  explicit objects_beside([[maybe_unused]] const Storage& where) {
+    if constexpr (sibling_storage<Storage>) {
+      if (is_local(where)) return;
+      where_ = &where;
+      connect_ = connected_to<Storage>;
     }
-    if (s.samples > most_samples - made->samples) {
-      throw error(errc::limit, {"the files hold more than ", most_samples, " samples together"})
-          .in_file(s.name);
+  }
+  objects_beside(const objects_beside&) = delete;
+  objects_beside& operator=(const objects_beside&) = delete;
+
+  /// All bytes of a sibling of an object. Nothing if it cannot be had: reading it fails with errc::io that
+  /// recurs, or it has more than `most` bytes; `why` then gets the reason. Stores that do not let everybody
+  /// list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs means that
+  /// there is none; what may pass is thrown, with the sibling's name. Any thread.
+  [[nodiscard]] std::optional<buffer> read(object_id object, sibling which, std::uint64_t most,
+                                           std::string* why = nullptr);
+
+  /// Ends what is being read, and lets reads that begin later fail.
+  void end_reads() noexcept;
+
+ private:
+  struct connection {
+    sibling which;
+    session_view session;
+    void (*end)(void* owner) noexcept;
+    std::shared_ptr<void> owner;
+  };
+  template <class Storage>
+  struct opened {
+    explicit opened(Storage made) : where(std::move(made)), session(where.connect()) {}
+    Storage where;
+    typename Storage::session session;
+  };
+  template <class Storage>
+  [[nodiscard]] static connection connected_to(const void* where, sibling which) {
+    auto made = std::make_shared<opened<Storage>>(static_cast<const Storage*>(where)->beside(which));
+    const session_view session(made->session);
+    return {which, session,
+            [](void* owner) noexcept { penstock::end_reads(static_cast<opened<Storage>*>(owner)->session); },
+            std::move(made)};
+  }
+  [[nodiscard]] session_view session_of(sibling which);
+
+  const void* where_ = nullptr;
+  connection (*connect_)(const void* where, sibling which) = nullptr;
+  std::mutex mutex_;
+  std::list<connection> open_;
+  bool ended_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/objects_beside.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::optional<buffer> objects_beside::read(object_id object, sibling which,
+                                                           std::uint64_t most, std::string* why) {
+  if (connect_ == nullptr) {
+    if (why != nullptr) *why = "this storage cannot name the files beside its objects";
+    return std::nullopt;
+  }
+  try {
+    const session_view session = session_of(which);
+    const std::uint64_t size = session.size(object);
+    if (size > most) {
+      if (why != nullptr) *why = text({"it has ", size, " bytes, more than this shard's index can have"});
+      return std::nullopt;
     }
-    made->samples += s.samples;
-    made->payload += s.payload;
-    made->bytes += s.bytes;
-    made->unended += s.unended ? 1 : 0;
-    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
+    buffer bytes(to_size(size));
+    session.read(object, 0, bytes.span());
+    return bytes;
+  } catch (const error& e) {
+    if (e.code() != errc::io || !e.recurs()) throw;
+    if (why != nullptr) *why = e.message();
+    return std::nullopt;
   }
-  if (begins->empty()) begins->push_back(0);
-  begins->push_back(made->samples);
-  made->fingerprint = mark.value();
-  made->starts = std::move(begins);
-  made->shards = std::move(shards);
-  tables_ = std::move(made);
 }
 
-PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
-  const auto& starts = *tables_->starts;
-  const auto after = std::upper_bound(starts.begin(), starts.end(), index);
-  const auto which = static_cast<std::size_t>(after - starts.begin()) - 1;
-  return {tables_->filled[which], index - starts[which], starts[which]};
+PENSTOCK_INLINE session_view objects_beside::session_of(sibling which) {
+  const std::scoped_lock held(mutex_);
+  if (ended_) throw error(errc::stopped, "the run was stopped");
+  for (const connection& one : open_)
+    if (one.which == which) return one.session;
+  return open_.emplace_back(connect_(where_, which)).session;
 }
 
-PENSTOCK_INLINE std::string to_string(const manifest& all) {
-  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
-  for (const manifest::shard& s : all.shards()) {
-    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
-                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
-      text.append(std::to_string(number)).append(" ");
-    text.append(s.name).append("\n");
-  }
-  return text;
+PENSTOCK_INLINE void objects_beside::end_reads() noexcept {
+  const std::scoped_lock held(mutex_);
+  ended_ = true;
+  for (const connection& one : open_) one.end(one.owner.get());
 }
 
-PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
-  std::size_t at = 0;
-  const auto fail = [&at](std::string_view wanted) {
-    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
-        .at_offset(at);
-  };
-  const auto expect = [&](std::string_view wanted, std::string_view called) {
-    if (text.substr(at, wanted.size()) != wanted) fail(called);
-    at += wanted.size();
-  };
-  const auto number = [&](std::string_view after, std::string_view called) {
-    std::uint64_t value = 0;
-    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-    if (failure != std::errc{}) fail("a number of 64 bits");
-    at = static_cast<std::size_t>(end - text.data());
-    expect(after, called);
-    return value;
-  };
-  expect("penstock manifest 2 ", "'penstock manifest 2'");
-  const std::uint64_t count = number("\n", "the end of the line");
-  std::vector<manifest::shard> shards;
-  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
-    manifest::shard one;
-    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
-      *field = number(" ", "a blank");
-    const std::uint64_t unended = number(" ", "a blank");
-    if (unended > 1) fail("0 or 1, and a blank");
-    one.unended = unended == 1;
-    const std::uint64_t length = number(" ", "a blank");
-    if (length > text.size() - at) fail("the name of a shard");
-    one.name = text.substr(at, static_cast<std::size_t>(length));
-    at += one.name.size();
-    expect("\n", "the end of the line");
-    shards.push_back(std::move(one));
-  }
-  if (at != text.size()) fail("the end");
-  return manifest(std::move(shards));
-}
+}  // namespace penstock::inline v0_1::detail
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/known_files.hpp
+// ---- penstock/source/index_shards.hpp
 
 namespace penstock::inline v0_1 {
-namespace detail {
 
-/// The files of a dataset as they were when its plan was made.
-struct known_files {
-  manifest shards;
-  std::vector<object_signature> signatures;  // by shard
-  std::vector<object_id> objects;            // by shard; empty if shard `i` is object `i`
-
-  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
-    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
-  }
-  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
-  /// The place of a sample; throws `errc::argument` if there is no such sample.
-  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
-    if (index >= shards.samples()) no_such_sample(index);
-    return shards.locate(index);
-  }
-  /// Throws `errc::io` if a file has changed since the plan was made.
-  void compare(session_view session, std::size_t shard) const;
-
- private:
-  [[noreturn]] void no_such_sample(std::uint64_t index) const;
+/// Options of `index_shards`; those of the same names in `webdataset_options` say more.
+struct index_shards_options {
+  std::size_t threads = 0;
+  std::uint64_t extension_limit = 1_MiB;
+  std::uint64_t scan_gap = 256_KiB;
 };
 
-/// What a plan knows about files, and the storage that holds them.
-template <class Known, storage Storage>
-struct stored_in : Known {
-  Storage where;
-
-  template <class... Args>
-  explicit stored_in(Storage given, Args&&... args)
-      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
+/// What `index_shards` found and did.
+struct indexed_shards {
+  std::uint64_t made = 0;   ///< given to the function
+  std::uint64_t there = 0;  ///< already in the store, and made for the shard as it is there
+  friend bool operator==(const indexed_shards&, const indexed_shards&) = default;
 };
 
-/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
-[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/known_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
-  if (session.signature(object(shard)) != signatures[shard])
-    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
-        .in_file(path(shard));
-}
-
-PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
-  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
-}
-
-PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
-  buffer room;
-  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
-  const std::uint64_t first = hash_bytes(size, session.range(object, 0, part, room));
-  return hash_bytes(first, session.range(object, size - part, part, room));
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/line_files.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The positions of the lines of a file: the offset of every `group`-th line, so that 64 short lines or
-/// 4 KiB of longer ones share an entry.
-struct line_table {
-  std::vector<std::uint64_t> begins;
-  std::uint64_t count = 0;
-  std::uint64_t group = 1;  // a power of two
-
-  line_table() = default;
-  /// One pass over the text. A line ends after "\n"; the last one may end with the text.
-  explicit line_table(std::string_view text);
-
-  /// The entry for a line, and the number of lines to skip from there.
-  [[nodiscard]] std::size_t entry(std::uint64_t line) const noexcept { return detail::to_size(line / group); }
-  [[nodiscard]] std::uint64_t beyond(std::uint64_t line) const noexcept { return line % group; }
-
-  /// The end of the line that begins at `at`, after its "\n" if it has one.
-  [[nodiscard]] static std::size_t end_of(std::string_view text, std::size_t at) noexcept {
-    const void* const found = std::memchr(text.data() + at, '\n', text.size() - at);
-    return found == nullptr ? text.size()
-                            : static_cast<std::size_t>(static_cast<const char*>(found) - text.data()) + 1;
-  }
-
- private:
-  /// Keeps every other entry.
-  void thin_out();
-};
-
-/// The files of a dataset of lines.
-struct line_files : known_files {
-  std::vector<line_table> tables;  // by shard
-
-  /// Finds the lines of all files, several files at a time. The session must have views.
-  void read(storage_facts where, session_view session, std::size_t threads);
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/packed_format.hpp
-
-namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-/// The component and unpacker for a compression format. The names are empty if there is none.
-struct packed_format {
-  std::string_view format, component, unpacker;
+/// Where new indexes go.
+struct index_sink {
+  void* self;
+  void (*put)(void* self, std::size_t number, const std::string& name, bytes_view index);
 };
-
-[[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
-
-/// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
-/// `before` and `after` are the text around the unpacker's name.
-[[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
-                                        std::string_view after);
+[[nodiscard]] indexed_shards index_all(storage_facts where, session_view session, objects_beside& near,
+                                       bool latent, const index_shards_options& options, index_sink sink);
 
 }  // namespace detail::tar
+
+/// Makes the indexes that `webdataset` looks for beside shards in a store: once, so that no later start has
+/// to read the shards' headers.
+///
+///     const memory_files shards;
+///     const auto put = [](std::size_t, const std::string& name, bytes_view index) {
+///       std::ofstream(name, std::ios::binary) << text_of(index);  // or upload it under this name
+///     };
+///     if (!shards.names().empty()) index_shards(shards, put);
+///
+/// In: a storage, and a function that gets the number of a shard, the name of its index and the index's
+/// bytes, and puts them beside the shard. Indexes that are there and have the shard's size and stamp are left
+/// alone;
+/// those that were made for a copy elsewhere are made to fit, and given again.
+/// The function is called by one thread at a time, in any order, as soon as an index is made. If it throws,
+/// no further index is begun, and its exception is thrown.
+/// Cost and errors: those of making a `webdataset` without an index; nothing is written to the local folder.
+template <storage Storage, class Put>
+  requires std::invocable<Put&, std::size_t, const std::string&, bytes_view>
+indexed_shards index_shards(const Storage& where, Put&& put, index_shards_options options = {}) {
+  using put_type = std::remove_reference_t<Put>;
+  detail::objects_beside near(where);
+  auto session = where.connect();
+  return detail::tar::index_all(
+      facts_of(where), session, near, latent_session<typename Storage::session> && !is_local(where), options,
+      {const_cast<std::remove_const_t<put_type>*>(&put),
+       [](void* self, std::size_t number, const std::string& name, bytes_view index) {
+         (*static_cast<put_type*>(self))(number, name, index);
+       }});
+}
+
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/packed_format.ipp
-
-namespace penstock::inline v0_1::detail::tar {
-
-PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
-  constexpr std::array<packed_format, 5> known{{{"gzip", "zlib", "unpack_gzip"},
-                                                {"zstd", "zstd", "unpack_zstd"},
-                                                {"lz4", "lz4", "unpack_lz4"},
-                                                {"bzip2", "bz2", "unpack_bzip2"},
-                                                {"xz", "xz", "unpack_xz"}}};
-  for (const packed_format& row : known) {
-    if (row.format == format) return row;
-  }
-  return {};
-}
-
-PENSTOCK_INLINE std::string packed_advice(std::string_view format, std::string_view before,
-                                          std::string_view after) {
-  std::string text = "the file is compressed with " + std::string(format);
-  const packed_format row = packed_format_of(format);
-  if (row.format.empty())
-    return text + ", for which there is no unpacker; compress it with gzip, zstd, lz4, bzip2 or xz";
-  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
-  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
-  return text.append(after);
-}
-
-}  // namespace penstock::inline v0_1::detail::tar
 
 // ---- penstock/source/detail/parallel.hpp
 
@@ -38391,6 +38291,1536 @@ PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
 }
 
 }  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_walk.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The default maximum size of an extension header.
+inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
+
+/// A member that holds a file's bytes.
+struct member {
+  std::string_view path;  ///< valid until the next member is requested
+  /// the offset of its first header: pax (except `g`) and long-name headers included
+  std::uint64_t header = 0;
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  bool sparse = false;  ///< its bytes are stored without the holes
+};
+
+/// The input of a walk: an archive with random access, or a forward-only stream.
+struct walk_input {
+  /// Wraps an input that has `get` and `reach`, and `static constexpr bool forward`; the input must outlive
+  /// the result.
+  template <class In>
+  [[nodiscard]] static walk_input of(In& in) noexcept {
+    return {&in,
+            [](void* from, std::uint64_t offset, std::size_t count) {
+              return static_cast<In*>(from)->get(offset, count);
+            },
+            [](void* from, std::uint64_t offset) { return static_cast<In*>(from)->reach(offset); },
+            In::forward};
+  }
+
+  void* archive;
+  /// Shows `count` bytes at `offset`, fewer at the end.
+  bytes_view (*get)(void* archive, std::uint64_t offset, std::size_t count);
+  /// Moves to `offset`, and returns the offset it reached.
+  std::uint64_t (*reach)(void* archive, std::uint64_t offset);
+  /// Whether the input is forward-only: then a member that is cut off is noticed only after it has been
+  /// passed.
+  bool forward;
+};
+
+/// Walks through the headers of an archive, forward only, and reuses its memory.
+class member_walk {
+ public:
+  explicit member_walk(walk_input in, std::uint64_t extension_limit = default_extension_limit) noexcept
+      : in_(in), extension_limit_(extension_limit) {}
+
+  /// Restarts at the beginning of an archive, or at a header in it.
+  void restart(std::uint64_t at = 0) noexcept;
+
+  /// Finds the next file in the archive; false after the last, at the first zero block or at the end of the
+  /// bytes. Throws errc::format with the offset, and the path if it is known, if the input is not a complete
+  /// tar archive.
+  [[nodiscard]] bool next(member& found);
+  /// After the last file: whether the zero blocks that end an archive are missing.
+  [[nodiscard]] bool unended() const noexcept { return unended_; }
+
+  /// Throws the error for an archive that ends within the member found last.
+  [[noreturn]] void cut_off(std::uint64_t reached) const;
+
+ private:
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
+    return in_.get(in_.archive, offset, detail::to_size(count));
+  }
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const { return in_.reach(in_.archive, offset); }
+  void extension(char type, std::optional<std::uint64_t> stored);
+
+  // Handles a header that is not an extension; returns whether it is a file's. `block` is valid until the
+  // next `get`.
+  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found);
+
+  // Skips the blocks with the rest of the map, which precede the data of old GNU sparse files.
+  void pass_map(bool more);
+
+  void check_end() const;
+  void forget() noexcept;
+
+  static constexpr std::uint64_t most = (std::uint64_t{1} << 63) - block_size;
+
+  walk_input in_;
+  std::uint64_t at_ = 0;           // of the next header
+  std::uint64_t end_of_data_ = 0;  // before the padding
+  std::uint64_t data_ = 0;
+  std::uint64_t first_ = 0;
+  pax_records everywhere_;
+  pax_records records_;  // of the next member; start as a copy of `everywhere_`
+  known_text long_path_;
+  std::string path_;
+  bool has_records_ = false;
+  bool extended_ = false;
+  bool unended_ = false;
+  std::uint64_t extension_limit_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_walk.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE void member_walk::restart(std::uint64_t at) noexcept {
+  at_ = at;
+  end_of_data_ = at;
+  everywhere_ = {};
+  unended_ = false;
+  forget();
+}
+
+PENSTOCK_INLINE bool member_walk::next(member& found) {
+  while (true) {
+    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
+    const bytes_view block = get(at_, block_size);
+    if (block.empty() && at_ == 0) {
+      throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
+    }
+    if (block.empty() || (block.size() == block_size && is_zero(block))) {
+      check_end();
+      unended_ = block.empty();
+      return false;
+    }
+    if (block.size() < block_size)
+      throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
+    if (!checksum_matches(block)) {
+      throw error(errc::format, at_ == 0 ? "this is not a tar archive: the first header's checksum is wrong"
+                                         : "the checksum of a tar header is wrong")
+          .at_offset(at_);
+    }
+    if (!extended_) first_ = at_;
+    const char type = static_cast<char>(block[156]);
+    const auto stored = number_field(block, 124, 12);
+    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
+      extension(type, stored);
+    } else if (file(block, type, stored, found)) {
+      return true;
+    }
+  }
+}
+
+PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
+  if (reached >= end_of_data_) {
+    throw error(errc::format,
+                {"the archive is cut off: the last block of the member '", path_, "' is incomplete"})
+        .at_offset(data_)
+        .for_key(path_);
+  }
+  throw error(errc::format, {"the archive is cut off: the member '", path_, "' has ", end_of_data_ - data_,
+                             " bytes, and ", reached - data_, " are left"})
+      .at_offset(data_)
+      .for_key(path_);
+}
+
+PENSTOCK_INLINE void member_walk::extension(char type, std::optional<std::uint64_t> stored) {
+  if (!stored)
+    throw error(errc::format, "the size of an extension header is not a number, or is negative")
+        .at_offset(at_);
+  if (*stored > extension_limit_) {
+    throw error(errc::limit, {"an extension header has ", *stored, " bytes, and the limit is ",
+                              extension_limit_, "; raise it with the option extension_limit of the source"})
+        .at_offset(at_);
+  }
+  const bytes_view body = get(at_ + block_size, *stored);
+  if (body.size() < *stored)
+    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+  try {
+    if (type == 'g') {
+      everywhere_.read(body);
+    } else if (type == 'L') {
+      long_path_.set(text_field(body, 0, body.size()));
+    } else if (type != 'K') {
+      if (!has_records_) records_ = everywhere_;
+      has_records_ = true;
+      records_.read(body);
+    }
+  } catch (error& e) {
+    e.at_offset(at_);
+    throw;
+  }
+  if (type != 'g') extended_ = true;  // a global header is not part of the next member
+  const std::uint64_t behind = at_ + block_size + padded(*stored);
+  if (reach(behind) < behind)
+    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
+  end_of_data_ = at_ = behind;
+}
+
+PENSTOCK_INLINE bool member_walk::file(bytes_view block, char type, std::optional<std::uint64_t> stored,
+                                       member& found) {
+  header_path(block, path_);
+  const pax_records& known = has_records_ ? records_ : everywhere_;
+  const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
+  if (known.sparse_path.known) {
+    path_.assign(known.sparse_path.text);
+  } else if (known.path.known) {
+    path_.assign(known.path.text);
+  } else if (long_path_.known) {
+    path_.assign(long_path_.text);
+  }
+  const auto bytes = known.size ? known.size : stored;
+  const bool sparse = type == 'S' || known.sparse;
+  data_ = at_ + block_size;
+  if (type == 'S') pass_map(block[482] != std::byte{0});
+  end_of_data_ = data_;
+  at_ = data_;
+  forget();
+  // types without data, whatever their size field says
+  if (folder || (type >= '1' && type <= '6')) return false;
+  if (!bytes) {
+    throw error(errc::format, "the size of a member is not a number, or is negative")
+        .at_offset(data_ - block_size)
+        .for_key(path_);
+  }
+  if (*bytes > most - data_) {
+    throw error(errc::format, "the size of a member is larger than any file")
+        .at_offset(data_ - block_size)
+        .for_key(path_);
+  }
+  end_of_data_ = data_ + *bytes;
+  at_ = data_ + padded(*bytes);
+  if (in_.forward) {
+    (void)reach(data_);  // the caller may read the member next
+  } else {
+    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
+  }
+  if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
+  found = {path_, first_, data_, *bytes, sparse};
+  return true;
+}
+
+PENSTOCK_INLINE void member_walk::pass_map(bool more) {
+  while (more) {
+    const bytes_view map = get(data_, block_size);
+    if (map.size() < block_size) {
+      throw error(errc::format, "the archive is cut off within the map of a sparse file")
+          .at_offset(data_)
+          .for_key(path_);
+    }
+    more = map[504] != std::byte{0};
+    data_ += block_size;
+  }
+}
+
+PENSTOCK_INLINE void member_walk::check_end() const {
+  if (extended_ && (has_records_ || long_path_.known)) {
+    throw error(errc::format, "the archive ends where a member was announced by an extension header")
+        .at_offset(first_);
+  }
+}
+
+PENSTOCK_INLINE void member_walk::forget() noexcept {
+  has_records_ = false;
+  long_path_.known = false;
+  extended_ = false;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_scan.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// How much a scan reads at once. A read that follows the one before it is four times as large.
+struct scan_pace {
+  std::uint64_t smallest = 2048;
+  std::uint64_t largest = 256 * 1024;
+  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
+
+  /// For a storage whose reads have latency, where a few bytes take as long as many.
+  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
+    return {8 * 1024, 4 * 1024 * 1024, gap};
+  }
+};
+
+/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
+/// close together.
+class header_reader {
+ public:
+  static constexpr bool forward = false;
+
+  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
+      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
+
+  /// At most `most` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
+  /// call.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most);
+
+  /// `offset`, or the end if that is nearer.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
+
+ private:
+  void fill(std::uint64_t offset, std::size_t count);
+
+  session_view session_;
+  object_id id_;
+  std::uint64_t size_;
+  scan_pace pace_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t ahead_;
+  buffer window_;
+};
+
+/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
+/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
+/// complete tar archive.
+class member_scan {
+ public:
+  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit,
+              scan_pace pace = {});
+  member_scan(const member_scan&) = delete;  // the walk refers to the reader
+  member_scan& operator=(const member_scan&) = delete;
+
+  /// Finds the next file; false after the last.
+  [[nodiscard]] bool next(member& found) { return walk_.next(found); }
+  /// After the last file: whether the zero blocks that end an archive are missing.
+  [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
+
+ private:
+  header_reader in_;
+  member_walk walk_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/packed_format.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The component and unpacker for a compression format. The names are empty if there is none.
+struct packed_format {
+  std::string_view format, component, unpacker;
+};
+
+[[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
+
+/// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
+/// `before` and `after` are the text around the unpacker's name.
+[[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
+                                        std::string_view after);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/packed_format.ipp
+
+namespace penstock::inline v0_1::detail::tar {
+
+PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
+  constexpr std::array<packed_format, 5> known{{{"gzip", "zlib", "unpack_gzip"},
+                                                {"zstd", "zstd", "unpack_zstd"},
+                                                {"lz4", "lz4", "unpack_lz4"},
+                                                {"bzip2", "bz2", "unpack_bzip2"},
+                                                {"xz", "xz", "unpack_xz"}}};
+  for (const packed_format& row : known) {
+    if (row.format == format) return row;
+  }
+  return {};
+}
+
+PENSTOCK_INLINE std::string packed_advice(std::string_view format, std::string_view before,
+                                          std::string_view after) {
+  std::string text = "the file is compressed with " + std::string(format);
+  const packed_format row = packed_format_of(format);
+  if (row.format.empty())
+    return text + ", for which there is no unpacker; compress it with gzip, zstd, lz4, bzip2 or xz";
+  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
+  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
+  return text.append(after);
+}
+
+}  // namespace penstock::inline v0_1::detail::tar
+
+// ---- penstock/source/tar/tar_scan.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t most) {
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, size_ - reach(offset)));
+  if (count == 0) return {};
+  if (session_.views()) return session_.view(id_, offset, count);
+  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
+  return window_.view().subspan(detail::to_size(offset - begin_), count);
+}
+
+PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count) {
+  const std::uint64_t end = begin_ + window_.size();
+  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
+  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
+  const std::uint64_t wanted =
+      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
+  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
+  begin_ = offset;
+  session_.read(id_, offset, window_.span());
+}
+
+PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
+                                         std::uint64_t extension_limit, scan_pace pace)
+    : in_(session, id, size, pace), walk_(walk_input::of(in_), extension_limit) {
+  const bytes_view head = in_.get(0, 4096);
+  const auto compressed = compression_of(head);
+  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
+    if (!packed_format_of(compressed).format.empty())
+      advice +=
+          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
+          "webdataset_stream to read it forward";
+    throw error(errc::format, advice).at_offset(0);
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/foreign_index.hpp
+
+/// Indexes that other programs wrote beside a shard, checked against the shard.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
+/// `train-0.tar.idx`.
+inline constexpr sibling own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
+
+/// The number of headers that are compared with an index from a store, besides the first and the last.
+inline constexpr std::size_t stored_index_checks = 4;
+
+/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
+/// which hold its name; the entry has it twice.
+[[nodiscard]] constexpr std::uint64_t most_index_bytes(std::uint64_t shard_size) noexcept {
+  return 2 * shard_size + 64 * 1024;
+}
+
+/// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
+struct disagreement {
+  std::string text;
+};
+
+/// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
+/// `checks`: how many headers are compared besides the first and the last, if the index names all members.
+[[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
+                                     std::string_view text,
+                                     std::uint64_t extension_limit = default_extension_limit,
+                                     scan_pace pace = {}, std::size_t checks = 62);
+/// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
+/// last sample. Throws like `index_from_dali`.
+[[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
+                                        bytes_view offsets,
+                                        std::uint64_t extension_limit = default_extension_limit,
+                                        scan_pace pace = {});
+
+/// Makes the index of a shard from the one that `policy` names. Null `near`: a file beside the shard; else an
+/// object beside it in its store, of whose headers fewer are compared.
+[[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
+                                         index_policy policy, objects_beside* near,
+                                         std::uint64_t extension_limit = default_extension_limit,
+                                         scan_pace pace = {});
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/member_name.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+struct split_path {
+  std::string_view key;
+  std::string_view suffix;
+};
+
+/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
+/// suffix. Returns nothing for a path that is not part of a sample. It matches exactly the regular
+/// expression `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corner cases: if a basename begins with a dot, as
+/// in `a/.b`, the key is `a/`, provided that the folder's own name has no dot; and `.` does not match a line
+/// feed, so after a line feed no folder may have a dot.
+/// Source: webdataset, tariterators.py, base_plus_ext.
+[[nodiscard]] std::optional<split_path> split_member(std::string_view path) noexcept;
+
+/// Whether WebDataset skips the member: it is named `__x__`, or its first folder is.
+/// Source: webdataset, tariterators.py, tar_file_iterator.
+[[nodiscard]] bool skipped_member(std::string_view path) noexcept;
+
+/// Names that every WebDataset sample already has, so that no member may have them.
+[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
+  return suffix == "__key__" || suffix == "__url__";
+}
+
+/// Whether WebDataset skips a sample that has this member.
+[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
+  return size != 0 && suffix == "__bad__";
+}
+
+[[nodiscard]] std::string lower_case(std::string_view text);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/member_name.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::optional<split_path> split_member(std::string_view path) noexcept {
+  const auto after_slash = [](std::string_view text) {
+    const std::size_t slash = text.rfind('/');
+    return slash == std::string_view::npos ? 0 : slash + 1;
+  };
+  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
+  const std::size_t dot = path.find('.', base);
+  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
+  if (dot == base) {
+    if (base == 0) return std::nullopt;
+    const std::size_t above = after_slash(path.substr(0, base - 1));
+    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
+  }
+  return split_path{path.substr(0, dot), path.substr(dot + 1)};
+}
+
+PENSTOCK_INLINE bool skipped_member(std::string_view path) noexcept {
+  const std::size_t slash = path.find('/');
+  std::string_view first = path.substr(0, slash);
+  // the `$` of its regular expression also matches before a final line feed
+  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
+  if (!first.starts_with("__") || !first.ends_with("__")) return false;
+  return slash == std::string_view::npos || first.size() >= 4;
+}
+
+PENSTOCK_INLINE std::string lower_case(std::string_view text) {
+  std::string lowered(text);
+  for (char& c : lowered) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lowered;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/index_builder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// Groups members into samples by WebDataset's rules, and makes the index of the shard.
+class index_builder {
+ public:
+  /// Adds the next member of the archive; a member that belongs to no sample is skipped.
+  void add(const member& m);
+
+  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
+  /// The number of samples so far, including those left out because they are marked bad.
+  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
+  /// The key of the sample that the next member may still belong to.
+  [[nodiscard]] std::string_view last_key() const noexcept {
+    return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
+  }
+
+  /// Notes whether the archive lacks the zero blocks that should end it.
+  void note_unended(bool unended) noexcept { unended_ = unended; }
+
+  /// The index as bytes, for a shard of this size and stamp.
+  [[nodiscard]] buffer finish(object_signature shard);
+
+ private:
+  struct sample {
+    std::uint32_t first;
+    std::uint32_t key;
+  };
+  struct entry {
+    std::uint64_t place;
+    std::uint64_t size;
+  };
+
+  static void check_room(std::size_t used, const char* what);
+
+  void open_sample_of(std::string_view key);
+
+  // Drops the last sample if one of its members marks it bad.
+  void leave_out_bad();
+
+  // The number of a suffix. Samples usually repeat the suffixes of the previous sample in order, so
+  // the next number is tried first.
+  std::uint32_t number_of(const std::string& suffix);
+
+  std::vector<sample> samples_;
+  std::vector<entry> members_;
+  std::string keys_;
+  std::vector<std::string> suffixes_;
+  std::vector<std::size_t> last_seen_;  // by suffix: the last sample that has it
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::uint64_t payload_ = 0;
+  std::size_t guess_ = 0;
+  std::size_t met_ = 0;
+  bool bad_ = false, unended_ = false;
+};
+
+/// Makes the index of an object in one pass over its headers.
+[[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
+                                 std::uint64_t extension_limit = default_extension_limit,
+                                 scan_pace pace = {});
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/index_builder.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE void index_builder::add(const member& m) {
+  if (skipped_member(m.path)) return;
+  const auto parts = split_member(m.path);
+  if (!parts) return;
+  if (m.sparse) {
+    throw error(errc::format, {"'", m.path,
+                               "' is a sparse file, which is stored with its holes left out; write the "
+                               "archive without --sparse"})
+        .at_offset(m.header)
+        .for_key(parts->key);
+  }
+  if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
+  const std::string lowered = lower_case(parts->suffix);
+  if (marks_bad(lowered, m.size)) bad_ = true;
+  const std::uint32_t suffix = number_of(lowered);
+  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
+    throw error(errc::format,
+                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
+                                          : "the sample has two members '",
+                 lowered, "'"})
+        .at_offset(m.header)
+        .for_key(parts->key);
+  }
+  last_seen_[suffix] = met_;
+  check_room(members_.size(), "members");
+  members_.push_back({(m.data / 512) << 24 | suffix, m.size});
+  payload_ += m.size;
+}
+
+PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
+  leave_out_bad();
+  index_header header;
+  header.shard_size = shard.size;
+  header.shard_stamp = shard.stamp;
+  header.samples = samples_.size();
+  header.members = members_.size();
+  header.suffixes = suffixes_.size();
+  for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
+  header.key_bytes = keys_.size();
+  header.payload = payload_;
+  header.unended = unended_ ? 1 : 0;
+  check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
+
+  buffer out(detail::to_size(header.file_size()));
+  std::byte* to = out.data() + index_header::size;
+  const auto put = [&to](auto value) {
+    store_little(to, value);
+    to += sizeof(value);
+  };
+  for (const sample& s : samples_) {
+    put(s.first);
+    put(s.key);
+  }
+  put(static_cast<std::uint32_t>(members_.size()));
+  put(static_cast<std::uint32_t>(keys_.size()));
+  for (const entry& m : members_) {
+    put(m.place);
+    put(m.size);
+  }
+  std::uint32_t end = 0;
+  for (const std::string& suffix : suffixes_) {
+    end += static_cast<std::uint32_t>(suffix.size());
+    put(end);
+  }
+  const auto copy = [&to](std::string_view text) {
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+    to += text.size();
+  };
+  for (const std::string& suffix : suffixes_) copy(suffix);
+  copy(keys_);
+  header.content = checksum(out.view().subspan(index_header::size));
+  header.store(out.data());
+  return out;
+}
+
+PENSTOCK_INLINE void index_builder::check_room(std::size_t used, const char* what) {
+  if (used >= std::numeric_limits<std::uint32_t>::max()) {
+    throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
+  }
+}
+
+PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
+  leave_out_bad();
+  ++met_;
+  check_room(keys_.size() + key.size(), "bytes of keys");
+  samples_.push_back({static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
+  keys_ += key;
+}
+
+PENSTOCK_INLINE void index_builder::leave_out_bad() {
+  if (!std::exchange(bad_, false)) return;
+  for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
+  members_.resize(samples_.back().first);
+  keys_.resize(samples_.back().key);
+  samples_.pop_back();
+}
+
+PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix) {
+  const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
+  if (next < suffixes_.size() && suffixes_[next] == suffix) {
+    guess_ = next;
+    return static_cast<std::uint32_t>(next);
+  }
+  const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
+  if (fresh) {
+    if (suffixes_.size() == (1u << 24))
+      throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
+    suffixes_.push_back(suffix);
+    last_seen_.push_back(0);
+  }
+  guess_ = found->second;
+  return found->second;
+}
+
+PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
+                                   std::uint64_t extension_limit, scan_pace pace) {
+  try {
+    const object_signature shard = session.signature(id);
+    index_builder builder;
+    member_scan members(session, id, shard.size, extension_limit, pace);
+    for (member m; members.next(m);) builder.add(m);
+    builder.note_unended(members.unended());
+    session.confirm(id);
+    if (session.signature(id) != shard) {
+      throw error(errc::io, "the shard was changed while its index was built");
+    }
+    return builder.finish(shard);
+  } catch (error& e) {
+    session.confirm(id);
+    e.in_file(name);
+    throw;
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/foreign_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+// What an index says about a member.
+struct foreign_member {
+  std::string_view suffix;
+  std::string_view path;  // empty if the index does not say
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  std::uint64_t line = 0;  // the members of one line form a sample
+};
+
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) {
+  throw disagreement{detail::text(what)};
+}
+
+// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
+class dali_lines {
+ public:
+  dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
+    const std::string_view first = line();
+    named_ = first.starts_with("v1.2 ");
+    if (!named_ && !first.starts_with("v1.1 ")) disagree({"is not one of version v1.1 or v1.2"});
+    const std::uint64_t samples = number(first.substr(5));
+    while (!rest_.empty()) members_of(line());
+    if (samples != line_ - 1) disagree({"announces ", samples, " samples and has ", line_ - 1});
+  }
+
+  [[nodiscard]] bool named() const noexcept { return named_; }
+  [[nodiscard]] const std::vector<foreign_member>& members() const noexcept { return members_; }
+
+ private:
+  std::string_view line() {
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    const std::string_view found = rest_.substr(0, end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    ++line_;
+    return found;
+  }
+  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
+    const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
+    const std::string_view found = text.substr(0, end);
+    text.remove_prefix(end);
+    return found;
+  }
+  [[nodiscard]] std::uint64_t number(std::string_view text) const {
+    const std::string_view digits = word(text);
+    std::uint64_t value = 0;
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (problem != std::errc{} || end != digits.data() + digits.size())
+      disagree({"has '", digits.substr(0, 40), "' in line ", line_, " where a number should be"});
+    return value;
+  }
+  void members_of(std::string_view text) {
+    const std::size_t before = members_.size();
+    while (true) {
+      foreign_member m;
+      m.suffix = word(text);
+      if (m.suffix.empty()) break;
+      m.data = number(word(text));
+      m.size = number(word(text));
+      m.line = line_;
+      if (named_) {
+        m.path = word(text);
+        if (m.path.empty()) disagree({"ends within line ", line_});
+      }
+      if (m.data % block_size != 0 || m.data == 0)
+        disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
+      if (m.data > shard_size_ || m.size > shard_size_ - m.data)
+        disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
+                  ", and the shard has ", shard_size_, " bytes"});
+      // a header lies between two members, so the shard's size bounds their number
+      if (!members_.empty() && m.data < members_.back().data + members_.back().size + block_size)
+        disagree({"has members that overlap, or are out of order, in line ", line_});
+      members_.push_back(m);
+    }
+    if (members_.size() == before) disagree({"has no member in line ", line_});
+  }
+
+  std::string_view rest_;
+  std::uint64_t shard_size_;
+  std::uint64_t line_ = 0;
+  bool named_ = false;
+  std::vector<foreign_member> members_;
+};
+
+// Makes the index of a shard from a foreign one. Throws a `disagreement` if the two do not match.
+class foreign_check {
+ public:
+  foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit,
+                scan_pace pace, std::size_t checks)
+      : session_(session),
+        id_(id),
+        shard_(shard),
+        extension_limit_(extension_limit),
+        pace_(pace),
+        checks_(checks) {}
+
+  [[nodiscard]] buffer dali(std::string_view text) {
+    const dali_lines lines(text, shard_.size);
+    if (lines.named()) {
+      by_names(lines.members());
+    } else {
+      by_headers(lines.members());
+    }
+    return builder_.finish(shard_);
+  }
+
+  // `offsets`: the offset of each sample's first header, and the end of the last sample.
+  [[nodiscard]] buffer energon(bytes_view offsets) {
+    if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is not a list of 64-bit offsets"});
+    const std::uint64_t samples = offsets.size() / 8 - 1;
+    const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
+    std::uint64_t end = 0;
+    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
+    for (member m; found.next(m);) {
+      const std::uint64_t before = builder_.met();
+      if (!belongs(m)) continue;
+      builder_.add(m);
+      end = m.data + m.size;
+      if (builder_.met() == before) continue;
+      if (before >= samples)
+        disagree({"has ", samples, " samples, and the shard has another one at ", m.header});
+      if (offset(before) != m.header)
+        disagree({"says that sample ", before, " begins at ", offset(before),
+                  ", and the shard has another one at ", m.header});
+    }
+    builder_.note_unended(found.unended());
+    if (builder_.met() != samples) {
+      disagree({"has ", samples, " samples, and the shard has ", builder_.met()});
+    }
+    if (offset(samples) < end || offset(samples) > shard_.size)
+      disagree({"says that the samples end at ", offset(samples), ", and they end at ", end});
+    return builder_.finish(shard_);
+  }
+
+ private:
+  [[nodiscard]] static bool belongs(const member& m) noexcept {
+    return !skipped_member(m.path) && split_member(m.path);
+  }
+  static constexpr std::string_view in_line = " in line ";
+
+  // A line is a sample: members that WebDataset skips are not part of it.
+  void add(const member& m, const foreign_member& said) {
+    const std::uint64_t before = builder_.met();
+    builder_.add(m);
+    const bool another = builder_.met() != before;
+    if (another == (said.line == line_)) {
+      disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
+                said.line});
+    }
+    line_ = said.line;
+  }
+
+  void by_headers(const std::vector<foreign_member>& members) {
+    std::size_t next = 0;
+    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
+    for (member m; found.next(m);) {
+      const bool listed = next < members.size() && members[next].data == m.data;
+      if (!belongs(m)) {
+        if (listed) ++next;
+        continue;
+      }
+      if (!listed || members[next].size != m.size) {
+        const bool more = next < members.size();
+        disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
+                  more ? in_line : "", more ? piece(members[next].line) : piece("")});
+      }
+      add(m, members[next]);
+      ++next;
+    }
+    builder_.note_unended(found.unended());
+    if (next < members.size())
+      disagree({"has a member", in_line, members[next].line, " that the shard does not have there"});
+  }
+
+  void by_names(const std::vector<foreign_member>& members) {
+    header_reader in(session_, id_, shard_.size, pace_);
+    std::vector<const foreign_member*> kept;
+    for (const foreign_member& said : members) {
+      const member m{said.path, said.data - block_size, said.data, said.size, false};
+      if (!belongs(m)) continue;
+      if (split_member(m.path)->suffix != said.suffix)
+        disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
+      add(m, said);
+      kept.push_back(&said);
+    }
+    const std::size_t places = checks_ + 1;
+    for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
+      check(in, *kept[(kept.size() - 1) * i / places]);
+    check_edges(in, kept);
+  }
+
+  // Checks the header before a member's bytes. The name may be in a separate header before that one.
+  void check(header_reader& in, const foreign_member& said) {
+    const bytes_view block = in.get(said.data - block_size, block_size);
+    bool good = block.size() == block_size && checksum_matches(block);
+    if (good) {
+      const auto stored = number_field(block, 124, 12);
+      const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
+      good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
+      header_path(block, path_);
+      const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
+                                                                [](char c) { return c > ' ' && c < 127; });
+      good = good && (!plain || path_ == said.path);
+    }
+    if (!good) {
+      disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
+                ", and the shard does not have it there"});
+    }
+  }
+
+  // Checks that no member of a sample lies before the first member or after the last.
+  void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
+    member_walk walk(walk_input::of(in), extension_limit_);
+    member found;
+    const auto next = [&] {
+      while (walk.next(found))
+        if (belongs(found)) return true;
+      return false;
+    };
+    const bool first = next();
+    if (first && (kept.empty() || found.data != kept.front()->data))
+      disagree({"does not have the first member of the shard, '", found.path, "'"});
+    if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
+    builder_.note_unended(kept.empty() && walk.unended());
+    if (kept.empty()) return;
+    walk.restart(kept.back()->data + padded(kept.back()->size));
+    if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
+    builder_.note_unended(walk.unended());
+  }
+
+  session_view session_;
+  object_id id_;
+  object_signature shard_;
+  std::uint64_t extension_limit_;
+  scan_pace pace_;
+  std::size_t checks_;
+  index_builder builder_;
+  std::uint64_t line_ = 0;  // of the last sample
+  std::string path_;
+};
+
+PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
+                                       std::string_view text, std::uint64_t extension_limit, scan_pace pace,
+                                       std::size_t checks) {
+  return foreign_check(session, id, shard, extension_limit, pace, checks).dali(text);
+}
+
+PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
+                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace) {
+  return foreign_check(session, id, shard, extension_limit, pace, 0).energon(offsets);
+}
+
+PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
+                                           index_policy policy, objects_beside* near,
+                                           std::uint64_t extension_limit, scan_pace pace) {
+  const bool dali = policy == index_policy::dali;
+  const sibling which = dali ? dali_index : energon_index;
+  const std::string path = which.of(shard);
+  const std::string both =
+      detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
+  const object_signature signature = session.signature(id);
+  const std::uint64_t most = most_index_bytes(signature.size);
+  std::optional<buffer> bytes;
+  if (near != nullptr) {
+    std::string why;
+    bytes = near->read(id, which, most, &why);
+    if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(shard);
+  } else {
+    try {
+      bytes = read_whole_file(path, most, "the index of this shard");
+    } catch (const error& e) {
+      throw error(e.code() == errc::limit ? errc::limit : errc::missing,
+                  {both, " cannot be used: ", e.message()})
+          .in_file(shard);
+    }
+  }
+  try {
+    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit, pace,
+                                  near != nullptr ? stored_index_checks : 62)
+                : index_from_energon(session, id, signature, bytes->view(), extension_limit, pace);
+  } catch (const disagreement& d) {
+    throw error(errc::format, {both, " ", d.text}).in_file(shard);
+  } catch (error& e) {
+    e.in_file(shard);
+    throw;
+  }
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stored_index.hpp
+
+/// Indexes that lie beside a shard in its store.
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The index of a shard that lies beside it in the store: Penstock's own, or else DALI's of version v1.2,
+/// which names all members. It has the shard's signature as the store says it.
+///
+/// Penstock's is taken as it is if it was made for this signature; one that was made elsewhere, from a copy
+/// of the shard with another stamp, and DALI's are compared with a few headers of the shard. Nothing if there
+/// is none that agrees; `why` then gets what is wrong with Penstock's.
+[[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
+                                                   scan_pace pace, std::uint64_t extension_limit,
+                                                   std::string& why);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/stored_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+// Compares an index with some headers of its shard: the first, the last, and a few between them.
+class stored_check {
+ public:
+  stored_check(session_view session, object_id id, const shard_index& index, scan_pace pace,
+               std::uint64_t extension_limit)
+      : index_(index),
+        in_(session, id, index.header().shard_size, pace),
+        walk_(walk_input::of(in_), extension_limit) {}
+
+  [[nodiscard]] bool passes() {
+    const std::uint64_t samples = index_.header().samples;
+    const bool any = next();
+    if (any != (samples != 0)) return false;
+    if (!any) return walk_.unended() == (index_.header().unended != 0);
+    if (found_.data != index_.offset(0)) return false;
+    constexpr std::size_t places = stored_index_checks + 1;
+    std::uint64_t before = samples;
+    for (std::size_t i = 0; i <= places; ++i) {
+      const std::uint64_t sample = (samples - 1) * i / places;
+      if (std::exchange(before, sample) != sample && !has(sample)) return false;
+    }
+    const auto last = static_cast<std::uint32_t>(index_.header().members - 1);
+    walk_.restart(index_.offset(last) + padded(index_.size(last)));
+    return !next() && walk_.unended() == (index_.header().unended != 0);
+  }
+
+ private:
+  // The next member that is part of a sample.
+  [[nodiscard]] bool next() {
+    while (walk_.next(found_))
+      if (!skipped_member(found_.path) && split_member(found_.path)) return true;
+    return false;
+  }
+  // Whether the header before a sample's first member is that member's. A name that needs another header
+  // before it is not compared.
+  [[nodiscard]] bool has(std::uint64_t sample) {
+    const std::uint32_t first = index_.first_member(sample);
+    const bytes_view block = in_.get(index_.offset(first) - block_size, block_size);
+    if (block.size() != block_size || !checksum_matches(block)) return false;
+    if (block[156] != std::byte{'0'} && block[156] != std::byte{0} && block[156] != std::byte{'7'})
+      return false;
+    const std::uint64_t size = index_.size(first);
+    const bool large = size >> 33 != 0;  // beyond the range of the octal digits
+    if (!large && number_field(block, 124, 12) != size) return false;
+    const std::string_view key = index_.key(sample), suffix = index_.suffix(first);
+    const bool plain = key.size() + suffix.size() < 100 &&
+                       std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
+    if (!plain) return true;
+    header_path(block, path_);
+    const auto parts = split_member(path_);
+    return parts && parts->key == key && lower_case(parts->suffix) == suffix;
+  }
+
+  const shard_index& index_;
+  header_reader in_;
+  member_walk walk_;
+  member found_;
+  std::string path_;
+};
+
+// Whether an index of Penstock's belongs to the shard; writes the shard's signature into it.
+PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_signature shard,
+                           scan_pace pace, std::uint64_t extension_limit, std::string& why) {
+  const auto tables = shard_index::over(bytes.view());
+  if (!tables) {
+    why = to_text(index_state::damaged);
+    return false;
+  }
+  index_header header = tables->header();
+  const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
+  if (!same && (header.shard_size != shard.size ||
+                !stored_check(session, id, *tables, pace, extension_limit).passes())) {
+    why = to_text(index_state::stale);
+    return false;
+  }
+  header.shard_stamp = shard.stamp;
+  header.store(bytes.data());
+  return true;
+}
+
+PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
+                                                     scan_pace pace, std::uint64_t extension_limit,
+                                                     std::string& why) {
+  const object_signature shard = session.signature(id);
+  const std::uint64_t most = most_index_bytes(shard.size);
+  try {
+    if (auto own = near.read(id, own_index, most, &why);
+        own && adopt(*own, session, id, shard, pace, extension_limit, why))
+      return own;
+    const auto text = near.read(id, dali_index, most);
+    if (text && text_of(text->view()).starts_with("v1.2 "))
+      return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
+                             stored_index_checks);
+  } catch (const disagreement&) {
+  } catch (const error& e) {
+    // What is wrong with the shard itself is said by the scan.
+    if (!depends_on_bytes(e.code())) throw;
+  }
+  return std::nullopt;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/index_shards.ipp
+
+namespace penstock::inline v0_1::detail::tar {
+
+// Whether the index beside the shard was made for it as it is.
+PENSTOCK_INLINE bool index_is_there(object_signature there, object_id id, objects_beside& near) {
+  const auto own = near.read(id, own_index, most_index_bytes(there.size));
+  const auto tables = own ? shard_index::over(own->view()) : std::nullopt;
+  return tables && there.stamp != 0 &&
+         object_signature{tables->header().shard_size, tables->header().shard_stamp} == there;
+}
+
+PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view session, objects_beside& near,
+                                         bool latent, const index_shards_options& options, index_sink sink) {
+  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one shard");
+  if (where.local)
+    throw error(errc::argument,
+                "index_shards is for shards in a store; webdataset itself writes the indexes of local files");
+  const scan_pace pace = latent ? scan_pace::far(options.scan_gap) : scan_pace();
+  const std::size_t threads = options.threads == 0 && latent ? 32 : options.threads;
+  indexed_shards done;
+  std::mutex one_at_a_time;
+  for_each_in_parallel(where.names.size(), threads, [&](std::size_t i) {
+    const auto id = static_cast<object_id>(i);
+    const object_signature there = session.signature(id);
+    std::optional<buffer> made;
+    if (!index_is_there(there, id, near)) {
+      std::string why;
+      made = index_in_store(session, id, near, pace, options.extension_limit, why);
+      if (!made) made = build_index(session, id, where.names[i], options.extension_limit, pace);
+    }
+    const std::scoped_lock held(one_at_a_time);
+    if (made) {
+      sink.put(sink.self, i, own_index.of(where.names[i]), made->view());
+      ++done.made;
+    } else {
+      ++done.there;
+    }
+  });
+  return done;
+}
+
+}  // namespace penstock::inline v0_1::detail::tar
+
+// ---- penstock/source/manifest.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
+///
+/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
+/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
+/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
+/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
+/// number at once; a manifest is const once made.
+class manifest {
+ public:
+  struct shard {
+    std::string name;
+    std::uint64_t bytes = 0;  ///< size of the file
+    std::uint64_t samples = 0;
+    std::uint64_t payload = 0;  ///< bytes in the members of samples
+    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
+    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
+    std::uint64_t stamp = 0;
+    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
+    bool unended = false;
+  };
+  /// The location of a sample: the number of its shard, and its number within the shard.
+  struct place {
+    std::size_t shard = 0;
+    std::uint64_t sample = 0;
+    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
+  };
+
+  manifest() : manifest(std::vector<shard>{}) {}
+  explicit manifest(std::vector<shard> shards);
+
+  [[nodiscard]] std::span<const shard> shards() const noexcept { return tables_->shards; }
+  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
+  /// How many shards are tar archives without end-of-archive blocks.
+  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
+  /// Where each non-empty shard begins, and last the number of samples.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
+
+  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
+  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
+
+ private:
+  // Empty samples take no space, so headers alone can announce more samples than can be counted.
+  static constexpr std::uint64_t most_samples = std::uint64_t{1} << 62;
+
+  struct tables {
+    std::vector<shard> shards;
+    std::vector<std::size_t> filled;  // the shards that have samples
+    shared<const std::vector<std::uint64_t>> starts;
+    std::uint64_t samples = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t payload = 0;
+    std::uint64_t unended = 0;
+    std::uint64_t fingerprint = 0;
+  };
+  shared<const tables> tables_;
+};
+
+/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
+/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
+/// and 0 if not, the length of its name in bytes, and the name.
+[[nodiscard]] std::string to_string(const manifest& all);
+
+/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
+[[nodiscard]] manifest manifest_from_string(std::string_view text);
+
+namespace detail {
+[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
+}  // namespace detail
+
+/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
+/// dataset sends no request per shard.
+///
+///     std::ofstream("train.manifest") << to_string(manifest());
+///     const manifest known = read_manifest(file("train.manifest"));
+///
+/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
+/// files does not fit a server's names.
+/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
+template <storage Storage>
+[[nodiscard]] manifest read_manifest(const Storage& where) {
+  auto session = where.connect();
+  return detail::manifest_in(session, facts_of(where));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/manifest.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
+  shared<tables> made(new tables());
+  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
+  penstock::fingerprint mark;
+  mark.add("manifest", shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const shard& s = shards[i];
+    if (s.samples != 0) {
+      begins->push_back(made->samples);
+      made->filled.push_back(i);
+    }
+    if (s.samples > most_samples - made->samples) {
+      throw error(errc::limit, {"the files hold more than ", most_samples, " samples together"})
+          .in_file(s.name);
+    }
+    made->samples += s.samples;
+    made->payload += s.payload;
+    made->bytes += s.bytes;
+    made->unended += s.unended ? 1 : 0;
+    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
+  }
+  if (begins->empty()) begins->push_back(0);
+  begins->push_back(made->samples);
+  made->fingerprint = mark.value();
+  made->starts = std::move(begins);
+  made->shards = std::move(shards);
+  tables_ = std::move(made);
+}
+
+PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
+  const auto& starts = *tables_->starts;
+  const auto after = std::upper_bound(starts.begin(), starts.end(), index);
+  const auto which = static_cast<std::size_t>(after - starts.begin()) - 1;
+  return {tables_->filled[which], index - starts[which], starts[which]};
+}
+
+PENSTOCK_INLINE std::string to_string(const manifest& all) {
+  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
+  for (const manifest::shard& s : all.shards()) {
+    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
+                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
+      text.append(std::to_string(number)).append(" ");
+    text.append(s.name).append("\n");
+  }
+  return text;
+}
+
+PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
+  std::size_t at = 0;
+  const auto fail = [&at](std::string_view wanted) {
+    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
+        .at_offset(at);
+  };
+  const auto expect = [&](std::string_view wanted, std::string_view called) {
+    if (text.substr(at, wanted.size()) != wanted) fail(called);
+    at += wanted.size();
+  };
+  const auto number = [&](std::string_view after, std::string_view called) {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (failure != std::errc{}) fail("a number of 64 bits");
+    at = static_cast<std::size_t>(end - text.data());
+    expect(after, called);
+    return value;
+  };
+  expect("penstock manifest 2 ", "'penstock manifest 2'");
+  const std::uint64_t count = number("\n", "the end of the line");
+  std::vector<manifest::shard> shards;
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
+    manifest::shard one;
+    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
+      *field = number(" ", "a blank");
+    const std::uint64_t unended = number(" ", "a blank");
+    if (unended > 1) fail("0 or 1, and a blank");
+    one.unended = unended == 1;
+    const std::uint64_t length = number(" ", "a blank");
+    if (length > text.size() - at) fail("the name of a shard");
+    one.name = text.substr(at, static_cast<std::size_t>(length));
+    at += one.name.size();
+    expect("\n", "the end of the line");
+    shards.push_back(std::move(one));
+  }
+  if (at != text.size()) fail("the end");
+  return manifest(std::move(shards));
+}
+
+PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
+  if (where.names.size() != 1) {
+    throw error(errc::argument,
+                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
+  }
+  buffer text;
+  try {
+    return manifest_from_string(text_of(session.range(0, 0, session.size(0), text)));
+  } catch (error& e) {
+    e.in_file(where.names[0]);
+    throw;
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/known_files.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a dataset as they were when its plan was made.
+struct known_files {
+  manifest shards;
+  std::vector<object_signature> signatures;  // by shard
+  std::vector<object_id> objects;            // by shard; empty if shard `i` is object `i`
+
+  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
+    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
+  }
+  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
+  /// The place of a sample; throws `errc::argument` if there is no such sample.
+  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
+    if (index >= shards.samples()) no_such_sample(index);
+    return shards.locate(index);
+  }
+  /// Throws `errc::io` if a file has changed since the plan was made.
+  void compare(session_view session, std::size_t shard) const;
+
+ private:
+  [[noreturn]] void no_such_sample(std::uint64_t index) const;
+};
+
+/// What a plan knows about files, and the storage that holds them.
+template <class Known, storage Storage>
+struct stored_in : Known {
+  Storage where;
+
+  template <class... Args>
+  explicit stored_in(Storage given, Args&&... args)
+      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
+};
+
+/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
+[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/known_files.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
+  if (session.signature(object(shard)) != signatures[shard])
+    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
+        .in_file(path(shard));
+}
+
+PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
+  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
+}
+
+PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
+  buffer room;
+  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
+  const std::uint64_t first = hash_bytes(size, session.range(object, 0, part, room));
+  return hash_bytes(first, session.range(object, size - part, part, room));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/line_files.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The positions of the lines of a file: the offset of every `group`-th line, so that 64 short lines or
+/// 4 KiB of longer ones share an entry.
+struct line_table {
+  std::vector<std::uint64_t> begins;
+  std::uint64_t count = 0;
+  std::uint64_t group = 1;  // a power of two
+
+  line_table() = default;
+  /// One pass over the text. A line ends after "\n"; the last one may end with the text.
+  explicit line_table(std::string_view text);
+
+  /// The entry for a line, and the number of lines to skip from there.
+  [[nodiscard]] std::size_t entry(std::uint64_t line) const noexcept { return detail::to_size(line / group); }
+  [[nodiscard]] std::uint64_t beyond(std::uint64_t line) const noexcept { return line % group; }
+
+  /// The end of the line that begins at `at`, after its "\n" if it has one.
+  [[nodiscard]] static std::size_t end_of(std::string_view text, std::size_t at) noexcept {
+    const void* const found = std::memchr(text.data() + at, '\n', text.size() - at);
+    return found == nullptr ? text.size()
+                            : static_cast<std::size_t>(static_cast<const char*>(found) - text.data()) + 1;
+  }
+
+ private:
+  /// Keeps every other entry.
+  void thin_out();
+};
+
+/// The files of a dataset of lines.
+struct line_files : known_files {
+  std::vector<line_table> tables;  // by shard
+
+  /// Finds the lines of all files, several files at a time. The session must have views.
+  void read(storage_facts where, session_view session, std::size_t threads);
+};
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/detail/line_files.ipp
@@ -40747,661 +42177,35 @@ PENSTOCK_INLINE std::string shard_name_values::describe() const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/member_name.hpp
+// ---- penstock/source/detail/shard_store.hpp
 
-namespace penstock::inline v0_1 {
-namespace detail::tar {
+namespace penstock::inline v0_1::detail {
 
-struct split_path {
-  std::string_view key;
-  std::string_view suffix;
-};
-
-/// Splits a member's path as WebDataset does: the key ends at the first dot of the basename, the rest is the
-/// suffix. Returns nothing for a path that is not part of a sample. It matches exactly the regular
-/// expression `^((?:.*/|)[^.]+)[.]([^/]*)$`, which has two corner cases: if a basename begins with a dot, as
-/// in `a/.b`, the key is `a/`, provided that the folder's own name has no dot; and `.` does not match a line
-/// feed, so after a line feed no folder may have a dot.
-/// Source: webdataset, tariterators.py, base_plus_ext.
-[[nodiscard]] std::optional<split_path> split_member(std::string_view path) noexcept;
-
-/// Whether WebDataset skips the member: it is named `__x__`, or its first folder is.
-/// Source: webdataset, tariterators.py, tar_file_iterator.
-[[nodiscard]] bool skipped_member(std::string_view path) noexcept;
-
-/// Names that every WebDataset sample already has, so that no member may have them.
-[[nodiscard]] inline bool reserved_suffix(std::string_view suffix) noexcept {
-  return suffix == "__key__" || suffix == "__url__";
-}
-
-/// Whether WebDataset skips a sample that has this member.
-[[nodiscard]] inline bool marks_bad(std::string_view suffix, std::uint64_t size) noexcept {
-  return size != 0 && suffix == "__bad__";
-}
-
-[[nodiscard]] std::string lower_case(std::string_view text);
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/member_name.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE std::optional<split_path> split_member(std::string_view path) noexcept {
-  const auto after_slash = [](std::string_view text) {
-    const std::size_t slash = text.rfind('/');
-    return slash == std::string_view::npos ? 0 : slash + 1;
-  };
-  const std::size_t base = after_slash(path.substr(0, path.find('\n')));
-  const std::size_t dot = path.find('.', base);
-  if (dot == std::string_view::npos || path.find('/', dot) != std::string_view::npos) return std::nullopt;
-  if (dot == base) {
-    if (base == 0) return std::nullopt;
-    const std::size_t above = after_slash(path.substr(0, base - 1));
-    if (path.substr(above, base - above).find('.') != std::string_view::npos) return std::nullopt;
-  }
-  return split_path{path.substr(0, dot), path.substr(dot + 1)};
-}
-
-PENSTOCK_INLINE bool skipped_member(std::string_view path) noexcept {
-  const std::size_t slash = path.find('/');
-  std::string_view first = path.substr(0, slash);
-  // the `$` of its regular expression also matches before a final line feed
-  if (slash == std::string_view::npos && first.size() >= 5 && first.back() == '\n') first.remove_suffix(1);
-  if (!first.starts_with("__") || !first.ends_with("__")) return false;
-  return slash == std::string_view::npos || first.size() >= 4;
-}
-
-PENSTOCK_INLINE std::string lower_case(std::string_view text) {
-  std::string lowered(text);
-  for (char& c : lowered) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lowered;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_walk.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The default maximum size of an extension header.
-inline constexpr std::uint64_t default_extension_limit = std::uint64_t{1} << 20;
-
-/// A member that holds a file's bytes.
-struct member {
-  std::string_view path;  ///< valid until the next member is requested
-  /// the offset of its first header: pax (except `g`) and long-name headers included
-  std::uint64_t header = 0;
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  bool sparse = false;  ///< its bytes are stored without the holes
-};
-
-/// The input of a walk: an archive with random access, or a forward-only stream.
-struct walk_input {
-  /// Wraps an input that has `get` and `reach`, and `static constexpr bool forward`; the input must outlive
-  /// the result.
-  template <class In>
-  [[nodiscard]] static walk_input of(In& in) noexcept {
-    return {&in,
-            [](void* from, std::uint64_t offset, std::size_t count) {
-              return static_cast<In*>(from)->get(offset, count);
-            },
-            [](void* from, std::uint64_t offset) { return static_cast<In*>(from)->reach(offset); },
-            In::forward};
-  }
-
-  void* archive;
-  /// Shows `count` bytes at `offset`, fewer at the end.
-  bytes_view (*get)(void* archive, std::uint64_t offset, std::size_t count);
-  /// Moves to `offset`, and returns the offset it reached.
-  std::uint64_t (*reach)(void* archive, std::uint64_t offset);
-  /// Whether the input is forward-only: then a member that is cut off is noticed only after it has been
-  /// passed.
-  bool forward;
-};
-
-/// Walks through the headers of an archive, forward only, and reuses its memory.
-class member_walk {
+/// Any `object_writer`; without one, shards are files.
+class shard_store {
  public:
-  explicit member_walk(walk_input in, std::uint64_t extension_limit = default_extension_limit) noexcept
-      : in_(in), extension_limit_(extension_limit) {}
+  shard_store() = default;
+  template <class Writer>
+    requires(!std::same_as<Writer, shard_store>) && object_writer<Writer>
+  explicit shard_store(Writer writer)
+      : writer_(std::make_shared<Writer>(std::move(writer))),
+        open_([](void* self, std::string_view name) { static_cast<Writer*>(self)->open(name); }),
+        write_([](void* self, bytes_view bytes) { static_cast<Writer*>(self)->write(bytes); }),
+        finish_([](void* self) { return static_cast<Writer*>(self)->finish(); }) {}
 
-  /// Restarts at the beginning of an archive, or at a header in it.
-  void restart(std::uint64_t at = 0) noexcept;
-
-  /// Finds the next file in the archive; false after the last, at the first zero block or at the end of the
-  /// bytes. Throws errc::format with the offset, and the path if it is known, if the input is not a complete
-  /// tar archive.
-  [[nodiscard]] bool next(member& found);
-  /// After the last file: whether the zero blocks that end an archive are missing.
-  [[nodiscard]] bool unended() const noexcept { return unended_; }
-
-  /// Throws the error for an archive that ends within the member found last.
-  [[noreturn]] void cut_off(std::uint64_t reached) const;
+  [[nodiscard]] explicit operator bool() const noexcept { return writer_ != nullptr; }
+  void open(std::string_view name) const { open_(writer_.get(), name); }
+  void write(bytes_view bytes) const { write_(writer_.get(), bytes); }
+  [[nodiscard]] object_signature finish() const { return finish_(writer_.get()); }
 
  private:
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::uint64_t count) const {
-    return in_.get(in_.archive, offset, detail::to_size(count));
-  }
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const { return in_.reach(in_.archive, offset); }
-  void extension(char type, std::optional<std::uint64_t> stored);
-
-  // Handles a header that is not an extension; returns whether it is a file's. `block` is valid until the
-  // next `get`.
-  bool file(bytes_view block, char type, std::optional<std::uint64_t> stored, member& found);
-
-  // Skips the blocks with the rest of the map, which precede the data of old GNU sparse files.
-  void pass_map(bool more);
-
-  void check_end() const;
-  void forget() noexcept;
-
-  static constexpr std::uint64_t most = (std::uint64_t{1} << 63) - block_size;
-
-  walk_input in_;
-  std::uint64_t at_ = 0;           // of the next header
-  std::uint64_t end_of_data_ = 0;  // before the padding
-  std::uint64_t data_ = 0;
-  std::uint64_t first_ = 0;
-  pax_records everywhere_;
-  pax_records records_;  // of the next member; start as a copy of `everywhere_`
-  known_text long_path_;
-  std::string path_;
-  bool has_records_ = false;
-  bool extended_ = false;
-  bool unended_ = false;
-  std::uint64_t extension_limit_;
+  std::shared_ptr<void> writer_;
+  void (*open_)(void* self, std::string_view name) = nullptr;
+  void (*write_)(void* self, bytes_view bytes) = nullptr;
+  object_signature (*finish_)(void* self) = nullptr;
 };
 
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_walk.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE void member_walk::restart(std::uint64_t at) noexcept {
-  at_ = at;
-  end_of_data_ = at;
-  everywhere_ = {};
-  unended_ = false;
-  forget();
-}
-
-PENSTOCK_INLINE bool member_walk::next(member& found) {
-  while (true) {
-    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
-    const bytes_view block = get(at_, block_size);
-    if (block.empty() && at_ == 0) {
-      throw error(errc::format, "the file is empty: a tar archive has at least one block").at_offset(0);
-    }
-    if (block.empty() || (block.size() == block_size && is_zero(block))) {
-      check_end();
-      unended_ = block.empty();
-      return false;
-    }
-    if (block.size() < block_size)
-      throw error(errc::format, "the archive is cut off within a header").at_offset(at_);
-    if (!checksum_matches(block)) {
-      throw error(errc::format, at_ == 0 ? "this is not a tar archive: the first header's checksum is wrong"
-                                         : "the checksum of a tar header is wrong")
-          .at_offset(at_);
-    }
-    if (!extended_) first_ = at_;
-    const char type = static_cast<char>(block[156]);
-    const auto stored = number_field(block, 124, 12);
-    if (type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K') {
-      extension(type, stored);
-    } else if (file(block, type, stored, found)) {
-      return true;
-    }
-  }
-}
-
-PENSTOCK_INLINE void member_walk::cut_off(std::uint64_t reached) const {
-  if (reached >= end_of_data_) {
-    throw error(errc::format,
-                {"the archive is cut off: the last block of the member '", path_, "' is incomplete"})
-        .at_offset(data_)
-        .for_key(path_);
-  }
-  throw error(errc::format, {"the archive is cut off: the member '", path_, "' has ", end_of_data_ - data_,
-                             " bytes, and ", reached - data_, " are left"})
-      .at_offset(data_)
-      .for_key(path_);
-}
-
-PENSTOCK_INLINE void member_walk::extension(char type, std::optional<std::uint64_t> stored) {
-  if (!stored)
-    throw error(errc::format, "the size of an extension header is not a number, or is negative")
-        .at_offset(at_);
-  if (*stored > extension_limit_) {
-    throw error(errc::limit, {"an extension header has ", *stored, " bytes, and the limit is ",
-                              extension_limit_, "; raise it with the option extension_limit of the source"})
-        .at_offset(at_);
-  }
-  const bytes_view body = get(at_ + block_size, *stored);
-  if (body.size() < *stored)
-    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
-  try {
-    if (type == 'g') {
-      everywhere_.read(body);
-    } else if (type == 'L') {
-      long_path_.set(text_field(body, 0, body.size()));
-    } else if (type != 'K') {
-      if (!has_records_) records_ = everywhere_;
-      has_records_ = true;
-      records_.read(body);
-    }
-  } catch (error& e) {
-    e.at_offset(at_);
-    throw;
-  }
-  if (type != 'g') extended_ = true;  // a global header is not part of the next member
-  const std::uint64_t behind = at_ + block_size + padded(*stored);
-  if (reach(behind) < behind)
-    throw error(errc::format, "the archive is cut off within an extension header").at_offset(at_);
-  end_of_data_ = at_ = behind;
-}
-
-PENSTOCK_INLINE bool member_walk::file(bytes_view block, char type, std::optional<std::uint64_t> stored,
-                                       member& found) {
-  header_path(block, path_);
-  const pax_records& known = has_records_ ? records_ : everywhere_;
-  const bool folder = type == '5' || (type == '\0' && path_.ends_with('/'));
-  if (known.sparse_path.known) {
-    path_.assign(known.sparse_path.text);
-  } else if (known.path.known) {
-    path_.assign(known.path.text);
-  } else if (long_path_.known) {
-    path_.assign(long_path_.text);
-  }
-  const auto bytes = known.size ? known.size : stored;
-  const bool sparse = type == 'S' || known.sparse;
-  data_ = at_ + block_size;
-  if (type == 'S') pass_map(block[482] != std::byte{0});
-  end_of_data_ = data_;
-  at_ = data_;
-  forget();
-  // types without data, whatever their size field says
-  if (folder || (type >= '1' && type <= '6')) return false;
-  if (!bytes) {
-    throw error(errc::format, "the size of a member is not a number, or is negative")
-        .at_offset(data_ - block_size)
-        .for_key(path_);
-  }
-  if (*bytes > most - data_) {
-    throw error(errc::format, "the size of a member is larger than any file")
-        .at_offset(data_ - block_size)
-        .for_key(path_);
-  }
-  end_of_data_ = data_ + *bytes;
-  at_ = data_ + padded(*bytes);
-  if (in_.forward) {
-    (void)reach(data_);  // the caller may read the member next
-  } else {
-    if (const std::uint64_t reached = reach(at_); reached < at_) cut_off(reached);
-  }
-  if (type != '0' && type != '\0' && type != '7' && type != 'S') return false;
-  found = {path_, first_, data_, *bytes, sparse};
-  return true;
-}
-
-PENSTOCK_INLINE void member_walk::pass_map(bool more) {
-  while (more) {
-    const bytes_view map = get(data_, block_size);
-    if (map.size() < block_size) {
-      throw error(errc::format, "the archive is cut off within the map of a sparse file")
-          .at_offset(data_)
-          .for_key(path_);
-    }
-    more = map[504] != std::byte{0};
-    data_ += block_size;
-  }
-}
-
-PENSTOCK_INLINE void member_walk::check_end() const {
-  if (extended_ && (has_records_ || long_path_.known)) {
-    throw error(errc::format, "the archive ends where a member was announced by an extension header")
-        .at_offset(first_);
-  }
-}
-
-PENSTOCK_INLINE void member_walk::forget() noexcept {
-  has_records_ = false;
-  long_path_.known = false;
-  extended_ = false;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_scan.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// How much a scan reads at once. A read that follows the one before it is four times as large.
-struct scan_pace {
-  std::uint64_t smallest = 2048;
-  std::uint64_t largest = 256 * 1024;
-  std::uint64_t gap = 32 * 1024;  ///< headers that are further apart are read one by one
-
-  /// For a storage whose reads have latency, where a few bytes take as long as many.
-  [[nodiscard]] static constexpr scan_pace far(std::uint64_t gap) noexcept {
-    return {8 * 1024, 4 * 1024 * 1024, gap};
-  }
-};
-
-/// Reads headers, not payloads: with small reads if members are far apart, with large ones if they are
-/// close together.
-class header_reader {
- public:
-  static constexpr bool forward = false;
-
-  header_reader(session_view session, object_id id, std::uint64_t size, scan_pace pace = {})
-      : session_(session), id_(id), size_(size), pace_(pace), ahead_(pace.smallest) {}
-
-  /// At most `most` bytes at `offset`, fewer at the end of the archive. The view is valid until the next
-  /// call.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t most);
-
-  /// `offset`, or the end if that is nearer.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset) const noexcept { return std::min(offset, size_); }
-
- private:
-  void fill(std::uint64_t offset, std::size_t count);
-
-  session_view session_;
-  object_id id_;
-  std::uint64_t size_;
-  scan_pace pace_;
-  std::uint64_t begin_ = 0;
-  std::uint64_t ahead_;
-  buffer window_;
-};
-
-/// The files in an archive, in order. Reads headers only. Ends at the first zero block or at the end of the
-/// object. Throws errc::format with the offset, and the path if it is known, if the object is not a
-/// complete tar archive.
-class member_scan {
- public:
-  member_scan(session_view session, object_id id, std::uint64_t size, std::uint64_t extension_limit,
-              scan_pace pace = {});
-  member_scan(const member_scan&) = delete;  // the walk refers to the reader
-  member_scan& operator=(const member_scan&) = delete;
-
-  /// Finds the next file; false after the last.
-  [[nodiscard]] bool next(member& found) { return walk_.next(found); }
-  /// After the last file: whether the zero blocks that end an archive are missing.
-  [[nodiscard]] bool unended() const noexcept { return walk_.unended(); }
-
- private:
-  header_reader in_;
-  member_walk walk_;
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_scan.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE bytes_view header_reader::get(std::uint64_t offset, std::size_t most) {
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, size_ - reach(offset)));
-  if (count == 0) return {};
-  if (session_.views()) return session_.view(id_, offset, count);
-  if (offset < begin_ || offset + count > begin_ + window_.size()) fill(offset, count);
-  return window_.view().subspan(detail::to_size(offset - begin_), count);
-}
-
-PENSTOCK_INLINE void header_reader::fill(std::uint64_t offset, std::size_t count) {
-  const std::uint64_t end = begin_ + window_.size();
-  const bool follows = offset >= begin_ && (offset < end || offset - end < pace_.gap);
-  ahead_ = follows ? std::min(ahead_ * 4, pace_.largest) : pace_.smallest;
-  const std::uint64_t wanted =
-      std::min<std::uint64_t>(std::max<std::uint64_t>(count, ahead_), size_ - offset);
-  window_.resize_for_overwrite(static_cast<std::size_t>(wanted));
-  begin_ = offset;
-  session_.read(id_, offset, window_.span());
-}
-
-PENSTOCK_INLINE member_scan::member_scan(session_view session, object_id id, std::uint64_t size,
-                                         std::uint64_t extension_limit, scan_pace pace)
-    : in_(session, id, size, pace), walk_(walk_input::of(in_), extension_limit) {
-  const bytes_view head = in_.get(0, 4096);
-  const auto compressed = compression_of(head);
-  if (!compressed.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
-    std::string advice = packed_advice(compressed, "webdataset(unpacked<", ">(...))");
-    if (!packed_format_of(compressed).format.empty())
-      advice +=
-          ", from <penstock/source/unpacked.hpp>, for copies in which samples can be reached, or use "
-          "webdataset_stream to read it forward";
-    throw error(errc::format, advice).at_offset(0);
-  }
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/index_builder.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// Groups members into samples by WebDataset's rules, and makes the index of the shard.
-class index_builder {
- public:
-  /// Adds the next member of the archive; a member that belongs to no sample is skipped.
-  void add(const member& m);
-
-  [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
-  /// The number of samples so far, including those left out because they are marked bad.
-  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
-  [[nodiscard]] std::uint64_t payload() const noexcept { return payload_; }
-  /// The key of the sample that the next member may still belong to.
-  [[nodiscard]] std::string_view last_key() const noexcept {
-    return samples_.empty() ? std::string_view{} : std::string_view(keys_).substr(samples_.back().key);
-  }
-
-  /// Notes whether the archive lacks the zero blocks that should end it.
-  void note_unended(bool unended) noexcept { unended_ = unended; }
-
-  /// The index as bytes, for a shard of this size and stamp.
-  [[nodiscard]] buffer finish(object_signature shard);
-
- private:
-  struct sample {
-    std::uint32_t first;
-    std::uint32_t key;
-  };
-  struct entry {
-    std::uint64_t place;
-    std::uint64_t size;
-  };
-
-  static void check_room(std::size_t used, const char* what);
-
-  void open_sample_of(std::string_view key);
-
-  // Drops the last sample if one of its members marks it bad.
-  void leave_out_bad();
-
-  // The number of a suffix. Samples usually repeat the suffixes of the previous sample in order, so
-  // the next number is tried first.
-  std::uint32_t number_of(const std::string& suffix);
-
-  std::vector<sample> samples_;
-  std::vector<entry> members_;
-  std::string keys_;
-  std::vector<std::string> suffixes_;
-  std::vector<std::size_t> last_seen_;  // by suffix: the last sample that has it
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::uint64_t payload_ = 0;
-  std::size_t guess_ = 0;
-  std::size_t met_ = 0;
-  bool bad_ = false, unended_ = false;
-};
-
-/// Makes the index of an object in one pass over its headers.
-[[nodiscard]] buffer build_index(session_view session, object_id id, const std::string& name,
-                                 std::uint64_t extension_limit = default_extension_limit,
-                                 scan_pace pace = {});
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/index_builder.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE void index_builder::add(const member& m) {
-  if (skipped_member(m.path)) return;
-  const auto parts = split_member(m.path);
-  if (!parts) return;
-  if (m.sparse) {
-    throw error(errc::format, {"'", m.path,
-                               "' is a sparse file, which is stored with its holes left out; write the "
-                               "archive without --sparse"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
-  if (samples_.empty() || parts->key != last_key()) open_sample_of(parts->key);
-  const std::string lowered = lower_case(parts->suffix);
-  if (marks_bad(lowered, m.size)) bad_ = true;
-  const std::uint32_t suffix = number_of(lowered);
-  if (last_seen_[suffix] == met_ || reserved_suffix(lowered)) {
-    throw error(errc::format,
-                {reserved_suffix(lowered) ? "WebDataset keeps this name for itself, no member may have it: '"
-                                          : "the sample has two members '",
-                 lowered, "'"})
-        .at_offset(m.header)
-        .for_key(parts->key);
-  }
-  last_seen_[suffix] = met_;
-  check_room(members_.size(), "members");
-  members_.push_back({(m.data / 512) << 24 | suffix, m.size});
-  payload_ += m.size;
-}
-
-PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
-  leave_out_bad();
-  index_header header;
-  header.shard_size = shard.size;
-  header.shard_stamp = shard.stamp;
-  header.samples = samples_.size();
-  header.members = members_.size();
-  header.suffixes = suffixes_.size();
-  for (const std::string& suffix : suffixes_) header.suffix_bytes += suffix.size();
-  header.key_bytes = keys_.size();
-  header.payload = payload_;
-  header.unended = unended_ ? 1 : 0;
-  check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
-
-  buffer out(detail::to_size(header.file_size()));
-  std::byte* to = out.data() + index_header::size;
-  const auto put = [&to](auto value) {
-    store_little(to, value);
-    to += sizeof(value);
-  };
-  for (const sample& s : samples_) {
-    put(s.first);
-    put(s.key);
-  }
-  put(static_cast<std::uint32_t>(members_.size()));
-  put(static_cast<std::uint32_t>(keys_.size()));
-  for (const entry& m : members_) {
-    put(m.place);
-    put(m.size);
-  }
-  std::uint32_t end = 0;
-  for (const std::string& suffix : suffixes_) {
-    end += static_cast<std::uint32_t>(suffix.size());
-    put(end);
-  }
-  const auto copy = [&to](std::string_view text) {
-    if (!text.empty()) std::memcpy(to, text.data(), text.size());
-    to += text.size();
-  };
-  for (const std::string& suffix : suffixes_) copy(suffix);
-  copy(keys_);
-  header.content = checksum(out.view().subspan(index_header::size));
-  header.store(out.data());
-  return out;
-}
-
-PENSTOCK_INLINE void index_builder::check_room(std::size_t used, const char* what) {
-  if (used >= std::numeric_limits<std::uint32_t>::max()) {
-    throw error(errc::format, {"a shard may not have more than 4,294,967,295 ", what});
-  }
-}
-
-PENSTOCK_INLINE void index_builder::open_sample_of(std::string_view key) {
-  leave_out_bad();
-  ++met_;
-  check_room(keys_.size() + key.size(), "bytes of keys");
-  samples_.push_back({static_cast<std::uint32_t>(members_.size()), static_cast<std::uint32_t>(keys_.size())});
-  keys_ += key;
-}
-
-PENSTOCK_INLINE void index_builder::leave_out_bad() {
-  if (!std::exchange(bad_, false)) return;
-  for (std::size_t i = samples_.back().first; i < members_.size(); ++i) payload_ -= members_[i].size;
-  members_.resize(samples_.back().first);
-  keys_.resize(samples_.back().key);
-  samples_.pop_back();
-}
-
-PENSTOCK_INLINE std::uint32_t index_builder::number_of(const std::string& suffix) {
-  const std::size_t next = guess_ + 1 < suffixes_.size() ? guess_ + 1 : 0;
-  if (next < suffixes_.size() && suffixes_[next] == suffix) {
-    guess_ = next;
-    return static_cast<std::uint32_t>(next);
-  }
-  const auto [found, fresh] = numbers_.try_emplace(suffix, static_cast<std::uint32_t>(suffixes_.size()));
-  if (fresh) {
-    if (suffixes_.size() == (1u << 24))
-      throw error(errc::format, "a shard may not have more than 16,777,216 suffixes");
-    suffixes_.push_back(suffix);
-    last_seen_.push_back(0);
-  }
-  guess_ = found->second;
-  return found->second;
-}
-
-PENSTOCK_INLINE buffer build_index(session_view session, object_id id, const std::string& name,
-                                   std::uint64_t extension_limit, scan_pace pace) {
-  try {
-    const object_signature shard = session.signature(id);
-    index_builder builder;
-    member_scan members(session, id, shard.size, extension_limit, pace);
-    for (member m; members.next(m);) builder.add(m);
-    builder.note_unended(members.unended());
-    session.confirm(id);
-    if (session.signature(id) != shard) {
-      throw error(errc::io, "the shard was changed while its index was built");
-    }
-    return builder.finish(shard);
-  } catch (error& e) {
-    session.confirm(id);
-    e.in_file(name);
-    throw;
-  }
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
+}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tar_writer.hpp
 
@@ -41757,13 +42561,22 @@ struct shard_writer_options {
 ///     out.write(key, {{"jpg", jpeg_bytes}, {"cls", "7"}});
 ///     manifest all = out.close();
 ///
+/// Into a store instead of files, with anything that is an `object_writer`:
+/// `shard_writer out("bucket/train-%06d.tar", s3_writer());`. `tar.index` is for files.
 /// In: as for `tar_writer`, and a pattern with one `%d` (`%06d`, `%%` for a percent sign), or a path without
 /// `%`, to which `-%06d.tar` is added. Out: the shards, each of which appears when it is complete, and a
-/// manifest. A writer destroyed without `close` removes the unfinished shard and leaves the earlier ones.
+/// manifest. A writer destroyed without `close` removes the unfinished shard and leaves the earlier ones, in
+/// a store too.
 /// Errors and threads as for `tar_writer`. Source: webdataset, writer.py, ShardWriter.
 class shard_writer {
  public:
   explicit shard_writer(std::string_view pattern, shard_writer_options options = {});
+  /// The names of the pattern are those that the writer takes.
+  template <object_writer Writer>
+  shard_writer(std::string_view pattern, Writer store, shard_writer_options options = {})
+      : shard_writer(pattern, std::move(options)) {
+    use(detail::shard_store(std::move(store)));
+  }
 
   void write(std::string_view key, std::span<const tar_member> members);
   void write(std::string_view key, std::initializer_list<tar_member> members) {
@@ -41780,7 +42593,10 @@ class shard_writer {
   [[nodiscard]] std::string name(std::uint64_t number) const;
 
  private:
+  void use(detail::shard_store store);
+  void begin_shard();
   void finish_shard();
+  [[nodiscard]] bool is_full() const noexcept;
 
   void parse(std::string_view pattern);
 
@@ -41790,7 +42606,9 @@ class shard_writer {
   std::size_t width_ = 0;
   char fill_ = ' ';
   std::uint64_t next_ = 0;
-  std::optional<tar_writer<>> current_;
+  detail::shard_store store_;
+  std::optional<tar_writer<>> current_;                 // in a file
+  std::optional<detail::tar::archive_writing> stored_;  // in the store
   std::vector<manifest::shard> shards_;
   bool closed_ = false;
 };
@@ -41801,6 +42619,14 @@ class shard_writer {
 
 namespace penstock::inline v0_1 {
 
+namespace detail::tar {
+
+[[nodiscard]] inline archive_sink sink_of(shard_store& store) noexcept {
+  return {&store, [](void* self, bytes_view bytes) { static_cast<shard_store*>(self)->write(bytes); }};
+}
+
+}  // namespace detail::tar
+
 PENSTOCK_INLINE shard_writer::shard_writer(std::string_view pattern, shard_writer_options options)
     : options_(std::move(options)), next_(options_.start_shard) {
   parse(pattern);
@@ -41809,15 +42635,41 @@ PENSTOCK_INLINE shard_writer::shard_writer(std::string_view pattern, shard_write
 
 PENSTOCK_INLINE void shard_writer::write(std::string_view key, std::span<const tar_member> members) {
   if (closed_) throw error(errc::state, "this shard_writer is closed").for_key(key);
-  if (current_ && (current_->samples() >= options_.maxcount || current_->payload() >= options_.maxsize))
-    finish_shard();
-  if (!current_) current_.emplace(std::string_view(name(next_)), options_.tar);
-  current_->write(key, members);
+  if (is_full()) finish_shard();
+  if (!current_ && !stored_) begin_shard();
+  if (current_)
+    current_->write(key, members);
+  else
+    stored_->write(key, members, detail::tar::sink_of(store_));
+}
+
+PENSTOCK_INLINE void shard_writer::use(detail::shard_store store) {
+  if (options_.tar.index)
+    throw error(errc::argument,
+                "an index is written beside a file; write shards of a store without tar.index, and make "
+                "their indexes with index_shards");
+  store_ = std::move(store);
+}
+
+PENSTOCK_INLINE bool shard_writer::is_full() const noexcept {
+  if (!current_ && !stored_) return false;
+  const std::uint64_t samples = current_ ? current_->samples() : stored_->index().samples();
+  const std::uint64_t payload = current_ ? current_->payload() : stored_->index().payload();
+  return samples >= options_.maxcount || payload >= options_.maxsize;
+}
+
+PENSTOCK_INLINE void shard_writer::begin_shard() {
+  if (!store_) {
+    current_.emplace(std::string_view(name(next_)), options_.tar);
+    return;
+  }
+  store_.open(name(next_));
+  stored_.emplace(name(next_), options_.tar);
 }
 
 PENSTOCK_INLINE manifest shard_writer::close() {
   if (closed_) throw error(errc::state, "this shard_writer is closed");
-  if (current_) finish_shard();
+  if (current_ || stored_) finish_shard();
   closed_ = true;
   return manifest(shards_);
 }
@@ -41829,8 +42681,14 @@ PENSTOCK_INLINE std::string shard_writer::name(std::uint64_t number) const {
 }
 
 PENSTOCK_INLINE void shard_writer::finish_shard() {
-  shards_.push_back(current_->close());
-  current_.reset();
+  if (current_) {
+    shards_.push_back(current_->close());
+    current_.reset();
+  } else {
+    stored_->end(detail::tar::sink_of(store_));
+    shards_.push_back(stored_->finish(store_.finish()));
+    stored_.reset();
+  }
   ++next_;
 }
 
@@ -43961,158 +44819,6 @@ PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::s
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/sibling.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How the name of a file that lies beside an object is made of the object's name.
-///
-///     const bool added = sibling{".idx"}.of("a/train-0.tar") == "a/train-0.tar.idx";
-///     const bool put_instead = sibling{".idx", true}.of("a/train-0.tar.gz") == "a/train-0.idx";
-struct sibling {
-  std::string_view suffix;  ///< a constant: the text must outlive the value
-  /// Whether it stands instead of the extensions: the last part of the name is cut at its first dot, except a
-  /// leading one.
-  bool instead = false;
-
-  [[nodiscard]] std::string of(std::string_view name) const;
-  friend bool operator==(const sibling&, const sibling&) = default;
-};
-
-/// A storage that can name the files beside its objects.
-///   beside(which)                   a storage of the same kind and with the same options, whose object i is the sibling of
-///                                   object i. Sends nothing; an object that is not there is an error that recurs, as in any
-///                                   storage
-template <class S>
-concept sibling_storage = storage<S> && requires(const S& s, sibling which) {
-  { s.beside(which) } -> std::same_as<S>;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/sibling.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::string sibling::of(std::string_view name) const {
-  if (instead) {
-    const std::size_t slash = name.rfind('/');
-    const std::size_t second = slash == std::string_view::npos ? 1 : slash + 2;
-    name = name.substr(0, name.find('.', second));
-  }
-  return std::string(name).append(suffix);
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/objects_beside.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The files beside the objects of a storage that is not local, such as their indexes in a store. Connected
-/// at their first use. The storage must outlive it.
-class objects_beside {
- public:
-  /// Of a storage whose siblings cannot be reached: there are none.
-  objects_beside() = default;
-  template <storage Storage>
-  explicit objects_beside([[maybe_unused]] const Storage& where) {
-    if constexpr (sibling_storage<Storage>) {
-      if (is_local(where)) return;
-      where_ = &where;
-      connect_ = connected_to<Storage>;
-    }
-  }
-  objects_beside(const objects_beside&) = delete;
-  objects_beside& operator=(const objects_beside&) = delete;
-
-  /// All bytes of a sibling of an object. Nothing if it cannot be had: reading it fails with errc::io that
-  /// recurs, or it has more than `most` bytes; `why` then gets the reason. Stores that do not let everybody
-  /// list them, and signed URLs, answer 403 for what does not exist, so any failure that recurs means that
-  /// there is none; what may pass is thrown, with the sibling's name. Any thread.
-  [[nodiscard]] std::optional<buffer> read(object_id object, sibling which, std::uint64_t most,
-                                           std::string* why = nullptr);
-
-  /// Ends what is being read, and lets reads that begin later fail.
-  void end_reads() noexcept;
-
- private:
-  struct connection {
-    sibling which;
-    session_view session;
-    void (*end)(void* owner) noexcept;
-    std::shared_ptr<void> owner;
-  };
-  template <class Storage>
-  struct opened {
-    explicit opened(Storage made) : where(std::move(made)), session(where.connect()) {}
-    Storage where;
-    typename Storage::session session;
-  };
-  template <class Storage>
-  [[nodiscard]] static connection connected_to(const void* where, sibling which) {
-    auto made = std::make_shared<opened<Storage>>(static_cast<const Storage*>(where)->beside(which));
-    const session_view session(made->session);
-    return {which, session,
-            [](void* owner) noexcept { penstock::end_reads(static_cast<opened<Storage>*>(owner)->session); },
-            std::move(made)};
-  }
-  [[nodiscard]] session_view session_of(sibling which);
-
-  const void* where_ = nullptr;
-  connection (*connect_)(const void* where, sibling which) = nullptr;
-  std::mutex mutex_;
-  std::list<connection> open_;
-  bool ended_ = false;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/objects_beside.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::optional<buffer> objects_beside::read(object_id object, sibling which,
-                                                           std::uint64_t most, std::string* why) {
-  if (connect_ == nullptr) {
-    if (why != nullptr) *why = "this storage cannot name the files beside its objects";
-    return std::nullopt;
-  }
-  try {
-    const session_view session = session_of(which);
-    const std::uint64_t size = session.size(object);
-    if (size > most) {
-      if (why != nullptr) *why = text({"it has ", size, " bytes, more than this shard's index can have"});
-      return std::nullopt;
-    }
-    buffer bytes(to_size(size));
-    session.read(object, 0, bytes.span());
-    return bytes;
-  } catch (const error& e) {
-    if (e.code() != errc::io || !e.recurs()) throw;
-    if (why != nullptr) *why = e.message();
-    return std::nullopt;
-  }
-}
-
-PENSTOCK_INLINE session_view objects_beside::session_of(sibling which) {
-  const std::scoped_lock held(mutex_);
-  if (ended_) throw error(errc::stopped, "the run was stopped");
-  for (const connection& one : open_)
-    if (one.which == which) return one.session;
-  return open_.emplace_back(connect_(where_, which)).session;
-}
-
-PENSTOCK_INLINE void objects_beside::end_reads() noexcept {
-  const std::scoped_lock held(mutex_);
-  ended_ = true;
-  for (const connection& one : open_) one.end(one.owner.get());
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/source/tar/shard_set.hpp
 
 namespace penstock::inline v0_1 {
@@ -44233,477 +44939,6 @@ class open_indexes {
   std::unique_ptr<objects_beside> near_;  // of a storage that `set_` has
   std::unique_ptr<slots> slots_;
 };
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/foreign_index.hpp
-
-/// Indexes that other programs wrote beside a shard, checked against the shard.
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The names of the files that hold an index: `train-0.tar.penstock-index`, DALI's `train-0.idx`, Energon's
-/// `train-0.tar.idx`.
-inline constexpr sibling own_index{".penstock-index"}, dali_index{".idx", true}, energon_index{".idx"};
-
-/// The number of headers that are compared with an index from a store, besides the first and the last.
-inline constexpr std::size_t stored_index_checks = 4;
-
-/// The most bytes that a shard's index can have: a member's entry takes less than its headers in the shard,
-/// which hold its name; the entry has it twice.
-[[nodiscard]] constexpr std::uint64_t most_index_bytes(std::uint64_t shard_size) noexcept {
-  return 2 * shard_size + 64 * 1024;
-}
-
-/// What is wrong with an index, as the end of a sentence; the caller adds the name of the index.
-struct disagreement {
-  std::string text;
-};
-
-/// Makes the index of a shard from the text of DALI's. Throws a `disagreement` if the two do not match.
-/// `checks`: how many headers are compared besides the first and the last, if the index names all members.
-[[nodiscard]] buffer index_from_dali(session_view session, object_id id, object_signature shard,
-                                     std::string_view text,
-                                     std::uint64_t extension_limit = default_extension_limit,
-                                     scan_pace pace = {}, std::size_t checks = 62);
-/// Makes the index of a shard from Energon's: the offset of each sample's first header, and the end of the
-/// last sample. Throws like `index_from_dali`.
-[[nodiscard]] buffer index_from_energon(session_view session, object_id id, object_signature shard,
-                                        bytes_view offsets,
-                                        std::uint64_t extension_limit = default_extension_limit,
-                                        scan_pace pace = {});
-
-/// Makes the index of a shard from the one that `policy` names. Null `near`: a file beside the shard; else an
-/// object beside it in its store, of whose headers fewer are compared.
-[[nodiscard]] buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                         index_policy policy, objects_beside* near,
-                                         std::uint64_t extension_limit = default_extension_limit,
-                                         scan_pace pace = {});
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/foreign_index.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-// What an index says about a member.
-struct foreign_member {
-  std::string_view suffix;
-  std::string_view path;  // empty if the index does not say
-  std::uint64_t data = 0;
-  std::uint64_t size = 0;
-  std::uint64_t line = 0;  // the members of one line form a sample
-};
-
-[[noreturn, gnu::cold]] PENSTOCK_INLINE void disagree(std::initializer_list<piece> what) {
-  throw disagreement{detail::text(what)};
-}
-
-// The lines of DALI's index: `EXT OFFSET SIZE NAME` for each member of a sample; without NAME in v1.1.
-class dali_lines {
- public:
-  dali_lines(std::string_view text, std::uint64_t shard_size) : rest_(text), shard_size_(shard_size) {
-    const std::string_view first = line();
-    named_ = first.starts_with("v1.2 ");
-    if (!named_ && !first.starts_with("v1.1 ")) disagree({"is not one of version v1.1 or v1.2"});
-    const std::uint64_t samples = number(first.substr(5));
-    while (!rest_.empty()) members_of(line());
-    if (samples != line_ - 1) disagree({"announces ", samples, " samples and has ", line_ - 1});
-  }
-
-  [[nodiscard]] bool named() const noexcept { return named_; }
-  [[nodiscard]] const std::vector<foreign_member>& members() const noexcept { return members_; }
-
- private:
-  std::string_view line() {
-    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-    const std::string_view found = rest_.substr(0, end);
-    rest_.remove_prefix(std::min(end + 1, rest_.size()));
-    ++line_;
-    return found;
-  }
-  [[nodiscard]] static std::string_view word(std::string_view& text) noexcept {
-    text.remove_prefix(std::min(text.find_first_not_of(" \t\r"), text.size()));
-    const std::size_t end = std::min(text.find_first_of(" \t\r"), text.size());
-    const std::string_view found = text.substr(0, end);
-    text.remove_prefix(end);
-    return found;
-  }
-  [[nodiscard]] std::uint64_t number(std::string_view text) const {
-    const std::string_view digits = word(text);
-    std::uint64_t value = 0;
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (problem != std::errc{} || end != digits.data() + digits.size())
-      disagree({"has '", digits.substr(0, 40), "' in line ", line_, " where a number should be"});
-    return value;
-  }
-  void members_of(std::string_view text) {
-    const std::size_t before = members_.size();
-    while (true) {
-      foreign_member m;
-      m.suffix = word(text);
-      if (m.suffix.empty()) break;
-      m.data = number(word(text));
-      m.size = number(word(text));
-      m.line = line_;
-      if (named_) {
-        m.path = word(text);
-        if (m.path.empty()) disagree({"ends within line ", line_});
-      }
-      if (m.data % block_size != 0 || m.data == 0)
-        disagree({"has an offset in line ", line_, " that is not a multiple of 512"});
-      if (m.data > shard_size_ || m.size > shard_size_ - m.data)
-        disagree({"has a member in line ", line_, " that ends at ", m.data, " + ", m.size,
-                  ", and the shard has ", shard_size_, " bytes"});
-      // a header lies between two members, so the shard's size bounds their number
-      if (!members_.empty() && m.data < members_.back().data + members_.back().size + block_size)
-        disagree({"has members that overlap, or are out of order, in line ", line_});
-      members_.push_back(m);
-    }
-    if (members_.size() == before) disagree({"has no member in line ", line_});
-  }
-
-  std::string_view rest_;
-  std::uint64_t shard_size_;
-  std::uint64_t line_ = 0;
-  bool named_ = false;
-  std::vector<foreign_member> members_;
-};
-
-// Makes the index of a shard from a foreign one. Throws a `disagreement` if the two do not match.
-class foreign_check {
- public:
-  foreign_check(session_view session, object_id id, object_signature shard, std::uint64_t extension_limit,
-                scan_pace pace, std::size_t checks)
-      : session_(session),
-        id_(id),
-        shard_(shard),
-        extension_limit_(extension_limit),
-        pace_(pace),
-        checks_(checks) {}
-
-  [[nodiscard]] buffer dali(std::string_view text) {
-    const dali_lines lines(text, shard_.size);
-    if (lines.named()) {
-      by_names(lines.members());
-    } else {
-      by_headers(lines.members());
-    }
-    return builder_.finish(shard_);
-  }
-
-  // `offsets`: the offset of each sample's first header, and the end of the last sample.
-  [[nodiscard]] buffer energon(bytes_view offsets) {
-    if (offsets.empty() || offsets.size() % 8 != 0) disagree({"is not a list of 64-bit offsets"});
-    const std::uint64_t samples = offsets.size() / 8 - 1;
-    const auto offset = [&](std::uint64_t i) { return load_little<std::uint64_t>(offsets.data() + 8 * i); };
-    std::uint64_t end = 0;
-    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (member m; found.next(m);) {
-      const std::uint64_t before = builder_.met();
-      if (!belongs(m)) continue;
-      builder_.add(m);
-      end = m.data + m.size;
-      if (builder_.met() == before) continue;
-      if (before >= samples)
-        disagree({"has ", samples, " samples, and the shard has another one at ", m.header});
-      if (offset(before) != m.header)
-        disagree({"says that sample ", before, " begins at ", offset(before),
-                  ", and the shard has another one at ", m.header});
-    }
-    builder_.note_unended(found.unended());
-    if (builder_.met() != samples) {
-      disagree({"has ", samples, " samples, and the shard has ", builder_.met()});
-    }
-    if (offset(samples) < end || offset(samples) > shard_.size)
-      disagree({"says that the samples end at ", offset(samples), ", and they end at ", end});
-    return builder_.finish(shard_);
-  }
-
- private:
-  [[nodiscard]] static bool belongs(const member& m) noexcept {
-    return !skipped_member(m.path) && split_member(m.path);
-  }
-  static constexpr std::string_view in_line = " in line ";
-
-  // A line is a sample: members that WebDataset skips are not part of it.
-  void add(const member& m, const foreign_member& said) {
-    const std::uint64_t before = builder_.met();
-    builder_.add(m);
-    const bool another = builder_.met() != before;
-    if (another == (said.line == line_)) {
-      disagree({another ? "has members of two samples" : "divides a sample into two, the second one", in_line,
-                said.line});
-    }
-    line_ = said.line;
-  }
-
-  void by_headers(const std::vector<foreign_member>& members) {
-    std::size_t next = 0;
-    member_scan found(session_, id_, shard_.size, extension_limit_, pace_);
-    for (member m; found.next(m);) {
-      const bool listed = next < members.size() && members[next].data == m.data;
-      if (!belongs(m)) {
-        if (listed) ++next;
-        continue;
-      }
-      if (!listed || members[next].size != m.size) {
-        const bool more = next < members.size();
-        disagree({"does not have '", m.path, "', ", m.size, " bytes at ", m.data, more ? "," : "",
-                  more ? in_line : "", more ? piece(members[next].line) : piece("")});
-      }
-      add(m, members[next]);
-      ++next;
-    }
-    builder_.note_unended(found.unended());
-    if (next < members.size())
-      disagree({"has a member", in_line, members[next].line, " that the shard does not have there"});
-  }
-
-  void by_names(const std::vector<foreign_member>& members) {
-    header_reader in(session_, id_, shard_.size, pace_);
-    std::vector<const foreign_member*> kept;
-    for (const foreign_member& said : members) {
-      const member m{said.path, said.data - block_size, said.data, said.size, false};
-      if (!belongs(m)) continue;
-      if (split_member(m.path)->suffix != said.suffix)
-        disagree({"calls '", said.path, "' a member '", said.suffix, "'", in_line, said.line});
-      add(m, said);
-      kept.push_back(&said);
-    }
-    const std::size_t places = checks_ + 1;
-    for (std::size_t i = 0; i <= places && !kept.empty(); ++i)
-      check(in, *kept[(kept.size() - 1) * i / places]);
-    check_edges(in, kept);
-  }
-
-  // Checks the header before a member's bytes. The name may be in a separate header before that one.
-  void check(header_reader& in, const foreign_member& said) {
-    const bytes_view block = in.get(said.data - block_size, block_size);
-    bool good = block.size() == block_size && checksum_matches(block);
-    if (good) {
-      const auto stored = number_field(block, 124, 12);
-      const bool large = said.size >> 33 != 0;  // beyond the range of the octal digits
-      good = (stored == said.size || large) && (block[156] == std::byte{'0'} || block[156] == std::byte{0});
-      header_path(block, path_);
-      const bool plain = said.path.size() <= 100 && std::all_of(said.path.begin(), said.path.end(),
-                                                                [](char c) { return c > ' ' && c < 127; });
-      good = good && (!plain || path_ == said.path);
-    }
-    if (!good) {
-      disagree({"has '", said.path, "', ", said.size, " bytes at ", said.data, ",", in_line, said.line,
-                ", and the shard does not have it there"});
-    }
-  }
-
-  // Checks that no member of a sample lies before the first member or after the last.
-  void check_edges(header_reader& in, const std::vector<const foreign_member*>& kept) {
-    member_walk walk(walk_input::of(in), extension_limit_);
-    member found;
-    const auto next = [&] {
-      while (walk.next(found))
-        if (belongs(found)) return true;
-      return false;
-    };
-    const bool first = next();
-    if (first && (kept.empty() || found.data != kept.front()->data))
-      disagree({"does not have the first member of the shard, '", found.path, "'"});
-    if (!first && !kept.empty()) disagree({"has samples, and the shard has none"});
-    builder_.note_unended(kept.empty() && walk.unended());
-    if (kept.empty()) return;
-    walk.restart(kept.back()->data + padded(kept.back()->size));
-    if (next()) disagree({"ends before '", found.path, "', which the shard has after it"});
-    builder_.note_unended(walk.unended());
-  }
-
-  session_view session_;
-  object_id id_;
-  object_signature shard_;
-  std::uint64_t extension_limit_;
-  scan_pace pace_;
-  std::size_t checks_;
-  index_builder builder_;
-  std::uint64_t line_ = 0;  // of the last sample
-  std::string path_;
-};
-
-PENSTOCK_INLINE buffer index_from_dali(session_view session, object_id id, object_signature shard,
-                                       std::string_view text, std::uint64_t extension_limit, scan_pace pace,
-                                       std::size_t checks) {
-  return foreign_check(session, id, shard, extension_limit, pace, checks).dali(text);
-}
-
-PENSTOCK_INLINE buffer index_from_energon(session_view session, object_id id, object_signature shard,
-                                          bytes_view offsets, std::uint64_t extension_limit, scan_pace pace) {
-  return foreign_check(session, id, shard, extension_limit, pace, 0).energon(offsets);
-}
-
-PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, const std::string& shard,
-                                           index_policy policy, objects_beside* near,
-                                           std::uint64_t extension_limit, scan_pace pace) {
-  const bool dali = policy == index_policy::dali;
-  const sibling which = dali ? dali_index : energon_index;
-  const std::string path = which.of(shard);
-  const std::string both =
-      detail::text({dali ? "the DALI" : "the Energon", " index ", path, " of the shard ", shard});
-  const object_signature signature = session.signature(id);
-  const std::uint64_t most = most_index_bytes(signature.size);
-  std::optional<buffer> bytes;
-  if (near != nullptr) {
-    std::string why;
-    bytes = near->read(id, which, most, &why);
-    if (!bytes) throw error(errc::missing, {both, " cannot be used: ", why}).in_file(shard);
-  } else {
-    try {
-      bytes = read_whole_file(path, most, "the index of this shard");
-    } catch (const error& e) {
-      throw error(e.code() == errc::limit ? errc::limit : errc::missing,
-                  {both, " cannot be used: ", e.message()})
-          .in_file(shard);
-    }
-  }
-  try {
-    return dali ? index_from_dali(session, id, signature, text_of(bytes->view()), extension_limit, pace,
-                                  near != nullptr ? stored_index_checks : 62)
-                : index_from_energon(session, id, signature, bytes->view(), extension_limit, pace);
-  } catch (const disagreement& d) {
-    throw error(errc::format, {both, " ", d.text}).in_file(shard);
-  } catch (error& e) {
-    e.in_file(shard);
-    throw;
-  }
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/stored_index.hpp
-
-/// Indexes that lie beside a shard in its store.
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The index of a shard that lies beside it in the store: Penstock's own, or else DALI's of version v1.2,
-/// which names all members. It has the shard's signature as the store says it.
-///
-/// Penstock's is taken as it is if it was made for this signature; one that was made elsewhere, from a copy
-/// of the shard with another stamp, and DALI's are compared with a few headers of the shard. Nothing if there
-/// is none that agrees; `why` then gets what is wrong with Penstock's.
-[[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
-                                                   scan_pace pace, std::uint64_t extension_limit,
-                                                   std::string& why);
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/stored_index.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-// Compares an index with some headers of its shard: the first, the last, and a few between them.
-class stored_check {
- public:
-  stored_check(session_view session, object_id id, const shard_index& index, scan_pace pace,
-               std::uint64_t extension_limit)
-      : index_(index),
-        in_(session, id, index.header().shard_size, pace),
-        walk_(walk_input::of(in_), extension_limit) {}
-
-  [[nodiscard]] bool passes() {
-    const std::uint64_t samples = index_.header().samples;
-    const bool any = next();
-    if (any != (samples != 0)) return false;
-    if (!any) return walk_.unended() == (index_.header().unended != 0);
-    if (found_.data != index_.offset(0)) return false;
-    constexpr std::size_t places = stored_index_checks + 1;
-    std::uint64_t before = samples;
-    for (std::size_t i = 0; i <= places; ++i) {
-      const std::uint64_t sample = (samples - 1) * i / places;
-      if (std::exchange(before, sample) != sample && !has(sample)) return false;
-    }
-    const auto last = static_cast<std::uint32_t>(index_.header().members - 1);
-    walk_.restart(index_.offset(last) + padded(index_.size(last)));
-    return !next() && walk_.unended() == (index_.header().unended != 0);
-  }
-
- private:
-  // The next member that is part of a sample.
-  [[nodiscard]] bool next() {
-    while (walk_.next(found_))
-      if (!skipped_member(found_.path) && split_member(found_.path)) return true;
-    return false;
-  }
-  // Whether the header before a sample's first member is that member's. A name that needs another header
-  // before it is not compared.
-  [[nodiscard]] bool has(std::uint64_t sample) {
-    const std::uint32_t first = index_.first_member(sample);
-    const bytes_view block = in_.get(index_.offset(first) - block_size, block_size);
-    if (block.size() != block_size || !checksum_matches(block)) return false;
-    if (block[156] != std::byte{'0'} && block[156] != std::byte{0} && block[156] != std::byte{'7'})
-      return false;
-    const std::uint64_t size = index_.size(first);
-    const bool large = size >> 33 != 0;  // beyond the range of the octal digits
-    if (!large && number_field(block, 124, 12) != size) return false;
-    const std::string_view key = index_.key(sample), suffix = index_.suffix(first);
-    const bool plain = key.size() + suffix.size() < 100 &&
-                       std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
-    if (!plain) return true;
-    header_path(block, path_);
-    const auto parts = split_member(path_);
-    return parts && parts->key == key && lower_case(parts->suffix) == suffix;
-  }
-
-  const shard_index& index_;
-  header_reader in_;
-  member_walk walk_;
-  member found_;
-  std::string path_;
-};
-
-// Whether an index of Penstock's belongs to the shard; writes the shard's signature into it.
-PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_signature shard,
-                           scan_pace pace, std::uint64_t extension_limit, std::string& why) {
-  const auto tables = shard_index::over(bytes.view());
-  if (!tables) {
-    why = to_text(index_state::damaged);
-    return false;
-  }
-  index_header header = tables->header();
-  const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
-  if (!same && (header.shard_size != shard.size ||
-                !stored_check(session, id, *tables, pace, extension_limit).passes())) {
-    why = to_text(index_state::stale);
-    return false;
-  }
-  header.shard_stamp = shard.stamp;
-  header.store(bytes.data());
-  return true;
-}
-
-PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
-                                                     scan_pace pace, std::uint64_t extension_limit,
-                                                     std::string& why) {
-  const object_signature shard = session.signature(id);
-  const std::uint64_t most = most_index_bytes(shard.size);
-  try {
-    if (auto own = near.read(id, own_index, most, &why);
-        own && adopt(*own, session, id, shard, pace, extension_limit, why))
-      return own;
-    const auto text = near.read(id, dali_index, most);
-    if (text && text_of(text->view()).starts_with("v1.2 "))
-      return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
-                             stored_index_checks);
-  } catch (const disagreement&) {
-  } catch (const error& e) {
-    // What is wrong with the shard itself is said by the scan.
-    if (!depends_on_bytes(e.code())) throw;
-  }
-  return std::nullopt;
-}
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -45988,8 +46223,7 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
 ///     auto plain = webdataset_stream("train-{0000..0127}.tar");
 ///     auto packed = webdataset_stream<unpack_gzip, unpack_zstd>("train-{0000..0127}.tar.{gz,zst}");
 ///     auto piped = webdataset_pipe("-");                            // the output of another program
-/// or http, or any storage
-///     auto stored = webdataset_stream<unpack_gzip>(file("train-{0000..0127}.tar.gz"));
+///     auto stored = webdataset_stream<unpack_gzip>(file("train-{0000..0127}.tar.gz"));  // or http, or s3
 ///
 /// In: a pattern (with `::` between patterns) or a list of paths of local files, or a storage; for
 /// `webdataset_pipe` also FIFOs and "-" for standard input; the unpackers that may be needed, as template
@@ -46000,7 +46234,8 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
 /// a time. A pipe can be read only once.
 /// Cost per sample: its bytes are unpacked and copied once out of a window; members of 256 KiB or more in
 /// plain files are read in place. No allocation in the steady state: samples keep their memory. Memory: a
-/// window of 1 MiB and what the unpackers need, plus the samples, each of at most `limit`.
+/// window of 1 MiB, or `read_ahead` from a storage, and what the unpackers need, plus the samples, each of
+/// at most `limit`.
 /// Threads: one reads at a time, all evaluate. Reading a pipe blocks until its writer writes, even while the
 /// run is being stopped.
 /// Errors: as for `webdataset`, thrown when the run reaches the place; offsets are in the unpacked archive.
@@ -46016,7 +46251,7 @@ template <unpacker... Unpack, detail::tar::pattern_text Text>
 
 /// From a storage. If it reads in the background, as `http` does, `read_ahead` bytes are requested ahead of
 /// the reader, in the order of use and across the end of a shard. A run that ends cancels them. A broken
-/// connection costs a piece of 1 MiB if `retrying` is around the storage, and is an error without it.
+/// connection costs a piece of 1 MiB if the storage tries again, as `http` does, and is an error otherwise.
 template <unpacker... Unpack, storage Storage>
 [[nodiscard]] stored_webdataset_stream<Storage, Unpack...> webdataset_stream(
     Storage where, webdataset_stream_options options = {}) {
@@ -50082,6 +50317,28 @@ class any_of {
       });
     }
 
+    /// What the chosen one says of its limit, its reads and its names; nothing if it does not.
+    [[nodiscard]] std::size_t at_once() const
+      requires((limiting_session<typename Storages::session> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> std::size_t {
+        if constexpr (limiting_session<std::remove_reference_t<decltype(s)>>) return s.at_once();
+        return 0;
+      });
+    }
+    [[nodiscard]] std::optional<open_read> oldest_read() const
+      requires((observant_session<typename Storages::session> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> std::optional<open_read> {
+        if constexpr (observant_session<std::remove_reference_t<decltype(s)>>) return s.oldest_read();
+        return std::nullopt;
+      });
+    }
+    [[nodiscard]] std::string name(object_id id) const {
+      return with<0>(std::as_const(state_->where),
+                     [&](const auto& storage) { return std::string(storage.names()[id]); });
+    }
+
     /// Whether an object is shown in place now; once true, it stays true.
     [[nodiscard]] bool shows(object_id id) const
       requires(!views && (shows_some<Storages> || ...))
@@ -50825,6 +51082,10 @@ class retry_budget {
 /// does so; another leaves its reads to that one.
 /// The limit on reads in flight follows AIMD: each successful round of reads raises it by one; a read that
 /// the store answers by asking for fewer halves it, once for all the reads in flight at that time.
+/// With retries and a limit, a store from which eight reads in a row failed is taken to be down: one read at
+/// a time asks whether it is back, with the waits of attempts between, and no budget is spent. After
+/// `attempts`
+/// such questions reads fail.
 ///
 /// Cost: no allocation once as many reads were in flight before; without a limit, a blocking read that
 /// succeeds takes no lock.
@@ -50896,6 +51157,7 @@ class relay {
   using call = void (*)(const session_view&, const read_request&, void* result);
   using counter = std::atomic<std::uint64_t>;
   static constexpr std::size_t most_together = 64;
+  static constexpr std::uint32_t most_failed_in_a_row = 8;          // more: the store is down
   static constexpr std::uint64_t whole_object = ~std::uint64_t{0};  // the offset of `size` and `signature`
 
   /// Calls the session in this thread until it succeeds.
@@ -50909,6 +51171,8 @@ class relay {
   [[nodiscard]] decision decide(const read_request& what, std::uint32_t attempt, const read_failure& why,
                                 bool cancelled) noexcept;
   void leave(std::uint64_t round, const read_failure* why) noexcept;
+  [[nodiscard]] std::uint32_t note_outage(const read_request& what) noexcept;
+  [[nodiscard]] std::size_t room() const noexcept { return outage_ != 0 ? 1 : limit_; }
   [[nodiscard]] bool pauses() noexcept;
   [[nodiscard]] bool has_room() noexcept;
   [[nodiscard]] item& make_item();
@@ -50945,6 +51209,7 @@ class relay {
   std::thread thread_;
 
   std::size_t limit_, in_flight_ = 0, waiting_for_room_ = 0, grown_ = 0;
+  std::uint32_t failed_in_a_row_ = 0, outage_ = 0;  // outage_: questions whether the store is back
   std::uint64_t round_ = 0;
   clock::time_point paused_until_{};
 
@@ -51109,7 +51374,7 @@ PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64
   if (rules_.at_once == 0) return 0;
   ++waiting_for_room_;
   for (;;) {
-    const bool waits = pauses() || in_flight_ >= limit_;
+    const bool waits = pauses() || in_flight_ >= room();
     if (cancels_ != cancels || (waits && over_)) {
       --waiting_for_room_;
       pass_on(held);
@@ -51147,7 +51412,9 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
   decision made;
   if (why.asked_ms) slow_downs_.fetch_add(1, std::memory_order_relaxed);
   if (!why.may_pass || cancelled || rules_.attempts <= 1) return made;
-  if (attempt < rules_.attempts)
+  const std::uint32_t rounds = note_outage(what);
+  attempt = std::max(attempt, rounds);
+  if (attempt < rules_.attempts && rounds == 0)
     made.spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
                                : why.asked_ms ? retry_budget::if_asked
                                               : retry_budget::for_retry);
@@ -51161,10 +51428,24 @@ PENSTOCK_INLINE relay::decision relay::decide(const read_request& what, std::uin
   return made;
 }
 
+// How often in a row nothing could be read, if the store seems to be down. Then one read at a time asks
+// whether it is back, and the others need not spend the budget.
+PENSTOCK_INLINE std::uint32_t relay::note_outage(const read_request& what) noexcept {
+  if (rules_.at_once == 0 || ++failed_in_a_row_ < most_failed_in_a_row) return 0;
+  if (outage_ != 0 && in_flight_ != 0) return outage_;  // it was sent before the store seemed to be down
+  if (outage_ < rules_.attempts) ++outage_;
+  if (outage_ < rules_.attempts) {
+    paused_until_ = std::max(paused_until_, clock::now() + retry_wait(rules_, what, outage_));
+    changed_.notify_all();
+  }
+  return outage_;
+}
+
 PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) noexcept {
   if (rules_.at_once == 0) return;
   --in_flight_;
   if (why == nullptr) {
+    failed_in_a_row_ = outage_ = 0;
     if (round == round_ && limit_ < rules_.at_once && ++grown_ >= limit_) {
       ++limit_;
       grown_ = 0;
@@ -51194,7 +51475,7 @@ PENSTOCK_INLINE bool relay::pauses() noexcept {
 
 // A thread that waits in a blocking read needs its bytes now: it comes first.
 PENSTOCK_INLINE bool relay::has_room() noexcept {
-  return rules_.at_once == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < limit_);
+  return rules_.at_once == 0 || over_ || (!pauses() && in_flight_ + waiting_for_room_ < room());
 }
 
 PENSTOCK_INLINE relay::item& relay::make_item() {
@@ -51999,8 +52280,10 @@ namespace penstock::inline v0_1 {
 
 /// Options of `http`. None of them changes the bytes.
 struct http_options {
-  /// The maximum number of connections of a session, and so of requests in flight; others wait in order.
-  std::size_t connections = 16;
+  /// The maximum number of connections of a session, and so of requests in flight; others wait in order. A
+  /// connection is opened when a request needs one, and a run has no more requests in flight than make it
+  /// faster.
+  std::size_t connections = 64;
   /// The time to reach the server: to look up its name, connect, and agree on TLS.
   std::chrono::milliseconds connect_time{10'000};
   /// The time from a request to the first byte of its answer.
@@ -52038,7 +52321,7 @@ namespace penstock::inline v0_1 {
 PENSTOCK_INLINE void detail::check(const http_options& options) {
   if (options.connections == 0 || options.connections > 4096)
     throw error(errc::argument,
-                {"http keeps from 1 to 4096 connections, not ", options.connections, "; 16 is the default"});
+                {"http keeps from 1 to 4096 connections, not ", options.connections, "; 64 is the default"});
   constexpr std::chrono::milliseconds least{1}, day{86'400'000};
   for (const auto time :
        {options.connect_time, options.first_byte_time, options.progress_time, options.idle_time})

@@ -2971,6 +2971,8 @@ class stored_objects {
   };
   /// From so many names on, one list takes the place of a request for each.
   static constexpr std::size_t few = 8;
+  /// What is asked by a list.
+  static constexpr object_id everything = ~object_id{0};
 
  public:
   stored_objects(shared<const object_names> list, const s3_options& options, wall_clock clock = {})
@@ -3018,10 +3020,16 @@ class stored_objects {
     }
     if (!begun.empty()) store_->begin(begun);
   }
-  void cancel() noexcept { store_->cancel(); }
+  void cancel() noexcept {
+    questions_.cancel();
+    store_->cancel();
+  }
   /// Ends the reads of `read_many` with that tag.
   void abandon(std::uint64_t tag) noexcept { store_->abandon(tag); }
-  void end_reads() noexcept { store_->refuse(); }
+  void end_reads() noexcept {
+    questions_.cancel();
+    store_->refuse();
+  }
   [[nodiscard]] storage_counters counters() const noexcept {
     const auto& counted = store_->counted();
     return {.requests = counted.requests.load(),
@@ -3132,14 +3140,21 @@ class stored_objects {
   }
 
   const facts& find(object_id id) {
+    if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
+    if (known(id) == nullptr && list_->names.size() > few && !listed_.load())
+      questions_.ask(everything, [&] {
+        if (!listed_.load()) list_all();
+      });
+    if (known(id) == nullptr)
+      questions_.ask(id, [&] {
+        if (known(id) == nullptr) (void)find_by_head(id);
+      });
+    return *known(id);
+  }
+  const facts& find_by_head(object_id id) {
     store_call head;
     head.method = web::verb::head;
     address(head, id);
-    if (const facts* const there = known(id)) return *there;
-    if (list_->names.size() > few) {
-      list_once();
-      if (const facts* const there = known(id)) return *there;
-    }
     store_->perform(head);
     const web::answer& reply = head.reply;
     if (reply.status == 200 && reply.length) return pin(head, id, *reply.length);
@@ -3162,9 +3177,7 @@ class stored_objects {
 
   /// Asks for sizes and ETags of all objects at once. What is not in the lists is asked for at its use, as is
   /// everything where nobody may list.
-  void list_once() {
-    const std::scoped_lock lock(listing_);
-    if (listed_) return;
+  void list_all() {
     std::map<std::string_view, std::vector<object_id>> buckets;
     for (std::size_t i = 0; i < list_->names.size(); ++i)
       buckets[(*list_)[i].bucket].push_back(static_cast<object_id>(i));
@@ -3176,7 +3189,7 @@ class stored_objects {
         if (e.code() != errc::io || !e.recurs()) throw;  // it may pass; or it was stopped
       }
     }
-    listed_ = true;
+    listed_.store(true);
   }
   void list(std::string_view bucket, std::span<const object_id> ids) {
     std::unordered_multimap<std::string_view, object_id> wanted;
@@ -3208,8 +3221,8 @@ class stored_objects {
   fixed_array<std::atomic<const facts*>> known_;
   bool verifies_;
   std::atomic<std::uint64_t> bytes_{0};
-  std::mutex listing_;
-  bool listed_ = false;  // under `listing_`
+  shared_questions questions_;
+  std::atomic<bool> listed_{false};
   std::optional<store> store_;
 };
 
@@ -3880,5 +3893,7 @@ class s3_writer {
   std::unique_ptr<detail::s3::store> store_;
   std::unique_ptr<detail::s3::upload> upload_;
 };
+
+static_assert(object_writer<s3_writer>, "s3_writer is a writer of objects");
 
 }  // namespace penstock::inline v0_1

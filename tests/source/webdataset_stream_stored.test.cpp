@@ -47,9 +47,9 @@ namespace stored_stream_test {
 
 namespace ps = penstock;
 using namespace engine_test;
-using penstock_test::error_of;
 using penstock_test::forward_listing;
 using penstock_test::raw_tar;
+using penstock_test::web_error_of;
 using std::chrono::microseconds;
 using lines_type = std::vector<std::string>;
 
