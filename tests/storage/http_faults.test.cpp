@@ -213,7 +213,7 @@ TEST_CASE(
   CHECK(all.slow_downs == 1);
   CHECK(all.throttled == 1);
   CHECK(all.requests == 4);
-  CHECK(session.at_once() == 8);  // half of the connections
+  CHECK(session.at_once() == 32);  // half of the connections
   const auto patient_object = ps::http({server.url("missing").c_str()}, without_proxies()).connect();
   CHECK(says(web_error_of([&] { (void)patient_object.size(0); }), "(404)"));
   CHECK(patient_object.counters().requests == 1);
