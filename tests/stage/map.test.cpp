@@ -54,9 +54,9 @@ TEST_CASE("stage/map: a pointer to a member will do for a function") {
   const auto twice = points | ps::map([](const point& p) { return point{2 * p.x, p.y}; });
   CHECK(values_of(twice | ps::map(&point::x) | ps::batch(2), 0) == std::vector<int>{2, 4, 6});
 
-  const auto drawn = [](const point& p, ps::rng& random) { return p.moved(random); };
+  const auto moved_at_random = [](const point& p, ps::rng& random) { return p.moved(random); };
   CHECK(values_of(points | ps::seed(7) | ps::map(&point::moved) | ps::batch(2), 0) ==
-        values_of(points | ps::seed(7) | ps::map(drawn) | ps::batch(2), 0));
+        values_of(points | ps::seed(7) | ps::map(moved_at_random) | ps::batch(2), 0));
 
   using sample = ps::record<ps::field<"at", point>, ps::field<"n", int>>;
   for (auto&& b :

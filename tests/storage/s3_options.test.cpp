@@ -13,7 +13,7 @@ TEST_CASE("storage/s3_options: what is the default, and what is set by name") {
   CHECK_FALSE(options.requester_pays);
   CHECK_FALSE(options.identity.credentials);
   CHECK_FALSE(options.environment);
-  CHECK(options.connection.connections == 16);
+  CHECK(options.connection.connections == 64);
   const ps::s3_options set{.place = {.region = "auto", .endpoint = "https://storage.googleapis.com"},
                            .identity = {.credentials = ps::s3_credentials()},
                            .connection = {.connections = 64}};

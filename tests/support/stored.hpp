@@ -108,8 +108,8 @@ class stored {
     std::unique_ptr<any_session> made_;
   };
 
-  template <penstock::storage S>
-    requires(!std::same_as<S, stored>)
+  template <class S>
+    requires(!std::same_as<S, stored> && penstock::storage<S>)  // in this order, or Clang goes in a circle
   explicit stored(S where) : where_(std::make_shared<storage_of<S>>(std::move(where))) {}
   [[nodiscard]] std::span<const std::string> names() const { return where_->names(); }
   [[nodiscard]] bool local() const { return where_->local(); }
