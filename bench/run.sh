@@ -21,6 +21,11 @@ cd "$root"
 # shellcheck source=tools/install_missing.sh
 source "$root/tools/install_missing.sh"
 install_missing tests
+# The reference of row 23c.
+if ! command -v wrk > /dev/null; then
+  { can_install && as_root apt-get install -y wrk > /dev/null 2>&1; } ||
+    echo "run.sh: wrk cannot be installed; row 23c is left out" >&2
+fi
 mkdir -p "$(dirname "$build")"
 cuda=OFF
 [ ! -e "${CUDA_PATH:-/usr/local/cuda}/include/cuda_runtime_api.h" ] || cuda=ON
