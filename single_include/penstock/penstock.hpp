@@ -22000,7 +22000,7 @@ class request_queue {
   };
 
   /// Results go to `store`, which must outlive the queue. At most `most` requests are in flight at once.
-  request_queue(range_store& store, std::size_t most) noexcept : store_(&store), limit_(most), most_(most) {}
+  request_queue(range_store& store, std::size_t most) : store_(&store), limit_(most), most_(most) {}
   request_queue(const request_queue&) = delete;
   request_queue& operator=(const request_queue&) = delete;
 
