@@ -44,7 +44,8 @@ PROGRAMS = (
     ("bench_images_unequal", ("21f",)),
     ("bench_images_neighbours", ("21g",)),
     ("bench_images_kernels", ("22a", "22b", "22c")),
-    ("bench_storage", ("23a", "23b", "23c", "23d", "23e", "23f", "23g")),
+    ("bench_storage", ("23a", "23b", "23c", "23d", "23e", "23f", "23g",
+                       "23h", "23i")),
     ("bench_s3", ("24a", "24b")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )

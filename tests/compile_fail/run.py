@@ -7,8 +7,9 @@ Without it must compile. With it there must be one error whose line holds the se
 takes in at once. A case that is wrong only with a flag says `// wrong with: <flags>`. With `// expect beside the error:`
 the sentence may stand in the lines that follow the error.
 
---precompile writes a precompiled header of the whole library; with --precompiled the first of the two compilations
-uses it. The second one does not, so that headers in its output are those that a user includes.
+--precompile writes precompiled headers of the whole library, and of the standard headers that it includes; with
+--precompiled the first of the two compilations uses the one, the second the other: it reads the library's headers
+itself, so that those in its output are those that a user includes.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import sys
 FLAGS = re.compile(r"^// wrong with: (.+?)\s*$", re.MULTILINE)
 EXPECT = re.compile(r"^// expect(?: beside the error)?: (.+?)\s*$", re.MULTILINE)
 BESIDE = re.compile(r"^// expect beside the error:", re.MULTILINE)
+STANDARD = re.compile(r"^#include (<[a-z_]+>)$", re.MULTILINE)
 
 
 def is_clang(compiler):
@@ -28,12 +30,26 @@ def is_clang(compiler):
 
 
 def precompile(compiler, includes, header, defines):
-    """Writes a header that includes the whole library, and precompiles it."""
+    """Writes a header that includes the whole library, one that includes what that needs, and precompiles them."""
     header.parent.mkdir(parents=True, exist_ok=True)
-    header.write_text("#pragma once\n#include <penstock/all.hpp>\n", encoding="utf-8")
-    made = header.with_suffix(".hpp.pch" if is_clang(compiler) else ".hpp.gch")
+    needed = {
+        name
+        for include in includes
+        for path in pathlib.Path(include).rglob("*.?pp")
+        for name in STANDARD.findall(path.read_text(encoding="utf-8"))
+    }
+    texts = {header: ["<penstock/all.hpp>"], standard(header): sorted(needed)}
     command = [compiler, "-std=c++20", *(f"-I{include}" for include in includes), *(f"-D{name}" for name in defines)]
-    subprocess.run([*command, "-x", "c++-header", str(header), "-o", str(made)], check=True)
+    for path, names in texts.items():
+        lines = [f"#if __has_include({name})\n#include {name}\n#endif\n" for name in names]
+        path.write_text("#pragma once\n" + "".join(lines), encoding="utf-8")
+        made = path.with_suffix(".hpp.pch" if is_clang(compiler) else ".hpp.gch")
+        subprocess.run([*command, "-x", "c++-header", str(path), "-o", str(made)], check=True)
+
+
+def standard(header):
+    """The header of the standard headers beside the one of the whole library."""
+    return header.with_name("standard.hpp")
 
 
 def using(compiler, header):
@@ -65,6 +81,8 @@ def judge(compiler, includes, source, defines=(), precompiled=None):
         return ["does not compile without PENSTOCK_WRONG, so its failure shows nothing"], right
 
     flags = flags.group(1).split() if flags else []
+    if precompiled and not flags:
+        flags = using(compiler, standard(precompiled))
     status, lines = compile_once(compiler, includes, source, wrong=True, flags=flags, defines=defines)
     if status == 0:
         return ["compiles with PENSTOCK_WRONG"], lines

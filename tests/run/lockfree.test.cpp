@@ -25,22 +25,6 @@
 #include <type_traits>
 #include <vector>
 
-// The reads of discarded nodes (see the header) are the queue's own and are suppressed; all others are
-// still reported.
-#if defined(__SANITIZE_THREAD__)
-#define PENSTOCK_TEST_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define PENSTOCK_TEST_THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(PENSTOCK_TEST_THREAD_SANITIZER)
-extern "C" const char* __tsan_default_suppressions();  // NOLINT: the sanitizer's name
-extern "C" const char* __tsan_default_suppressions() {
-  return "race:boost::lockfree::queue\nrace:boost::lockfree::detail::freelist_stack\n";
-}
-#endif
-
 namespace ps = penstock;
 using namespace penstock_test;
 

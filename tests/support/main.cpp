@@ -13,6 +13,24 @@
 
 #include <cstdlib>
 
+#if defined(__SANITIZE_THREAD__)
+#define PENSTOCK_TEST_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PENSTOCK_TEST_THREAD_SANITIZER 1
+#endif
+#endif
+#if defined(PENSTOCK_TEST_THREAD_SANITIZER)
+// Suppressed are reads of discarded nodes by Boost's queue (see run/lockfree.hpp), and the release of an
+// exception that several threads have thrown: the sanitizer does not see the counting of its owners, which
+// libstdc++ does in code of its own. Everything else is reported.
+extern "C" const char* __tsan_default_suppressions();  // NOLINT: the sanitizer's name
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:boost::lockfree::queue\nrace:boost::lockfree::detail::freelist_stack\n"
+         "race:std::__exception_ptr::exception_ptr::_M_release\n";
+}
+#endif
+
 int main(int argc, char* argv[]) {
   // Sources keep indexes in the user's cache folder, where no test should leave or find any.
   const penstock_test::temp_dir caches;
