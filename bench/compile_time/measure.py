@@ -34,6 +34,8 @@ import source_tree  # noqa: E402
 FLAGS = {"mpi": ("mpicxx", "--showme:compile"), "cuda": ("echo", "-I/usr/local/cuda/include")}
 # Included only where the library has them.
 NOT_EVERYWHERE = {"mdspan"}
+# Names that an #include only prints in an error.
+NO_HEADERS = {"penstock needs C++20: compile with -std=c++20"}
 COMPILED = ("-DPENSTOCK_COMPILED",)
 INCLUDE_LINE = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.M)
 
@@ -49,7 +51,7 @@ def others_of(header, with_bodies, seen=None, others=None):
         if name.startswith("penstock/"):
             if with_bodies or not name.endswith(".ipp"):
                 others_of(name, with_bodies, seen, others)
-        elif name not in NOT_EVERYWHERE:
+        elif name not in NOT_EVERYWHERE | NO_HEADERS:
             others.add(name)
     return others
 
