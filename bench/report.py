@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""report.py BUILD_FOLDER [--quick] [--keep] [--rows 1,4a,9] [--pairs N] [--markdown FILE]
+"""report.py BUILD_FOLDER [--quick] [--keep] [--rows 1,4a,9] [--pairs N] [--takes N] [--markdown FILE]
 
 Runs all benchmark programs of a build and prints one table: the bar, the lower quartile of the paired ratios,
 the median, and whether the bar is met. run.sh builds and calls this. Status 1 when a program fails; a missed
@@ -104,6 +104,7 @@ def command_of(program, rows, build, compiler, options):
         base = [str(build / "bench" / program), "--dir", str(build), *quick]
         base += ["--keep"] if options.keep else []
         base += ["--pairs", str(options.pairs)] if options.pairs else []
+        base += ["--takes", str(options.takes)] if options.takes else []
     if not options.rows:
         return [base]
     return [[*base, "--row", row] for row in rows]
@@ -126,6 +127,7 @@ def main():
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--rows", default="")
     parser.add_argument("--pairs", type=int, default=0)
+    parser.add_argument("--takes", type=int, default=0)
     parser.add_argument("--markdown", type=pathlib.Path, help="also write the table to this file")
     options = parser.parse_args()
     patterns = [p for p in options.rows.split(",") if p]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# run.sh [--quick] [--rows 1,4a,9] [--pairs N] [--keep] [--markdown FILE]
+# run.sh [--quick] [--rows 1,4a,9] [--pairs N] [--takes N] [--keep] [--markdown FILE]
 #
 # Installs what is missing, as tools/test.sh does, builds the benchmarks (Release) and prints one table for
 # all of them. Data are written into the build folder and removed at the end, unless --keep is given. The

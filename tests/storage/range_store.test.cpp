@@ -69,6 +69,32 @@ TEST_CASE("storage/range_store: a turn that a worker takes before it is fetched 
   store.release(*room);
 }
 
+TEST_CASE("storage/range_store: turns for which nothing is fetched are promised, the latest with those before") {
+  ps::range_store store(4096, 8);
+  CHECK_FALSE(store.left_out(0, 1));
+  store.leave_out(8, 40);
+  CHECK(store.left_out(8, 40));
+  CHECK(store.left_out(20, 21));
+  CHECK_FALSE(store.left_out(7, 9));
+  CHECK_FALSE(store.left_out(39, 41));
+  store.leave_out(40, 72);  // continues
+  CHECK(store.left_out(8, 72));
+  store.leave_out(80, 90);  // does not
+  CHECK(store.left_out(80, 90));
+  CHECK_FALSE(store.left_out(8, 9));
+  const std::uint64_t many = 3u << 20;  // more than are remembered: the last ones are
+  store.leave_out(90, 90 + many);
+  CHECK(store.left_out(90 + many - 1000, 90 + many));
+  CHECK_FALSE(store.left_out(80, 90));
+  const std::uint64_t far = std::uint64_t{1} << 60;  // too far to remember: workers take those turns
+  store.leave_out(far, far + 10);
+  CHECK_FALSE(store.left_out(far, far + 10));
+  CHECK_FALSE(store.left_out(90, 91));
+  store.leave_out(8, 40);
+  store.clear();
+  CHECK_FALSE(store.left_out(8, 9));
+}
+
 TEST_CASE("storage/range_store: a turn has up to four parts") {
   ps::range_store store(4096, 8);
   auto* const room = store.reserve(64, 5);

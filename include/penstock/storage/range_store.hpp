@@ -45,10 +45,10 @@ struct stored_read {
 /// every use is the last one, the oldest read is the next to be reused. Turns that no worker took (of a block
 /// that failed) are released when all workers are past them, `passed`.
 ///
-/// Cost: one atomic exchange per turn and one decrement for each of its parts; no allocation; a lock to wait,
-/// and once for each read that begins and ends.
-/// Threads: any thread may call `take`, `wait`, `release`, `end` and `stop`, the consumer `passed` and
-/// `halt`; all other members belong to the fetcher.
+/// Cost: one atomic exchange per turn that is not `left_out`, and one decrement for each of its parts; no
+/// allocation; a lock to wait, and once for each read that begins and ends.
+/// Threads: any thread may call `left_out`, `take`, `wait`, `release`, `end` and `stop`, the consumer `passed`
+/// and `halt`; all other members belong to the fetcher.
 class range_store {
  public:
   using read = detail::stored_read;
@@ -83,6 +83,15 @@ class range_store {
   /// Whether a turn that is claimed and not published has a part in the oldest read. If so, no room becomes
   /// free until it is published.
   [[nodiscard]] bool needs_oldest(std::uint64_t turn) noexcept;
+  /// Promises that no turn from `first` to before `end` has been or will be claimed. Only the latest promise
+  /// is kept, with those that it continues.
+  void leave_out(std::uint64_t first, std::uint64_t end) noexcept;
+  /// Whether nothing is fetched for the turns from `first` to before `end`, so that no worker needs to take
+  /// them: an exchange per turn costs more than it looks, because it ends the overlap of cache misses.
+  [[nodiscard]] bool left_out(std::uint64_t first, std::uint64_t end) const noexcept {
+    const std::uint64_t promise = left_out_.load(std::memory_order_relaxed), begin = promise >> count_bits;
+    return first >= begin && end <= begin + (promise & most_left_out);
+  }
   /// Counts requests that a storage is given, now or later; each will `end`.
   void begin(std::uint64_t requests);
   /// Ends a request of a read, whose bytes are valid once all its requests were `good`.
@@ -113,6 +122,9 @@ class range_store {
 
  private:
   static constexpr std::size_t most_parts = 4;
+  // A promise is one word: the first turn, and how many.
+  static constexpr unsigned count_bits = 20;
+  static constexpr std::uint64_t most_left_out = (std::uint64_t{1} << count_bits) - 1;
   // The state of a turn. Only `there` owns parts: the thread that exchanges it for another state releases
   // them.
   enum condition : std::uint64_t { unseen, claimed, there, taken };
@@ -144,6 +156,7 @@ class range_store {
   std::uint64_t free_from_ = 0, reserved_to_ = 0;  // places in the memory; both only grow
   std::uint64_t swept_ = 0;
   std::atomic<std::uint64_t> passed_{0};
+  std::atomic<std::uint64_t> left_out_{0};
   std::atomic<bool> wants_room_{false};
 
   std::mutex lock_;

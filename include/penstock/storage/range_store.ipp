@@ -111,6 +111,14 @@ PENSTOCK_INLINE bool range_store::needs_oldest(std::uint64_t turn) noexcept {
                      [this](const fetched_part& part) { return part.from == &read_at(oldest_); });
 }
 
+PENSTOCK_INLINE void range_store::leave_out(std::uint64_t first, std::uint64_t end) noexcept {
+  const std::uint64_t before = left_out_.load(std::memory_order_relaxed), begin = before >> count_bits;
+  if (begin + (before & most_left_out) == first) first = begin;
+  first = std::max(first, end - std::min(end, most_left_out));
+  left_out_.store(first >> (64 - count_bits) == 0 ? first << count_bits | (end - first) : 0,
+                  std::memory_order_relaxed);
+}
+
 PENSTOCK_INLINE void range_store::begin(std::uint64_t requests) {
   const std::lock_guard guard(lock_);
   loading_ += requests;
@@ -162,6 +170,7 @@ PENSTOCK_INLINE void range_store::clear() {
   for (std::uint64_t i = 0; i < 2 * turns_; ++i) read_at(i).users.store(0, std::memory_order_relaxed);
   oldest_ = next_ = free_from_ = reserved_to_ = swept_ = 0;
   passed_.store(0, std::memory_order_release);
+  left_out_.store(0, std::memory_order_relaxed);
   const std::lock_guard guard(lock_);
   halted_ = false;
 }

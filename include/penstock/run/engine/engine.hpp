@@ -299,13 +299,15 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       return evaluate_pulled(b, w, s, times, abandoned);
     } else {
       detail::innermost(w.scratch).binding = &b.binding;
-      if constexpr (takes_fetched<reader_type>) detail::innermost(w.scratch).fetched.use(this->fetched());
+      const std::uint64_t first = parts::direct ? grain * b.grain_slots : 0,
+                          last = parts::direct ? first + b.grain_slots : b.slots;
+      if constexpr (takes_fetched<reader_type>)
+        detail::innermost(w.scratch).fetched.use(this->fetched(b.turn + first, b.turn + std::min(last, b.slots)));
       if constexpr (!parts::direct) {
         evaluator_.write_rows(b, w.scratch, *w.counts, times);
         return b.batches[0].valid;
       }
       std::uint64_t samples = 0;
-      const std::uint64_t first = grain * b.grain_slots, last = first + b.grain_slots;
       for (std::size_t i = 0; i < b.batches.size() && b.batches[i].first < last; ++i) {
         const batch_rows& batch = b.batches[i];
         // Batches whose positions follow each other are evaluated in one go.

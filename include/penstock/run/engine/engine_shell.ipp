@@ -125,7 +125,7 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
       ahead_.start(leading_, who, watch_, limits_, count != 0, sizes_ahead(), &place_);
       if (count != 0) ++threads;
       if (stopped()) ahead_.let_go();
-      if (const range_store* const there = fetched())
+      if (const range_store* const there = ahead_.store())
         account_.bytes.fetch_add(there->capacity(), std::memory_order_relaxed);
     }
     if (count != 0) watchdog_.start(explain, this);

@@ -73,7 +73,7 @@ PENSTOCK_INLINE void read_ahead::restart(const feed& now) {
     fetcher_->store().clear();
   }
   feed_ = now;
-  opened_ = asked_ = turn_ = 0;
+  opened_ = asked_ = turn_ = left_out_to_ = 0;
   restarts_ = false;
   more_.notify_one();
 }
@@ -133,7 +133,7 @@ PENSTOCK_INLINE void read_ahead::wait_for_more(std::unique_lock<std::mutex>& hel
   wakes_at_ = 0;
   if (feed_.ready()) {
     const std::uint64_t ahead = fetcher_ ? std::min(limits_->ahead(), most_turns) : limits_->ahead();
-    const std::uint64_t next = asked_ + step() + left_out_ * next_.slots;
+    const std::uint64_t next = asked_ + step() + (left_out_to_ - std::min(left_out_to_, turn_));
     wakes_at_ = next - std::min(next, ahead);
   }
   more_.wait(held);
@@ -157,8 +157,8 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
       // A batch far longer than usual has no room in the store: workers read it themselves.
       if (!fetcher_)
         who_.hint(who_.self, next_);
-      else if (left_out_ != 0)
-        --left_out_;
+      else if (next_.turn < left_out_to_)
+        ;  // skipped
       else if (turn_ - store()->passed() <= store()->turns())
         list_next();
     } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
@@ -183,14 +183,17 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
   held.lock();
 }
 
-// Once several blocks in a row were in memory, most are skipped, so that checking costs almost nothing.
+// Once several blocks in a row were in memory, most are skipped, so that checking costs almost nothing; the
+// store learns of it in advance, because workers may be there first.
 PENSTOCK_INLINE void read_ahead::list_next() {
   constexpr unsigned seen_warm = 4, most_left_out = 31;
   const std::size_t listed = ranges_.entries().size();
   const std::uint64_t warm = ranges_.warm();
   who_.ranges(who_.self, next_, ranges_);
   warm_blocks_ = ranges_.entries().size() == listed && ranges_.warm() != warm ? warm_blocks_ + 1 : 0;
-  if (warm_blocks_ >= seen_warm) left_out_ = std::min(2 * warm_blocks_, most_left_out);
+  if (warm_blocks_ < seen_warm) return;
+  left_out_to_ = turn_ + std::min(2 * warm_blocks_, most_left_out) * next_.slots;
+  store()->leave_out(next_.turn, left_out_to_);
 }
 
 PENSTOCK_INLINE void read_ahead::catch_up() {
