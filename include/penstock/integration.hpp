@@ -2,3 +2,7 @@
 #pragma once
 
 #include <penstock/integration/any_loader.hpp>
+#include <penstock/integration/dlpack_abi.hpp>
+#include <penstock/integration/dlpack_tensor.hpp>
+#include <penstock/integration/from_dlpack.hpp>
+#include <penstock/integration/to_dlpack.hpp>

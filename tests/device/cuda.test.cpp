@@ -7,6 +7,7 @@
 #include "support/catch.hpp"
 #include "support/fake_cuda.hpp"
 
+#include <penstock/integration/to_dlpack.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/stage/batch.hpp>
@@ -289,6 +290,30 @@ TEST_CASE("device/cuda: a device is chosen, and the thread's own device is resto
   CHECK(fake_cuda::current() == 0);
   CHECK(ps::cuda{}.describe() == "cuda, the current device, the stream waits");
   CHECK(ps::cuda{.device = 1, .wait = ps::cuda_wait::host}.describe() == "cuda device 1, the host waits");
+}
+
+TEST_CASE("device/cuda: tensors of DLPack name the device, and a stream waits for them") {
+  const fresh_fake fresh;
+  const fresh_fake::stream stream(1), other(1);
+  std::vector<int> seen;
+  {
+    const auto plan =
+        ps::from(numbers(64)) | ps::batch(16) | ps::pin_and_copy(ps::cuda{.device = 1, .stream = stream.it});
+    auto run = plan.open();
+    for (auto&& b : run.epoch(0)) {
+      const ps::dlpack_tensor there = ps::to_dlpack(b, other.it), here = ps::to_dlpack_host(b);
+      CHECK(there->device == ps::dlpack::device{ps::dlpack::device_type::cuda, 1});
+      CHECK(here->device == ps::dlpack::device{ps::dlpack::device_type::cuda_host, 0});
+      CHECK(there->data == b.device_data());
+      CHECK(here->data == b.values().data());
+      fake_cuda::get().launch(other.it, [&seen, data = there->data] {
+        const std::vector<int> values = on_device<int>(data, 16);
+        seen.insert(seen.end(), values.begin(), values.end());
+      });
+    }
+    REQUIRE(cudaStreamSynchronize(other.it) == cudaSuccess);
+  }
+  CHECK(seen == numbers(64));
 }
 
 TEST_CASE("device/cuda: errors of opening say what to do") {

@@ -69,7 +69,8 @@ TEST_CASE("storage/range_store: a turn that a worker takes before it is fetched 
   store.release(*room);
 }
 
-TEST_CASE("storage/range_store: turns for which nothing is fetched are promised, the latest with those before") {
+TEST_CASE(
+    "storage/range_store: turns for which nothing is fetched are promised, the latest with those before") {
   ps::range_store store(4096, 8);
   CHECK_FALSE(store.left_out(0, 1));
   store.leave_out(8, 40);

@@ -23,6 +23,9 @@ namespace penstock::inline v0_1 {
 ///   copies                            false: `start` and `wait` are never called, and the batch is used in place
 ///   space                             optional constant: the `memory_space` of `allocate`, which the host can write;
 ///                                     default: `host`
+/// A session of accelerators says which, so that other libraries can find its batches:
+///   platform                          "cuda" or "rocm"
+///   device()                          int: the number of the device that `data` belongs to
 /// A session whose copies continue after `start` returns has two more:
 ///   reuse(transfer&)                  the batch was returned: returns when its slots may be written again. Called once before
 ///                                     they are, if `start` was; the destructor of a transfer waits by itself

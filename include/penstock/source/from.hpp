@@ -9,6 +9,7 @@
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/strided_view.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
 
@@ -54,6 +55,20 @@ concept plain_bits = (std::is_trivially_copyable_v<T> && std::has_unique_object_
                       !std::is_pointer_v<T>) ||
                      std::floating_point<T>;
 
+/// The bytes of a sample's values.
+template <class T>
+  requires requires(const T& e) {
+    e.size();
+    sizeof(*e.data());
+  }
+std::uint64_t payload_of(const T& e) {
+  return e.size() * sizeof(*e.data());
+}
+template <class T>
+std::uint64_t payload_of(const strided_view<T>& e) {
+  return e.shape().elements() * sizeof(T);
+}
+
 }  // namespace detail
 
 /// The indexed source that `from` makes of a random-access range.
@@ -93,15 +108,12 @@ class from_source : public opens_as_plan<from_source<Range>> {
     [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
     /// The mean payload of a sample, estimated from a few of them.
     [[nodiscard]] std::uint64_t bytes_per_sample() const {
-      if constexpr (requires(const element& e) {
-                      e.size();
-                      sizeof(*e.data());
-                    }) {
+      if constexpr (requires(const element& e) { detail::payload_of(e); }) {
         const auto count = static_cast<std::uint64_t>(std::size(*range_)), step = count / 16 + 1;
         std::uint64_t bytes = 0, seen = 0;
         for (std::uint64_t i = 0; i < count; i += step, ++seen) {
           const element& e = std::begin(*range_)[static_cast<difference>(i)];
-          bytes += e.size() * sizeof(*e.data());
+          bytes += detail::payload_of(e);
         }
         return seen == 0 ? 0 : bytes / seen;
       } else {

@@ -47,8 +47,8 @@ struct stored_read {
 ///
 /// Cost: one atomic exchange per turn that is not `left_out`, and one decrement for each of its parts; no
 /// allocation; a lock to wait, and once for each read that begins and ends.
-/// Threads: any thread may call `left_out`, `take`, `wait`, `release`, `end` and `stop`, the consumer `passed`
-/// and `halt`; all other members belong to the fetcher.
+/// Threads: any thread may call `left_out`, `take`, `wait`, `release`, `end` and `stop`, the consumer
+/// `passed` and `halt`; all other members belong to the fetcher.
 class range_store {
  public:
   using read = detail::stored_read;

@@ -42,6 +42,7 @@ class batch_handle {
  public:
   using is_batch = void;
   using element = batch_element_of<typename Core::plan_type>;
+  using session_type = typename Core::engine_type::session_type;
 
   batch_handle() = default;
   /// Takes over one share of the block, which keeps the block's pool alive.
@@ -186,19 +187,31 @@ class batch_handle {
   /// Where field `I` is on the device, for a device that copies; otherwise, where it is on the host.
   template <std::size_t I = 0>
   [[nodiscard]] const void* device_data() const {
-    if constexpr (Core::engine_type::session_type::copies)
+    if constexpr (session_type::copies)
       return core().engine.device_session().data(block_->transfer, I);
     else
-      return block_->columns.bytes(first_, slots_)[I].data();
+      return slots_data<I>();
+  }
+  /// Where field `I` is on the host.
+  template <std::size_t I = 0>
+  [[nodiscard]] const void* slots_data() const {
+    return block_->columns.bytes(first_, slots_)[I].data();
+  }
+  /// The number of the device that `device_data` belongs to; 0 if there is only one, as the host.
+  [[nodiscard]] int device_number() const {
+    if constexpr (requires(const session_type& s) { s.device(); })
+      return core().engine.device_session().device();
+    else
+      return 0;
   }
 
   /// For a device with streams (`cuda`): work put on `stream` after this call waits for the copy of this
   /// batch, and the batch's device memory is not overwritten until `stream` has completed everything that was
   /// put on it before you dropped the batch. The device's own stream needs no call.
   template <class Stream>
-    requires requires(typename Core::engine_type::session_type& s,
-                      typename Core::engine_type::session_type::transfer& t,
-                      Stream given) { s.wait_on(t, given); }
+    requires requires(session_type& s, typename session_type::transfer& t, Stream given) {
+      s.wait_on(t, given);
+    }
   void on(Stream stream) const {
     core().engine.device_session().wait_on(block_->transfer, stream);
   }

@@ -302,7 +302,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       const std::uint64_t first = parts::direct ? grain * b.grain_slots : 0,
                           last = parts::direct ? first + b.grain_slots : b.slots;
       if constexpr (takes_fetched<reader_type>)
-        detail::innermost(w.scratch).fetched.use(this->fetched(b.turn + first, b.turn + std::min(last, b.slots)));
+        detail::innermost(w.scratch).fetched.use(
+            this->fetched(b.turn + first, b.turn + std::min(last, b.slots)));
       if constexpr (!parts::direct) {
         evaluator_.write_rows(b, w.scratch, *w.counts, times);
         return b.batches[0].valid;

@@ -180,7 +180,8 @@ class engine_shell {
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
   /// Blocks in the ring.
   [[nodiscard]] std::size_t ring_blocks() const noexcept { return in_ring_.size(); }
-  /// The store that has what was fetched ahead for the turns from `first` to before `end`; null if nothing is.
+  /// The store that has what was fetched ahead for the turns from `first` to before `end`; null if nothing
+  /// is.
   [[nodiscard]] range_store* fetched(std::uint64_t first, std::uint64_t end) const noexcept {
     range_store* const store = ahead_.store();
     return store == nullptr || store->left_out(first, end) ? nullptr : store;

@@ -113,7 +113,7 @@ class read_ahead {
   bool stop_ = false, asking_ = false, restarts_ = false;
   std::uint64_t restarted_ = 0;  // number of restarts so far
   range_list ranges_;
-  unsigned warm_blocks_ = 0;        // consecutive blocks found in memory
+  unsigned warm_blocks_ = 0;       // consecutive blocks found in memory
   std::uint64_t left_out_to_ = 0;  // blocks that begin before this turn are skipped
   std::unique_ptr<fetcher> fetcher_;
   std::atomic<fetcher*> at_work_{nullptr};  // the same, for other threads
