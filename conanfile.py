@@ -28,6 +28,7 @@ COMPONENTS = {
     "http": ("boost", "[>=1.74 <2]", []),
     "s3": ("pugixml", "[>=1.11 <2]", ["pugixml"]),
     "arrow": ("arrow", "[>=11]", ["arrow"]),
+    "libtorch": ("libtorch", "[>=1.13 <3]", ["torch", "torch_cpu", "c10"]),
     "cuda": (None, None, ["cudart"]),
 }
 

@@ -31,6 +31,7 @@ vcpkg_check_features(
            http PENSTOCK_ENABLE_HTTP
            s3 PENSTOCK_ENABLE_S3
            arrow PENSTOCK_ENABLE_ARROW
+           libtorch PENSTOCK_ENABLE_LIBTORCH
            cuda PENSTOCK_ENABLE_CUDA)
 # vcpkg wants files for pkg-config that name libraries under lib/.
 vcpkg_cmake_configure(

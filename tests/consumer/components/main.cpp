@@ -68,6 +68,9 @@
 #ifdef CONSUMER_ARROW
 #include <penstock/storage/arrow_files.hpp>
 #endif
+#ifdef CONSUMER_LIBTORCH
+#include <penstock/integration/libtorch.hpp>
+#endif
 #ifdef CONSUMER_HTTP
 #include <penstock/storage/http.hpp>
 #endif
@@ -175,6 +178,12 @@ int main() {
 #endif
 #ifdef CONSUMER_ARROW
   refuses("arrow", [](ps::bytes_view) { (void)ps::arrow_files(nullptr, "a"); });
+#endif
+#ifdef CONSUMER_LIBTORCH
+  refuses("libtorch", [](ps::bytes_view) {
+    if (ps::as_tensor(std::span<const float>()).numel() == 0)
+      throw ps::error(ps::errc::format, "a tensor without values");
+  });
 #endif
 #ifdef CONSUMER_HTTP
   refuses("http", [](ps::bytes_view) {
