@@ -112,6 +112,7 @@ install_missing() {
         optional+=(python3-torch)
       python3 -c 'import torchvision' 2>/dev/null || /usr/bin/python3 -c 'import torchvision' 2>/dev/null ||
         optional+=(python3-torchvision)
+      compgen -G '/usr/include/python3*/Python.h' >/dev/null || optional+=(python3-dev)
       python3 -c 'import PIL' 2>/dev/null || /usr/bin/python3 -c 'import PIL' 2>/dev/null || optional+=(python3-pil)
       command -v djpeg >/dev/null || optional+=(libjpeg-turbo-progs)
       command -v dwebp >/dev/null || optional+=(webp)
@@ -190,6 +191,23 @@ arrow_python() {
   if ! "$python" -c 'import pyarrow' 2>/dev/null; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
       "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install --no-deps pyarrow >/dev/null 2>&1 ||
+      return 1
+  fi
+  echo "$python"
+}
+
+# nanobind_python <folder>: a Python that has nanobind and NumPy, and PyTorch if an installed Python does, likewise
+nanobind_python() {
+  local python=$1/bin/python base=python3
+  if ! "$python" -c 'import nanobind, numpy' 2>/dev/null; then
+    if /usr/bin/python3 -c 'import torch' 2>/dev/null &&
+      [ -e "$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ]; then
+      base=/usr/bin/python3
+    fi
+    "$base" -m venv --system-site-packages "$1" >/dev/null 2>&1 &&
+      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install nanobind >/dev/null 2>&1 &&
+      { "$python" -c 'import numpy' 2>/dev/null ||
+        "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install numpy >/dev/null 2>&1; } ||
       return 1
   fi
   echo "$python"

@@ -37,6 +37,9 @@ if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
   if [ -z "${PENSTOCK_TEST_ARROW:-}" ] && arrow=$(arrow_python "$PWD/build/arrow"); then
     PENSTOCK_TEST_ARROW=$arrow
   fi
+  if [ -z "${PENSTOCK_TEST_NANOBIND:-}" ] && nanobind=$(nanobind_python "$PWD/build/nanobind"); then
+    export PENSTOCK_TEST_NANOBIND=$nanobind
+  fi
   if [ -z "${PENSTOCK_TEST_CONAN:-}" ] && conan=$(conan_program "$PWD/build/conan"); then
     export PENSTOCK_TEST_CONAN=$conan
   fi
