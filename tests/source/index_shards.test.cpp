@@ -100,6 +100,15 @@ TEST_CASE("source/index_shards: makes what is missing, and leaves the rest alone
   CHECK(whole.where.reads() == before + 2);  // the indexes, and no header of a shard
 }
 
+TEST_CASE("source/index_shards: the name of an index has no part of a URL's query") {
+  using namespace index_shards_test;
+  const stamped_files shards{
+      ps::memory_files().add("http://h/a.tar?...", raw_tar().member("a.txt", "1").end().bytes)};
+  std::string named;
+  ps::index_shards(shards, [&](std::size_t, const std::string& name, ps::bytes_view) { named = name; });
+  CHECK(named == "http://h/a.tar.penstock-index");
+}
+
 TEST_CASE("source/index_shards: a writer of the store puts the indexes beside the shards") {
   using namespace index_shards_test;
   struct writer {

@@ -50,8 +50,9 @@ struct index_sink {
 ///     };
 ///     if (!shards.names().empty()) index_shards(shards, put);
 ///
-/// In: a storage, and a function that gets the number of a shard, the name of its index and the index's
-/// bytes, and puts them beside the shard. Or an `object_writer` of that store, which does just that:
+/// In: a storage, and a function that gets the number of a shard, the name of its index (a URL comes without
+/// its query) and the index's bytes, and puts them beside the shard. Or an `object_writer` of that store,
+/// which does just that:
 /// `index_shards(s3("bucket/train-{0000..0127}.tar"), s3_writer())`.
 /// Indexes that are there and have the shard's size and stamp are left alone; those that were made for a copy
 /// elsewhere are made to fit, and given again.
