@@ -229,7 +229,8 @@ void copy(arguments& given) {
 int main(int argc, char** argv) {
   try {
     constexpr const char* usage =
-        "copy --from URL|PATTERN --to DIR|s3://BUCKET/PREFIX [--parallel 8] [--ahead 2] [--part-size 8388608] "
+        "copy --from URL|PATTERN --to DIR|s3://BUCKET/PREFIX [--parallel 8] [--ahead 2] [--part-size "
+        "8388608] "
         "[--progress 2]\n"
         "Copies files, objects of http(s):// URLs and of s3:// to a folder or into S3: --parallel of them at "
         "once, each in parts of --part-size bytes of which --ahead are in flight. --from s3://BUCKET/PREFIX/ "

@@ -126,7 +126,8 @@ class s3_sink : public sink {
     auto session = object.connect();
     const penstock::object_signature there = session.signature(0);
     if (there.size != what_.signature.size || (made.stamp != 0 && there != made))
-      throw std::runtime_error(name() + " is another object than was written; does another program write there?");
+      throw std::runtime_error(name() +
+                               " is another object than was written; does another program write there?");
     std::mutex asking;
     parts_ahead parts(session, asking, 0, what_, 0, ahead_);
     for (const std::uint64_t sent : hashes_)

@@ -126,10 +126,8 @@ tally index_stored(const std::vector<std::string>& shards, const std::string& to
   tally done;
   const anywhere where(shards);
   index_target target(to);
-  const ps::indexed_shards found =
-      ps::index_shards(where, [&](std::size_t, const std::string& name, ps::bytes_view index) {
-        target.put(name, index);
-      });
+  const ps::indexed_shards found = ps::index_shards(
+      where, [&](std::size_t, const std::string& name, ps::bytes_view index) { target.put(name, index); });
   done.built = found.made;
   done.there = found.there;
   // As training will find them; not those that wait elsewhere.
@@ -146,7 +144,8 @@ void index(arguments& given) {
   if (!all.local()) names = ps::expand_braces(pattern);  // with their queries, which names() leaves out
   if (!all.local() && !pattern.starts_with("s3://") && to.empty())
     throw std::runtime_error("a web server takes no indexes; say with --to where they shall be");
-  if (all.local() && !to.empty()) throw std::runtime_error("indexes of local files are beside them, without --to");
+  if (all.local() && !to.empty())
+    throw std::runtime_error("indexes of local files are beside them, without --to");
   std::vector<std::string> mine;
   for (std::uint64_t i = here.rank; i < names.size(); i += here.size) mine.push_back(names[i]);
   tally done;

@@ -238,7 +238,8 @@ TEST_CASE(
   for (const std::string scheme : {"gs", "gcs", "abfs", "abfss", "hdfs", "ViewFS"})
     CHECK_THAT(
         error_of(scheme + "://" + secret),
-        contains("include <penstock/storage/arrow_files.hpp>, link penstock::arrow and read with arrow_files"));
+        contains(
+            "include <penstock/storage/arrow_files.hpp>, link penstock::arrow and read with arrow_files"));
   for (const std::string scheme : {"s3", "HTTPS", "http", "gs", "abfss", "hdfs", "gopher", "file"}) {
     CHECK(error_of(scheme + "://" + secret).find("PASSWORD") == std::string::npos);
     CHECK(error_of(scheme + "://" + secret).find("SIGNATURE") == std::string::npos);

@@ -290,7 +290,8 @@ TEST_CASE("storage/arrow_files: indexes lie beside the shards, in any file syste
   const auto mock = in_memory();
   const std::string disk_path = folder.path().string();
   for (const auto& [where, prefix] :
-       {std::pair<std::shared_ptr<fs::FileSystem>, std::string>{local(), disk_path + "/"}, {mock, "inner/"}}) {
+       {std::pair<std::shared_ptr<fs::FileSystem>, std::string>{local(), disk_path + "/"},
+        {mock, "inner/"}}) {
     const auto put = [&, to = where](const std::string& name, ps::bytes_view bytes) {
       const auto out = to->OpenOutputStream(name);
       REQUIRE(out.ok());

@@ -73,7 +73,8 @@ PENSTOCK_INLINE void refuse_scheme(std::string_view scheme, const std::vector<st
   for (const std::string_view one : {"gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
     if (scheme == one)  // a storage of them needs more than a URL
       remedy =
-          "include <penstock/storage/arrow_files.hpp>, link penstock::arrow and read with arrow_files, from the "
+          "include <penstock/storage/arrow_files.hpp>, link penstock::arrow and read with arrow_files, from "
+          "the "
           "file system that arrow::fs::FileSystemFromUri gives for the URL, instead of any_of";
   throw error(errc::argument, {"this any_of has no storage for ", what, ", only for ", list, "; ", remedy});
 }
