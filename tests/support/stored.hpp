@@ -75,10 +75,13 @@ class stored {
     bool local() const override { return penstock::is_local(where); }
     std::unique_ptr<any_session> connect() const override { return std::make_unique<session_of<S>>(where); }
     stored beside(penstock::sibling which) const override {
-      if constexpr (penstock::sibling_storage<S>)
+      if constexpr (penstock::sibling_storage<S>) {
         return stored(where.beside(which));
-      else
-        throw penstock::error(penstock::errc::argument, "local files have no siblings");
+      } else {
+        std::vector<std::string> paths;
+        for (const std::string& one : where.names()) paths.push_back(which.of(one));
+        return stored(S(std::move(paths)));
+      }
     }
     S where;
   };
