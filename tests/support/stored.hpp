@@ -159,6 +159,13 @@ inline bool add_store(store_kind one) {
   return true;
 }
 
+/// The kinds that are here, as for GENERATE(from_range(stores_here())).
+inline std::vector<const store_kind*> stores_here() {
+  std::vector<const store_kind*> all;
+  for (const store_kind& kind : known_stores())
+    if (kind.is_here()) all.push_back(&kind);
+  return all;
+}
 /// Calls `test` with the name of each kind that is here and a storage of these files in it.
 template <class Test>
 void in_each_store(const std::vector<std::string>& paths, Test&& test) {
