@@ -750,9 +750,8 @@ TEST_CASE("source/webdataset: a manifest in a store, of shards in a store") {
   penstock_test::in_each_kind([&](const std::string& kind, auto open) {
     INFO(kind);
     const penstock_test::temp_dir indexes;
-    const penstock::webdataset_options options{
-        .index = kept ? index_policy::keep : index_policy::transient,
-        .index_folder = indexes.path().string()};
+    const penstock::webdataset_options options{.index = kept ? index_policy::keep : index_policy::transient,
+                                               .index_folder = indexes.path().string()};
     const auto where = open(shards);
     const webdataset first(where, options);
     std::ofstream(list) << to_string(first.manifest());

@@ -102,7 +102,8 @@ TEST_CASE("source/webdataset_stream_served: a server that does harm, with retrie
     fault_proxy proxy(server.port());
     const auto shards = server.open(here.names, proxy.port());
     proxy.sometimes(network_fault::cut(100'000), {.one_in = 3, .seed = 5, .most_for_one_request = 3});
-    proxy.sometimes(network_fault::reset_before_answer(), {.one_in = 4, .seed = 6, .most_for_one_request = 3});
+    proxy.sometimes(network_fault::reset_before_answer(),
+                    {.one_in = 4, .seed = 6, .most_for_one_request = 3});
     proxy.sometimes(network_fault::unavailable(), {.one_in = 4, .seed = 7, .most_for_one_request = 3});
     CHECK(forward_listing(ps::webdataset_stream(ps::retrying(shards, patient))) == here.lines);
     CHECK(forward_listing(ps::webdataset_stream(ps::retrying(ps::hedged(shards), patient))) == here.lines);

@@ -140,9 +140,10 @@ class store_server {
 /// A kind of store in which tests find their files again.
 struct store_kind {
   std::string name;
-  bool (*is_here)();                                      ///< whether its server can be started
-  stored (*open)(const std::vector<std::string>& paths);  ///< objects with the bytes that these files have now
-  std::unique_ptr<store_server> (*serve)() = nullptr;     ///< nothing for local files
+  bool (*is_here)();  ///< whether its server can be started
+  /// objects with the bytes that these files have now
+  stored (*open)(const std::vector<std::string>& paths);
+  std::unique_ptr<store_server> (*serve)() = nullptr;  ///< nothing for local files
 };
 
 /// The kinds that this program knows: local files, and what other files of the program add.
@@ -172,8 +173,8 @@ void in_each_store(const std::vector<std::string>& paths, Test&& test) {
   for (const store_kind& kind : known_stores())
     if (kind.is_here()) test(kind.name, kind.open(paths));
 }
-/// Calls `test` with the name of each kind that is here and a function that opens paths in it; to open them again
-/// after the files have changed is to put them there again.
+/// Calls `test` with the name of each kind that is here and a function that opens paths in it; to open them
+/// again after the files have changed is to put them there again.
 template <class Test>
 void in_each_kind(Test&& test) {
   for (const store_kind& kind : known_stores())
