@@ -16,6 +16,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace index_shards_test {
@@ -97,6 +98,40 @@ TEST_CASE("source/index_shards: makes what is missing, and leaves the rest alone
   const std::uint64_t before = whole.where.reads();
   CHECK(ps::webdataset(whole, {.index = ps::index_policy::require}).size() == 3);
   CHECK(whole.where.reads() == before + 2);  // the indexes, and no header of a shard
+}
+
+TEST_CASE("source/index_shards: the name of an index has no part of a URL's query") {
+  using namespace index_shards_test;
+  const stamped_files shards{
+      ps::memory_files().add("http://h/a.tar?...", raw_tar().member("a.txt", "1").end().bytes)};
+  std::string named;
+  ps::index_shards(shards, [&](std::size_t, const std::string& name, ps::bytes_view) { named = name; });
+  CHECK(named == "http://h/a.tar.penstock-index");
+}
+
+TEST_CASE("source/index_shards: a writer of the store puts the indexes beside the shards") {
+  using namespace index_shards_test;
+  struct writer {
+    std::map<std::string, std::string>* all;
+    std::string name, bytes;
+    void open(std::string_view object) { name = object; }
+    void write(ps::bytes_view more) { bytes += ps::text_of(more); }
+    ps::object_signature finish() {
+      (*all)[name] = bytes;
+      return {std::exchange(bytes, {}).size(), 1};
+    }
+    void abort() noexcept { bytes.clear(); }
+  };
+  std::map<std::string, std::string> given, written;
+  const stamped_files shards{two_shards()};
+  ps::index_shards(shards, [&](std::size_t, const std::string& name, ps::bytes_view index) {
+    given[name] = ps::text_of(index);
+  });
+  CHECK(ps::index_shards(shards, writer{&written, {}, {}}) == ps::indexed_shards{2, 0});
+  CHECK((written == given));
+  writer kept{&written, {}, {}};
+  CHECK(ps::index_shards(shards, kept, {.threads = 1}) == ps::indexed_shards{2, 0});
+  CHECK((written == given));
 }
 
 TEST_CASE("source/index_shards: what fails") {

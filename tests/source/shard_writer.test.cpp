@@ -4,7 +4,9 @@
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
+#include <penstock/source/tar/shard_index.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/storage/memory_files.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -21,18 +23,19 @@ using penstock::shard_writer;
 
 std::string number_key(int i) { return "k" + std::to_string(i); }
 
-/// Keeps what it was given; a name with "no" in it is refused at the end.
+/// Keeps what it was given; a name with `refused` in it is refused at the end.
 class shard_keeper {
  public:
   using objects = std::map<std::string, std::string>;
-  explicit shard_keeper(objects& all) : all_(&all) {}
+  explicit shard_keeper(objects& all, std::string refused = "no")
+      : all_(&all), refused_(std::move(refused)) {}
   void open(std::string_view name) {
     abort();
     name_ = name;
   }
   void write(penstock::bytes_view bytes) { bytes_ += penstock::text_of(bytes); }
   penstock::object_signature finish() {
-    if (name_.find("no") != std::string::npos) throw penstock::error(penstock::errc::io, "no room");
+    if (name_.find(refused_) != std::string::npos) throw penstock::error(penstock::errc::io, "no room");
     (*all_)[name_] = bytes_;
     return {std::exchange(bytes_, {}).size(), 7};
   }
@@ -40,7 +43,7 @@ class shard_keeper {
 
  private:
   objects* all_;
-  std::string name_, bytes_;
+  std::string refused_, name_, bytes_;
 };
 static_assert(penstock::object_writer<shard_keeper>);
 
@@ -136,6 +139,31 @@ TEST_CASE("source/shard_writer: into a store, the shards are those that files wo
   shard_writer refused("bucket/no-%d.tar", shard_keeper(stored));
   refused.write("a", {{"txt", "x"}});
   CHECK_THROWS_WITH(refused.close(), penstock_test::contains("no room"));
-  CHECK_THROWS_WITH(shard_writer("b/a", shard_keeper(stored), {.tar = {.index = true}}),
-                    penstock_test::contains("index_shards"));
+}
+
+TEST_CASE("source/shard_writer: into a store, each shard's index follows it on request") {
+  shard_keeper::objects stored;
+  shard_writer out("bucket/a-%02d.tar", shard_keeper(stored), {.maxcount = 10, .tar = {.index = true}});
+  for (int i = 0; i < 25; ++i) {
+    out.write(number_key(i), {{"txt", number_key(i)}, {"cls", "1"}});
+    CHECK(stored.size() == (i < 10 ? 0 : i < 20 ? 2 : 4));
+  }
+  const auto made = out.close();
+  CHECK(stored.size() == 6);
+  for (const std::string shard : {"bucket/a-00.tar", "bucket/a-01.tar", "bucket/a-02.tar"}) {
+    const std::string index = stored[shard + ".penstock-index"];
+    const auto tables = penstock::detail::tar::shard_index::over(penstock::bytes_of(index));
+    REQUIRE(tables.has_value());
+    CHECK(tables->header().shard_size == stored[shard].size());
+    CHECK(tables->header().shard_stamp == 7);  // that of the object, so that it is used as it is
+  }
+  penstock::memory_files files;
+  for (const auto& [name, bytes] : stored)
+    if (name.ends_with(".tar")) files.add(name, bytes);
+  CHECK(penstock::webdataset(files).fingerprint() == made.fingerprint());
+
+  shard_writer refused("bucket/n%d.tar", shard_keeper(stored, "index"), {.tar = {.index = true}});
+  refused.write("a", {{"txt", "x"}});
+  CHECK_THROWS_WITH(refused.close(), penstock_test::contains("no room"));
+  CHECK(stored.count("bucket/n0.tar") == 1);
 }

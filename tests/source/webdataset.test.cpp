@@ -8,6 +8,7 @@
 #include "support/tar_cases.hpp"
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
+#include "support/web_reads.hpp"
 
 #include <penstock/core/random.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -51,9 +53,13 @@ std::vector<std::string> listing(const Source& data) {
 /// From every kind of store.
 std::vector<std::string> listing(const raw_tar& tar) { return penstock_test::listing_in_stores(tar.bytes); }
 
-std::optional<penstock::error> failure_of(const std::string& bytes) {
+/// The error of an archive, in memory, and the same in every kind of store.
+std::optional<penstock::error> failure_of(const std::string& bytes, bool everywhere = true) {
   try {
-    (void)listing(webdataset(memory_files().add("t.tar", bytes)));
+    if (everywhere)
+      (void)penstock_test::listing_in_stores(bytes);
+    else
+      (void)listing(webdataset(memory_files().add("t.tar", bytes)));
   } catch (const penstock::error& e) {
     CHECK(e.file() == "t.tar");
     return e;
@@ -256,6 +262,20 @@ TEST_CASE("source/webdataset: shards without end-of-archive blocks are counted, 
   CHECK(refused([&] { (void)webdataset(where, known, {.require_end = true}); }));
   CHECK(webdataset(memory_files().add("whole.tar", ended), {.require_end = true}).size() == 2);
 
+  penstock_test::put_in_each_store(
+      {{"whole.tar", ended}, {"cut.tar", cut}, {"cut2.tar", cut}},
+      [&](const std::string& kind, const penstock_test::stored& stores) {
+        INFO(kind);
+        const penstock_test::temp_dir indexes;
+        const penstock::webdataset_options options{.index_folder = indexes.path().string()};
+        CHECK(webdataset(stores, options).manifest().unended() == 2);
+        CHECK(webdataset(stores, options).manifest().unended() == 2);  // by the indexes that are kept
+        const auto e = penstock_test::web_error_of([&] { (void)webdataset(stores, {.require_end = true}); });
+        CHECK((e.code() == errc::format));
+        CHECK(e.file() == stores.names()[1]);
+        CHECK_THAT(e.what(), penstock_test::contains("there are 2 of 3"));
+      });
+
   const penstock_test::temp_dir dir;  // the kept index records it too
   std::ofstream(dir / "cut.tar", std::ios::binary) << cut;
   for (int time = 0; time < 2; ++time)
@@ -274,6 +294,12 @@ TEST_CASE("source/webdataset: extension headers above the limit say which option
                                                 "extension_limit"));
   CHECK(listing(webdataset(memory_files().add("t.tar", bytes), {.extension_limit = 4u << 20})) ==
         std::vector<std::string>{"a: txt=1"});
+  penstock_test::put_in_each_store(
+      {{"t.tar", bytes}}, [&](const std::string& kind, const penstock_test::stored& where) {
+        INFO(kind);
+        CHECK(listing(webdataset(where, {.index = index_policy::transient, .extension_limit = 4u << 20})) ==
+              std::vector<std::string>{"a: txt=1"});
+      });
   // announced but missing: no memory is allocated for it
   const auto lies = raw_tar().header("p", std::uint64_t{1} << 32, 'x').end().bytes;
   CHECK_THROWS_WITH(webdataset(memory_files().add("t.tar", lies), {.extension_limit = ~std::uint64_t{0}}),
@@ -344,6 +370,17 @@ TEST_CASE("source/webdataset: shards that are missing, not files, or not readabl
     CHECK(e.file() == (dir / "s-1.tar").string());
     CHECK_THAT(e.what(), penstock_test::contains("No such file"));
   }
+  penstock_test::in_each_kind([&](const std::string& kind, auto open) {
+    INFO(kind);
+    raw_tar().member("b.txt", "2").end().save((dir / "s-1.tar").string());
+    const auto where = open({(dir / "s-0.tar").string(), (dir / "s-1.tar").string()});
+    const auto gone = where.beside({".gone"});
+    const auto e = penstock_test::web_error_of([&] { (void)webdataset(gone); });
+    CHECK(e.code() == errc::io);
+    CHECK(e.recurs());
+    CHECK((e.file() == gone.names()[0] || e.file() == gone.names()[1]));
+    fs::remove(dir / "s-1.tar");
+  });
   CHECK_THROWS_WITH(webdataset(dir.path()), penstock_test::contains("is a folder"));
   CHECK_THROWS_WITH(webdataset(std::vector<std::string>{}), penstock_test::contains("at least one shard"));
   CHECK_THROWS_WITH(webdataset(memory_files(), {.index = index_policy::require}),
@@ -401,25 +438,36 @@ TEST_CASE("source/webdataset: several shards, some empty, from patterns, lists a
 
 TEST_CASE("source/webdataset: an error of a later stage carries shard, key and the member's offset") {
   const auto tar = raw_tar().member("a.txt", "1").member("b.txt", "2").member("b.cls", "3").end();
-  const webdataset data(memory_files().add("t.tar", tar.bytes));
+  const auto places = [](const auto& where) {
+    const webdataset data(where);
+    const auto reader = data.connect();
+    typename std::remove_cvref_t<decltype(reader)>::worker worker;
+    const auto thrown = [&](bool read) {
+      try {
+        reader.evaluate({0, 1}, worker, [&](const auto& s) {
+          CHECK(s.url() == where.names()[0]);
+          if (read) CHECK(text_of(s.member(1).finish()) == "3");
+          throw penstock::error(errc::shape, "wrong");
+        });
+      } catch (const penstock::error& e) {
+        CHECK(e.file() == where.names()[0]);
+        CHECK(e.key() == "b");
+        return e.offset().value();
+      }
+      return ~std::uint64_t{0};
+    };
+    CHECK(thrown(false) == 1536);
+    CHECK(thrown(true) == 2560);
+  };
+  const auto in_memory = memory_files().add("t.tar", tar.bytes);
+  places(in_memory);
+  penstock_test::put_in_each_store({{"t.tar", tar.bytes}}, [&](const std::string& kind, const auto& where) {
+    INFO(kind);
+    places(where);
+  });
+  const webdataset data(in_memory);
   const auto reader = data.connect();
   decltype(data.connect())::worker worker;
-  const auto thrown = [&](bool read) {
-    try {
-      reader.evaluate({0, 1}, worker, [&](const auto& s) {
-        CHECK(s.url() == "t.tar");
-        if (read) CHECK(text_of(s.member(1).finish()) == "3");
-        throw penstock::error(errc::shape, "wrong");
-      });
-    } catch (const penstock::error& e) {
-      CHECK(e.file() == "t.tar");
-      CHECK(e.key() == "b");
-      return e.offset().value();
-    }
-    return ~std::uint64_t{0};
-  };
-  CHECK(thrown(false) == 1536);
-  CHECK(thrown(true) == 2560);
   CHECK_THROWS_AS(reader.evaluate({0, 1}, worker, [](const auto&) { throw 7; }), int);
   CHECK_THROWS_AS(reader.evaluate({0, 2}, worker, [](const auto&) {}), penstock::error);
   std::byte one[1];
@@ -501,43 +549,54 @@ TEST_CASE("source/webdataset: many threads share a reader, each with its worker"
 
 TEST_CASE("source/webdataset: a shard that is cut off after it was indexed is an error of the read") {
   const penstock_test::temp_dir dir;
-  raw_tar()
-      .member("a.txt", "1")
-      .member("b.bin", std::string(100'000, 'x'))
-      .end()
-      .save((dir / "s.tar").string());
-  const webdataset data(dir / "s.tar");
-  const auto reader = data.connect();
-  decltype(data.connect())::worker worker;
-  reader.evaluate({0, 0}, worker, [](const auto& s) { CHECK(text_of(s.member(0).finish()) == "1"); });
-  fs::resize_file(dir / "s.tar", 50'000);
-  try {
-    reader.evaluate({0, 1}, worker, [](const auto& s) { (void)s.member(0).finish(); });
-    FAIL("read what is not there");
-  } catch (const penstock::error& e) {
-    CHECK(e.offset() == 1536);
-    CHECK(e.key() == "b");
-    CHECK(e.file() == (dir / "s.tar").string());
-  }
+  const std::vector<std::string> path{(dir / "s.tar").string()};
+  const auto fails = [&](const auto& where, const auto& cut) {
+    raw_tar().member("a.txt", "1").member("b.bin", std::string(100'000, 'x')).end().save(path[0]);
+    cut(false);
+    const webdataset data(where);
+    const auto reader = data.connect();
+    typename std::remove_cvref_t<decltype(reader)>::worker worker;
+    reader.evaluate({0, 0}, worker, [](const auto& s) { CHECK(text_of(s.member(0).finish()) == "1"); });
+    fs::resize_file(path[0], 50'000);
+    cut(true);
+    try {
+      reader.evaluate({0, 1}, worker, [](const auto& s) { (void)s.member(0).finish(); });
+      FAIL("read what is not there");
+    } catch (const penstock::error& e) {
+      CHECK(e.offset() == 1536);
+      CHECK(e.key() == "b");
+      CHECK(e.file() == where.names()[0]);
+    }
+  };
+  fails(penstock::file(path), [](bool) {});
+  penstock_test::in_each_kind([&](const std::string& kind, auto open) {
+    INFO(kind);
+    std::ofstream(path[0]) << "to be replaced";
+    fails(open(path), [&](bool) { (void)open(path); });
+  });
 }
 
 TEST_CASE("source/webdataset: a codec's error gives the place in the shard") {
   const penstock_test::temp_dir dir;
   raw_tar().member("a.npy", "damaged").member("b.npy", "as well").end().save((dir / "s.tar").string());
-  const webdataset data(dir / "s.tar");
-  const auto reader = data.connect();
-  decltype(data.connect())::worker worker;
-  try {
-    reader.evaluate({0, 1}, worker, [](const auto& s) {
-      (void)s.member(0).finish();
-      throw penstock::error(penstock::errc::format, "it lies").at_offset(4);
-    });
-    FAIL("the error is lost");
-  } catch (const penstock::error& e) {
-    CHECK(e.message() == "it lies, at byte 4 of the field");
-    CHECK(e.offset() == 1536);
-    CHECK(e.key() == "b");
-  }
+  penstock_test::in_each_store({(dir / "s.tar").string()}, [&](const std::string& kind, const auto& where) {
+    INFO(kind);
+    const webdataset data(where);
+    const auto reader = data.connect();
+    typename std::remove_cvref_t<decltype(reader)>::worker worker;
+    try {
+      reader.evaluate({0, 1}, worker, [](const auto& s) {
+        (void)s.member(0).finish();
+        throw penstock::error(penstock::errc::format, "it lies").at_offset(4);
+      });
+      FAIL("the error is lost");
+    } catch (const penstock::error& e) {
+      CHECK(e.message() == "it lies, at byte 4 of the field");
+      CHECK(e.file() == where.names()[0]);
+      CHECK(e.offset() == 1536);
+      CHECK(e.key() == "b");
+    }
+  });
 }
 
 TEST_CASE("source/webdataset: in real archives it finds the members that Python finds") {
@@ -643,8 +702,8 @@ TEST_CASE("source/webdataset: a changed byte of an archive at most changes sampl
   for (std::size_t i = 0; i < tar.bytes.size(); ++i) {
     std::string bytes = tar.bytes;
     bytes[i] = static_cast<char>(bytes[i] ^ 0x21);
-    errors += failure_of(bytes).has_value() ? 1 : 0;
-    if (i % 7 == 0) (void)failure_of(tar.bytes.substr(0, i));
+    errors += failure_of(bytes, i % 61 == 0).has_value() ? 1 : 0;
+    if (i % 7 == 0) (void)failure_of(tar.bytes.substr(0, i), i % 91 == 0);
   }
   CHECK(errors > 1000);
 }
@@ -678,6 +737,39 @@ TEST_CASE("source/webdataset: a manifest that another process made") {
   // If another file is there, none of it is read.
   raw_tar().member("d.txt", "9").end().save((dir / "s-1.tar").string());
   CHECK_THROWS_WITH(listing(webdataset(known, options)), penstock_test::contains("was changed"));
+}
+
+TEST_CASE("source/webdataset: a manifest in a store, of shards in a store") {
+  const penstock_test::temp_dir dir;
+  raw_tar().member("a.txt", "1").member("b.txt", "2").end().save((dir / "s-0.tar").string());
+  raw_tar().member("c.txt", "3").end().save((dir / "s-1.tar").string());
+  const std::vector<std::string> shards{(dir / "s-0.tar").string(), (dir / "s-1.tar").string()};
+  const std::string list = (dir / "all.manifest").string();
+  const lines_type lines{"a: txt=1", "b: txt=2", "c: txt=3"};
+  const bool kept = GENERATE(true, false);
+  penstock_test::in_each_kind([&](const std::string& kind, auto open) {
+    INFO(kind);
+    const penstock_test::temp_dir indexes;
+    const penstock::webdataset_options options{.index = kept ? index_policy::keep : index_policy::transient,
+                                               .index_folder = indexes.path().string()};
+    const auto where = open(shards);
+    const webdataset first(where, options);
+    std::ofstream(list) << to_string(first.manifest());
+    const penstock::manifest known = penstock::read_manifest(open({list}));
+    CHECK(to_string(known) == to_string(first.manifest()));
+    const webdataset second(where, known, options);
+    CHECK(second.fingerprint() == first.fingerprint());
+    CHECK(listing(second) == lines);
+
+    // If another object is there, none of it is read.
+    raw_tar().member("d.txt", "9").end().save(shards[1]);
+    const auto replaced = open(shards);
+    fs::last_write_time(shards[1], fs::last_write_time(shards[1]) + std::chrono::seconds(10));
+    const auto e = penstock_test::web_error_of([&] { (void)listing(webdataset(replaced, known, options)); });
+    CHECK(e.file() == where.names()[1]);
+    CHECK_THAT(e.what(), penstock_test::contains("was changed"));
+    raw_tar().member("c.txt", "3").end().save(shards[1]);
+  });
 }
 
 TEST_CASE("source/webdataset: a manifest without modification times, and one of other shards") {

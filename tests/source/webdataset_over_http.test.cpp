@@ -12,11 +12,18 @@
 #include "support/web_reads.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace webdataset_over_http_test {
+
+using namespace std::chrono_literals;
 
 /// A path as a part of a URL.
 std::string encoded(const std::string& path) {
@@ -42,6 +49,26 @@ penstock_test::nginx_server& server_of_files() {
   static penstock_test::nginx_server server({.lines = "location /everything/ { alias /; }"});
   return server;
 }
+class own_nginx final : public penstock_test::store_server {
+ public:
+  void put(const std::vector<std::string>& paths) override {
+    for (const std::string& path : paths)
+      server_.put(std::filesystem::path(path).filename().string(), penstock_test::text_in(path));
+  }
+  penstock_test::stored open(const std::vector<std::string>& names, std::uint16_t port) const override {
+    std::vector<std::string> urls;
+    for (const std::string& name : names)
+      urls.push_back("http://127.0.0.1:" + std::to_string(port) + "/" + name);
+    return penstock_test::stored(
+        penstock::http(std::move(urls), penstock_test::direct({.first_byte_time = 1s, .progress_time = 1s})));
+  }
+  std::uint16_t port() const override { return server_.port(); }
+  void kill() override { server_.kill(); }
+  void start() override { server_.start(); }
+
+ private:
+  penstock_test::nginx_server server_;
+};
 const bool added = penstock_test::add_store(
     {"http",
      [] {
@@ -53,7 +80,8 @@ const bool added = penstock_test::add_store(
        for (const std::string& path : paths)
          urls.push_back(server_of_files().url("everything" + encoded(path)));
        return penstock_test::stored(penstock::http(std::move(urls), penstock_test::direct()));
-     }});
+     },
+     []() -> std::unique_ptr<penstock_test::store_server> { return std::make_unique<own_nginx>(); }});
 
 }  // namespace webdataset_over_http_test
 

@@ -13,18 +13,46 @@
 #include "support/stored.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace webdataset_over_s3_test {
 
+using namespace std::chrono_literals;
+
 /// One server for the program, started by the first test that needs it.
 const penstock_test::seaweed_server& server_of_objects() {
   static const penstock_test::seaweed_server server;
   return server;
 }
+class own_seaweed final : public penstock_test::store_server {
+ public:
+  void put(const std::vector<std::string>& paths) override {
+    std::vector<penstock_test::s3_server::object> objects;
+    for (const std::string& path : paths)
+      objects.push_back({std::filesystem::path(path).filename().string(), penstock_test::text_in(path)});
+    server_.put("own", objects);
+  }
+  penstock_test::stored open(const std::vector<std::string>& names, std::uint16_t port) const override {
+    penstock::s3_options options = penstock_test::s3_at(server_);
+    options.place.endpoint = "http://127.0.0.1:" + std::to_string(port);
+    options.connection.first_byte_time = options.connection.progress_time = 1s;
+    std::vector<std::string> objects;
+    for (const std::string& name : names) objects.push_back("own/" + name);
+    return penstock_test::stored(penstock::s3(std::move(objects), std::move(options)));
+  }
+  std::uint16_t port() const override { return server_.port(); }
+  void kill() override { server_.kill(); }
+  void start() override { server_.start(); }
+
+ private:
+  penstock_test::seaweed_server server_;
+};
 const bool added = penstock_test::add_store(
     {"s3",
      [] {
@@ -42,7 +70,8 @@ const bool added = penstock_test::add_store(
        putter.put("shards", files);
        return penstock_test::stored(
            penstock::s3(std::move(names), penstock_test::s3_at(server_of_objects())));
-     }});
+     },
+     []() -> std::unique_ptr<penstock_test::store_server> { return std::make_unique<own_seaweed>(); }});
 
 }  // namespace webdataset_over_s3_test
 

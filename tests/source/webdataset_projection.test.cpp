@@ -5,6 +5,8 @@
 #include "support/collect.hpp"
 #include "support/noting_storage.hpp"
 #include "support/raw_tar.hpp"
+#include "support/stored.hpp"
+#include "support/temp_dir.hpp"
 
 #include <penstock/core/random.hpp>
 #include <penstock/order/shuffle.hpp>
@@ -18,6 +20,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,18 +30,70 @@
 
 namespace ps = penstock;
 using penstock_test::noted_range;
-using penstock_test::noting_storage;
 using penstock_test::raw_tar;
+using penstock_test::store_kind;
+using penstock_test::stored;
 
 namespace webdataset_projection_test {
 
 using ranges = std::vector<noted_range>;
 
-/// A shard in memory, and the places of its members' bytes.
+/// A storage with a list of the requests to it. If it has latency, runs read it in the background, else they
+/// give it hints.
+template <bool Latency>
+struct noting_store {
+  stored inside;
+  std::shared_ptr<penstock_test::storage_notes> notes;
+
+  class session {
+   public:
+    static constexpr bool views = false, has_latency = Latency;
+    session(const stored& where, std::shared_ptr<penstock_test::storage_notes> kept)
+        : inside_(where.connect()), notes_(std::move(kept)) {}
+    [[nodiscard]] std::uint64_t size(ps::object_id id) const { return inside_.size(id); }
+    [[nodiscard]] ps::object_signature signature(ps::object_id id) const { return inside_.signature(id); }
+    void read(ps::object_id id, std::uint64_t offset, ps::mutable_bytes into) const {
+      note(offset, into.size());
+      inside_.read(id, offset, into);
+    }
+    void read_many(std::span<const ps::read_request> requests, ps::read_listener listener) const
+      requires Latency
+    {
+      for (const ps::read_request& one : requests) note(one.offset, one.into.size());
+      inside_.read_many(requests, listener);
+    }
+    void cancel() const noexcept
+      requires Latency
+    {
+      inside_.cancel();
+    }
+    void will_need(ps::object_id, std::uint64_t offset, std::uint64_t size) const {
+      const std::scoped_lock lock(notes_->busy);
+      notes_->hints.push_back({offset, offset + size});
+    }
+
+   private:
+    void note(std::uint64_t offset, std::uint64_t size) const {
+      const std::scoped_lock lock(notes_->busy);
+      notes_->reads.push_back({offset, offset + size});
+      if (offset < notes_->worn_end && notes_->worn_begin < offset + size)
+        throw ps::error(ps::errc::io, "worn out").at_offset(offset);
+    }
+
+    stored::session inside_;
+    std::shared_ptr<penstock_test::storage_notes> notes_;
+  };
+  [[nodiscard]] std::span<const std::string> names() const { return inside.names(); }
+  [[nodiscard]] session connect() const { return {inside, notes}; }
+};
+
+/// A shard in a store, and the places of its members' bytes.
 struct noted_shard {
-  raw_tar tar;
-  std::vector<std::pair<std::string, noted_range>> members;
-  noting_storage where;
+  const store_kind* kind;
+  raw_tar tar{};
+  std::vector<std::pair<std::string, noted_range>> members{};
+  std::shared_ptr<penstock_test::storage_notes> kept = std::make_shared<penstock_test::storage_notes>();
+  std::unique_ptr<penstock_test::temp_dir> folder = std::make_unique<penstock_test::temp_dir>();
 
   noted_shard& add(const std::string& name, const std::string& content) {
     const std::uint64_t begin = tar.bytes.size() + 512;
@@ -44,10 +101,13 @@ struct noted_shard {
     members.emplace_back(name, noted_range{begin, begin + content.size()});
     return *this;
   }
+  template <bool Latency = false>
   [[nodiscard]] auto source() {
-    where.files.add("t.tar", tar.end().bytes);
-    ps::webdataset data(where);
-    where.notes->clear();
+    const std::string path = (*folder / "t.tar").string();
+    tar.end().save(path);
+    ps::webdataset data(noting_store<Latency>{kind->open({path}), kept},
+                        {.index = ps::index_policy::transient});
+    kept->clear();
     return data;
   }
   [[nodiscard]] noted_range at(std::string_view name) const {
@@ -58,7 +118,7 @@ struct noted_shard {
   [[nodiscard]] noted_range from_to(std::string_view first, std::string_view last) const {
     return {at(first).begin, at(last).end};
   }
-  [[nodiscard]] penstock_test::storage_notes& notes() const { return *where.notes; }
+  [[nodiscard]] penstock_test::storage_notes& notes() const { return *kept; }
 };
 
 /// Distinguishable bytes.
@@ -80,8 +140,8 @@ std::string bytes_of_field(const Plan& plan) {
 }
 
 /// Samples of a small label, a large image, and a large depth that only some plans use.
-noted_shard images(std::size_t samples) {
-  noted_shard shard;
+noted_shard images(const store_kind* kind, std::size_t samples) {
+  noted_shard shard{kind};
   for (std::size_t i = 0; i < samples; ++i) {
     const std::string key = "s" + std::to_string(i);
     shard.add(key + ".cls", std::to_string(i % 10));
@@ -93,7 +153,9 @@ noted_shard images(std::size_t samples) {
 }
 
 TEST_CASE("source/webdataset: hints cover the used members, with one request per run of them") {
-  noted_shard shard = images(3);
+  const store_kind* const kind = GENERATE(from_range(penstock_test::stores_here()));
+  INFO(kind->name);
+  noted_shard shard = images(kind, 3);
   const auto data = shard.source();
   const auto hints = [&](const ps::projection& used, std::uint64_t index, std::uint64_t count) {
     const auto reader = data.connect(used);
@@ -115,7 +177,9 @@ TEST_CASE("source/webdataset: hints cover the used members, with one request per
 }
 
 TEST_CASE("source/webdataset: a plan fetches ahead what it uses, and reads nothing else") {
-  noted_shard shard = images(40);
+  const store_kind* const kind = GENERATE(from_range(penstock_test::stores_here()));
+  INFO(kind->name);
+  noted_shard shard = images(kind, 40);
   const auto data = shard.source();
   const bool in_order = GENERATE(true, false);
   const auto labels = [&](const auto& source) {
@@ -146,8 +210,24 @@ TEST_CASE("source/webdataset: a plan fetches ahead what it uses, and reads nothi
   for (const noted_range& hint : shard.notes().hints) CHECK(hint.end - hint.begin > 70'000);
 }
 
+TEST_CASE("source/webdataset: from a store with latency a plan requests what it uses, and nothing else") {
+  const store_kind* const kind = GENERATE(from_range(penstock_test::stores_here()));
+  INFO(kind->name);
+  noted_shard shard = images(kind, 40);
+  const auto data = shard.source<true>();
+  const unsigned workers = GENERATE(0u, 2u);
+  // the labels are further apart than requests are joined across
+  const std::string labels = bytes_of_field<"cls">(data | ps::shuffle(3) | ps::fields<"cls"> |
+                                                   ps::batch(5, ps::ragged) | ps::workers(workers));
+  CHECK(labels.size() == 40);
+  CHECK(shard.notes().bytes_read() == 40);
+  CHECK(shard.notes().hints.empty());
+}
+
 TEST_CASE("source/webdataset: small members still come with one read, across small unused ones") {
-  noted_shard shard;
+  const store_kind* const kind = GENERATE(from_range(penstock_test::stores_here()));
+  INFO(kind->name);
+  noted_shard shard{kind};
   for (const char* key : {"a", "b"}) {
     const std::string k = key;
     shard.add(k + ".txt", noise(300, 1)).add(k + ".cls", "1").add(k + ".json", noise(2000, 2));
@@ -180,7 +260,9 @@ TEST_CASE("source/webdataset: small members still come with one read, across sma
 }
 
 TEST_CASE("source/webdataset: in order, a read includes the used members of later samples") {
-  noted_shard shard;
+  const store_kind* const kind = GENERATE(from_range(penstock_test::stores_here()));
+  INFO(kind->name);
+  noted_shard shard{kind};
   const std::size_t samples = 200;
   std::string expected;
   for (std::size_t i = 0; i < samples; ++i) {
@@ -196,14 +278,17 @@ TEST_CASE("source/webdataset: in order, a read includes the used members of late
 }
 
 TEST_CASE("source/webdataset: any used members, in any order, have the right bytes") {
-  noted_shard shard;
+  const store_kind* const kind = GENERATE(from_range(penstock_test::stores_here()));
+  INFO(kind->name);
+  noted_shard shard{kind};
   std::vector<std::vector<std::string>> contents;
   ps::rng random(5, 6, 7);
   for (std::size_t i = 0; i < 120; ++i) {
     contents.emplace_back();
     for (std::size_t m = 0; m < 5; ++m) {
-      const std::uint64_t kind = random.below(5);
-      const auto size = static_cast<std::size_t>(kind == 0 ? 0 : random.below(kind == 1 ? 60'000 : 3'000));
+      const std::uint64_t length = random.below(5);
+      const auto size =
+          static_cast<std::size_t>(length == 0 ? 0 : random.below(length == 1 ? 60'000 : 3'000));
       contents.back().push_back(noise(size, 10 * i + m));
       shard.add("s" + std::to_string(i) + ".m" + std::to_string(m), contents.back().back());
     }
@@ -237,7 +322,9 @@ TEST_CASE("source/webdataset: any used members, in any order, have the right byt
 }
 
 TEST_CASE("source/webdataset: an unused member that cannot be read does no harm, a used one does") {
-  noted_shard shard = images(4);
+  const store_kind* const kind = GENERATE(from_range(penstock_test::stores_here()));
+  INFO(kind->name);
+  noted_shard shard = images(kind, 4);
   const auto data = shard.source();
   shard.notes().worn_begin = shard.at("s2.jpg").begin;
   shard.notes().worn_end = shard.at("s2.jpg").end;

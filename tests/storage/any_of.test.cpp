@@ -226,8 +226,8 @@ TEST_CASE(
     "storage/any_of: a scheme that is not in the list is an error that says what to add, and no secrets") {
   const std::string secret = "user:PASSWORD@host/a.tar?X-Amz-Signature=SIGNATURE";
   CHECK_THAT(error_of("s3://" + secret),
-             contains("this any_of has no storage for s3://, only for file, mem, far, fars; add a "
-                      "storage whose schemes have it to its list"));
+             contains("this any_of has no storage for s3://, only for file, mem, far, fars; include "
+                      "<penstock/storage/s3.hpp>, link penstock::s3 and add s3 to its list"));
   CHECK_THAT(error_of("https://" + secret),
              contains("this any_of has no storage for https://, only for file, mem, far, fars; include "
                       "<penstock/storage/http.hpp>, link penstock::http and add http to its list"));
@@ -235,7 +235,12 @@ TEST_CASE(
   CHECK_THAT(error_of("http://" + secret),
              contains("<penstock/storage/http.hpp>, link penstock::http and add http"));
   CHECK_THAT(error_of("gopher://" + secret), contains("add a storage whose schemes have it to its list"));
-  for (const std::string scheme : {"s3", "HTTPS", "http", "gopher", "file"}) {
+  for (const std::string scheme : {"gs", "gcs", "abfs", "abfss", "hdfs", "ViewFS"})
+    CHECK_THAT(
+        error_of(scheme + "://" + secret),
+        contains(
+            "include <penstock/storage/arrow_files.hpp>, link penstock::arrow and read with arrow_files"));
+  for (const std::string scheme : {"s3", "HTTPS", "http", "gs", "abfss", "hdfs", "gopher", "file"}) {
     CHECK(error_of(scheme + "://" + secret).find("PASSWORD") == std::string::npos);
     CHECK(error_of(scheme + "://" + secret).find("SIGNATURE") == std::string::npos);
   }

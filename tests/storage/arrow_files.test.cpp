@@ -4,6 +4,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
+#include <penstock/source/index_shards.hpp>
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
@@ -281,4 +282,46 @@ TEST_CASE("storage/arrow_files: webdataset gives what it gives over files") {
     CHECK((arrow_epoch(ps::arrow_files(local(), pattern), workers) == expected));
   const auto inside = std::make_shared<fs::SubTreeFileSystem>(folder.path().string(), local());
   CHECK((arrow_epoch(ps::retrying(ps::arrow_files(inside, "a-{0..2}.tar")), 2) == expected));
+}
+
+TEST_CASE("storage/arrow_files: indexes lie beside the shards, in any file system") {
+  const deadline limit("indexes by Arrow");
+  const temp_dir folder, indexes;
+  const auto mock = in_memory();
+  const std::string disk_path = folder.path().string();
+  for (const auto& [where, prefix] :
+       {std::pair<std::shared_ptr<fs::FileSystem>, std::string>{local(), disk_path + "/"},
+        {mock, "inner/"}}) {
+    const auto put = [&, to = where](const std::string& name, ps::bytes_view bytes) {
+      const auto out = to->OpenOutputStream(name);
+      REQUIRE(out.ok());
+      REQUIRE((*out)->Write(bytes.data(), static_cast<std::int64_t>(bytes.size())).ok());
+      REQUIRE((*out)->Close().ok());
+    };
+    REQUIRE(where->CreateDir(prefix).ok());
+    for (const std::string number : {"0", "1"}) {
+      std::string made;
+      ps::tar_writer out([&made](ps::bytes_view more) { made += ps::text_of(more); });
+      for (int i = 0; i < 30; ++i) out.write(number + "-" + std::to_string(i), {{"cls", number}});
+      out.close();
+      put(prefix + "a-" + number + ".tar", ps::bytes_of(made));
+    }
+    const ps::arrow_files shards(where, prefix + "a-{0..1}.tar");
+    INFO(shards.describe());
+    const auto beside = shards.beside({".penstock-index"});
+    CHECK(beside.names()[1] == prefix + "a-1.tar.penstock-index");
+    CHECK(arrow_error([&] { (void)beside.connect().size(0); }).recurs());
+
+    // `require` and a folder without indexes: what opens found them beside the shards.
+    const ps::webdataset_options found{.index = ps::index_policy::require,
+                                       .index_folder = indexes.path().string()};
+    CHECK(arrow_error([&] { (void)ps::webdataset(shards, found); }).code() == ps::errc::missing);
+    const auto keep = [&](std::size_t, const std::string& name, ps::bytes_view index) { put(name, index); };
+    CHECK(ps::index_shards(shards, keep) == ps::indexed_shards{2, 0});
+    CHECK(ps::index_shards(shards, keep) == ps::indexed_shards{0, 2});
+    const ps::webdataset data(shards, found);
+    CHECK(data.size() == 60);
+    CHECK(data.connect().key(59) == "1-29");
+    CHECK(ps::webdataset(ps::retrying(shards), found).size() == 60);
+  }
 }

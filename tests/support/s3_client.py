@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Puts objects into a bucket of an S3 server on loopback, with boto3, or reads one.
+"""Puts objects into a bucket of an S3 server on loopback, with boto3, or reads some.
 
 s3_client.py URL put BUCKET KEY FILE [KEY FILE]...   makes the bucket if it is not there
-s3_client.py URL get BUCKET KEY FILE
+s3_client.py URL get BUCKET KEY FILE [KEY FILE]...
 s3_client.py URL list BUCKET                         prints the keys
+s3_client.py URL digests BUCKET                      prints the SHA-256, the time of change and the key of each object
 s3_client.py URL uploads BUCKET                      prints the keys of unfinished uploads
 s3_client.py URL serve ANSWER                        puts what lines of the input say, BUCKET KEY FILE [KEY FILE]...
                                                      with tabs between; after each, the file ANSWER appears
 Key and secret are in the environment.
 """
 
+import hashlib
 import os
 import sys
 
@@ -57,12 +59,18 @@ def main():
     elif action == "serve":
         serve(client, bucket)
     elif action == "get":
-        with open(rest[1], "wb") as out:
-            out.write(client.get_object(Bucket=bucket, Key=rest[0])["Body"].read())
+        for key, file in zip(rest[::2], rest[1::2]):
+            with open(file, "wb") as out:
+                out.write(client.get_object(Bucket=bucket, Key=key)["Body"].read())
     elif action == "list":
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
             for one in page.get("Contents", ()):
                 print(one["Key"])
+    elif action == "digests":
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+            for one in page.get("Contents", ()):
+                body = client.get_object(Bucket=bucket, Key=one["Key"])["Body"].read()
+                print(hashlib.sha256(body).hexdigest(), one["LastModified"].timestamp(), one["Key"])
     elif action == "uploads":
         for one in client.list_multipart_uploads(Bucket=bucket).get("Uploads", ()):
             print(one["Key"])

@@ -75,10 +75,13 @@ class stored {
     bool local() const override { return penstock::is_local(where); }
     std::unique_ptr<any_session> connect() const override { return std::make_unique<session_of<S>>(where); }
     stored beside(penstock::sibling which) const override {
-      if constexpr (penstock::sibling_storage<S>)
+      if constexpr (penstock::sibling_storage<S>) {
         return stored(where.beside(which));
-      else
-        throw penstock::error(penstock::errc::argument, "local files have no siblings");
+      } else {
+        std::vector<std::string> paths;
+        for (const std::string& one : where.names()) paths.push_back(which.of(one));
+        return stored(S(std::move(paths)));
+      }
     }
     S where;
   };
@@ -121,20 +124,35 @@ class stored {
 };
 static_assert(penstock::sibling_storage<stored> && penstock::background_session<stored::session>);
 
+/// A server of objects that a test has for itself, so that it may be killed.
+class store_server {
+ public:
+  virtual ~store_server() = default;
+  /// Puts files there, each as an object that is named as the file is in its folder.
+  virtual void put(const std::vector<std::string>& paths) = 0;
+  /// Some of them, at a port that may be that of a proxy. A read is one request, and fails with it.
+  [[nodiscard]] virtual stored open(const std::vector<std::string>& names, std::uint16_t port) const = 0;
+  [[nodiscard]] virtual std::uint16_t port() const = 0;
+  virtual void kill() = 0;
+  virtual void start() = 0;
+};
+
 /// A kind of store in which tests find their files again.
 struct store_kind {
   std::string name;
-  bool (*is_here)();                                      ///< whether its server can be started
-  stored (*open)(const std::vector<std::string>& paths);  ///< objects with the bytes of these files
+  bool (*is_here)();  ///< whether its server can be started
+  /// objects with the bytes that these files have now
+  stored (*open)(const std::vector<std::string>& paths);
+  std::unique_ptr<store_server> (*serve)() = nullptr;  ///< nothing for local files
 };
 
 /// The kinds that this program knows: local files, and what other files of the program add.
 ///
-/// A file of the program adds one by `const bool added = add_store({"http", is_here, open});`.
+/// A file of the program adds one by `const bool added = add_store({"http", is_here, open, serve});`.
 inline std::vector<store_kind>& known_stores() {
   static std::vector<store_kind> all{
       {"file", [] { return true; },
-       [](const std::vector<std::string>& paths) { return stored(penstock::file(paths)); }}};
+       [](const std::vector<std::string>& paths) { return stored(penstock::file(paths)); }, nullptr}};
   return all;
 }
 inline bool add_store(store_kind one) {
@@ -142,11 +160,35 @@ inline bool add_store(store_kind one) {
   return true;
 }
 
+/// The kinds that are here, as for GENERATE(from_range(stores_here())).
+inline std::vector<const store_kind*> stores_here() {
+  std::vector<const store_kind*> all;
+  for (const store_kind& kind : known_stores())
+    if (kind.is_here()) all.push_back(&kind);
+  return all;
+}
 /// Calls `test` with the name of each kind that is here and a storage of these files in it.
 template <class Test>
 void in_each_store(const std::vector<std::string>& paths, Test&& test) {
   for (const store_kind& kind : known_stores())
     if (kind.is_here()) test(kind.name, kind.open(paths));
+}
+/// Calls `test` with the name of each kind that is here and a function that opens paths in it; to open them
+/// again after the files have changed is to put them there again.
+template <class Test>
+void in_each_kind(Test&& test) {
+  for (const store_kind& kind : known_stores())
+    if (kind.is_here()) test(kind.name, kind.open);
+}
+/// Calls `test` with the name of each kind whose server is here, and one that holds these files.
+template <class Test>
+void with_each_server(const std::vector<std::string>& paths, Test&& test) {
+  for (const store_kind& kind : known_stores()) {
+    if (kind.serve == nullptr || !kind.is_here()) continue;
+    const std::unique_ptr<store_server> server = kind.serve();
+    server->put(paths);
+    test(kind.name, *server);
+  }
 }
 /// Of files with these names and bytes.
 template <class Test>

@@ -24,7 +24,7 @@ struct index_shards_options {
 
 /// What `index_shards` found and did.
 struct indexed_shards {
-  std::uint64_t made = 0;   ///< given to the function
+  std::uint64_t made = 0;   ///< given to the function, or written
   std::uint64_t there = 0;  ///< already in the store, and made for the shard as it is there
   friend bool operator==(const indexed_shards&, const indexed_shards&) = default;
 };
@@ -50,10 +50,12 @@ struct index_sink {
 ///     };
 ///     if (!shards.names().empty()) index_shards(shards, put);
 ///
-/// In: a storage, and a function that gets the number of a shard, the name of its index and the index's
-/// bytes, and puts them beside the shard. Indexes that are there and have the shard's size and stamp are left
-/// alone;
-/// those that were made for a copy elsewhere are made to fit, and given again.
+/// In: a storage, and a function that gets the number of a shard, the name of its index (a URL comes without
+/// its query) and the index's bytes, and puts them beside the shard. Or an `object_writer` of that store,
+/// which does just that:
+/// `index_shards(s3("bucket/train-{0000..0127}.tar"), s3_writer())`.
+/// Indexes that are there and have the shard's size and stamp are left alone; those that were made for a copy
+/// elsewhere are made to fit, and given again.
 /// The function is called by one thread at a time, in any order, as soon as an index is made. If it throws,
 /// no further index is begun, and its exception is thrown.
 /// Cost and errors: those of making a `webdataset` without an index; nothing is written to the local folder.
@@ -69,6 +71,16 @@ indexed_shards index_shards(const Storage& where, Put&& put, index_shards_option
        [](void* self, std::size_t number, const std::string& name, bytes_view index) {
          (*static_cast<put_type*>(self))(number, name, index);
        }});
+}
+template <storage Storage, class Writer>
+  requires object_writer<std::remove_cvref_t<Writer>>
+indexed_shards index_shards(const Storage& where, Writer&& store, index_shards_options options = {}) {
+  const auto put = [&store](std::size_t, const std::string& name, bytes_view index) {
+    store.open(name);
+    store.write(index);
+    (void)store.finish();
+  };
+  return index_shards(where, put, options);
 }
 
 }  // namespace penstock::inline v0_1

@@ -12,6 +12,8 @@
 
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace penstock::inline v0_1::detail::tar {
@@ -22,6 +24,12 @@ PENSTOCK_INLINE bool index_is_there(object_signature there, object_id id, object
   const auto tables = own ? shard_index::over(own->view()) : std::nullopt;
   return tables && there.stamp != 0 &&
          object_signature{tables->header().shard_size, tables->header().shard_stamp} == there;
+}
+
+// The name of a shard's index; the query of a URL, which names show as `?...`, is no part of it.
+PENSTOCK_INLINE std::string index_name(std::string_view shard) {
+  if (shard.ends_with("?...")) shard.remove_suffix(4);
+  return own_index.of(shard);
 }
 
 PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view session, objects_beside& near,
@@ -45,7 +53,7 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
     }
     const std::scoped_lock held(one_at_a_time);
     if (made) {
-      sink.put(sink.self, i, own_index.of(where.names[i]), made->view());
+      sink.put(sink.self, i, index_name(where.names[i]), made->view());
       ++done.made;
     } else {
       ++done.there;

@@ -36,7 +36,8 @@ struct shard_writer_options {
 ///     manifest all = out.close();
 ///
 /// Into a store instead of files, with anything that is an `object_writer`:
-/// `shard_writer out("bucket/train-%06d.tar", s3_writer());`. `tar.index` is for files.
+/// `shard_writer out("bucket/train-%06d.tar", s3_writer());`. With `tar.index` each shard is followed by its
+/// index, an object of its own.
 /// In: as for `tar_writer`, and a pattern with one `%d` (`%06d`, `%%` for a percent sign), or a path without
 /// `%`, to which `-%06d.tar` is added. Out: the shards, each of which appears when it is complete, and a
 /// manifest. A writer destroyed without `close` removes the unfinished shard and leaves the earlier ones, in

@@ -31,13 +31,7 @@ PENSTOCK_INLINE void shard_writer::write(std::string_view key, std::span<const t
     stored_->write(key, members, detail::tar::sink_of(store_));
 }
 
-PENSTOCK_INLINE void shard_writer::use(detail::shard_store store) {
-  if (options_.tar.index)
-    throw error(errc::argument,
-                "an index is written beside a file; write shards of a store without tar.index, and make "
-                "their indexes with index_shards");
-  store_ = std::move(store);
-}
+PENSTOCK_INLINE void shard_writer::use(detail::shard_store store) { store_ = std::move(store); }
 
 PENSTOCK_INLINE bool shard_writer::is_full() const noexcept {
   if (!current_ && !stored_) return false;
@@ -74,7 +68,11 @@ PENSTOCK_INLINE void shard_writer::finish_shard() {
     current_.reset();
   } else {
     stored_->end(detail::tar::sink_of(store_));
-    shards_.push_back(stored_->finish(store_.finish()));
+    shards_.push_back(stored_->finish(store_.finish(), [this](const std::string& name, bytes_view index) {
+      store_.open(name);
+      store_.write(index);
+      (void)store_.finish();
+    }));
     stored_.reset();
   }
   ++next_;

@@ -8,6 +8,7 @@
 #include <penstock/source/detail/output_file.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/index_builder.hpp>
+#include <penstock/source/tar/index_file.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -28,7 +29,8 @@ struct tar_writer_options {
   std::uint32_t mode = 0444;
   std::string owner = "bigdata";  ///< as WebDataset writes
   std::string group = "bigdata";
-  /// Also writes the index beside the shard, so that its first reader need not build it.
+  /// Also writes the index beside the shard, into a file or a store, so that its first reader need not build
+  /// it.
   bool index = false;
 };
 
@@ -57,13 +59,24 @@ class archive_writing {
   void write(std::string_view key, std::span<const tar_member> members, const archive_sink& sink);
   /// Writes the end of the archive.
   void end(const archive_sink& sink);
-  /// Makes the index and, if the options ask for it, keeps it beside the file, whose signature is `written`.
-  [[nodiscard]] manifest::shard finish(object_signature written);
+  /// Makes the index of the archive, whose signature is `written`. If the options ask for it, it is kept
+  /// beside the file, or `keep` gets it with its name.
+  template <class Keep>
+  [[nodiscard]] manifest::shard finish(object_signature written, Keep&& keep) {
+    const buffer index = index_.finish(written);
+    if (options_.index) keep(index_path(name_), index.view());
+    return entry(index);
+  }
+  [[nodiscard]] manifest::shard finish(object_signature written) {
+    return finish(written, [this](const std::string& path, bytes_view index) { keep_beside(path, index); });
+  }
 
   [[nodiscard]] const index_builder& index() const noexcept { return index_; }
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
 
  private:
+  [[nodiscard]] manifest::shard entry(const buffer& index) const;
+  void keep_beside(const std::string& path, bytes_view index) const;
   /// Throws unless readers would read back exactly this sample.
   void check(std::string_view key, std::span<const tar_member> members);
   void put(bytes_view bytes, const archive_sink& sink);

@@ -4,7 +4,6 @@
 #include <penstock/source/tar_writer.hpp>
 
 #include <penstock/source/detail/member_name.hpp>
-#include <penstock/source/tar/index_file.hpp>
 #include <penstock/source/tar/tar_format.hpp>
 
 #include <cstddef>
@@ -41,10 +40,11 @@ PENSTOCK_INLINE void archive_writing::end(const archive_sink& sink) {
   for (const bytes_view part : end_of_archive(written_)) put(part, sink);
 }
 
-PENSTOCK_INLINE manifest::shard archive_writing::finish(object_signature written) {
-  const buffer index = index_.finish(written);
-  if (options_.index && !keep_index(index_path(name_), index.view()))
-    throw error(errc::io, {"cannot write the index ", index_path(name_)}).in_file(name_);
+PENSTOCK_INLINE void archive_writing::keep_beside(const std::string& path, bytes_view index) const {
+  if (!keep_index(path, index)) throw error(errc::io, {"cannot write the index ", path}).in_file(name_);
+}
+
+PENSTOCK_INLINE manifest::shard archive_writing::entry(const buffer& index) const {
   return {name_, written_, index_.samples(), index_.payload(), index_header::load(index.view())->content};
 }
 

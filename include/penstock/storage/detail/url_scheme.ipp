@@ -69,6 +69,13 @@ PENSTOCK_INLINE void refuse_scheme(std::string_view scheme, const std::vector<st
   if (scheme == "file") remedy = "include <penstock/storage/file.hpp> and add file to its list";
   if (scheme == "http" || scheme == "https")
     remedy = "include <penstock/storage/http.hpp>, link penstock::http and add http to its list";
+  if (scheme == "s3") remedy = "include <penstock/storage/s3.hpp>, link penstock::s3 and add s3 to its list";
+  for (const std::string_view one : {"gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
+    if (scheme == one)  // a storage of them needs more than a URL
+      remedy =
+          "include <penstock/storage/arrow_files.hpp>, link penstock::arrow and read with arrow_files, from "
+          "the "
+          "file system that arrow::fs::FileSystemFromUri gives for the URL, instead of any_of";
   throw error(errc::argument, {"this any_of has no storage for ", what, ", only for ", list, "; ", remedy});
 }
 
