@@ -11,6 +11,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/patient.hpp>
 #include <penstock/storage/http_options.hpp>
+#include <penstock/storage/retrying.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/object_list.hpp>
 #include <penstock/storage/s3/detail/plain_s3.hpp>
@@ -83,12 +84,13 @@ class s3 {
 
   /// The names of the objects that begin with `prefix`, sorted: `bucket/folder/train-`, or `bucket` for all.
   /// Left out are names with `.penstock-` after the last slash, which Penstock keeps beside shards, and the
-  /// empty objects ending in a slash that stand for folders. Asks the store, by one request per 1000 objects.
+  /// empty objects ending in a slash that stand for folders. Asks the store, by one request per 1000 objects,
+  /// each tried again as reads are.
   [[nodiscard]] static std::vector<std::string> list(std::string_view prefix,
                                                      const s3_options& options = {}) {
     detail::check(options.connection);
     detail::s3::store with(options);
-    return detail::s3::names_in(with, prefix);
+    return detail::s3::names_in(with, prefix, detail::rules_of(options.connection.retries));
   }
 
   /// The objects, each as `s3://bucket/key`.
