@@ -10,6 +10,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/retrying.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
 #include <penstock/storage/s3/detail/store_call.hpp>
@@ -63,7 +64,9 @@ class s3_writer {
  public:
   /// Throws what `s3::connect` throws, and errc::argument for sizes that make no sense. Sends nothing.
   explicit s3_writer(s3_options options = {}, s3_writer_options how = {})
-      : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {}
+      : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {
+    how_.longest_asked = options.connection.retries.longest_asked;
+  }
   s3_writer(s3_writer&&) noexcept = default;
   s3_writer& operator=(s3_writer&& other) noexcept {
     upload_.reset();  // before its store
@@ -131,6 +134,7 @@ class s3_writer {
   }
   [[nodiscard]] static const s3_options& valid(const s3_options& options) {
     detail::check(options.connection);
+    (void)detail::rules_of(options.connection.retries);
     return options;
   }
   [[nodiscard]] static detail::s3::upload_plan checked(const s3_writer_options& how) {
