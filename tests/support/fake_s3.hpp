@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -58,6 +59,7 @@ class fake_s3 {
   }
 
   [[nodiscard]] std::string endpoint() const { return server_.at(""); }
+  [[nodiscard]] std::uint16_t port() const noexcept { return server_.port(); }
   [[nodiscard]] std::vector<std::string> requests() const { return log_.all(); }
   void clear_requests() { log_.clear(); }
   /// How many requests there were, of lists, of HEAD, and of all.
