@@ -98,16 +98,15 @@ void measure(const bench::options& o) {
     times.push_back(last.seconds);
   }
   char text[256];
-  std::snprintf(text, sizeof text,
-                "%llu lists, %llu HEAD, %llu missing, %llu reads; %s at %d ms of latency; without indexes: "
-                "%llu lists, %llu HEAD, %llu missing, %llu reads",
-                static_cast<unsigned long long>(last.asked.lists),
-                static_cast<unsigned long long>(last.asked.heads),
-                static_cast<unsigned long long>(last.asked.missing),
-                static_cast<unsigned long long>(last.asked.reads),
-                bench::milliseconds(bench::quantile(times, 0.5)).c_str(), static_cast<int>(latency.count()),
-                static_cast<unsigned long long>(first.lists), static_cast<unsigned long long>(first.heads),
-                static_cast<unsigned long long>(first.missing), static_cast<unsigned long long>(first.reads));
+  std::snprintf(
+      text, sizeof text,
+      "%llu lists, %llu HEAD, %llu missing, %llu reads; %s at %d ms of latency; without indexes: "
+      "%llu lists, %llu HEAD, %llu missing, %llu reads",
+      static_cast<unsigned long long>(last.asked.lists), static_cast<unsigned long long>(last.asked.heads),
+      static_cast<unsigned long long>(last.asked.missing), static_cast<unsigned long long>(last.asked.reads),
+      bench::milliseconds(bench::quantile(times, 0.5)).c_str(), static_cast<int>(latency.count()),
+      static_cast<unsigned long long>(first.lists), static_cast<unsigned long long>(first.heads),
+      static_cast<unsigned long long>(first.missing), static_cast<unsigned long long>(first.reads));
   bench::print_row(row, bench::quantile(ratios, 0.75), bench::quantile(ratios, 0.5), text);
 }
 

@@ -117,7 +117,8 @@ class listed_store {
       ++lists_;
       return page(target.substr(listed.size()));
     }
-    const bool here = target.starts_with(object) && keys_.count(std::string(target.substr(object.size()))) != 0;
+    const bool here =
+        target.starts_with(object) && keys_.count(std::string(target.substr(object.size()))) != 0;
     if (!here) {
       ++missing_;
       return "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
@@ -158,8 +159,9 @@ class listed_store {
               "</Size><ETag>&quot;one&quot;</ETag></Contents>";
     }
     const bool more = at != keys_.end() && at->starts_with(prefix);
-    body += more ? "<IsTruncated>true</IsTruncated><NextContinuationToken>" + last + "</NextContinuationToken>"
-                 : "<IsTruncated>false</IsTruncated>";
+    body += more
+                ? "<IsTruncated>true</IsTruncated><NextContinuationToken>" + last + "</NextContinuationToken>"
+                : "<IsTruncated>false</IsTruncated>";
     body += "</ListBucketResult>";
     return "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   }

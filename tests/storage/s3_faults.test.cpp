@@ -110,8 +110,9 @@ TEST_CASE("storage/s3: a run goes on with new credentials when its token expires
   web_server service(answering([&](const web_request&) {
     const std::string number = std::to_string(++given);
     return web_answer("200 OK", "",
-                      R"({"AccessKeyId": "id)" + number + R"(", "SecretAccessKey": "SeCrEt", "Token": "SeCrEt)" +
-                          number + R"(", "Expiration": "2099-01-01T00:00:00Z"})");
+                      R"({"AccessKeyId": "id)" + number +
+                          R"(", "SecretAccessKey": "SeCrEt", "Token": "SeCrEt)" + number +
+                          R"(", "Expiration": "2099-01-01T00:00:00Z"})");
   }));
   data.store.set_hook([&](const web_request& request) {
     std::optional<std::string> instead;
@@ -188,10 +189,11 @@ TEST_CASE("storage/s3: the default retries outlive a server that dies and comes 
     const std::string name = "a-" + std::to_string(i) + ".tar";
     server.put("bucket/r/" + name, text_in(data.folder / name));
   }
-  const ps::s3_options options{.place = {.region = "us-east-1", .endpoint = "http://127.0.0.1:" + std::to_string(server.port())},
-                               .identity = {.credentials = ps::s3_credentials()},
-                               .connection = {.proxies = false},
-                               .environment = ps::s3_environment()};
+  const ps::s3_options options{
+      .place = {.region = "us-east-1", .endpoint = "http://127.0.0.1:" + std::to_string(server.port())},
+      .identity = {.credentials = ps::s3_credentials()},
+      .connection = {.proxies = false},
+      .environment = ps::s3_environment()};
   auto run = s3_faulty_loader(s3_dataset::source(options)).open();
   std::string got;
   std::size_t batches = 0;
@@ -277,8 +279,9 @@ TEST_CASE("storage/s3: nothing that a run says has a secret, a token, a key's id
   data.store.set_hook({});
   options.connection.retries.attempts = 2;
   const auto brief = s3_faulty_loader(s3_dataset::source(options));
-  for (const char* const code : {"AccessDenied", "SignatureDoesNotMatch", "InvalidAccessKeyId", "ExpiredToken",
-                                 "InvalidToken", "PreconditionFailed", "RequestTimeTooSkewed"}) {
+  for (const char* const code :
+       {"AccessDenied", "SignatureDoesNotMatch", "InvalidAccessKeyId", "ExpiredToken", "InvalidToken",
+        "PreconditionFailed", "RequestTimeTooSkewed"}) {
     said += s3_errors_of(data.folder / "errors", [&] {
       auto run = brief.open();
       data.store.set_hook([&](const web_request&) {

@@ -51,9 +51,7 @@ namespace {
 
 constexpr int s3_many = 25;
 
-std::string s3_sample(int i, char mark) {
-  return std::string(400, mark) + std::to_string(i);
-}
+std::string s3_sample(int i, char mark) { return std::string(400, mark) + std::to_string(i); }
 /// Shards of four samples.
 std::vector<std::pair<std::string, std::string>> s3_tars(const temp_dir& folder, char mark = 'a') {
   ps::shard_writer out((folder / "t-%02d.tar").string(), {.maxcount = 4});
@@ -99,8 +97,7 @@ TEST_CASE("storage/s3: from opening to the first batch there is one list, and th
   const ps::s3_options options = s3_at(store.endpoint());
   const ps::s3 shards("bucket/w/t-{00..24}.tar", options);
   const ps::webdataset_options kept{.index_folder = (folder / "indexes").string()};
-  const std::string expected =
-      s3_first_batch(ps::webdataset((folder / "t-{00..24}.tar").string()));
+  const std::string expected = s3_first_batch(ps::webdataset((folder / "t-{00..24}.tar").string()));
 
   // Without indexes: three lists, of shards and of two kinds of indexes beside them, and the scans.
   (void)ps::webdataset(shards, kept);
@@ -292,7 +289,8 @@ TEST_CASE("storage/s3: a page that fails is asked for again, and no page before 
   });
   e = s3_error_of([&] { (void)ps::s3::list("bucket/p/", options); });
   CHECK(says(e, "after 5 attempts; so many pages failed that the budget for retries is spent"));
-  store.set_hook([&](const web_request&) { return std::optional(s3_refusal("403 Forbidden", "AccessDenied")); });
+  store.set_hook(
+      [&](const web_request&) { return std::optional(s3_refusal("403 Forbidden", "AccessDenied")); });
   store.clear_requests();
   CHECK(s3_error_of([&] { (void)ps::s3::list("bucket/p/", options); }).recurs());
   CHECK(store.all() == 1);
@@ -383,4 +381,3 @@ TEST_CASE(
   CHECK(says(e, "s3://bucket/t/"));
   CHECK(s3_error_of([&] { (void)ps::s3::list("", options); }).code() == ps::errc::argument);
 }
-

@@ -34,12 +34,13 @@ namespace {
 /// than 6 MiB.
 nginx_options s3_behind_tls(const s3_server& store) {
   return {.certificates = {certificate::good, certificate::other_host},
-          .lines = "client_max_body_size 6m;\nproxy_http_version 1.1;\nproxy_set_header Host $http_host;\n"
-                   "set $put \"$request_method $http_content_md5 $http_x_amz_content_sha256\";\n"
-                   "if ($put ~ \"^PUT  \") { return 400; }\n"
-                   "if ($put ~ \"^PUT .*[0-9a-f]{64}$\") { return 400; }\n"
-                   "location ~ ^/ { proxy_pass http://127.0.0.1:" +
-                   std::to_string(store.port()) + "; }\n"};
+          .lines =
+              "client_max_body_size 6m;\nproxy_http_version 1.1;\nproxy_set_header Host $http_host;\n"
+              "set $put \"$request_method $http_content_md5 $http_x_amz_content_sha256\";\n"
+              "if ($put ~ \"^PUT  \") { return 400; }\n"
+              "if ($put ~ \"^PUT .*[0-9a-f]{64}$\") { return 400; }\n"
+              "location ~ ^/ { proxy_pass http://127.0.0.1:" +
+              std::to_string(store.port()) + "; }\n"};
 }
 /// A variable of this process until it is destroyed.
 class s3_proxy_variable {
@@ -121,7 +122,8 @@ TEST_CASE("storage/s3: reading, listing and writing in parts over TLS, and bucke
     s3_writes_and_reads(options, "other");
     const auto asked = front.requests();
     CHECK(std::any_of(asked.begin(), asked.end(), [](const logged_request& one) {
-            return one.host == "other.example" && one.method == "PUT" && one.target.starts_with("/a%20b/large?");
+            return one.host == "other.example" && one.method == "PUT" &&
+                   one.target.starts_with("/a%20b/large?");
           }) == encrypted);
   }
   const auto through = plain.seen();

@@ -92,8 +92,9 @@ class upload_store {
     }
     if (request.method() == "DELETE") return web_answer("204 No Content", "", "");
     if (target.ends_with("uploads="))
-      return web_answer("200 OK", "Date: Mon, 23 Nov 2026 12:00:00 GMT\r\n",
-                        "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>");
+      return web_answer(
+          "200 OK", "Date: Mon, 23 Nov 2026 12:00:00 GMT\r\n",
+          "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>");
     return web_answer("200 OK", "",
                       "<CompleteMultipartUploadResult><ETag>&quot;e-1&quot;</ETag>"
                       "</CompleteMultipartUploadResult>");

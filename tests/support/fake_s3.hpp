@@ -74,8 +74,8 @@ class fake_s3 {
 
   [[nodiscard]] std::size_t count(std::string_view begin) const {
     const auto all = log_.all();
-    return static_cast<std::size_t>(
-        std::count_if(all.begin(), all.end(), [&](const std::string& one) { return one.starts_with(begin); }));
+    return static_cast<std::size_t>(std::count_if(
+        all.begin(), all.end(), [&](const std::string& one) { return one.starts_with(begin); }));
   }
   [[nodiscard]] static std::string decoded(std::string_view text) {
     return penstock::detail::s3::form_decoded(text).value_or("");
@@ -87,7 +87,8 @@ class fake_s3 {
       if (auto instead = hook_(request)) return *instead;
     const std::string target = request.target();
     if (target.starts_with("/bucket?")) return page(target.substr(8));
-    const auto found = objects_.find(decoded(std::string_view(target).substr(std::min<std::size_t>(8, target.size()))));
+    const auto found =
+        objects_.find(decoded(std::string_view(target).substr(std::min<std::size_t>(8, target.size()))));
     if (found != objects_.end()) return web_object(request, found->second.bytes, found->second.tag);
     if (request.method() == "HEAD") return "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
     return s3_refusal("404 Not Found", "NoSuchKey");
@@ -114,8 +115,9 @@ class fake_s3 {
       if (lists_tags_) body += "<ETag>" + at->second.tag + "</ETag>";
       body += "</Contents>";
     }
-    body += more ? "<IsTruncated>true</IsTruncated><NextContinuationToken>" + last + "</NextContinuationToken>"
-                 : "<IsTruncated>false</IsTruncated>";
+    body += more
+                ? "<IsTruncated>true</IsTruncated><NextContinuationToken>" + last + "</NextContinuationToken>"
+                : "<IsTruncated>false</IsTruncated>";
     return web_answer("200 OK", "", body + "</ListBucketResult>");
   }
 

@@ -176,7 +176,7 @@ concept expecting_session = storage_session<S> && requires(S& s, object_id id, o
 /// Whether an object has this signature. An `expecting_session` need not be asked: if it is another object,
 /// its reads will fail.
 template <storage_session S>
-[[nodiscard]] bool is_the_one(S& session, object_id id, object_signature what) {
+[[nodiscard]] bool has_signature(S& session, object_id id, object_signature what) {
   if constexpr (expecting_session<S>)
     if (session.expect(id, what)) return true;
   return session.signature(id) == what;

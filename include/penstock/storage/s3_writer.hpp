@@ -33,7 +33,8 @@ struct s3_writer_options {
   /// The size of a part, from 5 MiB on, which is the least that S3 takes. Parts grow after each 1000, so that
   /// objects may have 5 TiB; stores that want parts of one size, as Cloudflare's, take 1000 times this.
   std::size_t part_size = std::size_t{8} << 20;
-  /// How many parts are on their way at once. So many parts, and the one that is being filled, are in memory.
+  /// How many parts are on their way at once. So many parts, and the one that is being filled, are in memory:
+  /// 40 MiB at first, 80 MiB from the 1001st part on.
   std::size_t at_once = 4;
   /// How often a request is sent before its failure is the error, if trying again may help.
   unsigned attempts = 8;
@@ -52,7 +53,8 @@ struct s3_writer_options {
 /// incomplete uploads.
 /// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
 /// by a multipart upload.
-/// Each part is sent again if that may help, up to `attempts` times, with growing pauses. The store compares
+/// Each part is sent again if that may help, up to `attempts` times, with growing pauses, and no sooner than
+/// the store asks, up to `connection.retries.longest_asked`. The store compares
 /// what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
 /// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
 /// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and

@@ -279,7 +279,7 @@ class exchange : public transport<exchange> {
   call* call_ = nullptr;
   clock::time_point idle_since_{};
   bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
-  bool writing_ = false;  // a body, while the answer is awaited
+  bool writing_ = false;                                           // a body, while the answer is awaited
   std::optional<std::pair<std::exception_ptr, ending>> answered_;  // before the body was written
   std::string out_;
   answer_reader in_;

@@ -66,8 +66,7 @@ class credential_chain {
       throw error(errc::argument, {"the profile '", profile, "' is not in ", files.paths()});
     std::string region = resolved({}, environment_, files, profile).region;
     if (region == "auto") region = "us-east-1";  // STS has no other stores
-    const credential_surroundings with{environment_, files,  http_,
-                                       now,          region, clock_, &metadata_answers_};
+    const credential_surroundings with{environment_, files, http_, now, region, clock_, &metadata_answers_};
     if (identity_.profile.empty())
       if (auto found = web_identity(with)) return std::move(*found);
     std::vector<std::string> passed;

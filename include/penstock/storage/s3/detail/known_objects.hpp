@@ -21,9 +21,9 @@ namespace penstock::inline v0_1::detail::s3 {
 
 /// What is known of an object.
 struct object_facts {
-  std::uint64_t size = 0, stamp = 0;    // the stamp is a hash of the tag
-  std::string tag;                      // without W/; empty: not known yet, or there is none
-  std::string if_match;                 // a strong tag
+  std::uint64_t size = 0, stamp = 0;           // the stamp is a hash of the tag
+  std::string tag;                             // without W/; empty: not known yet, or there is none
+  std::string if_match;                        // a strong tag
   std::unique_ptr<const object_facts> before;  // without the tag; requests may refer to it
 
   /// Whether only the stamp is known of a tag that the object must have.

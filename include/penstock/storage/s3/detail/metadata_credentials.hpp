@@ -129,8 +129,7 @@ namespace penstock::inline v0_1::detail::s3 {
     token = ask("PUT", "/latest/api/token", {"x-aws-ec2-metadata-token-ttl-seconds", "21600"});
   } catch (const error& e) {
     if (e.code() != errc::io) throw;
-    if (answers)
-      throw error(errc::io, {source, " does not answer any more: ", e.message()});
+    if (answers) throw error(errc::io, {source, " does not answer any more: ", e.message()});
     return std::nullopt;
   }
   if (token.status == 429 || token.status >= 500)  // it is there, and busy

@@ -73,8 +73,7 @@ class bucket_list {
     call.most_body = std::size_t{8} << 20;
     with.perform(call);
     if (!call.succeeded()) throw call.failure_of_answer();
-    if (call.reply.cut)
-      throw call.failure({"a page of the list of objects has more than 8 MiB"}).recurring();
+    if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"}).recurring();
     try {
       return listing_.accept(call.reply.body);
     } catch (error& e) {

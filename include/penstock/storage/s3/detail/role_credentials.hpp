@@ -59,8 +59,8 @@ struct role_request {
           found.code == "RequestInTheFuture" || found.code == "AuthFailure");
 }
 
-/// Sends an action of STS, signed unless `as` is anonymous, and reads its credentials. A request that is refused
-/// because of the time is sent once more, with that of the answer.
+/// Sends an action of STS, signed unless `as` is anonymous, and reads its credentials. A request that is
+/// refused because of the time is sent once more, with that of the answer.
 [[nodiscard]] inline s3_credentials ask_sts(const credential_surroundings& with, std::string_view action,
                                             const role_request& role, std::span<const name_value> more,
                                             const s3_credentials& as) {
