@@ -46,12 +46,14 @@ PROGRAMS = (
     ("bench_images_kernels", ("22a", "22b", "22c")),
     ("bench_storage", ("23a", "23b", "23c", "23d", "23e", "23f", "23g",
                        "23h", "23i")),
+    ("bench_s3_many_shards", ("23j",)),
     ("bench_s3", ("24a", "24b")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )
 # Programs of components that a build may lack: what their rows measure, and why they are left out.
 OPTIONAL = {"bench_gpu": ("batches to a GPU", "built without penstock::cuda"),
             "bench_storage": ("shards on a web server", "built without penstock::http"),
+            "bench_s3_many_shards": ("opening many shards of a store", "built without penstock::s3"),
             "bench_s3": ("objects read whole", "built without penstock::s3"),
             "bench_images": ("photos to batches", "built without penstock::jpeg"),
             "bench_images_unequal": ("a large photo among thumbnails", "built without penstock::jpeg"),

@@ -9,6 +9,7 @@
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
+#include "support/fake_s3.hpp"
 #include "support/read_outcomes.hpp"
 #include "support/s3_session.hpp"
 #include "support/web_reads.hpp"
@@ -37,14 +38,6 @@ namespace {
 
 const std::string s3_bytes = web_content(5000);
 
-/// An error as stores send it, whose sentence repeats what was signed.
-std::string s3_refusal(std::string_view status, std::string_view code, std::string_view headers = {},
-                       std::string_view more = {}) {
-  return web_answer(status,
-                    std::string(headers) + "Content-Type: application/xml\r\nx-amz-request-id: R1\r\n",
-                    "<?xml version=\"1.0\"?><Error><Code>" + std::string(code) +
-                        "</Code><Message>SeCrEt</Message>" + std::string(more) + "</Error>");
-}
 ps::s3::session s3_session_of(const web_server& server, ps::s3_options options) {
   options.place.endpoint = server.at("");
   return ps::s3({"bucket/folder/a b.tar"}, std::move(options)).connect();
@@ -393,49 +386,18 @@ TEST_CASE("storage/s3: the store's checksum of a whole object is verified, if it
   CHECK(read("x-amz-checksum-type: COMPOSITE\r\nx-amz-checksum-crc32: AAAAAA==\r\n") == check);
 }
 
-TEST_CASE(
-    "storage/s3: where nobody may list, each object is asked for; lists end, and say what they are not") {
-  const deadline limit("lists");
-  web_log log;
-  std::string page;
-  web_server server(answering([&](const web_request& request) {
-    log.add(request.method() + " " + request.target());
-    if (request.target().find("list-type=2") == std::string::npos) return web_object(request, s3_bytes);
-    if (page.empty()) return s3_refusal("403 Forbidden", "AccessDenied");
-    return web_answer("200 OK", "", page);
-  }));
-  ps::s3_options options = s3_at(server.at(""));
-  const auto denied = ps::s3("bucket/t/a{0..9}", options).connect();
-  for (unsigned i = 0; i < 10; ++i) CHECK(denied.size(i) == 5000);
-  const std::vector<std::string> seen = log.all();
-  CHECK(seen.size() == 11);
-  CHECK(seen[0] == "GET /bucket?list-type=2&encoding-type=url&prefix=t%2Fa");
-  CHECK(seen[1] == "HEAD /bucket/t/a0");
-
-  // One that the list does not have is asked for, and eight are too few for a list.
-  log.clear();
-  page = "<ListBucketResult><IsTruncated>false</IsTruncated>";
-  for (int i = 1; i < 10; ++i)
-    page += "<Contents><Key>t/a" + std::to_string(i) + "</Key><Size>7</Size><ETag>\"one\"</ETag></Contents>";
-  page += "</ListBucketResult>";
-  const auto listed = ps::s3("bucket/t/a{0..9}", options).connect();
-  for (unsigned i = 1; i < 10; ++i) CHECK(listed.size(i) == 7);
-  CHECK(log.all().size() == 1);
-  CHECK(listed.size(0) == 5000);
-  CHECK(log.all().size() == 2);
-  const auto few = ps::s3("bucket/t/a{0..7}", options).connect();
-  CHECK(few.size(0) == 5000);
-
-  page =
-      "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>t/</Key><Size>0</Size></Contents>"
-      "<Contents><Key>t/b</Key><Size>1</Size></Contents><Contents><Key>t/.penstock-index</Key><Size>1</Size>"
-      "</Contents><Contents><Key>t/a</Key><Size>1</Size></Contents></ListBucketResult>";
-  CHECK(ps::s3::list("bucket/t/", options) == std::vector<std::string>{"s3://bucket/t/a", "s3://bucket/t/b"});
-  page = "<html/>";
-  const ps::error e = s3_error_of([&] { (void)ps::s3::list("s3://bucket/t/", options); });
-  CHECK(e.code() == ps::errc::io);
-  CHECK(says(e, "s3://bucket/t/"));
-  CHECK(s3_error_of([&] { (void)ps::s3::list("", options); }).code() == ps::errc::argument);
+TEST_CASE("storage/s3: Content-Encoding is a property of an object, whose bytes are read as they were put") {
+  const deadline limit("encoded objects");
+  for (const char* const encoding : {"gzip", "aws-chunked"}) {
+    web_server server(answering([&](const web_request& request) {
+      std::string answer = web_object(request, s3_bytes);
+      return answer.insert(answer.find("\r\n") + 2, "Content-Encoding: " + std::string(encoding) + "\r\n");
+    }));
+    const auto session = s3_session_of(server);
+    CHECK((s3_read(session, 0, 10, 100) == s3_bytes.substr(10, 100)));
+    CHECK((s3_read(session, 0, 0, 5000) == s3_bytes));
+    CHECK(s3_session_of(server).size(0) == 5000);
+  }
 }
 
 TEST_CASE("storage/s3: what may pass is tried again, and single reads can be ended") {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/storage/s3.hpp>
 
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/s3/credential_keeper.hpp>
 #include <penstock/storage/s3/detail/stored_objects.hpp>
+#include <penstock/storage/s3_writer.hpp>
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
@@ -14,6 +16,7 @@
 #include "support/swift.hpp"
 #include "support/web_reads.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -66,7 +69,10 @@ void reads_objects(const s3_server& server, const std::string& content) {
   for (unsigned i = 0; i < 12; ++i) CHECK((s3_read(many, i, 10, 100) == content.substr(10, 100)));
   CHECK(ps::s3::list("bucket/many/o1", options) ==
         std::vector<std::string>{"s3://bucket/many/o1", "s3://bucket/many/o10", "s3://bucket/many/o11"});
-  CHECK(ps::s3::list("s3://bucket", options).size() == 14);
+  std::vector<std::string> names;
+  for (const s3_server::object& one : all) names.push_back("s3://bucket/" + one.key);
+  std::sort(names.begin(), names.end());
+  CHECK(ps::s3::list("s3://bucket", options) == names);
 
   // An object that is replaced; the list's ETag protects it too.
   server.put("bucket", {{"many/o3", std::string(1003, 'y')}, {"empty", "no more"}});
@@ -121,6 +127,27 @@ TEST_CASE("storage/s3: SeaweedFS") {
   const deadline limit("SeaweedFS", 120s);
   const seaweed_server server;
   reads_objects(server, web_content(200'000));
+
+  // Lists of several pages.
+  constexpr std::size_t many = 2100;
+  fault_proxy proxy(server.port());
+  ps::s3_options options = s3_at(server);
+  ps::s3_writer out(options);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < many; ++i) {
+    names.push_back("s3://bucket/pages/n " + std::to_string(i));
+    out.open(names.back());
+    out.write(ps::bytes_of(std::to_string(i)));
+    (void)out.finish();
+  }
+  options.place.endpoint = "http://127.0.0.1:" + std::to_string(proxy.port());
+  const auto session = ps::s3(names, options).connect();
+  for (std::size_t i = 0; i < many; ++i)
+    CHECK(session.size(static_cast<ps::object_id>(i)) == std::to_string(i).size());
+  CHECK(proxy.requests() == 3);
+  std::sort(names.begin(), names.end());
+  CHECK((ps::s3::list("bucket/pages/", options) == names));
+  CHECK(proxy.requests() == 6);
 }
 
 TEST_CASE("storage/s3: Swift") {

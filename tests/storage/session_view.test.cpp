@@ -70,6 +70,28 @@ TEST_CASE("session_view: a session with views shows its bytes in place") {
   CHECK_THROWS_AS(seen.view(0, 5, 2), error);
 }
 
+TEST_CASE(
+    "session_view: whether an object has a signature is asked for, unless the session checks it itself") {
+  recording_session asked;
+  CHECK(session_view(asked).has_signature(1, {101, 7}));
+  CHECK_FALSE(session_view(asked).has_signature(1, {101, 8}));
+
+  struct expecting : recording_session {
+    mutable int questions = 0;
+    [[nodiscard]] object_signature signature(object_id id) const {
+      ++questions;
+      return recording_session::signature(id);
+    }
+    [[nodiscard]] bool expect(object_id, object_signature what) const { return what.stamp < 10; }
+  };
+  static_assert(expecting_session<expecting> && !expecting_session<recording_session>);
+  const expecting session;
+  CHECK(session_view(session).has_signature(1, {101, 9}));  // its reads would fail
+  CHECK(session.questions == 0);
+  CHECK_FALSE(session_view(session).has_signature(1, {101, 10}));
+  CHECK(session.questions == 1);
+}
+
 TEST_CASE("session_view: copies view one session") {
   recording_session session;
   session_view seen(session);

@@ -62,6 +62,7 @@ class seaweed_server : public s3_server {
                 "-s3.localSocket=" + (folder_ / "s3.sock").string(),
                 "-filer.localSocket=" + (folder_ / "filer.sock").string(),
                 "-s3.port.lance=0",
+                "-s3.domainName=example",  // bucket.example is a bucket
                 flag("s3.port", ports[0]),
                 flag("s3.port.grpc", ports[1]),
                 flag("master.port", ports[2]),

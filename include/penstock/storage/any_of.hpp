@@ -165,6 +165,16 @@ class any_of {
       call([&](auto& s) { penstock::confirm(s, id); });
     }
 
+    /// False if the chosen one does not expect.
+    [[nodiscard]] bool expect(object_id id, object_signature what) const
+      requires((expecting_session<typename Storages::session> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> bool {
+        if constexpr (expecting_session<std::remove_reference_t<decltype(s)>>) return s.expect(id, what);
+        return false;
+      });
+    }
+
     void read_many(std::span<const read_request> requests, read_listener listener) const
       requires((reads_ahead<Storages> || ...))
     {

@@ -163,6 +163,25 @@ void confirm(const S& session, object_id id) {
   if constexpr (requires { session.confirm(id); }) session.confirm(id);
 }
 
+/// A session that can check by the answers to its reads that an object is a certain one, so that nobody need
+/// ask for its signature first.
+///   expect(id, signature)           true: from now on its reads fail if the object has another signature. False: it
+///                                   cannot tell by that, or knows the object with another one; ask `signature`. Sends
+///                                   nothing; any thread
+template <class S>
+concept expecting_session = storage_session<S> && requires(S& s, object_id id, object_signature what) {
+  { s.expect(id, what) } -> std::same_as<bool>;
+};
+
+/// Whether an object has this signature. An `expecting_session` need not be asked: if it is another object,
+/// its reads will fail.
+template <storage_session S>
+[[nodiscard]] bool has_signature(S& session, object_id id, object_signature what) {
+  if constexpr (expecting_session<S>)
+    if (session.expect(id, what)) return true;
+  return session.signature(id) == what;
+}
+
 /// A named place that holds objects, as part of a plan: cheap to copy, with nothing open.
 ///   names()      the objects, in order; brace patterns are expanded
 ///   connect()    a session for them

@@ -11,6 +11,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/patient.hpp>
 #include <penstock/storage/http_options.hpp>
+#include <penstock/storage/retrying.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/object_list.hpp>
 #include <penstock/storage/s3/detail/plain_s3.hpp>
@@ -42,10 +43,11 @@ namespace penstock::inline v0_1 {
 /// `s3::list` finds names. Nothing is opened before `connect`, and no request sent before the first use.
 /// A session reads each range by one signed GET, and works otherwise as that of `http`: what may pass is
 /// tried again, and late reads get a second request, as the options of the connection say. Size and ETag of
-/// an object are asked for at its first use, or come with its first range; for more than 8 objects of a
+/// an object are asked for when they are needed, or come with its first range; for more than 8 objects of a
 /// bucket they come from one list of what the keys have in common, unless the credentials do not permit
 /// lists. From then on each request carries `If-Match`: an object that was replaced is an error, never a
-/// mixture.
+/// mixture. A session that is told what to `expect`, as a dataset's runs do, asks for neither: the first
+/// answer must have that ETag. Sessions share nothing, so that what is opened anew sees the objects of today.
 /// Credentials are looked for at the first request, as `s3_identity` says, and renewed before they expire.
 /// What an answer asks for is done once for each request, and the request sent again: new credentials, the
 /// store's time, another region.
@@ -83,12 +85,13 @@ class s3 {
 
   /// The names of the objects that begin with `prefix`, sorted: `bucket/folder/train-`, or `bucket` for all.
   /// Left out are names with `.penstock-` after the last slash, which Penstock keeps beside shards, and the
-  /// empty objects ending in a slash that stand for folders. Asks the store, by one request per 1000 objects.
+  /// empty objects ending in a slash that stand for folders. Asks the store, by one request per 1000 objects,
+  /// each tried again as reads are.
   [[nodiscard]] static std::vector<std::string> list(std::string_view prefix,
                                                      const s3_options& options = {}) {
     detail::check(options.connection);
     detail::s3::store with(options);
-    return detail::s3::names_in(with, prefix);
+    return detail::s3::names_in(with, prefix, detail::rules_of(options.connection.retries));
   }
 
   /// The objects, each as `s3://bucket/key`.

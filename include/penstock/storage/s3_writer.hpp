@@ -10,6 +10,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/retrying.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
 #include <penstock/storage/s3/detail/store_call.hpp>
@@ -32,7 +33,8 @@ struct s3_writer_options {
   /// The size of a part, from 5 MiB on, which is the least that S3 takes. Parts grow after each 1000, so that
   /// objects may have 5 TiB; stores that want parts of one size, as Cloudflare's, take 1000 times this.
   std::size_t part_size = std::size_t{8} << 20;
-  /// How many parts are on their way at once. So many parts, and the one that is being filled, are in memory.
+  /// How many parts are on their way at once. So many parts, and the one that is being filled, are in memory:
+  /// 40 MiB at first, 80 MiB from the 1001st part on.
   std::size_t at_once = 4;
   /// How often a request is sent before its failure is the error, if trying again may help.
   unsigned attempts = 8;
@@ -51,7 +53,8 @@ struct s3_writer_options {
 /// incomplete uploads.
 /// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
 /// by a multipart upload.
-/// Each part is sent again if that may help, up to `attempts` times, with growing pauses. The store compares
+/// Each part is sent again if that may help, up to `attempts` times, with growing pauses, and no sooner than
+/// the store asks, up to `connection.retries.longest_asked`. The store compares
 /// what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
 /// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
 /// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
@@ -63,7 +66,9 @@ class s3_writer {
  public:
   /// Throws what `s3::connect` throws, and errc::argument for sizes that make no sense. Sends nothing.
   explicit s3_writer(s3_options options = {}, s3_writer_options how = {})
-      : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {}
+      : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {
+    how_.longest_asked = options.connection.retries.longest_asked;
+  }
   s3_writer(s3_writer&&) noexcept = default;
   s3_writer& operator=(s3_writer&& other) noexcept {
     upload_.reset();  // before its store
@@ -131,6 +136,7 @@ class s3_writer {
   }
   [[nodiscard]] static const s3_options& valid(const s3_options& options) {
     detail::check(options.connection);
+    (void)detail::rules_of(options.connection.retries);
     return options;
   }
   [[nodiscard]] static detail::s3::upload_plan checked(const s3_writer_options& how) {

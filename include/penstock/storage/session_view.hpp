@@ -43,6 +43,10 @@ class session_view {
   }
   /// Like `penstock::confirm`.
   void confirm(object_id id) const { calls_->confirm(session_, id); }
+  /// Like `penstock::has_signature`.
+  [[nodiscard]] bool has_signature(object_id id, object_signature what) const {
+    return calls_->has_signature(session_, id, what);
+  }
   /// A range: in place if the session has views, otherwise read into `room`. Lives as long as both.
   [[nodiscard]] bytes_view range(object_id id, std::uint64_t offset, std::uint64_t size, buffer& room) const {
     if (views()) return view(id, offset, size);
@@ -58,6 +62,7 @@ class session_view {
     void (*read)(const void*, object_id, std::uint64_t, mutable_bytes);
     bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t);
     void (*confirm)(const void*, object_id);
+    bool (*has_signature)(const void*, object_id, object_signature);
   };
 
   template <class S>
@@ -75,7 +80,11 @@ class session_view {
                [](const void* session, object_id id, std::uint64_t offset, mutable_bytes into) {
                  at<S>(session).read(id, offset, into);
                },
-               nullptr, [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); }};
+               nullptr,
+               [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); },
+               [](const void* session, object_id id, object_signature what) {
+                 return penstock::has_signature(at<S>(session), id, what);
+               }};
     if constexpr (viewing_session<S>) made.view = &view_of<S>;
     return made;
   }

@@ -7,9 +7,11 @@
 
 #include <penstock/core/error.hpp>
 
+#include <cstddef>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@ namespace {
 namespace ps = penstock;
 namespace s3 = penstock::detail::s3;
 using penstock_test::contains;
+using penstock_test::fake_http_call;
 
 constexpr const char* token_url = "PUT http://169.254.169.254/latest/api/token";
 constexpr const char* roles_url = "GET http://169.254.169.254/latest/meta-data/iam/security-credentials/";
@@ -81,6 +84,8 @@ class s3_world {
     FAIL("there were credentials");
     return "";
   }
+
+  [[nodiscard]] ps::s3_environment environment() const { return ps::s3_environment(values_); }
 
   penstock_test::fake_http_call http;
   s3::wall_time now = s3::parse_rfc3339("2026-11-23T12:00:00Z").value();
@@ -391,6 +396,78 @@ TEST_CASE("storage/s3/credential_chain: instance metadata, version 2") {
   world.set("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://[fd00:ec2::254]");
   CHECK_THAT(world.refused(true), contains(".credentials = s3_credentials()"));  // nobody answers there
   CHECK(world.http.last().to.host == "fd00:ec2::254");
+}
+
+TEST_CASE("storage/s3/credential_chain: instance metadata that loses requests now and then") {
+  s3_world world;
+  // A machine of another kind: nobody there, or all packets are dropped.
+  CHECK_THAT(world.refused(true), contains("no instance metadata"));
+  CHECK(world.http.requests().size() == 1);
+  world.http.lose(token_url, 9);
+  CHECK_THAT(world.refused(true), contains("no instance metadata"));
+  CHECK(world.http.requests().size() == 3);
+
+  fake_http_call http;
+  http.put(token_url, 200, "MARKED-session");
+  http.put(roles_url, 200, "my-role");
+  http.put(role_url, 200, good_json());
+  s3::credential_chain chain({}, world.environment(), http.call());
+  http.lose(token_url);
+  http.lose(role_url, 2);
+  CHECK(chain.find(world.now).key_id() == "json-id");
+  // One that has answered is there, so what it loses is no lack of credentials.
+  http.lose(token_url, 2);
+  CHECK(chain.find(world.now).key_id() == "json-id");
+  const std::size_t before = http.requests().size();
+  http.lose(token_url, 3);
+  try {
+    (void)chain.find(world.now);
+    FAIL("there were credentials");
+  } catch (const ps::error& e) {
+    CHECK(e.code() == ps::errc::io);
+    CHECK_FALSE(e.recurs());
+    CHECK_THAT(e.what(), contains("the instance metadata does not answer any more: no answer within"));
+  }
+  CHECK(http.requests().size() == before + 3);
+  CHECK(chain.find(world.now).key_id() == "json-id");
+}
+
+TEST_CASE("storage/s3/credential_chain: a role is asked for once more if this machine's clock is wrong") {
+  s3_world world;
+  world.file("config",
+             "[default]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = keys\n[profile keys]\n"
+             "aws_access_key_id = id\naws_secret_access_key = MARKED\n");
+  world.http.put(sts_post, 200, sts_body("AssumeRole"));
+  const auto refuse = [&](std::string_view code, const char* date) {
+    world.http.once(sts_post, {403,
+                               {{"Date", date}},
+                               "<ErrorResponse><Error><Code>" + std::string(code) +
+                                   "</Code><Message>MARKED</Message></Error></ErrorResponse>"});
+  };
+  std::optional<s3::wall_time> told;
+  const s3::clock_listener listener{
+      &told, [](void* self, s3::wall_time t) { *static_cast<std::optional<s3::wall_time>*>(self) = t; }};
+  const auto find = [&] {
+    return s3::credential_chain({}, world.environment(), world.http.call(), listener).find(world.now);
+  };
+  for (const char* const code : {"SignatureDoesNotMatch", "RequestExpired"}) {
+    told.reset();
+    refuse(code, "Mon, 23 Nov 2026 20:00:00 GMT");
+    CHECK(find().key_id() == "sts-id");
+    CHECK(header_in(world.http.last(), "x-amz-date") == "20261123T200000Z");
+    CHECK(told == s3::parse_rfc3339("2026-11-23T20:00:00Z"));
+  }
+  // A wrong signature at the right time, a second refusal, and one without a date are errors.
+  const std::size_t before = world.http.requests().size();
+  refuse("SignatureDoesNotMatch", "Mon, 23 Nov 2026 12:01:00 GMT");
+  CHECK_THAT(world.refused(true), contains("SignatureDoesNotMatch"));
+  CHECK(world.http.requests().size() == before + 1);
+  refuse("RequestExpired", "Mon, 23 Nov 2026 20:00:00 GMT");
+  refuse("RequestExpired", "Mon, 23 Nov 2026 20:00:00 GMT");
+  CHECK_THAT(world.refused(), contains("RequestExpired"));
+  CHECK(world.http.requests().size() == before + 3);
+  refuse("RequestExpired", "now");
+  CHECK_THAT(world.refused(true), contains("RequestExpired"));
 }
 
 TEST_CASE("storage/s3/credential_chain: the order of places") {

@@ -84,7 +84,20 @@ TEST_CASE("storage/s3/error_result: the remedy for each code") {
                          row{404, "", fix::none},
                          row{412, "", fix::none},
                          row{416, "", fix::none},
-                         row{501, "NotImplemented", fix::none}}) {
+                         row{501, "NotImplemented", fix::none},
+                         row{400, "BadDigest", fix::retry},
+                         row{400, "XAmzContentSHA256Mismatch", fix::retry},
+                         row{400, "IncompleteBody", fix::retry},
+                         row{400, "KMS.ThrottlingException", fix::slow_down},
+                         row{400, "RequestThrottled", fix::slow_down},
+                         row{400, "KMS.KMSInternalException", fix::retry},
+                         row{400, "KMS.DisabledException", fix::none},
+                         row{501, "", fix::none},
+                         row{505, "", fix::none},
+                         row{507, "", fix::retry},
+                         row{509, "", fix::retry},
+                         row{520, "", fix::retry},
+                         row{599, "", fix::retry}}) {
     CAPTURE(one.status, one.code);
     const s3::refusal found = refusal_of(one.status, *one.code == '\0' ? "" : error_body(one.code));
     CHECK(found.remedy == one.remedy);
@@ -134,6 +147,8 @@ TEST_CASE("storage/s3/error_result: the server's time, and how long it asks to w
   CHECK(waits(" 120 ") == 120);
   CHECK(waits("Mon, 23 Nov 2026 12:00:30 GMT") == 30);
   CHECK(waits("Mon, 23 Nov 2026 11:00:30 GMT") == 0);
+  CHECK(waits("999999") == 86'400);  // a day at most
+  CHECK(waits("Mon, 23 Nov 2066 11:00:30 GMT") == 86'400);
   for (const char* const wrong : {"", "-1", "1.5", "soon", "99999999999999999999"}) CHECK(waits(wrong) == -1);
 }
 

@@ -41,6 +41,17 @@ TEST_CASE("storage/s3/multipart: the request that completes it, which reads back
                     contains("part 1 of the upload has no ETag"));
 }
 
+TEST_CASE("storage/s3/multipart: the ETag of the object is made of those of its parts, if they are MD5s") {
+  // printf 'a' and 'b' by md5sum; then of the two sums' bytes.
+  const std::string a = "0cc175b9c0f1b6a831c399e269772661", b = "92eb5ffee6ae2fec3ad71c777531578f";
+  const std::string both = "\"96e024ba2074fe77e8e965ba43a704be-2\"";
+  CHECK(s3::tag_of_parts(std::vector<std::string>{"\"" + a + "\"", b}) == both);
+  CHECK(s3::tag_of_parts(std::vector<std::string>{"\"0CC175B9C0F1B6A831C399E269772661\"", b}) == both);
+  CHECK(s3::tag_of_parts(std::vector<std::string>{a + "-1", b}).empty());
+  CHECK(s3::tag_of_parts(std::vector<std::string>{"\"z" + a.substr(1) + "\"", b}).empty());
+  CHECK(s3::tag_of_parts(std::vector<std::string>{""}).empty());
+}
+
 TEST_CASE("storage/s3/multipart: how it ended, though the status was 200 from the start") {
   const auto ended = [](int status, std::string body) {
     return s3::read_completion({status, {}, std::move(body)});

@@ -13,7 +13,7 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
-  if (session.signature(object(shard)) != signatures[shard])
+  if (!session.has_signature(object(shard), signatures[shard]))
     throw error(errc::io, "the file was changed after the dataset was opened; open it again")
         .in_file(path(shard));
 }

@@ -210,7 +210,7 @@ PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std:
   auto& slot = slots_->loaded[shard];
   if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
   const manifest::shard& entry = set_->shards.shards()[shard];
-  if (session.signature(static_cast<object_id>(shard)) != set_->signatures[shard]) {
+  if (!session.has_signature(static_cast<object_id>(shard), set_->signatures[shard])) {
     throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
         .in_file(entry.name);
   }

@@ -81,6 +81,12 @@ class patient_session {
 
   [[nodiscard]] std::uint64_t size(object_id id) const { return state_->line.size(id); }
   [[nodiscard]] object_signature signature(object_id id) const { return state_->line.signature(id); }
+  /// See `expecting_session`.
+  [[nodiscard]] bool expect(object_id id, object_signature what) const
+    requires expecting_session<inner>
+  {
+    return inside().expect(id, what);
+  }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     state_->line.read(id, offset, into);
   }

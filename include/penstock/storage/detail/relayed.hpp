@@ -95,6 +95,11 @@ class relayed_session {
   {
     std::as_const(state_->session).confirm(id);
   }
+  [[nodiscard]] bool expect(object_id id, object_signature what) const
+    requires expecting_session<inner>
+  {
+    return state_->session.expect(id, what);
+  }
   [[nodiscard]] bool warm(object_id id) const
     requires warming_session<inner>
   {

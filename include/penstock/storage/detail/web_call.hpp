@@ -74,6 +74,8 @@ struct call {
   /// another object.
   std::uint64_t size = no_range;
   std::size_t most_body = 65'536;
+  /// Whether Content-Encoding says how an object is stored, as in S3, and not what was done on the way.
+  bool stored_encoded = false;
   bool follow_redirects = true;
   /// By what `client::abandon` finds the call; none: it is not found.
   std::optional<std::uint64_t> tag;

@@ -22,6 +22,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -88,7 +89,17 @@ class exchange : public transport<exchange> {
     write_head(out_, *call_, asks_proxy() ? proxy_ : nullptr);
     all_.counted.requests.fetch_add(1, std::memory_order_relaxed);
     begin_answer(call_->method == verb::head);
-    write({net::buffer(out_), net::buffer(call_->body)}, then(&exchange::sent));
+    if (call_->body.empty()) return write({net::buffer(out_), net::const_buffer()}, then(&exchange::sent));
+    // A server may answer before it has the whole body, and read no more of it. So the answer is awaited at
+    // once, and ends the call; that the body could not be written says nothing more.
+    write({net::buffer(out_), net::buffer(call_->body)},
+          [self = shared_from_this()](const error_code&, std::size_t) { self->written(); });
+    writing_ = true;
+    read_head();
+  }
+  void written() {
+    writing_ = false;
+    if (const auto over = std::exchange(answered_, std::nullopt)) end(over->first, over->second);
   }
   void sent(const error_code& code, std::size_t) {
     if (code) return failed(code);
@@ -234,7 +245,9 @@ class exchange : public transport<exchange> {
 
   // ---- Ends
 
-  void complete() { end(nullptr, keep_ && in_.waiting() == 0 ? ending::reusable : ending::closed); }
+  void complete() {
+    end(nullptr, keep_ && !writing_ && in_.waiting() == 0 ? ending::reusable : ending::closed);
+  }
   void too_short(std::size_t got) {
     failed_with(call_->failure({"the connection ended after ", got, " of ", call_->into.size(), " bytes"}));
   }
@@ -251,6 +264,10 @@ class exchange : public transport<exchange> {
   void failed(const error_code& code);
   void end(std::exception_ptr failure, ending how) {
     if (how != ending::reusable) close();
+    if (writing_) {  // that ends now, and until then the body is in use
+      answered_.emplace(std::move(failure), how);
+      return;
+    }
     call& what = *std::exchange(call_, nullptr);
     served_ = true;
     idle_since_ = clock::now();
@@ -262,6 +279,8 @@ class exchange : public transport<exchange> {
   call* call_ = nullptr;
   clock::time_point idle_since_{};
   bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
+  bool writing_ = false;                                           // a body, while the answer is awaited
+  std::optional<std::pair<std::exception_ptr, ending>> answered_;  // before the body was written
   std::string out_;
   answer_reader in_;
   mutable_bytes place_;

@@ -31,7 +31,7 @@ inline std::optional<error> range_fault(const call& what) {
     return what.with_facts(error(errc::io, message)).recurring();
   };
   const std::string_view encoding = reply.header("Content-Encoding");
-  if (!encoding.empty() && encoding != "identity")
+  if (!encoding.empty() && encoding != "identity" && !what.stored_encoded)
     return lie({"the server sends the object encoded (Content-Encoding: ", encoding,
                 "), so ranges of it mean nothing; store it without, or switch the encoding off"});
   if (reply.status == 200) {

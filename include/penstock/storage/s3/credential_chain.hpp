@@ -46,13 +46,14 @@ namespace detail::s3 {
 /// Looks for credentials. Copies share nothing; each call reads the files and asks the services again.
 class credential_chain {
  public:
-  credential_chain(s3_identity identity, s3_environment environment, http_call http)
-      : identity_(std::move(identity)), environment_(std::move(environment)), http_(http) {}
+  credential_chain(s3_identity identity, s3_environment environment, http_call http,
+                   clock_listener clock = {})
+      : identity_(std::move(identity)), environment_(std::move(environment)), http_(http), clock_(clock) {}
 
   /// Throws errc::argument, with the places that were looked at, if there are none; errc::argument for what
   /// is wrong in a file or a variable; errc::io, marked recurring where asking again would not help, for a
   /// service.
-  [[nodiscard]] s3_credentials find(wall_time now) const {
+  [[nodiscard]] s3_credentials find(wall_time now) {
     if (identity_.credentials)
       return *identity_.credentials == s3_credentials() ? s3_credentials()
                                                         : checked(*identity_.credentials, "what was given");
@@ -65,7 +66,7 @@ class credential_chain {
       throw error(errc::argument, {"the profile '", profile, "' is not in ", files.paths()});
     std::string region = resolved({}, environment_, files, profile).region;
     if (region == "auto") region = "us-east-1";  // STS has no other stores
-    const credential_surroundings with{environment_, files, http_, now, std::move(region)};
+    const credential_surroundings with{environment_, files, http_, now, region, clock_, &metadata_answers_};
     if (identity_.profile.empty())
       if (auto found = web_identity(with)) return std::move(*found);
     std::vector<std::string> passed;
@@ -164,6 +165,8 @@ class credential_chain {
   s3_identity identity_;
   s3_environment environment_;
   http_call http_;
+  clock_listener clock_;
+  bool metadata_answers_ = false;
 };
 
 }  // namespace detail::s3

@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/core/error.hpp>
+#include <penstock/storage/http_error.hpp>
 #include <penstock/storage/s3/detail/dates.hpp>
 #include <penstock/storage/s3/detail/http_answer.hpp>
 #include <penstock/storage/s3/detail/percent.hpp>
@@ -56,8 +57,6 @@ struct refusal {
       row{"ServiceUnavailable", s3_remedy::slow_down},
       row{"Busy", s3_remedy::slow_down},
       row{"RequestLimitExceeded", s3_remedy::slow_down},
-      row{"RequestThrottled", s3_remedy::slow_down},
-      row{"RequestThrottledException", s3_remedy::slow_down},
       row{"TooManyRequests", s3_remedy::slow_down},
       row{"TooManyRequestsException", s3_remedy::slow_down},
       row{"BandwidthLimitExceeded", s3_remedy::slow_down},
@@ -68,6 +67,13 @@ struct refusal {
       row{"PriorRequestNotComplete", s3_remedy::retry},
       row{"OperationAborted", s3_remedy::retry},
       row{"ConditionalRequestConflict", s3_remedy::retry},
+      row{"BadDigest", s3_remedy::retry},  // a body that changed on its way
+      row{"XAmzContentSHA256Mismatch", s3_remedy::retry},
+      row{"XAmzContentChecksumMismatch", s3_remedy::retry},
+      row{"IncompleteBody", s3_remedy::retry},
+      row{"KMS.DependencyTimeoutException", s3_remedy::retry},
+      row{"KMS.KMSInternalException", s3_remedy::retry},
+      row{"KMS.KeyUnavailableException", s3_remedy::retry},
       row{"IDPCommunicationError", s3_remedy::retry},
       row{"ExpiredToken", s3_remedy::refresh_credentials},
       row{"ExpiredTokenException", s3_remedy::refresh_credentials},
@@ -90,15 +96,15 @@ struct refusal {
       row{"InvalidRange", s3_remedy::none},
       row{"NotImplemented", s3_remedy::none},
   };
-  if (code.starts_with("Throttling")) return s3_remedy::slow_down;
+  // Throttling, ThrottlingException, KMS.ThrottlingException, RequestThrottled and others
+  if (code.find("Throttl") != std::string_view::npos) return s3_remedy::slow_down;
   for (const row& one : rows)
     if (one.code == code) return one.remedy;
   return std::nullopt;
 }
 [[nodiscard]] constexpr s3_remedy remedy_of(int status) noexcept {
   if (status == 429 || status == 503) return s3_remedy::slow_down;
-  return status == 408 || status == 500 || status == 502 || status == 504 ? s3_remedy::retry
-                                                                          : s3_remedy::none;
+  return status > 0 && may_pass(static_cast<unsigned>(status)) ? s3_remedy::retry : s3_remedy::none;
 }
 
 /// What a store gave, if it has no other characters than such a value has, so that nothing else is repeated.
@@ -130,6 +136,8 @@ struct refusal {
     } else if (const auto then = parse_http_date(*after); then && found.server_time) {
       found.retry_after = std::max(*then - *found.server_time, std::chrono::seconds(0));
     }
+    if (found.retry_after)
+      found.retry_after = std::min<std::chrono::seconds>(*found.retry_after, std::chrono::hours(24));
   }
   constexpr std::size_t most = std::size_t{1} << 20;
   pugi::xml_document document;

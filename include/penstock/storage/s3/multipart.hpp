@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#if !__has_include(<pugixml.hpp>)
-#error "penstock/storage/s3/multipart.hpp needs pugixml: link penstock::s3"
+#if !__has_include(<pugixml.hpp>) || !__has_include(<openssl/evp.h>)
+#error "penstock/storage/s3/multipart.hpp needs OpenSSL and pugixml: link penstock::s3"
 #endif
 
 #include <penstock/core/error.hpp>
+#include <penstock/storage/s3/detail/hash.hpp>
 #include <penstock/storage/s3/detail/http_answer.hpp>
 #include <penstock/storage/s3/detail/percent.hpp>
 #include <penstock/storage/s3/detail/xml.hpp>
 #include <penstock/storage/s3/error_result.hpp>
 
+#include <openssl/evp.h>
+
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -54,6 +58,27 @@ inline void append_xml(std::string& line, std::string_view chars) {
     body += "</ETag></Part>";
   }
   return body + "</CompleteMultipartUpload>";
+}
+
+/// The ETag of an object of these parts, as S3 makes it: the MD5 of the parts' MD5s, and their number. Empty
+/// if the parts' ETags are no MD5s.
+[[nodiscard]] inline std::string tag_of_parts(std::span<const std::string> etags) {
+  std::string sums;
+  for (std::string_view tag : etags) {
+    if (tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"')) tag = tag.substr(1, tag.size() - 2);
+    if (tag.size() != 32) return {};
+    for (std::size_t i = 0; i < tag.size(); i += 2) {
+      const int high = hex_value(tag[i]), low = hex_value(tag[i + 1]);
+      if (high < 0 || low < 0) return {};
+      sums += static_cast<char>(high * 16 + low);
+    }
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
+  unsigned int size = 0;
+  if (EVP_Digest(sums.data(), sums.size(), out.data(), &size, EVP_md5(), nullptr) != 1) return {};
+  std::string tag = "\"";
+  append_hex(tag, std::span(out).first(size));
+  return tag + text({"-", etags.size(), "\""});
 }
 
 /// The object's ETag, from the answer to that request. A status of 200 may come before the store knows how it

@@ -24,6 +24,15 @@
 
 namespace penstock::inline v0_1::detail::s3 {
 
+/// Who is told the time of a server that refused ours.
+struct clock_listener {
+  void* self = nullptr;
+  void (*told)(void* self, wall_time server) = nullptr;
+  void operator()(wall_time server) const {
+    if (told != nullptr) told(self, server);
+  }
+};
+
 /// What the sources of credentials read from.
 struct credential_surroundings {
   const s3_environment& environment;
@@ -31,6 +40,10 @@ struct credential_surroundings {
   http_call http;
   wall_time now{};
   std::string region;  // of STS
+  /// Learns what a server's clock says if ours is wrong; may be empty.
+  clock_listener clock;
+  /// Whether the instance metadata has ever answered.
+  bool* metadata_answers = nullptr;
 };
 
 /// The same credentials, or errc::argument that names their source if a part of them is missing or no header

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -46,7 +47,7 @@ using digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
   return hmac_sha256(secret.data(), secret.size(), chars);
 }
 
-inline void append_hex(std::string& line, const digest& bytes) {
+inline void append_hex(std::string& line, std::span<const unsigned char> bytes) {
   constexpr std::string_view digits = "0123456789abcdef";
   for (const unsigned char byte : bytes) {
     line += digits[byte >> 4];

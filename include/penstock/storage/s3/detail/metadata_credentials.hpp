@@ -93,13 +93,16 @@ namespace penstock::inline v0_1::detail::s3 {
   return read_json_credentials(answer.body, source);
 }
 
-/// The instance metadata of EC2, version 2 only. Nothing if this is no such machine, or has no role.
+/// The instance metadata of EC2, version 2 only. Nothing if this is no such machine, or has no role. Its
+/// services lose a request now and then: one without an answer is sent up to three times, and is an error
+/// that may pass if there ever was an answer.
 [[nodiscard]] inline std::optional<s3_credentials> of_instance(const credential_surroundings& with) {
   constexpr std::string_view source = "the instance metadata";
   if (equal_but_for_case(with.environment.value("AWS_EC2_METADATA_DISABLED").value_or(""), "true"))
     return std::nullopt;
   const url base = parse_url(
       with.environment.value("AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("http://169.254.169.254"));
+  bool answers = with.metadata_answers != nullptr && *with.metadata_answers;
   const auto ask = [&](std::string method, std::string_view path, name_value header) {
     http_request request;
     request.method = std::move(method);
@@ -108,13 +111,25 @@ namespace penstock::inline v0_1::detail::s3 {
     request.to.query.clear();
     request.headers.push_back(std::move(header));
     request.deadline = std::chrono::seconds(1);  // a machine that is not of EC2 may drop the packets
-    return with.http(request);
+    for (int attempt = 1;; ++attempt) {
+      try {
+        http_answer found = with.http(request);
+        if (found.status == 200) answers = true;
+        if (answers && with.metadata_answers != nullptr) *with.metadata_answers = true;
+        return found;
+      } catch (const error& e) {
+        // Elsewhere nobody is there, which shows at once, or packets are dropped.
+        const int most = answers ? 3 : e.timed_out() ? 2 : 1;
+        if (e.code() != errc::io || attempt >= most) throw;
+      }
+    }
   };
   http_answer token;
   try {
     token = ask("PUT", "/latest/api/token", {"x-aws-ec2-metadata-token-ttl-seconds", "21600"});
   } catch (const error& e) {
     if (e.code() != errc::io) throw;
+    if (answers) throw error(errc::io, {source, " does not answer any more: ", e.message()});
     return std::nullopt;
   }
   if (token.status == 429 || token.status >= 500)  // it is there, and busy

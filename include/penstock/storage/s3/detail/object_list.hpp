@@ -6,16 +6,22 @@
 #endif
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/relay.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
 #include <penstock/storage/s3/detail/store_call.hpp>
 #include <penstock/storage/s3/list_result.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -50,34 +56,90 @@ struct object_names {
   return std::string(wanted > after ? common.substr(0, end - 1) : common);
 }
 
-/// Calls `page` with each page of the objects of a bucket whose keys begin with `prefix`, until it returns
-/// false.
-template <class Page>
-void each_page(store& with, std::string_view bucket, const std::string& prefix, Page&& page) {
-  const std::string name = text({"s3://", bucket, "/", prefix});
-  for (object_listing listing(prefix); !listing.done();) {
+/// The objects of a bucket whose keys begin with a prefix, page by page. A page that failed can be asked for
+/// again.
+class bucket_list {
+ public:
+  bucket_list(std::string_view bucket, std::string prefix)
+      : bucket_(bucket), name_(text({"s3://", bucket, "/", prefix})), listing_(std::move(prefix)) {}
+
+  [[nodiscard]] bool done() const noexcept { return listing_.done(); }
+  [[nodiscard]] list_page next(store& with) {
     store_call call;
-    call.bucket = bucket;
-    call.name = name;
+    call.bucket = bucket_;
+    call.name = name_;
     call.doing = "list objects";
-    call.query = listing.query();
+    call.query = listing_.query();
     call.most_body = std::size_t{8} << 20;
     with.perform(call);
     if (!call.succeeded()) throw call.failure_of_answer();
-    if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"});
-    list_page found;
+    if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"}).recurring();
     try {
-      found = listing.accept(call.reply.body);
+      return listing_.accept(call.reply.body);
     } catch (error& e) {
-      e.in_file(name);
+      e.in_file(name_);
       throw;
     }
-    if (!page(found)) return;
   }
-}
+
+ private:
+  std::string bucket_, name_;
+  object_listing listing_;
+};
+
+/// Asks for pages again by the rules of reads: as often, with the same waits, and with one budget for all.
+class page_patience {
+ public:
+  explicit page_patience(const relay_rules& rules) : rules_(rules), budget_(rules.budget) {
+    if (!rules_.seed) rules_.seed = arbitrary_seed();
+  }
+  /// What `ask()` returns; `wait(time)` waits before the next attempt.
+  template <class Ask, class Wait>
+  auto insist(Ask&& ask, Wait&& wait) {
+    for (std::uint32_t attempt = 1;; ++attempt) {
+      std::chrono::nanoseconds pause{0};
+      try {
+        auto answer = ask();
+        budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
+        ++pages_;
+        return answer;
+      } catch (error& e) {
+        const read_failure why{!e.recurs(), e.timed_out(), e.retry_after_ms()};
+        bool spent = false;
+        if (!why.may_pass || !again(why, attempt, spent)) {
+          if (attempt > 1 || spent)
+            e.say_more(text({"after ", attempt, attempt == 1 ? " attempt" : " attempts",
+                             spent ? "; so many pages failed that the budget for retries is spent" : ""}));
+          throw;
+        }
+        pause = pause_after(why, attempt);
+      }
+      wait(pause);
+    }
+  }
+
+ private:
+  [[nodiscard]] bool again(const read_failure& why, std::uint32_t attempt, bool& spent) {
+    if (attempt >= rules_.attempts) return false;
+    spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
+                          : why.asked_ms ? retry_budget::if_asked
+                                         : retry_budget::for_retry);
+    return !spent;
+  }
+  [[nodiscard]] std::chrono::nanoseconds pause_after(const read_failure& why, std::uint32_t attempt) const {
+    const std::chrono::milliseconds asked(
+        static_cast<std::int64_t>(std::min<std::uint64_t>(why.asked_ms.value_or(0), 1'000'000'000)));
+    return retry_wait(rules_, {0, pages_, {}}, attempt) + std::min(rules_.longest_asked, asked);
+  }
+
+  relay_rules rules_;
+  retry_budget budget_;
+  std::uint64_t pages_ = 0;
+};
 
 /// The names of the objects that begin so; see `s3::list`.
-[[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix) {
+[[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix,
+                                                       const relay_rules& rules) {
   std::string_view rest = text_of_prefix;
   if (rest.starts_with("s3://")) rest.remove_prefix(5);
   const std::size_t slash = std::min(rest.find('/'), rest.size());
@@ -86,15 +148,17 @@ void each_page(store& with, std::string_view bucket, const std::string& prefix, 
   if (bucket.empty() || bucket.find_first_of("@:?") != std::string_view::npos)
     throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
   std::vector<std::string> names;
-  each_page(with, bucket, prefix, [&](const list_page& page) {
+  page_patience patience(rules);
+  const auto wait = [](std::chrono::nanoseconds time) { std::this_thread::sleep_for(time); };
+  for (bucket_list list(bucket, prefix); !list.done();) {
+    const list_page page = patience.insist([&] { return list.next(with); }, wait);
     for (const listed_object& one : page.objects) {
       if (one.size == 0 && one.key.ends_with('/')) continue;
       const std::string_view last = std::string_view(one.key).substr(one.key.rfind('/') + 1);
       if (last.find(".penstock-") == std::string_view::npos)
         names.push_back(text({"s3://", bucket, "/", one.key}));
     }
-    return true;
-  });
+  }
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -33,6 +33,10 @@ class plain_s3 {
     [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
     /// The object's size, and a hash of its ETag. Asked for once.
     [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    /// See `expecting_session`.
+    [[nodiscard]] bool expect(object_id id, object_signature what) const {
+      return objects_->expect(id, what);
+    }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       objects_->read(id, offset, into);
     }

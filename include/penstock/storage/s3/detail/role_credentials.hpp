@@ -10,6 +10,7 @@
 #include <penstock/storage/s3/detail/credential_answers.hpp>
 #include <penstock/storage/s3/endpoint.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <span>
@@ -47,7 +48,19 @@ struct role_request {
   return made;
 }
 
-/// Sends an action of STS, signed unless `as` is anonymous, and reads its credentials.
+/// Whether a request was refused because this machine's clock is wrong. STS says so by the code of a wrong
+/// signature, too; then the clocks must differ by most of the five minutes that STS allows.
+[[nodiscard]] inline bool refuses_clock(const refusal& found, wall_time now) {
+  if (!found.server_time) return false;
+  if (found.remedy == s3_remedy::resync_clock) return true;
+  const auto apart = std::max(*found.server_time - now, now - *found.server_time);
+  return apart > std::chrono::minutes(4) &&
+         (found.code == "SignatureDoesNotMatch" || found.code == "InvalidSignatureException" ||
+          found.code == "RequestInTheFuture" || found.code == "AuthFailure");
+}
+
+/// Sends an action of STS, signed unless `as` is anonymous, and reads its credentials. A request that is
+/// refused because of the time is sent once more, with that of the answer.
 [[nodiscard]] inline s3_credentials ask_sts(const credential_surroundings& with, std::string_view action,
                                             const role_request& role, std::span<const name_value> more,
                                             const s3_credentials& as) {
@@ -70,14 +83,25 @@ struct role_request {
     request.body += '=';
     append_encoded(request.body, one.value);
   }
-  if (!as.anonymous()) {
-    aws_signer signer(with.region, "sts");
-    const std::string host = request.to.authority(), hash = payload_hash(request.body);
-    signed_request made_of;
-    signer.sign({"POST", host, request.to.path, {}, request.headers, hash}, as, with.now, made_of);
-    request.headers.insert(request.headers.end(), made_of.headers.begin(), made_of.headers.end());
+  const auto ask = [&](wall_time now) {
+    http_request sent = request;
+    if (!as.anonymous()) {
+      aws_signer signer(with.region, "sts");
+      const std::string host = request.to.authority(), hash = payload_hash(request.body);
+      signed_request made_of;
+      signer.sign({"POST", host, request.to.path, {}, request.headers, hash}, as, now, made_of);
+      sent.headers.insert(sent.headers.end(), made_of.headers.begin(), made_of.headers.end());
+    }
+    return with.http(sent);
+  };
+  http_answer answer = ask(with.now);
+  if (answer.status != 200 && !as.anonymous()) {
+    const refusal found = read_refusal(answer, with.region);
+    if (refuses_clock(found, with.now)) {
+      with.clock(*found.server_time);
+      answer = ask(*found.server_time);
+    }
   }
-  const http_answer answer = with.http(request);
   if (answer.status != 200)
     throw error_of(read_refusal(answer, with.region), "give the credentials of a role");
   return read_sts_credentials(answer.body, text({action, "Result"}).c_str());

@@ -49,8 +49,8 @@ class store {
       : environment_(options.environment ? *options.environment : s3_environment::of_process()),
         clock_(clock),
         credentials_(options.connection),
-        keeper_(credential_chain(options.identity, environment_, credentials_.call()), corrected(),
-                std::random_device{}()),
+        keeper_(credential_chain(options.identity, environment_, credentials_.call(), {this, set_clock}),
+                corrected(), std::random_device{}()),
         client_(std::in_place, options.connection) {
     const profile_files files(environment_);
     const std::string profile =
@@ -109,12 +109,12 @@ class store {
   void cancel() noexcept {
     std::vector<store_call*> waited;
     {
-      const std::scoped_lock lock(mutex_);
+      const std::scoped_lock lock(mutex_);  // so that nothing of the next round is cancelled, too
       ++round_;
       waited.swap(waiting_);
+      client_->cancel();
+      credentials_.cancel();
     }
-    client_->cancel();
-    credentials_.cancel();
     for (store_call* const one : waited) stop(*one);
   }
   /// Ends the calls with that tag. One whose credentials have just been found may run to its end.
@@ -239,6 +239,7 @@ class store {
     what.where.query = query_of(what.query);
     what.been.clear();
     what.replaced = false;
+    what.stored_encoded = true;  // a property of the object: ranges are of the bytes that were put
     if (what.body.empty())
       what.payload = empty_payload;
     else if (what.at->is_encrypted())
@@ -321,7 +322,7 @@ class store {
         return true;
       case s3_remedy::resync_clock:
         if (std::exchange(what.resynced, true)) return false;
-        ahead_.store((*found.server_time - clock_()).count());
+        set_clock(this, *found.server_time);
         return true;
       case s3_remedy::other_region:
         if (std::exchange(what.moved, true)) return false;
@@ -357,6 +358,11 @@ class store {
               auto& me = *static_cast<store*>(self);
               return me.clock_() + std::chrono::seconds(me.ahead_.load());
             }};
+  }
+
+  static void set_clock(void* self, wall_time server) {
+    auto& me = *static_cast<store*>(self);
+    me.ahead_.store((server - me.clock_()).count());
   }
 
   // ---- Ends

@@ -5,24 +5,26 @@
 #error "penstock/storage/s3/detail/stored_objects.hpp needs Boost.Beast and pugixml: link penstock::s3"
 #endif
 
-#include <penstock/base/fixed_array.hpp>
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/fingerprint.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/shared_questions.hpp>
 #include <penstock/storage/detail/web_range.hpp>
+#include <penstock/storage/retrying.hpp>
+#include <penstock/storage/s3/detail/bucket_search.hpp>
+#include <penstock/storage/s3/detail/cancellable_pauses.hpp>
 #include <penstock/storage/s3/detail/checksum.hpp>
+#include <penstock/storage/s3/detail/known_objects.hpp>
 #include <penstock/storage/s3/detail/object_list.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
 #include <penstock/storage/s3/detail/store_call.hpp>
 #include <penstock/storage/s3_options.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
-#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -33,20 +35,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1::detail::s3 {
 
-/// Reads ranges of objects of a store. The first answer, or a list, tells an object's size and ETag, which
-/// hold for the session: a later answer that differs is an error.
+/// Reads ranges of objects of a store. The first answer, a list, or who uses the session tells an object's
+/// size and ETag, which hold for the session: a later answer that differs is an error.
 class stored_objects {
-  struct facts {
-    std::uint64_t size = 0;
-    std::string tag;       // without W/
-    std::string if_match;  // a strong tag
-  };
   struct reading : store_call {
     read_request request;
     read_listener listener;
@@ -63,17 +59,19 @@ class stored_objects {
       : list_(std::move(list)),
         known_(list_->names.size()),
         verifies_(options.verify_checksums),
+        patience_(rules_of(options.connection.retries)),
         store_(std::in_place, options, clock) {}
   stored_objects(const stored_objects&) = delete;
   stored_objects& operator=(const stored_objects&) = delete;
-  ~stored_objects() {
-    store_.reset();  // its threads end before what they use
-    for (std::size_t i = 0; i < list_->names.size(); ++i) delete known_[i].load(std::memory_order_relaxed);
-  }
+  ~stored_objects() { store_.reset(); }  // its threads end before what they use
 
   [[nodiscard]] object_signature signature(object_id id) {
-    const facts& found = find(id);
-    return {found.size, found.tag.empty() ? 0 : fingerprint().add(found.tag).value()};
+    const object_facts& found = find(id);
+    return {found.size, found.stamp};
+  }
+  /// See `expecting_session`.
+  [[nodiscard]] bool expect(object_id id, object_signature what) {
+    return id < list_->names.size() && known_.expect(id, what);
   }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     reading one;
@@ -106,12 +104,14 @@ class stored_objects {
   }
   void cancel() noexcept {
     questions_.cancel();
+    pauses_.cancel();
     store_->cancel();
   }
   /// Ends the reads of `read_many` with that tag.
   void abandon(std::uint64_t tag) noexcept { store_->abandon(tag); }
   void end_reads() noexcept {
     questions_.cancel();
+    pauses_.cancel();
     store_->refuse();
   }
   [[nodiscard]] storage_counters counters() const noexcept {
@@ -123,9 +123,7 @@ class stored_objects {
   [[nodiscard]] std::uint64_t connections() const noexcept { return store_->counted().connections.load(); }
 
  private:
-  [[nodiscard]] const facts* known(object_id id) const noexcept {
-    return known_[id].load(std::memory_order_acquire);
-  }
+  [[nodiscard]] const object_facts* known(object_id id) const noexcept { return known_[id]; }
   void address(store_call& what, object_id id) const {
     if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
     const object_name object = (*list_)[id];
@@ -140,7 +138,7 @@ class stored_objects {
     one.request = request;
     address(one, request.object);
     const std::uint64_t size = request.into.size();
-    const facts* const there = known(request.object);
+    const object_facts* const there = known(request.object);
     const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
     if (overflows || (there != nullptr && request.offset + size > there->size))
       throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
@@ -179,7 +177,7 @@ class stored_objects {
     const web::answer& reply = one.reply;
     if (reply.status == 200 || reply.status == 206) {
       const auto total = web::total_length(reply);
-      const facts* const there = known(one.request.object);
+      const object_facts* const there = known(one.request.object);
       if (!total && there == nullptr)
         throw one.with_facts(error(errc::io, "the store does not tell how long the object is")).recurring();
       pin(one, one.request.object, total ? *total : there->size);
@@ -205,37 +203,33 @@ class stored_objects {
   // ---- Size and ETag
 
   /// Notes what a store tells of an object, or compares it with what is known.
-  const facts& pin(const store_call& what, object_id id, std::uint64_t size) {
-    return pin(what, id, size, what.reply.header("ETag"));
-  }
-  const facts& pin(const store_call& what, object_id id, std::uint64_t size, std::string_view tag) {
-    auto fresh = std::make_unique<facts>();
-    fresh->size = size;
-    fresh->tag = tag_of(tag);
-    if (!tag.starts_with("W/")) fresh->if_match = fresh->tag;
-    const facts* there = nullptr;
-    if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
-      return *fresh.release();
-    if (there->size == size && (there->tag.empty() || fresh->tag.empty() || there->tag == fresh->tag))
-      return *there;
+  void pin(const store_call& what, object_id id, std::uint64_t size) {
+    if (known_.settle(id, size, what.reply.header("ETag"))) return;
     std::string line = "the object was replaced while it was read";
-    if (there->size != size) append(line, {": it had ", there->size, " bytes, and has ", size});
+    if (known(id)->size != size)
+      append(line, {": it had ", known(id)->size, " bytes, and has ", size});
+    else if (known(id)->expected())
+      line = "the object was replaced after the dataset was opened";
     throw what.with_facts(error(errc::io, line + "; start again with the new one")).recurring();
   }
 
-  const facts& find(object_id id) {
+  const object_facts& find(object_id id) {
     if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
     if (known(id) == nullptr && list_->names.size() > few && !listed_.load())
       questions_.ask(everything, [&] {
         if (!listed_.load()) list_all();
       });
+    if (known(id) == nullptr && listed_.load() && missing_[id])
+      throw error(errc::io, "NoSuchKey: there is no such object; the store's list does not have it")
+          .recurring()
+          .in_file(list_->names[id]);
     if (known(id) == nullptr)
       questions_.ask(id, [&] {
-        if (known(id) == nullptr) (void)find_by_head(id);
+        if (known(id) == nullptr) find_by_head(id);
       });
     return *known(id);
   }
-  const facts& find_by_head(object_id id) {
+  void find_by_head(object_id id) {
     store_call head;
     head.method = web::verb::head;
     address(head, id);
@@ -243,9 +237,9 @@ class stored_objects {
     const web::answer& reply = head.reply;
     if (reply.status == 200 && reply.length) return pin(head, id, *reply.length);
     if (may_pass(reply.status)) throw head.failure_of_answer();
-    return find_by_range(id);  // whose answer says more
+    find_by_range(id);  // whose answer says more
   }
-  const facts& find_by_range(object_id id) {
+  void find_by_range(object_id id) {
     std::byte first{};
     store_call get;
     address(get, id);
@@ -259,53 +253,53 @@ class stored_objects {
     throw get.failure_of_answer();
   }
 
-  /// Asks for sizes and ETags of all objects at once. What is not in the lists is asked for at its use, as is
-  /// everything where nobody may list.
+  /// Asks for sizes and ETags of all objects at once. What is not found so is asked for at its use: where
+  /// nobody may list, and entries without an ETag. Called again after a failure, it goes on where it was.
   void list_all() {
-    std::map<std::string_view, std::vector<object_id>> buckets;
-    for (std::size_t i = 0; i < list_->names.size(); ++i)
-      buckets[(*list_)[i].bucket].push_back(static_cast<object_id>(i));
-    for (const auto& [bucket, ids] : buckets) {
-      if (ids.size() <= few) continue;
+    if (searches_.empty()) {
+      std::map<std::string_view, std::vector<object_id>> buckets;
+      for (std::size_t i = 0; i < list_->names.size(); ++i)
+        buckets[(*list_)[i].bucket].push_back(static_cast<object_id>(i));
+      for (const auto& [bucket, ids] : buckets)
+        if (ids.size() > few) searches_.emplace_back(*list_, bucket, ids);
+      missing_.resize(list_->names.size());
+    }
+    const std::uint64_t round = pauses_.round();
+    bool advances = false;
+    const auto wait = [&](std::chrono::nanoseconds time) { pauses_.wait(time, round); };
+    while (!searches_.empty()) {
+      bucket_search& now = searches_.back();
+      const auto next = [&] { return now.next(*store_); };
       try {
-        list(bucket, ids);
+        while (!now.done()) {
+          // Who asked tries again what fails at once. Between pages that come, that would be too few attempts
+          // for a long list.
+          const list_page page = advances ? patience_.insist(next, wait) : next();
+          now.take(page, [&](object_id id, const listed_object& one) {
+            // An object that is another one by now shows at its next read.
+            if (!one.etag.empty()) (void)known_.settle(id, one.size, one.etag);
+          });
+          advances = true;
+        }
+        for (const object_id id : now.missing()) missing_[id] = true;
       } catch (const error& e) {
         if (e.code() != errc::io || !e.recurs()) throw;  // it may pass; or it was stopped
       }
+      searches_.pop_back();
     }
     listed_.store(true);
   }
-  void list(std::string_view bucket, std::span<const object_id> ids) {
-    std::unordered_multimap<std::string_view, object_id> wanted;
-    std::vector<std::string_view> keys;
-    for (const object_id id : ids) {
-      keys.push_back((*list_)[id].key);
-      wanted.emplace(keys.back(), id);
-    }
-    const std::string prefix = common_prefix(keys);
-    const std::string_view last = *std::max_element(keys.begin(), keys.end());
-    // A prefix may be that of a million others.
-    const std::size_t most = 10'000 + 10 * ids.size();
-    std::size_t seen = 0;
-    each_page(*store_, bucket, prefix, [&](const list_page& page) {
-      for (const listed_object& one : page.objects) {
-        const auto [begin, end] = wanted.equal_range(one.key);
-        for (auto at = begin; at != end; ++at) {
-          store_call what;
-          address(what, at->second);
-          pin(what, at->second, one.size, one.etag);
-        }
-      }
-      seen += page.objects.size();
-      return seen < most && (page.objects.empty() || page.objects.back().key < last);
-    });
-  }
 
   shared<const object_names> list_;
-  fixed_array<std::atomic<const facts*>> known_;
+  known_objects known_;
   bool verifies_;
   std::atomic<std::uint64_t> bytes_{0};
   shared_questions questions_;
+  // Used by who asks about `everything`.
+  std::vector<bucket_search> searches_;  // to be done
+  std::vector<bool> missing_;            // constant once `listed_` is set
+  page_patience patience_;
+  cancellable_pauses pauses_;
   std::atomic<bool> listed_{false};
   std::optional<store> store_;
 };

@@ -8,6 +8,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/storage/s3/detail/dates.hpp>
 #include <penstock/storage/s3/detail/names.hpp>
 #include <penstock/storage/s3/detail/own_copy.hpp>
 #include <penstock/storage/s3/detail/store.hpp>
@@ -38,6 +39,7 @@ struct upload_plan {
   std::size_t at_once = 0;
   unsigned attempts = 0;
   std::chrono::milliseconds first_wait{0};
+  std::chrono::milliseconds longest_asked{60'000};  // a store that asks to wait is obeyed up to this time
 
   /// The size of part `number`, from 1 on: doubled after each 1000, so that 10,000 parts are enough.
   [[nodiscard]] std::size_t size_of(std::size_t number) const noexcept {
@@ -101,6 +103,9 @@ class upload {
       if (id_.empty()) return;
       const std::string id = std::exchange(id_, {});
       how_.attempts = std::min(how_.attempts, 3u);
+      // Nobody waits long for what is given up.
+      how_.first_wait = std::min(how_.first_wait, std::chrono::milliseconds(100));
+      how_.longest_asked = std::chrono::milliseconds(0);
       (void)ask("abort an upload", [&](store_call& call) {
         call.method = web::verb::delete_;
         call.query = {{"uploadId", id}};
@@ -156,8 +161,9 @@ class upload {
     const auto whole = std::min(how_.first_wait * (1 << std::min(attempt - 1, 12u)), longest);
     const auto drawn =
         whole / 2 + std::chrono::milliseconds(draw_() % static_cast<std::uint64_t>(whole.count() / 2 + 1));
-    const std::chrono::milliseconds asked(static_cast<std::int64_t>(e.retry_after_ms().value_or(0)));
-    return std::max(drawn, asked);
+    const std::chrono::milliseconds asked(
+        static_cast<std::int64_t>(std::min<std::uint64_t>(e.retry_after_ms().value_or(0), 1'000'000'000)));
+    return std::max(drawn, std::min(asked, how_.longest_asked));
   }
 
   std::string put_whole() {
@@ -173,7 +179,10 @@ class upload {
           call.method = web::verb::post;
           call.query = {{"uploads", ""}};
         },
-        [](store_call& call) { return read_upload_id(call.reply.body); });
+        [this](store_call& call) {
+          started_ = parse_http_date(call.reply.header("Date"));
+          return read_upload_id(call.reply.body);
+        });
   }
   std::string complete() {
     const auto accept = [&](store_call& call) { return read_completion(answer_of(call.reply)); };
@@ -189,17 +198,26 @@ class upload {
       // An attempt that got no answer may have done it.
       if (retries_ == before || e.message().find("NoSuchUpload") == std::string_view::npos) throw;
     }
-    std::optional<std::uint64_t> there;
+    bool ours = false;
     std::string tag = ask(
         "look for an object", [](store_call& call) { call.method = web::verb::head; },
         [&](store_call& call) {
-          there = call.reply.length;
+          ours = call.reply.length == size_ && is_made_now(call.reply);
           return std::string(call.reply.header("ETag"));
         });
-    if (there != size_)
+    if (!ours)
       throw error(errc::io, "the upload ended without its object; was it aborted by somebody else?")
           .in_file(name_);
     return tag;
+  }
+  /// Whether an object of the right size is this upload's, and none that was there before: it has the ETag
+  /// that S3 makes of the parts', or, since some stores and encryptions make others, it is not older than the
+  /// upload. Last-Modified, in whole seconds, is the time when an upload began or ended.
+  [[nodiscard]] bool is_made_now(const web::answer& reply) const {
+    const std::string expected = tag_of_parts(etags_);
+    if (!expected.empty() && tag_of(reply.header("ETag")) == expected) return true;
+    const auto modified = parse_http_date(reply.header("Last-Modified"));
+    return started_ && modified && *modified + std::chrono::seconds(2) >= *started_;
   }
 
   // ---- Parts
@@ -307,6 +325,7 @@ class upload {
   object_name object_;
   std::minstd_rand draw_{std::random_device{}()};
   std::string gathered_, id_;
+  std::optional<wall_time> started_;  // when the upload began, by the store's clock
   std::uint64_t size_ = 0, retries_ = 0;
 
   std::mutex mutex_;
