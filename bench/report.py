@@ -29,7 +29,7 @@ PROGRAMS = (
     ("bench_memory_samples", ("4a", "4b", "5")),
     ("bench_tar", ("6a", "6b", "7", "7b", "8a", "8b", "8c", "18", "18b", "18c")),
     ("bench_large_images", ("17a", "17b")),
-    ("bench_cold", ("9a", "9b")),
+    ("bench_cold", ("9a", "9b", "9d", "9e")),
     ("bench_cold_uring", ("9c",)),
     ("bench_many_shards", ("10a", "10b")),
     ("bench_order_permutation", ("11a", "11b")),

@@ -8,6 +8,7 @@
 #include "support/harness.hpp"
 
 #include <penstock/core/record.hpp>
+#include <penstock/order/permutation.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run.hpp>
 #include <penstock/source/webdataset.hpp>
@@ -20,12 +21,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace ps = penstock;
@@ -56,15 +59,39 @@ std::uint64_t read_in_order(std::span<const std::string> names, std::span<const 
   return sum;
 }
 
+/// Reads all samples in a shuffled order with so many threads: what the disk allows.
+std::uint64_t read_shuffled(std::span<const bench::member_place> members, unsigned threads) {
+  const ps::permutation order(members.size(), 7);
+  std::atomic<std::uint64_t> next{0}, sum{0};
+  const auto read = [&] {
+    ps::buffer sample(sample_bytes);
+    std::uint64_t mine = 0;
+    for (std::uint64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < members.size();) {
+      const bench::member_place& from = members[order(i)];
+      bench::read_range(from.file, sample.data(), from.size, from.offset);
+      mine += bench::first_words(sample.data(), 1, 8);
+    }
+    sum.fetch_add(mine, std::memory_order_relaxed);
+  };
+  std::vector<std::jthread> others;
+  for (unsigned i = 1; i < threads; ++i) others.emplace_back(read);
+  read();
+  others.clear();
+  return sum;
+}
+
 void measure(const bench::options& o) {
-  if (!o.wants("9a") && !o.wants("9b")) return;
+  if (!o.wants("9a") && !o.wants("9b") && !o.wants("9d") && !o.wants("9e")) return;
   const bench::row first{"9a", "110 KB samples, shuffled, page cache cold, 1 worker: prefetch(64) / none",
                          2.0};
   const bench::row second{"9b", "the same with prefetch(64) / reading the shards in order", 1};
+  const bench::row limit{
+      "9d", "what the disk allows: the same samples by hand, 32 reads at once / one after another"};
+  const bench::row share{"9e", "the same with prefetch(64) / by hand, 32 reads at once"};
   const std::uint64_t shards = o.quick ? 2 : 8, each = o.quick ? 1024 : 1664;
   const std::uint64_t bytes = shards * each * sample_bytes;
   if (std::filesystem::space(o.dir).available < 2 * bytes) {
-    for (const auto& r : {first, second})
+    for (const auto& r : {first, second, limit, share})
       bench::print_skipped(r, "the disk has no room for " + std::to_string(bytes) + " bytes");
     return;
   }
@@ -88,6 +115,12 @@ void measure(const bench::options& o) {
   bench::compare(
       o, second, [&] { return bench::pass(hinted); }, [&] { return read_in_order(names, members, numbers); },
       cold);
+  for (const auto& file : files) (void)::posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM);
+  const auto at_once = [&] { return read_shuffled(members, 32); };
+  bench::compare(
+      o, limit, at_once, [&] { return read_shuffled(members, 1); }, cold);
+  bench::compare(
+      o, share, [&] { return bench::pass(hinted); }, at_once, cold);
 }
 
 }  // namespace
