@@ -52,6 +52,10 @@ if "$peers/bin/python" -c 'import torch, numpy' 2> /dev/null || pip_install torc
 else
   echo "run.sh: PyTorch cannot be installed; rows 18, 21e and 21l go without it" >&2
 fi
+if ! "$peers/bin/python" -c 'import ffcv' 2> /dev/null && can_install; then
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libopencv-dev \
+    libturbojpeg0-dev pkg-config > /dev/null 2>&1 || true
+fi
 if "$peers/bin/python" -c 'import ffcv' 2> /dev/null || pip_install ffcv pillow; then
   export BENCH_FFCV_PYTHON=$peers/bin/python
 else
