@@ -48,6 +48,8 @@ PROGRAMS = (
                        "23h", "23i")),
     ("bench_s3_many_shards", ("23j",)),
     ("bench_s3", ("24a", "24b")),
+    ("bench_tensors", ("25a", "25b", "25c", "25d")),
+    ("bench_tensors_libtorch", ("25e", "25f", "25g", "25h")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )
 # Programs of components that a build may lack: what their rows measure, and why they are left out.
@@ -55,6 +57,7 @@ OPTIONAL = {"bench_gpu": ("batches to a GPU", "built without penstock::cuda"),
             "bench_storage": ("shards on a web server", "built without penstock::http"),
             "bench_s3_many_shards": ("opening many shards of a store", "built without penstock::s3"),
             "bench_s3": ("objects read whole", "built without penstock::s3"),
+            "bench_tensors_libtorch": ("batches as tensors of libtorch", "built without penstock::libtorch"),
             "bench_images": ("photos to batches", "built without penstock::jpeg"),
             "bench_images_unequal": ("a large photo among thumbnails", "built without penstock::jpeg"),
             "bench_images_neighbours": ("launches beside workers", "built without penstock::jpeg")}
