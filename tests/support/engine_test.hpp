@@ -100,7 +100,7 @@ std::vector<batches> read_epochs(Run& run, std::uint64_t epochs) {
   std::vector<batches> all;
   for (auto epoch : run.epochs(epochs)) {
     all.emplace_back();
-    for (auto&& b : epoch) all.back().push_back(values_of(b));
+    for (auto&& b : epoch) all.back().push_back(engine_test::values_of(b));
   }
   return all;
 }

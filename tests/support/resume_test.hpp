@@ -39,7 +39,7 @@ trace follow(const Plan& plan, std::uint64_t epochs, bool with_states, const Fro
   for (auto epoch : run.epochs(epochs)) {
     for (auto&& element : epoch) {
       if constexpr (requires { element.valid_size(); })
-        all.elements.push_back(values_of(element));
+        all.elements.push_back(engine_test::values_of(element));
       else
         all.elements.push_back({static_cast<std::uint64_t>(element)});
       if (with_states) all.states.push_back(to_string(run.state()));
