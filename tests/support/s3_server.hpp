@@ -87,10 +87,15 @@ class s3_server {
   std::uint16_t port_ = 0;
 
  private:
+  /// ctest says where it is; a compiler's cache may have made this file's own name relative.
+  [[nodiscard]] static std::filesystem::path support_folder() {
+    const char* const named = std::getenv("PENSTOCK_TEST_SUPPORT");
+    return named == nullptr ? std::filesystem::path(__FILE__).parent_path() : std::filesystem::path(named);
+  }
   [[nodiscard]] static std::string quoted(const std::string& text) { return "'" + text + "'"; }
   [[nodiscard]] std::string client(const std::string& arguments) const {
     static const std::string python = python_for("-c 'import boto3'");
-    const std::string script = (std::filesystem::path(__FILE__).parent_path() / "s3_client.py").string();
+    const std::string script = (support_folder() / "s3_client.py").string();
     return "env -u http_proxy -u HTTP_PROXY -u AWS_PROFILE AWS_CONFIG_FILE=/dev/null AWS_ACCESS_KEY_ID=" +
            quoted(key_) + " AWS_SECRET_ACCESS_KEY=" + quoted(secret_) + " AWS_DEFAULT_REGION=" + region() +
            " " + python + " -B " + quoted(script) + " " + endpoint() + " " + arguments;
