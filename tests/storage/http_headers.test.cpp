@@ -102,8 +102,7 @@ TEST_CASE("storage/http: headers that cannot be sent are refused, and not shown"
       {{"HOST", "h"}, "sets the header HOST itself"},
   };
   for (const auto& [header, sentence] : cases) {
-    const ps::error e =
-        web_error_of([&] { (void)ps::http({"http://h/a"}, direct({.headers = {header}})); });
+    const ps::error e = web_error_of([&] { (void)ps::http({"http://h/a"}, direct({.headers = {header}})); });
     INFO(e.what());
     CHECK(e.code() == ps::errc::argument);
     CHECK(says(e, sentence));

@@ -34,9 +34,9 @@ struct http_options {
   bool verify = true;
   /// Whether to use the proxies that the environment names: http_proxy, https_proxy, all_proxy and no_proxy.
   bool proxies = true;
-  /// What to send with each request beside its own headers: `{{"Authorization", "Bearer " + token}}`. It is for
-  /// the servers that the URLs name, and is not sent to another one that a redirect leads to. No name, error,
-  /// description, counter or state shows it. `s3` has credentials of its own, and sends none of this.
+  /// What to send with each request beside its own headers: `{{"Authorization", "Bearer " + token}}`. It is
+  /// for the servers that the URLs name, and is not sent to another one that a redirect leads to. No name,
+  /// error, description, counter or state shows it. `s3` has credentials of its own, and sends none of this.
   std::vector<std::pair<std::string, std::string>> headers = {};
   /// How reads that fail are tried again; `{.attempts = 1}`: they are not.
   retrying_options retries = {};

@@ -25,8 +25,9 @@ inline void check_header(std::string_view name, std::string_view value) {
                 "apart, as in {{\"Authorization\", \"Bearer \" + token}}");
   const auto is_control = [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == '\x7f'; };
   if (std::any_of(value.begin(), value.end(), is_control))
-    throw error(errc::argument, {"the header ", name, " of http_options::headers has a line break or another ",
-                                 "control character in its value; take it out"});
+    throw error(errc::argument,
+                {"the header ", name, " of http_options::headers has a line break or another ",
+                 "control character in its value; take it out"});
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
@@ -34,7 +35,8 @@ inline void check_header(std::string_view name, std::string_view value) {
        {"accept-encoding", "connection", "content-length", "expect", "host", "if-match", "if-range",
         "proxy-authorization", "range", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"})
     if (lower == own)
-      throw error(errc::argument, {"http sets the header ", name, " itself; leave it out of http_options::headers"});
+      throw error(errc::argument,
+                  {"http sets the header ", name, " itself; leave it out of http_options::headers"});
 }
 
 }  // namespace detail
