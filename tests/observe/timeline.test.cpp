@@ -174,6 +174,23 @@ TEST_CASE("observe/timeline: a real run on workers, every sample once, in valid 
   CHECK_THAT(line.json(), penstock_test::contains("penstock, rank 1 of 2: synthetic(96 samples"));
 }
 
+TEST_CASE("observe/timeline: each count of a storage has its name") {
+  ps::timeline line;
+  auto session = line.connect({});
+  ps::run_watch watch({ps::any_observer(session)}, 0, true, false, 0);
+  watch.counted({.requests = 1,
+                 .slow_downs = 2,
+                 .retries = 3,
+                 .given_up = 4,
+                 .throttled = 5,
+                 .hedges = 6,
+                 .hedges_won = 7},
+                true);
+  CHECK_THAT(line.json(),
+             penstock_test::contains("\"args\":{\"requests\":1,\"retries\":3,\"given up\":4,\"second reads\":6,"
+                                     "\"second reads that won\":7,\"slow downs\":2,\"throttled\":5}"));
+}
+
 TEST_CASE("observe/timeline: without workers the consumer evaluates") {
   ps::timeline line;
   const auto plan = napping | ps::map(size_of) | ps::batch(8) | ps::workers(0) | line;

@@ -35,12 +35,19 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace stored_stream_test {
@@ -94,6 +101,75 @@ ps::memory_files large_shards() {
   }
   return files;
 }
+/// Says the sizes of its first objects, and lets others wait; knows who asked.
+struct size_gate {
+  void let(std::size_t objects) {
+    {
+      const std::scoped_lock held(lock);
+      open = objects;
+    }
+    changed.notify_all();
+  }
+  void ask(ps::object_id id) {
+    std::unique_lock held(lock);
+    ++asked[id];
+    (std::this_thread::get_id() == here ? by_reader : by_others).insert(id);
+    changed.wait(held, [&] { return id < open || ended; });
+    if (ended) throw ps::error(ps::errc::stopped, "the question was cancelled");
+  }
+  [[nodiscard]] std::set<ps::object_id> asked_here() {
+    const std::scoped_lock held(lock);
+    return by_reader;
+  }
+  [[nodiscard]] std::set<ps::object_id> asked_elsewhere() {
+    const std::scoped_lock held(lock);
+    return by_others;
+  }
+  [[nodiscard]] std::map<ps::object_id, int> times() {
+    const std::scoped_lock held(lock);
+    return asked;
+  }
+
+  std::mutex lock;
+  std::condition_variable changed;
+  std::size_t open = 0;
+  bool ended = false;
+  std::thread::id here = std::this_thread::get_id();
+  std::map<ps::object_id, int> asked;
+  std::set<ps::object_id> by_reader, by_others;
+};
+struct shy_storage {
+  ps::memory_files files;
+  std::shared_ptr<size_gate> gate = std::make_shared<size_gate>();
+
+  struct session : ps::memory_files::session {
+    static constexpr bool views = false, has_latency = true;
+    std::shared_ptr<size_gate> gate;
+    session(ps::memory_files::session good, std::shared_ptr<size_gate> kept)
+        : ps::memory_files::session(std::move(good)), gate(std::move(kept)) {}
+    [[nodiscard]] std::uint64_t size(ps::object_id id) const {
+      gate->ask(id);
+      return ps::memory_files::session::size(id);
+    }
+    void read_many(std::span<const ps::read_request> requests, ps::read_listener who) const {
+      for (const auto& one : requests) {
+        read(one.object, one.offset, one.into);
+        who.done(who.self, one.tag, nullptr);
+      }
+    }
+    void cancel() const noexcept {}
+    void end_reads() const noexcept {
+      {
+        const std::scoped_lock held(gate->lock);
+        gate->ended = true;
+      }
+      gate->changed.notify_all();
+    }
+  };
+  [[nodiscard]] std::span<const std::string> names() const { return files.names(); }
+  [[nodiscard]] session connect() const { return {files.connect(), gate}; }
+};
+
 lines_type over_files(const ps::memory_files& files) {
   const penstock_test::temp_dir dir;
   auto session = files.connect();
@@ -225,6 +301,46 @@ TEST_CASE("source/webdataset_stream_stored: a window of requests goes ahead, int
   over = true;
   server.join();
   CHECK(lines == over_files(files));
+}
+
+TEST_CASE("source/webdataset_stream_stored: the next shard's size is asked for ahead, and nothing waits for it") {
+  const penstock_test::deadline guard("sizes");
+  ps::memory_files files;
+  for (int shard = 0; shard < 6; ++shard) {
+    raw_tar tar;
+    for (int i = 0; i < 3; ++i) tar.member(std::to_string(shard * 3 + i) + ".bin", std::string(700'000, 'x'));
+    files.add(std::to_string(shard) + ".tar", tar.end().bytes);
+  }
+  const lines_type lines = over_files(files);
+  const shy_storage shy{files};
+  const auto data = ps::webdataset_stream(shy);
+  auto reader = data.connect();
+  decltype(data)::element sample;
+  lines_type seen;
+  const auto read = [&](std::size_t samples) {
+    for (std::size_t i = 0; i < samples && reader.next(sample); ++i)
+      seen.push_back(penstock_test::line_of(sample));
+  };
+  shy.gate->open = 1;  // that of the first shard alone
+  read(3);             // all of it, although the next size is not known
+  CHECK(seen.size() == 3);
+  penstock_test::eventually([&] { return shy.gate->asked_elsewhere() == std::set<ps::object_id>{1}; });
+  shy.gate->let(5);
+  penstock_test::eventually([&] { return shy.gate->asked_elsewhere().contains(4); });
+  read(9);  // from the second to the fourth
+  CHECK(shy.gate->asked_here() == std::set<ps::object_id>{0});
+  shy.gate->let(6);
+  read(100);
+  CHECK(seen == lines);
+  for (const auto& [id, times] : shy.gate->times()) CHECK(times <= 2);
+
+  SECTION("a reader that ends does not wait for an answer") {
+    const shy_storage silent{files};
+    silent.gate->open = 1;
+    auto other = ps::webdataset_stream(silent).connect();
+    CHECK(other.next(sample));
+    penstock_test::eventually([&] { return silent.gate->asked_elsewhere().contains(1); });
+  }
 }
 
 TEST_CASE("source/webdataset_stream_stored: a piece that fails is an error when its turn comes") {

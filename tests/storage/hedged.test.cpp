@@ -299,6 +299,44 @@ TEST_CASE("storage/hedged: threads that read and cancel at once") {
   hammer(copies);
 }
 
+TEST_CASE("storage/hedged: buffers are bounded, and given back") {
+  const deadline limit("bounded buffers");
+  ps::hedged_options few = eager;
+  few.bytes = 3000;
+  const auto run = [&](const auto& far, bool abandons) {
+    auto session = ps::hedged(far, few).connect();
+    const ps::read_listener nobody{nullptr, [](void*, std::uint64_t, std::exception_ptr) noexcept {}};
+    std::string into(6000, ' ');
+    const auto bytes = [&](std::size_t at, std::size_t size) {
+      return std::as_writable_bytes(std::span(into)).subspan(at, size);
+    };
+    session.read_many(std::vector<ps::read_request>{{0, 0, bytes(0, 2000), 0}}, nobody);
+    far.reads->end(0);  // how long one takes
+    CHECK(session.counters().held == 0);
+    for (std::uint64_t round = 1; round < 4; ++round) {
+      std::fill(into.begin(), into.end(), ' ');
+      read_outcomes outcomes(3);
+      session.read_many(
+          std::vector<ps::read_request>{
+              {0, 1, bytes(0, 2000), 0}, {0, 2001, bytes(2000, 2000), 1}, {0, 4001, bytes(4000, 600), 2}},
+          outcomes.listener());
+      // the second one finds no room for a buffer
+      if (abandons) {
+        eventually([&] { return session.counters().hedges == 2 * round; });
+        CHECK(far.reads->offsets() == std::vector<std::uint64_t>{1, 2001, 4001, 1, 4001});
+      }
+      CHECK(session.counters().held == 2600);
+      far.reads->end_all();
+      CHECK(outcomes.failures() == 0);
+      CHECK(outcomes.each_once());
+      CHECK((into.substr(0, 4600) == content(10'000).substr(1, 4600)));
+      CHECK(session.counters().held == 0);
+    }
+  };
+  run(abandoning_storage(one_file()), true);
+  run(held_storage(one_file()), false);
+}
+
 TEST_CASE("storage/hedged: a run whose reads stall delivers the bytes of an undisturbed one") {
   const deadline limit("runs over storages that stall");
   const auto shards = penstock_test::disturbed_shards();

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <penstock/core/position.hpp>
+#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -128,6 +130,15 @@ template <class Reader>
     return reader.counters();
   else
     return {};
+}
+
+/// The oldest read of a reader's sessions that has not ended, if they tell.
+template <class Reader>
+[[nodiscard]] std::optional<named_read> oldest_read_in(const Reader& reader) {
+  if constexpr (requires { reader.oldest_read(); })
+    return reader.oldest_read();
+  else
+    return std::nullopt;
 }
 
 /// Ends the reads in progress of a reader, and the waits of threads in them, if its sessions can; see

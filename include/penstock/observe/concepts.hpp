@@ -54,7 +54,8 @@ struct run_event {
   std::uint64_t samples = 0;
   // `request`: `block` is the object's number in its storage, and `first` and `last` the range of bytes.
   // `storage_counts`: `samples` are the requests, `first` the retries, `last` the second reads of `hedged`,
-  // and `batch` the answers that asked for fewer.
+  // `stage` those that won, `batch` the answers that asked for fewer, `block` how often `throttled` halved
+  // its limit, and `epoch` the reads that were given up.
 };
 
 /// The facts about a run that an observer gets when the run is opened. Thread 0 is the consumer, threads 1

@@ -51,7 +51,8 @@ struct run_counters {
   /// What the storage did for this run, if its sessions count: `http`, `s3`, `simulated_storage`, and what
   /// `retrying`, `throttled` and `hedged` make of any storage. Excludes what a source read when it was made.
   storage_counters storage{};
-  std::uint64_t bytes_held = 0;  ///< memory of batches and chunks, including free ones
+  /// memory of batches and chunks, including free ones, of what is fetched ahead, and `storage.held`
+  std::uint64_t bytes_held = 0;
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
   [[nodiscard]] double samples_per_second() const {

@@ -223,6 +223,7 @@ class run {
     all.skipped = bad_samples().skipped;
     all.replaced = bad_samples().replaced;
     core().engine.with_reader([&](const auto& reader) { all.storage = counters_of(reader); });
+    all.bytes_held += all.storage.held;
     return all;
   }
   /// How many bad samples `bad_samples` has tolerated on this rank.

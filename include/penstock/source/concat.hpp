@@ -10,10 +10,12 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/joined_plans.hpp>
+#include <penstock/storage/concepts.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,6 +83,7 @@ class concat_source : public opens_as_plan<concat_source<Plans>> {
       readers_->ranges(k, within(p, k), s, sink);
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
     [[nodiscard]] storage_counters counters() const
       requires Plans::counts
     {

@@ -14,11 +14,13 @@
 #include <penstock/order/weights.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/joined_plans.hpp>
+#include <penstock/storage/concepts.hpp>
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -82,6 +84,7 @@ class mix_source : public opens_as_plan<mix_source<Plans>> {
       readers_->ranges(found.source, found.at, s.each, sink);
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
     [[nodiscard]] storage_counters counters() const
       requires Plans::counts
     {

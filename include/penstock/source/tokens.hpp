@@ -24,6 +24,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -135,6 +136,7 @@ class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
                   known_->span * sizeof(T), sink);
     }
     void cancel_reads() const noexcept { open_.cancel_reads(); }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
     [[nodiscard]] storage_counters counters() const
       requires counting_session<typename Storage::session>
     {

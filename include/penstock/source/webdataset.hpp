@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -149,6 +150,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     {
       return session_.counters();
     }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
     /// Ends the session's reads.
     void cancel_reads() const noexcept {
       indexes_.end_reads();

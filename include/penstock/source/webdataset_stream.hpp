@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -121,6 +122,9 @@ class stored_webdataset_stream : public opens_as_plan<stored_webdataset_stream<S
       requires counting_session<session_type>
     {
       return std::as_const(state_->session).counters();
+    }
+    [[nodiscard]] std::optional<named_read> oldest_read() const {
+      return oldest_read_of(std::as_const(state_->session));
     }
     /// Ends the session's reads. Any thread.
     void cancel_reads() const noexcept { state_->pieces.end(); }

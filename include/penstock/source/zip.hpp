@@ -12,10 +12,12 @@
 #include <penstock/core/record.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/joined_plans.hpp>
+#include <penstock/storage/concepts.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -186,6 +188,7 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
       for (std::size_t k = 0; k < sizeof...(Plans); ++k) readers_->ranges(k, p, s, sink);
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
     [[nodiscard]] storage_counters counters() const
       requires plans_type::counts
     {

@@ -107,6 +107,38 @@ concept naming_session = storage_session<S> && requires(const S& s, object_id id
   { s.name(id) } -> std::convertible_to<std::string>;
 };
 
+/// A read that has not ended, and what its object is called.
+struct named_read : open_read {
+  std::string name;
+
+  /// Whether both are reads of one range, perhaps seen at two places.
+  [[nodiscard]] bool is_of(const named_read& other) const noexcept {
+    return object == other.object && offset == other.offset && name == other.name;
+  }
+};
+
+/// The oldest read of a session, if it tells; objects without names have numbers.
+template <storage_session S>
+[[nodiscard]] std::optional<named_read> oldest_read_of(const S& session) {
+  if constexpr (observant_session<S>) {
+    if (const std::optional<open_read> found = session.oldest_read()) {
+      if constexpr (naming_session<S>) return named_read{*found, std::string(session.name(found->object))};
+      return named_read{*found, "object " + std::to_string(found->object)};
+    }
+  }
+  return std::nullopt;
+}
+
+/// The older of two reads; of one that is seen at two places, its higher attempt.
+[[nodiscard]] inline std::optional<named_read> older_of(std::optional<named_read> one,
+                                                        std::optional<named_read> other) {
+  if (!one || !other) return one ? one : other;
+  const std::uint32_t attempt = one->attempt < other->attempt ? other->attempt : one->attempt;
+  std::optional<named_read> kept = one->age_ns < other->age_ns ? other : one;
+  if (one->is_of(*other)) kept->attempt = attempt;
+  return kept;
+}
+
 /// A session that has a limit for the reads in flight; what is beyond waits in it.
 ///   at_once()                       the limit now; 0: none. Any thread
 template <class S>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -22,6 +24,8 @@ struct hedged_options {
   double share = 0.05;            ///< second reads per read, at most
   std::size_t observations = 32;  ///< reads of similar size that must have ended before the first one
   std::chrono::microseconds soonest{2'000};  ///< after which a read may get a second one
+  /// of buffers in use, at most; reads beyond that get no second one
+  std::uint64_t bytes = 64_MiB;
 };
 
 namespace detail {
@@ -44,9 +48,11 @@ namespace detail {
 /// Memory: each second read has a buffer of its own until both reads have ended, and its bytes are copied if
 /// it wins. If the session inside is an `abandoning_session`, nothing else is copied: the late read is
 /// abandoned, and its caller gets the bytes when it has ended. Otherwise first reads have buffers, too, and
-/// every read is copied once, and up to as many bytes as are in flight are held beside what the run counts.
+/// are copied once. All buffers together are at most `bytes`, which `memory(bytes)` of a run does not bound;
+/// `storage_counters::held` says how many are in use.
 /// Errors: that of the first read, if the second failed, too, or was not started.
-/// Cost: two locks per read; no allocation in the steady state.
+/// Cost: two locks per read; in the steady state no allocation but that of a second read, or of the buffer of
+/// a first one that is larger than 1 MiB.
 /// Threads: any number of threads may use a session. `cancel` also ends blocking reads, with errc::stopped.
 /// Source: J. Dean and L. A. Barroso, "The Tail at Scale", 2013.
 template <storage Storage>

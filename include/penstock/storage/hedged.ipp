@@ -18,7 +18,10 @@ PENSTOCK_INLINE detail::hedge_rules detail::rules_of(const hedged_options& optio
     throw error(errc::argument,
                 "hedged must have seen at least one read to know which are late; write "
                 "{.observations = 1} or more");
-  return {.share = options.share, .observations = options.observations, .soonest = options.soonest};
+  return {.share = options.share,
+          .observations = options.observations,
+          .soonest = options.soonest,
+          .bytes = options.bytes};
 }
 
 }  // namespace penstock::inline v0_1

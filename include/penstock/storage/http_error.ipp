@@ -18,7 +18,7 @@ PENSTOCK_INLINE http_error answer_error(unsigned status, std::optional<std::chro
   std::string line;
   switch (status) {
     case 401:
-      line = "the server wants to know who asks (401); give credentials";
+      line = "the server wants to know who asks (401); give credentials, in http_options::headers";
       break;
     case 403:
       line = "the server refuses access (403); check the permissions, and whether a signed URL has expired";

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -32,6 +34,10 @@ struct http_options {
   bool verify = true;
   /// Whether to use the proxies that the environment names: http_proxy, https_proxy, all_proxy and no_proxy.
   bool proxies = true;
+  /// What to send with each request beside its own headers: `{{"Authorization", "Bearer " + token}}`. It is
+  /// for the servers that the URLs name, and is not sent to another one that a redirect leads to. No name,
+  /// error, description, counter or state shows it. `s3` has credentials of its own, and sends none of this.
+  std::vector<std::pair<std::string, std::string>> headers = {};
   /// How reads that fail are tried again; `{.attempts = 1}`: they are not.
   retrying_options retries = {};
   /// How many reads are in flight, at most as many as `connections`, and fewer after the server asked for

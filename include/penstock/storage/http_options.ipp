@@ -4,8 +4,42 @@
 #include <penstock/storage/http_options.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+
+#include <algorithm>
+#include <string_view>
 
 namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Throws unless a header can be sent. What is wrong with a name may be that the secret is in it.
+inline void check_header(std::string_view name, std::string_view value) {
+  const auto may_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+  };
+  if (name.empty() || !std::all_of(name.begin(), name.end(), may_name))
+    throw error(errc::argument,
+                "http_options::headers has a name that no header may have; write the name and the value "
+                "apart, as in {{\"Authorization\", \"Bearer \" + token}}");
+  const auto is_control = [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == '\x7f'; };
+  if (std::any_of(value.begin(), value.end(), is_control))
+    throw error(errc::argument,
+                {"the header ", name, " of http_options::headers has a line break or another ",
+                 "control character in its value; take it out"});
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+  for (const std::string_view own :
+       {"accept-encoding", "connection", "content-length", "expect", "host", "if-match", "if-range",
+        "proxy-authorization", "range", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"})
+    if (lower == own)
+      throw error(errc::argument,
+                  {"http sets the header ", name, " itself; leave it out of http_options::headers"});
+}
+
+}  // namespace detail
 
 PENSTOCK_INLINE void detail::check(const http_options& options) {
   if (options.connections == 0 || options.connections > 4096)
@@ -16,6 +50,7 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
        {options.connect_time, options.first_byte_time, options.progress_time, options.idle_time})
     if (time < least || time > day)
       throw error(errc::argument, {"http waits from 1 ms to a day, not ", time.count(), " ms"});
+  for (const auto& [name, value] : options.headers) check_header(name, value);
 }
 
 }  // namespace penstock::inline v0_1

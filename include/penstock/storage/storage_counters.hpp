@@ -19,6 +19,7 @@ struct storage_counters {
   std::uint64_t throttled = 0;   ///< how often `throttled` halved its limit
   std::uint64_t hedges = 0;      ///< second reads started by `hedged`
   std::uint64_t hedges_won = 0;  ///< those that ended before the first
+  std::uint64_t held = 0;        ///< bytes in buffers of its own now, such as those of second reads
 
   storage_counters& operator+=(const storage_counters& other) noexcept {
     requests += other.requests;
@@ -29,6 +30,7 @@ struct storage_counters {
     throttled += other.throttled;
     hedges += other.hedges;
     hedges_won += other.hedges_won;
+    held += other.held;
     return *this;
   }
   friend bool operator==(const storage_counters&, const storage_counters&) = default;

@@ -67,9 +67,10 @@ inline std::uint16_t to_port(std::string_view text, std::string_view digits) {
 
 inline void set_authority(url& into, std::string_view text, std::string_view authority) {
   if (authority.find('@') != std::string_view::npos)
-    throw refused(text,
-                  {"names a user or a password; give credentials in options or in the environment, where no "
-                   "message can show them"});
+    throw refused(
+        text,
+        {"names a user or a password; give credentials in http_options::headers or s3_options::identity, "
+         "where no message can show them"});
   std::string_view port;
   if (authority.starts_with('[')) {
     const std::size_t end = authority.find(']');

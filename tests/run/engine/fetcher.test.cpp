@@ -246,6 +246,35 @@ TEST_CASE("run/fetcher: a long range goes in parts, and is there when all of the
   }
 }
 
+TEST_CASE("run/fetcher: by default parts have from 8 to 16 MiB") {
+  constexpr std::uint64_t size = 40 << 20, large = 17 << 20, fits = 16 << 20;
+  slow_fetching all({}, 4 * size);
+  all.session.text = penstock_test::letters(size + large + fits);
+  all.want(0, 0, size);
+  all.it.fetch(all.list);
+  all.want(1, size, large);
+  all.it.fetch(all.list);
+  all.want(2, size + large, fits);
+  all.it.fetch(all.list);
+  const pairs parts = all.session.ranges();
+  REQUIRE(parts.size() == 6);
+  std::uint64_t end = 0;
+  for (const auto& [begin, next] : parts) {
+    CHECK(begin == end);
+    CHECK(next - begin > (8 << 20));
+    CHECK(next - begin <= (16 << 20));
+    end = next;
+  }
+  CHECK(end == size + large + fits);
+  for (std::size_t i = 0; i < parts.size(); ++i) all.session.end_next();
+  const auto is_right = [&](std::uint64_t turn, std::uint64_t at, std::uint64_t bytes) {
+    return all.take(turn, at, bytes) == all.session.text.substr(at, bytes);
+  };
+  CHECK(is_right(0, 0, size));
+  CHECK(is_right(1, size, large));
+  CHECK(is_right(2, size + large, fits));
+}
+
 TEST_CASE("run/fetcher: sessions that show their bytes get hints") {
   const auto files = ps::memory_files().add("a", "text");
   auto session = files.connect();

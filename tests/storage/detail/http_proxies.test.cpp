@@ -52,6 +52,23 @@ TEST_CASE("storage/detail/http_proxies: what is reached directly") {
   CHECK(by(http_proxies("p", "p", "2001:db8::1"), "http://[2001:db8::1]/").empty());
 }
 
+TEST_CASE("storage/detail/http_proxies: networks are reached directly") {
+  const http_proxies one("p", "p", "10.0.0.0/8, 172.16.128.0/17,2001:db8::/33 [fd00::]/8,192.168.1.7/32");
+  for (const char* url : {"http://10.1.2.3/", "https://10.255.0.1:9/", "http://172.16.200.1/",
+                          "http://[2001:db8:7fff::1]/", "http://[fd12::1]/", "http://192.168.1.7/"}) {
+    INFO(url);
+    CHECK(by(one, url).empty());
+  }
+  for (const char* url : {"http://11.1.2.3/", "http://172.16.127.1/", "http://[2001:db8:8000::1]/",
+                          "http://[fe00::1]/", "http://192.168.1.6/", "http://10.example.com/"}) {
+    INFO(url);
+    CHECK(by(one, url) == "p:1080");
+  }
+  CHECK(by(http_proxies("p", "p", "0.0.0.0/0"), "http://1.2.3.4/").empty());
+  for (const char* wrong : {"10.0.0.0/33", "10.0.0.0/", "10.0.0.0/x", "10.0.0.0/-1", "/8", "::/129", "x/8"})
+    CHECK(by(http_proxies("p", "p", wrong), "http://10.0.0.0/") == "p:1080");
+}
+
 TEST_CASE("storage/detail/http_proxies: what is no proxy is refused, without its password") {
   for (const char* text : {"socks5://me:secret@p:1", "https://me:secret@p", "http://me:secret@",
                            "me:secret@p:x", "http://me:sec/ret@p q"}) {

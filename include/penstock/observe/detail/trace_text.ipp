@@ -38,8 +38,9 @@ PENSTOCK_INLINE void trace_text::counted(const run_event& e) {
   begin("storage", "C", 0);
   text_ += ",\"ts\":";
   microseconds(e.begin_ns);
-  append(text_, {",\"args\":{\"requests\":", e.samples, ",\"retries\":", e.first,
-                 ",\"second reads\":", e.last, ",\"slow downs\":", e.batch, "}}"});
+  append(text_, {",\"args\":{\"requests\":", e.samples, ",\"retries\":", e.first, ",\"given up\":", e.epoch,
+                 ",\"second reads\":", e.last, ",\"second reads that won\":", e.stage,
+                 ",\"slow downs\":", e.batch, ",\"throttled\":", e.block, "}}"});
 }
 PENSTOCK_INLINE void trace_text::held(std::uint64_t tid, std::string_view id, const run_event& e,
                                       std::string_view name) {

@@ -19,6 +19,7 @@
 #include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/placement.hpp>
+#include <penstock/storage/concepts.hpp>
 
 #include <algorithm>
 #include <array>
@@ -238,7 +239,19 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .restart_front = [](void* e, std::span<const std::uint64_t> at) { self(e).front_.restart(at); },
       .stop_front = [](void* e) noexcept { self(e).front_.stop(); },
       .cancel_reads =
-          [](void* e) noexcept { self(e).with_reader([](const auto& reader) { cancel_reads_of(reader); }); }};
+          [](void* e) noexcept { self(e).with_reader([](const auto& reader) { cancel_reads_of(reader); }); },
+      .oldest_read =
+          [](void* e) {
+            std::optional<named_read> found;
+            self(e).with_reader([&](const auto& reader) { found = oldest_read_in(reader); });
+            return found;
+          },
+      .counters =
+          [](void* e) {
+            storage_counters all;
+            self(e).with_reader([&](const auto& reader) { all = counters_of(reader); });
+            return all;
+          }};
 
   node_type make_node() const {
     if constexpr (parts::forward)
@@ -248,7 +261,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   [[nodiscard]] hinter hints() noexcept {
     if constexpr (!parts::forward && takes_hints<reader_type>)
-      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); }, lists()};
+      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); }, lists(),
+              calls.counters};
     else
       return {};
   }

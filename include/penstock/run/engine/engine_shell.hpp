@@ -19,12 +19,15 @@
 #include <penstock/run/engine/worker_counts.hpp>
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/storage_counters.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -68,6 +71,9 @@ struct engine_calls {
   void (*restart_front)(void* engine, std::span<const std::uint64_t>);
   void (*stop_front)(void* engine) noexcept;    ///< releases its waiters
   void (*cancel_reads)(void* engine) noexcept;  ///< ends the reader's reads; any thread
+  /// the oldest read of the reader's sessions; any thread
+  std::optional<named_read> (*oldest_read)(void* engine);
+  storage_counters (*counters)(void* engine);  ///< what the reader's sessions counted; any thread
 };
 
 /// What a shell is given at construction.
@@ -208,6 +214,7 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
+  void note_counters();
   void send_ahead();
   void start_copy(block& b);
   void evaluate(engine_worker& w, std::uint64_t s, std::uint64_t grain) noexcept;
@@ -233,6 +240,7 @@ class engine_shell {
   std::atomic<bool> abandon_{false};
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, warnings_ = 0;
   run_watch watch_;
+  storage_counters noted_counters_;  // that observers know
   std::uint64_t started_, last_wait_ns_ = 0;
   stall_clock stall_;
   std::vector<worker_counts> counts_;

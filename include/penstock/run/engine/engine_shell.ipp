@@ -269,6 +269,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   block* const b = in_ring(delivered_++);
   warnings_ += b->warnings.load(std::memory_order_relaxed);
   ahead_.passed(b->turn + b->slots);
+  if (watch_.any() && fetched() == nullptr) note_counters();
   largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // the first batches of a run take more
   sizes_known_ = true;
   if (setup_.copies && setup_.in_place) {
@@ -281,6 +282,13 @@ PENSTOCK_INLINE block* engine_shell::next() {
     }
   }
   return b;
+}
+
+// Where nothing is fetched ahead, nobody else tells observers what the storage does.
+PENSTOCK_INLINE void engine_shell::note_counters() {
+  const storage_counters now = calls_->counters(engine_);
+  if (now != noted_counters_) watch_.counted(now, true);
+  noted_counters_ = now;
 }
 
 PENSTOCK_INLINE void engine_shell::drop_opened() {
@@ -420,7 +428,8 @@ PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noe
 PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {
   const auto& me = *static_cast<const engine_shell*>(self);
   explain_wait(line, me.counts_, me.setup_.forward ? "the source's next sample" : "a worker to start it");
-  if (const auto late = me.ahead_.oldest_read()) {
+  const auto fetched = me.ahead_.oldest_read();
+  if (const auto late = older_of(fetched, me.calls_->oldest_read(me.engine_))) {
     const std::uint64_t tenths = late->age_ns / 100'000'000;
     detail::append(line, {"; the oldest request, for ", late->name, " at offset ", late->offset,
                           ", has taken ", tenths / 10, ".", tenths % 10, " s"});

@@ -71,7 +71,7 @@ PENSTOCK_INLINE void run_watch::requested(const void* key, std::uint64_t object,
   for (const any_observer& one : all_) one.hold(key, e);
 }
 
-PENSTOCK_INLINE void run_watch::counted(const storage_counters& all) const noexcept {
+PENSTOCK_INLINE void run_watch::counted(const storage_counters& all, bool by_consumer) const noexcept {
   if (!any()) return;
   run_event e{now(), 0, activity::storage_counts};
   e.end_ns = e.begin_ns;
@@ -79,7 +79,10 @@ PENSTOCK_INLINE void run_watch::counted(const storage_counters& all) const noexc
   e.first = all.retries;
   e.last = all.hedges;
   e.batch = all.slow_downs;
-  note(workers_ == 0 ? 0 : 1 + workers_, e);
+  e.block = all.throttled;
+  e.epoch = all.given_up;
+  e.stage = static_cast<std::uint32_t>(std::min<std::uint64_t>(all.hedges_won, ~std::uint32_t{0}));
+  note(by_consumer || workers_ == 0 ? 0 : 1 + workers_, e);
 }
 
 /// Fills in which batch a block is.

@@ -28,6 +28,8 @@ struct hinter {
   void (*hint)(void* self, const placement& samples) = nullptr;
   /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
   void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
+  /// What the reader's sessions counted.
+  storage_counters (*counters)(void* self) = nullptr;
 };
 
 /// How far a run reads ahead.
@@ -65,7 +67,7 @@ class read_ahead {
     return there == nullptr ? nullptr : &there->store();
   }
   /// See `request_queue::oldest`. Any thread.
-  [[nodiscard]] std::optional<request_queue::late_read> oldest_read() const;
+  [[nodiscard]] std::optional<named_read> oldest_read() const;
   /// A block of so many slots was opened.
   void opened(std::uint64_t slots);
   /// All rows before this one have been evaluated.

@@ -85,7 +85,7 @@ PENSTOCK_INLINE void read_ahead::let_go() noexcept {
   there->queue().stop();
 }
 
-PENSTOCK_INLINE std::optional<request_queue::late_read> read_ahead::oldest_read() const {
+PENSTOCK_INLINE std::optional<named_read> read_ahead::oldest_read() const {
   fetcher* const there = at_work_.load(std::memory_order_acquire);
   return there == nullptr ? std::nullopt : there->queue().oldest();
 }
@@ -178,7 +178,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);
-    if (fetcher_) watch_->counted(fetcher_->queue().counters());
+    if (fetcher_ && who_.counters != nullptr) watch_->counted(who_.counters(who_.self), false);
   }
   held.lock();
 }

@@ -46,10 +46,6 @@ class request_queue {
     std::unique_ptr<threaded_reads> threads_;
     std::uint64_t slow_downs_ = 0;  // that it had counted when we last looked
   };
-  /// A read that has not ended, of any thread, and what its object is called.
-  struct late_read : open_read {
-    std::string name;
-  };
 
   /// Results go to `store`, which must outlive the queue. At most `most` requests are in flight at once.
   request_queue(range_store& store, std::size_t most) : store_(&store), limit_(most), most_(most) {}
@@ -75,9 +71,7 @@ class request_queue {
   /// How many requests may be in flight now.
   [[nodiscard]] std::size_t at_once() const;
   /// The oldest request in flight, or the oldest read of a session that says so (`observant_session`).
-  [[nodiscard]] std::optional<late_read> oldest() const;
-  /// What the sessions counted.
-  [[nodiscard]] storage_counters counters() const;
+  [[nodiscard]] std::optional<named_read> oldest() const;
 
  private:
   struct item {

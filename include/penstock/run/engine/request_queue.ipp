@@ -221,12 +221,12 @@ PENSTOCK_INLINE std::size_t request_queue::at_once() const {
   return limit_.now();
 }
 
-PENSTOCK_INLINE std::optional<request_queue::late_read> request_queue::oldest() const {
-  std::optional<late_read> found;
+PENSTOCK_INLINE std::optional<named_read> request_queue::oldest() const {
+  std::optional<named_read> found;
   const std::lock_guard guard(lock_);
   const auto compare = [&](const open_read& one, const target& of) {
     if (found && found->age_ns > one.age_ns) return;
-    found = {one, of.session_.name(one.object)};
+    found = named_read{one, of.session_.name(one.object)};
   };
   if (oldest_ != nullptr)
     compare({oldest_->object, oldest_->offset, 1, detail::now_ns() - oldest_->begun_ns}, *oldest_->to);
@@ -238,13 +238,6 @@ PENSTOCK_INLINE std::optional<request_queue::late_read> request_queue::oldest() 
         compare(*read, one);
     }
   return found;
-}
-
-PENSTOCK_INLINE storage_counters request_queue::counters() const {
-  storage_counters all;
-  const std::lock_guard guard(lock_);
-  for (const target& one : targets_) all += one.session_.counters();
-  return all;
 }
 
 }  // namespace penstock::inline v0_1

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/source/detail/size_questions.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,6 +28,8 @@ class forward_session {
   [[nodiscard]] const session_view& view() const noexcept { return view_; }
   /// Whether it reads in the background; only then may `read_many` and `cancel` be called.
   [[nodiscard]] bool reads_ahead() const noexcept { return calls_->read_many != nullptr; }
+  /// Whether it is a `latent_session`.
+  [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
   void read_many(std::span<const read_request> requests, read_listener listener) const {
     calls_->read_many(session_, requests, listener);
   }
@@ -37,6 +41,7 @@ class forward_session {
     void (*read_many)(void*, std::span<const read_request>, read_listener) = nullptr;
     void (*cancel)(void*) noexcept = nullptr;
     void (*end)(void*) noexcept = nullptr;
+    bool has_latency = false;
   };
   template <class S>
   [[nodiscard]] static const calls* calls_of() noexcept {
@@ -46,7 +51,7 @@ class forward_session {
             static_cast<S*>(s)->read_many(requests, listener);
           },
           [](void* s) noexcept { static_cast<S*>(s)->cancel(); },
-          [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }};
+          [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }, latent_session<S>};
       return &made;
     } else {
       static constexpr calls made{nullptr, nullptr,
@@ -62,7 +67,8 @@ class forward_session {
 
 /// The bytes of objects, each from its beginning to its end, in pieces. If the session reads in the
 /// background, the pieces after the one that is being used are read ahead, also those of the next object; a
-/// piece that fails is an error when its turn comes. Memory: `ahead` bytes, or one piece if nothing is read
+/// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked for
+/// ahead, too. Memory: `ahead` bytes, or one piece if nothing is read
 /// ahead. No allocation in the steady state.
 ///
 /// Threads: one reads; `end` and nothing else may be called by others meanwhile.
@@ -101,8 +107,10 @@ class forward_pieces {
   /// Forgets what was read ahead, and begins anew at an object.
   void restart(std::size_t object);
   void read_ahead();
-  /// Moves on to the next object that has bytes; false if there is none, or its size is not to be had.
+  /// Moves on to the next object that has bytes; false if there is none, or its size is not to be had yet.
   bool next_object();
+  /// The size of an object after the one that is read; nothing if that is not to be had, or not yet.
+  [[nodiscard]] std::optional<std::uint64_t> size_ahead(std::size_t object);
   static void done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept;
 
   forward_session session_;
@@ -117,6 +125,7 @@ class forward_pieces {
   std::size_t next_object_ = 0;
   std::uint64_t next_offset_ = 0, next_size_ = 0;
   bool stuck_ = false;  // the size of the object after that was not to be had
+  std::optional<size_questions> sizes_;
   std::vector<read_request> requests_;
   std::mutex mutex_;
   std::condition_variable changed_;

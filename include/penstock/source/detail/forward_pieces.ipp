@@ -17,6 +17,7 @@ PENSTOCK_INLINE forward_pieces::forward_pieces(forward_session session, std::siz
       objects_(objects),
       slots_(session.reads_ahead() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
   requests_.reserve(slots_.size());
+  if (session.reads_ahead() && session.has_latency()) sizes_.emplace(session.view(), objects);
 }
 
 PENSTOCK_INLINE forward_pieces::~forward_pieces() {
@@ -25,8 +26,11 @@ PENSTOCK_INLINE forward_pieces::~forward_pieces() {
 }
 
 PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
-  const std::uint64_t size = session_.view().size(static_cast<object_id>(object));
   bool follows = open_ && object == object_ + 1;
+  const auto known = follows && sizes_ ? sizes_->answer(object) : size_questions::answer_type{};
+  const std::uint64_t size = known.is == size_questions::state::known
+                                 ? known.size
+                                 : session_.view().size(static_cast<object_id>(object));
   while (follows && count_ != 0 && at(0).object < object) drop_first();
   if (follows && size != 0) {
     follows = count_ != 0 ? at(0).object == object && at(0).offset == 0
@@ -38,6 +42,7 @@ PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
   object_ = object;
   left_ = size;
   if (!follows) next_size_ = size;
+  if (sizes_) (void)size_ahead(next_object_ + 1);  // early: the answer is needed when this object ends
 }
 
 PENSTOCK_INLINE bytes_view forward_pieces::next() {
@@ -62,6 +67,7 @@ PENSTOCK_INLINE void forward_pieces::end() noexcept {
     ended_ = true;
   }
   changed_.notify_all();
+  if (sizes_) sizes_->stop();
   session_.end_reads();
 }
 
@@ -91,6 +97,7 @@ PENSTOCK_INLINE void forward_pieces::restart(std::size_t object) {
     session_.cancel();
     wait_for_all();
   }
+  if (sizes_) sizes_->forget();
   for (slot& one : slots_) one.failed = nullptr;
   first_ = count_ = 0;
   used_ = open_ = false;
@@ -122,17 +129,27 @@ PENSTOCK_INLINE void forward_pieces::read_ahead() {
 
 PENSTOCK_INLINE bool forward_pieces::next_object() {
   while (!stuck_ && next_offset_ == next_size_ && next_object_ + 1 < objects_) {
-    try {
-      next_size_ = session_.view().size(static_cast<object_id>(next_object_ + 1));
-    } catch (...) {
-      stuck_ = true;  // `open` says why, when it is the object's turn
-      return false;
-    }
+    const auto size = size_ahead(next_object_ + 1);
+    if (!size) return false;
+    next_size_ = *size;
     ++next_object_;
     next_offset_ = 0;
     if (next_size_ != 0) return true;
   }
   return false;
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> forward_pieces::size_ahead(std::size_t object) {
+  try {
+    if (!sizes_) return session_.view().size(static_cast<object_id>(object));
+    sizes_->ask_from(object);
+    const auto answer = sizes_->answer(object);
+    if (answer.is == size_questions::state::known) return answer.size;
+    stuck_ = answer.is == size_questions::state::failed;
+  } catch (...) {
+    stuck_ = true;  // `open` says why, when it is the object's turn
+  }
+  return std::nullopt;
 }
 
 PENSTOCK_INLINE void forward_pieces::done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {

@@ -11,12 +11,14 @@
 #include <penstock/order/concepts.hpp>
 #include <penstock/source/detail/joinable.hpp>
 #include <penstock/source/detail/plan_reader.hpp>
+#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -154,6 +156,13 @@ class joined_plans {
         return all;
       });
     }
+    [[nodiscard]] std::optional<named_read> oldest_read() const {
+      return each_.apply([](const auto&... one) {
+        std::optional<named_read> all;
+        ((all = older_of(all, one.oldest_read())), ...);
+        return all;
+      });
+    }
 
    private:
     friend class joined_plans;
@@ -238,6 +247,11 @@ class listed_plans {
     [[nodiscard]] storage_counters counters() const {
       storage_counters all;
       for (const one& reader : each_) all += reader.counters();
+      return all;
+    }
+    [[nodiscard]] std::optional<named_read> oldest_read() const {
+      std::optional<named_read> all;
+      for (const one& reader : each_) all = older_of(all, reader.oldest_read());
       return all;
     }
 

@@ -12,12 +12,14 @@
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -178,6 +180,7 @@ class plan_reader {
   }
   void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
   [[nodiscard]] storage_counters counters() const { return counters_of(opened_->reader); }
+  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_in(opened_->reader); }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     if constexpr (knows_bytes)
       return opened_->reader.bytes_per_sample();

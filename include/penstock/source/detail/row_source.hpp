@@ -19,6 +19,7 @@
 #include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,6 +96,7 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
                   known_->row_bytes, sink);
     }
     void cancel_reads() const noexcept { open_.cancel_reads(); }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return open_.oldest_read(); }
     [[nodiscard]] storage_counters counters() const
       requires counting_session<typename Storage::session>
     {

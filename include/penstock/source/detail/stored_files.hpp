@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 /// What sources of plain files share: the files of a run, and arrays in them that have not been read.
 namespace penstock::inline v0_1 {
@@ -50,6 +51,7 @@ class open_files {
     return session_.counters();
   }
   void cancel_reads() const noexcept { end_reads(session_); }
+  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
   /// Calls `sink` for a range of a shard; see `ranges` in source/concepts.hpp.
   template <class Sink>
   void range(std::size_t shard, std::uint64_t offset, std::uint64_t size, Sink&& sink) const {

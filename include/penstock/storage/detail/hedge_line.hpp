@@ -34,6 +34,7 @@ struct hedge_rules {
   double share = 0.05;  // second reads per read, at most
   std::size_t observations = 32;
   std::chrono::microseconds soonest{0};
+  std::uint64_t bytes = 64_MiB;  // of buffers, at most
 };
 
 /// Passes the reads of one session to another, and starts a second one for those that are late. The work
@@ -44,11 +45,14 @@ struct hedge_rules {
 /// when the second has won, the first is abandoned, and the second's bytes are copied once the first has
 /// ended.
 /// Otherwise the first one has a buffer, too, and every read is copied once. Buffers belong to the line, and
-/// live until both reads have ended.
+/// live until both reads have ended; small ones of first reads are kept for others. All that are in use
+/// together have at most so many bytes as the rules say: beyond that, no second read is started, and a read
+/// that would need a buffer is passed on without one.
 ///
 /// Each read is passed on by whichever thread finds it, one at a time, as in `relay`. One thread, started by
 /// the first read, watches the clock.
-/// Cost: two locks per read; no allocation once as many reads, of this size, were in flight before.
+/// Cost: two locks per read; an allocation for each second read, and for first reads of more than 1 MiB that
+/// need a buffer; otherwise none once as many reads, of this size, were in flight before.
 /// Threads: as for a session.
 class hedge_line {
   using clock = std::chrono::steady_clock;
@@ -67,6 +71,7 @@ class hedge_line {
     link first{}, second{};
     item *older = nullptr, *newer = nullptr;  // of its group
     bool listed = false;                      // it may get a second read
+    bool buffered = false;                    // the first read goes to `first_bytes`
     bool first_runs = false, second_runs = false, second_good = false, told = false;
     unsigned pins = 0;            // threads that use it without the lock
     std::exception_ptr failed{};  // of the first read
@@ -103,8 +108,9 @@ class hedge_line {
   [[nodiscard]] storage_counters counters() const noexcept;
 
  private:
+  using buffers = std::array<buffer, 2>;
   using counter = std::atomic<std::uint64_t>;
-  static constexpr std::size_t most_together = 64, groups = 33;
+  static constexpr std::size_t most_together = 64, groups = 33, most_kept = 1_MiB;
   static constexpr std::int64_t one_hedge = 1'000'000, most_saved = 32 * one_hedge;
 
   void await_cancel();
@@ -113,7 +119,7 @@ class hedge_line {
   [[nodiscard]] item& make_item(std::size_t bytes);
   void list(item& one) noexcept;
   void unlist(item& one) noexcept;
-  void unpin(item& one) noexcept;
+  void unpin(item& one, buffers& unused) noexcept;
   [[nodiscard]] std::size_t take_ready(std::span<read_request> into) noexcept;
   void pass_on(std::unique_lock<std::mutex>& held) noexcept;
   /// Starts the second reads that are due, and returns when to look again.
@@ -124,6 +130,7 @@ class hedge_line {
 
   std::chrono::microseconds soonest_;
   std::int64_t for_each_read_;  // what a read adds to `saved_`
+  std::uint64_t most_bytes_;    // of buffers in use
   std::span<const std::string> names_;
   std::optional<session_view> session_;
   background_view background_;
@@ -140,7 +147,7 @@ class hedge_line {
   bool repeats_cancel_ = false;  // as in `relay`
   std::thread thread_;
 
-  counter requests_{0}, bytes_{0}, hedges_{0}, hedges_won_{0};
+  counter requests_{0}, bytes_{0}, hedges_{0}, hedges_won_{0}, held_{0};  // held_: changes under the lock
 };
 
 }  // namespace detail

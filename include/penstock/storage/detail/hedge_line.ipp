@@ -4,6 +4,7 @@
 #include <penstock/storage/detail/hedge_line.hpp>
 
 #include <penstock/core/to_size.hpp>
+#include <penstock/storage/detail/part_reads.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -27,6 +28,7 @@ PENSTOCK_INLINE hedge_line::link* hedge_line::link_list::pop() noexcept {
 PENSTOCK_INLINE hedge_line::hedge_line(const hedge_rules& rules, std::span<const std::string> names)
     : soonest_(rules.soonest),
       for_each_read_(static_cast<std::int64_t>(rules.share * static_cast<double>(one_hedge))),
+      most_bytes_(rules.bytes),
       names_(names) {
   for (size_group& one : groups_) one.times.need(rules.observations);
 }
@@ -51,24 +53,7 @@ PENSTOCK_INLINE object_signature hedge_line::signature(object_id id) {
   return session_->signature(id);
 }
 PENSTOCK_INLINE void hedge_line::read(object_id id, std::uint64_t offset, mutable_bytes into) {
-  struct waiter {
-    std::mutex lock;
-    std::condition_variable changed;
-    bool over = false;
-    std::exception_ptr failed;
-  } mine;
-  const auto done = [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
-    waiter& w = *static_cast<waiter*>(self);
-    const std::lock_guard guard(w.lock);  // also while notifying: the waiter ends at once
-    w.failed = std::move(failed);
-    w.over = true;
-    w.changed.notify_one();
-  };
-  const read_request request{id, offset, into};
-  read_many({&request, 1}, {&mine, done});
-  std::unique_lock held(mine.lock);
-  mine.changed.wait(held, [&mine] { return mine.over; });
-  if (mine.failed) std::rethrow_exception(mine.failed);
+  read_by_parts(*this, id, offset, into);
 }
 
 PENSTOCK_INLINE hedge_line::item& hedge_line::make_item(std::size_t bytes) {
@@ -81,7 +66,11 @@ PENSTOCK_INLINE hedge_line::item& hedge_line::make_item(std::size_t bytes) {
     items_.push_back(std::move(fresh));
   }
   item& one = *free_;
-  if (!background_.abandons()) one.first_bytes.resize_for_overwrite(bytes);
+  one.buffered = !background_.abandons() && bytes <= most_bytes_ - held_;
+  if (one.buffered) {
+    one.first_bytes.resize_for_overwrite(bytes);
+    held_ += bytes;
+  }
   free_ = one.newer;
   one.newer = nullptr;
   return one;
@@ -105,10 +94,14 @@ PENSTOCK_INLINE void hedge_line::unlist(item& one) noexcept {
   one.older = one.newer = nullptr;
 }
 
-// Releases an item once both reads have ended and no thread uses it.
-PENSTOCK_INLINE void hedge_line::unpin(item& one) noexcept {
+// Releases an item once both reads have ended and no thread uses it. `unused` gets what need not be kept, so
+// that it can be given back without the lock.
+PENSTOCK_INLINE void hedge_line::unpin(item& one, buffers& unused) noexcept {
   --one.pins;
   if (one.pins != 0 || one.first_runs || one.second_runs) return;
+  held_ -= one.second_bytes.size() + (one.buffered ? one.first_bytes.size() : 0);
+  unused[0] = std::move(one.second_bytes);
+  if (one.first_bytes.capacity() > most_kept) unused[1] = std::move(one.first_bytes);
   one.failed = nullptr;
   one.newer = free_;
   free_ = &one;
@@ -153,9 +146,9 @@ PENSTOCK_INLINE std::size_t hedge_line::take_ready(std::span<read_request> into)
       request.into = one.second_bytes.span();
       continue;
     }
-    if (!background_.abandons()) request.into = one.first_bytes.span();
+    if (one.buffered) request.into = one.first_bytes.span();
     one.begun = now;
-    list(one);
+    if (one.buffered || background_.abandons()) list(one);
     saved_ = std::min(most_saved, saved_ + for_each_read_);
   }
   requests_.fetch_add(count, std::memory_order_relaxed);
@@ -193,6 +186,7 @@ PENSTOCK_INLINE void hedge_line::ended(link& which, std::exception_ptr failed) n
   const buffer* from = nullptr;
   std::exception_ptr report;
   bool tell = false, won = false;
+  buffers unused;
   std::unique_lock held(lock_);
   ++one.pins;
   (which.second ? one.second_runs : one.first_runs) = false;
@@ -211,7 +205,7 @@ PENSTOCK_INLINE void hedge_line::ended(link& which, std::exception_ptr failed) n
     }
   } else if (!failed) {
     tell = true;
-    if (!direct) from = &one.first_bytes;
+    if (one.buffered) from = &one.first_bytes;
     if (direct && one.second_runs) loser = &one.second;
   } else if (one.second_good) {
     tell = won = true;
@@ -237,7 +231,7 @@ PENSTOCK_INLINE void hedge_line::ended(link& which, std::exception_ptr failed) n
     one.what.tell(std::move(report));
   }
   held.lock();
-  unpin(one);
+  unpin(one, unused);
 }
 
 PENSTOCK_INLINE void hedge_line::cancel() noexcept {
@@ -272,11 +266,14 @@ PENSTOCK_INLINE hedge_line::clock::time_point hedge_line::hedge_late(clock::time
       item& one = *in.oldest;
       unlist(one);
       if (one.cancels != cancels_) continue;
+      const std::size_t size = one.what.request.into.size();
       try {
-        one.second_bytes.resize_for_overwrite(one.what.request.into.size());
-      } catch (...) {  // no memory: the first read has to do
+        if (size > most_bytes_ - held_) continue;  // the first read has to do
+        one.second_bytes.resize_for_overwrite(size);
+      } catch (...) {  // no memory
         continue;
       }
+      held_ += size;
       saved_ -= one_hedge;
       one.second_runs = true;
       hedges_.fetch_add(1, std::memory_order_relaxed);
@@ -318,6 +315,7 @@ PENSTOCK_INLINE storage_counters hedge_line::counters() const noexcept {
   all.bytes = of(bytes_);
   all.hedges = of(hedges_);
   all.hedges_won = of(hedges_won_);
+  all.held = of(held_);
   return all;
 }
 

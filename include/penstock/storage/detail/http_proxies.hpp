@@ -19,7 +19,7 @@ struct http_proxy {
 
 /// The proxies that the environment names, as curl reads it: http_proxy, https_proxy, all_proxy and no_proxy.
 /// All but http_proxy are also looked for in upper case; HTTP_PROXY could come from a request to a CGI
-/// program.
+/// program. What no_proxy excepts are hosts, domains, addresses, and networks such as 10.0.0.0/8.
 class http_proxies {
  public:
   http_proxies() = default;

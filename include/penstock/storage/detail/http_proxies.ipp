@@ -5,8 +5,12 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/storage/http_error.hpp>
+
+#include <arpa/inet.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -54,6 +58,27 @@ inline std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
   return result;
+}
+
+/// Whether a host is an address of a network, such as 10.0.0.0/8 or 2001:db8::/32.
+inline bool is_in_network(const std::string& host, std::string_view network) {
+  const std::size_t slash = network.find('/');
+  std::string base(network.substr(0, slash));
+  if (base.starts_with('[') && base.ends_with(']')) base = base.substr(1, base.size() - 2);
+  const auto bits = parse_digits(network.substr(slash + 1));
+  for (const int family : {AF_INET, AF_INET6}) {
+    std::array<unsigned char, 16> one{}, other{};
+    if (::inet_pton(family, host.c_str(), one.data()) != 1 ||
+        ::inet_pton(family, base.c_str(), other.data()) != 1)
+      continue;
+    if (!bits || *bits > (family == AF_INET ? 32u : 128u)) return false;
+    const auto whole = static_cast<std::ptrdiff_t>(*bits / 8);
+    const auto at = static_cast<std::size_t>(whole);
+    const unsigned rest = 0xff00u >> (*bits % 8) & 0xffu;
+    return std::equal(one.begin(), one.begin() + whole, other.begin()) &&
+           (rest == 0 || (one[at] & rest) == (other[at] & rest));
+  }
+  return false;
 }
 
 inline std::optional<http_proxy> parse(std::string_view text) {
@@ -124,6 +149,10 @@ PENSTOCK_INLINE bool http_proxies::excepted(const url& where) const {
     std::string_view one = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (one == "*") return true;
+    if (one.find('/') != std::string_view::npos) {
+      if (proxies::is_in_network(where.host, one)) return true;
+      continue;
+    }
     const std::size_t colon = one.rfind(':');
     if (colon != std::string_view::npos && (one.find(':') == colon || one.substr(0, colon).ends_with(']'))) {
       if (one.substr(colon + 1) != std::to_string(where.port_number())) continue;

@@ -84,8 +84,10 @@ class retry_budget {
 /// `attempts`
 /// such questions reads fail.
 ///
-/// Cost: no allocation once as many reads were in flight before; without a limit, a blocking read that
-/// succeeds takes no lock.
+/// Blocking reads of more than 16 MiB become several reads in the background, if the session has those; see
+/// `part_reads`.
+///
+/// Cost: no allocation once as many reads were in flight before; a few locks per read.
 /// Threads: as for a session.
 class relay {
   using clock = std::chrono::steady_clock;
@@ -100,7 +102,7 @@ class relay {
     clock::time_point begun{};  // when it was requested; 0: it has ended
     item* next = nullptr;
   };
-  /// A blocking read after its first attempt.
+  /// A blocking read.
   struct blocked {
     const read_request* what;
     clock::time_point begun;
@@ -145,7 +147,7 @@ class relay {
 
   /// What it counted itself, including what the session behind it would count if it did.
   [[nodiscard]] storage_counters counters() const noexcept;
-  /// The oldest read that has not ended; of blocking ones, those whose first attempt failed.
+  /// The oldest read that has not ended, or question about an object.
   [[nodiscard]] std::optional<open_read> oldest_read() const;
   /// How many reads may be in flight now; 0: no limit.
   [[nodiscard]] std::size_t at_once() const;

@@ -8,6 +8,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/storage/detail/part_reads.hpp>
 
 #include <unistd.h>
 
@@ -107,6 +108,7 @@ PENSTOCK_INLINE object_signature relay::signature(object_id id) {
   return found;
 }
 PENSTOCK_INLINE void relay::read(object_id id, std::uint64_t offset, mutable_bytes into) {
+  if (background_ && into.size() > part_reads::longest) return read_by_parts(*this, id, offset, into);
   const auto ask = [](const session_view& session, const read_request& what, void*) {
     session.read(what.object, what.offset, what.into);
   };
@@ -116,12 +118,11 @@ PENSTOCK_INLINE void relay::read(object_id id, std::uint64_t offset, mutable_byt
 PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* result) {
   const std::uint64_t cancels = cancels_.load(std::memory_order_relaxed);
   blocked mine{&what, clock::now()};
+  note(mine);
   const struct ending {
     relay& of;
     blocked& one;
-    ~ending() {
-      if (one.attempt != 1) of.forget(one);
-    }
+    ~ending() { of.forget(one); }
   } forgets{*this, mine};
   for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint64_t round = enter(what, cancels);
@@ -138,10 +139,7 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
       std::unique_lock held(lock_);
       leave(round, failed ? &why : nullptr);
       if (failed) next = decide(what, attempt, why, over_ || cancels_ != cancels);
-      if (next.again) {
-        if (attempt == 1) note(mine);
-        mine.attempt = attempt + 1;
-      }
+      if (next.again) mine.attempt = attempt + 1;
       pass_on(held);
     }
     if (!failed) return succeeded(what.into.size(), attempt);
@@ -151,6 +149,7 @@ PENSTOCK_INLINE void relay::insist(const read_request& what, call make, void* re
 }
 
 PENSTOCK_INLINE void relay::note(blocked& one) noexcept {
+  const std::lock_guard guard(lock_);
   one.next = blocked_;
   if (blocked_ != nullptr) blocked_->before = &one;
   blocked_ = &one;

@@ -63,6 +63,8 @@ struct call {
   /// The name of the object, for errors; it outlives the call. Empty: the URL without its query.
   std::string_view name;
   std::vector<header> headers;
+  /// None of them is for another origin; otherwise only those that `client` knows as secrets stay behind.
+  bool headers_stay = false;
   std::string body;
   /// With an `offset`, GET asks for `into.size()` bytes from there on. If the server gives exactly these
   /// (206, or 200 if they are the whole object), they go straight to `into`.

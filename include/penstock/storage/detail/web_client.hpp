@@ -289,7 +289,8 @@ class client {
       throw refuse(
           {"the server redirects more than ", most_redirects, " times; use the URL that it leads to"});
     if (!to.same_origin(what.where))
-      std::erase_if(what.headers, [](const call::header& one) { return is_secret(one.first); });
+      std::erase_if(what.headers,
+                    [&](const call::header& one) { return what.headers_stay || is_secret(one.first); });
     if (status == 303 && what.method != verb::head) {
       what.method = verb::get;
       what.body.clear();

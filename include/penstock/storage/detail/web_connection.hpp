@@ -13,6 +13,9 @@
 #include <penstock/storage/detail/web_tls.hpp>
 #include <penstock/storage/http_options.hpp>
 
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
 #include <fcntl.h>
 #include <sys/socket.h>
 
@@ -42,10 +45,11 @@ struct counts {
 
 /// Finds the addresses of hosts. However many connections wait for a name, it
 /// is looked up once, since Boost.Asio does one look-up after the other; what
-/// was found holds for a moment.
+/// was found holds for a moment. The address that was reached last comes first.
 class address_book {
  public:
-  using addresses = std::vector<net::ip::tcp::endpoint>;
+  using address = net::ip::tcp::endpoint;
+  using addresses = std::vector<address>;
   /// Whom to tell, and what it knows the look-up by.
   struct listener {
     std::shared_ptr<void> self;
@@ -55,8 +59,8 @@ class address_book {
 
   explicit address_book(net::io_context& io) : resolver_(io) {}
   /// Tells the listener later, unless the addresses are known: then at once.
-  void find(const std::string& host, const std::string& port, listener who) {
-    entry& one = known_[host + ":" + port];
+  void find(const std::string& host, std::uint16_t port, listener who) {
+    entry& one = known_[{host, port}];
     if (one.waiting.empty() && clock::now() < one.until) {
       const addresses found = one.found;
       return who.told(who.self.get(), who.turn, {}, found);
@@ -65,7 +69,8 @@ class address_book {
     if (one.waiting.size() != 1) return;
     try {
       resolver_.async_resolve(
-          host, port, [&one](const error_code& code, const net::ip::tcp::resolver::results_type& found) {
+          host, std::to_string(port),
+          [&one](const error_code& code, const net::ip::tcp::resolver::results_type& found) {
             one.note(code, found);
           });
     } catch (...) {
@@ -73,19 +78,32 @@ class address_book {
       throw;
     }
   }
+  /// Notes which of a host's addresses was reached.
+  void reached(const std::string& host, std::uint16_t port, const address& where) {
+    const auto one = known_.find({host, port});
+    if (one == known_.end()) return;
+    one->second.good = where;
+    one->second.put_good_first(one->second.found);
+  }
 
  private:
   static constexpr std::chrono::seconds kept{5};
   struct entry {
     addresses found;
+    std::optional<address> good;
     clock::time_point until{};
     std::vector<listener> waiting;
 
+    void put_good_first(addresses& all) const {
+      const auto at = good ? std::find(all.begin(), all.end(), *good) : all.end();
+      if (at != all.end()) std::rotate(all.begin(), at, at + 1);
+    }
     void note(error_code code, const net::ip::tcp::resolver::results_type& results) noexcept {
       found.clear();
       addresses now;
       try {
         for (const auto& one : results) now.push_back(one.endpoint());
+        put_good_first(now);
         found = now;
       } catch (...) {
         code = net::error::no_memory;
@@ -96,7 +114,7 @@ class address_book {
     }
   };
   net::ip::tcp::resolver resolver_;
-  std::map<std::string, entry> known_;
+  std::map<std::pair<std::string, std::uint16_t>, entry> known_;
 };
 
 /// What all connections of a client share. All of it belongs to the client's
@@ -119,7 +137,10 @@ struct common {
 
 /// A connection to a server, perhaps through a proxy: finds the addresses, connects to one of them, asks the
 /// proxy for a tunnel, and agrees on TLS. Each step ends in `Self`'s `opened` or `failed`. One operation is
-/// in progress at a time, and each keeps the connection alive.
+/// in progress at a time, but for attempts to connect, and each keeps the connection alive.
+///
+/// An address that has not answered after a moment is not waited for: the next one is tried beside it, and
+/// the first that is reached is used. Source: RFC 8305.
 template <class Self>
 class transport : public std::enable_shared_from_this<Self> {
   using plain_step = void (Self::*)(const error_code&);
@@ -156,24 +177,27 @@ class transport : public std::enable_shared_from_this<Self> {
   }
   /// Ends what has lasted too long.
   void check_time(clock::time_point now) {
-    if (connecting_ && now >= attempt_until_ && now < until_) {
-      attempt_until_ = until_;
-      error_code ignored;
-      socket_.close(ignored);  // the next address gets its turn
-    } else if (now >= until_) {
-      abandon(late_);
-    }
+    if (now >= until_) return abandon(late_);
+    if (connecting_ && now >= next_at_ && attempts_.size() != addresses_.size()) guard([&] { try_next(); });
   }
   /// Whether the other side has sent something, or ended, while nothing was
   /// asked of it. What it sent would be taken for the next answer.
   [[nodiscard]] bool has_spoken() {
     char one = 0;
+    if (tls_) {  // it may have been decrypted with the end of the last answer
+      ERR_clear_error();
+      const int had = SSL_peek(tls_->native_handle(), &one, 1);
+      const bool waits = had <= 0 && SSL_get_error(tls_->native_handle(), had) == SSL_ERROR_WANT_READ;
+      ERR_clear_error();
+      if (!waits) return true;
+    }
     const auto got = ::recv(socket_.native_handle(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
     return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
   }
   void close() {
     error_code ignored;
     socket_.close(ignored);
+    for (const auto& one : attempts_) one->close(ignored);
   }
 
  protected:
@@ -184,10 +208,10 @@ class transport : public std::enable_shared_from_this<Self> {
     const net::ip::address address = net::ip::make_address(to.host, none);
     if (!none) {
       addresses_.assign(1, {address, to.port_number()});
-      return connect_next(net::error::host_not_found);
+      return connect();
     }
     resolving_ = true;
-    all_.names.find(to.host, std::to_string(to.port_number()),
+    all_.names.find(to.host, to.port_number(),
                     {this->shared_from_this(), ++turn_,
                      [](void* self, std::uint64_t turn, const error_code& code,
                         const address_book::addresses& found) noexcept {
@@ -263,29 +287,47 @@ class transport : public std::enable_shared_from_this<Self> {
     guard([&] {
       if (code || why_ != reason::none) return self().failed(code);
       addresses_ = found;
-      connect_next(net::error::host_not_found);
+      connect();
     });
   }
-  /// Tries the addresses one after the other; each gets its share of the time.
-  void connect_next(const error_code& last) {
-    if (tried_ == addresses_.size()) {
-      connecting_ = false;
-      return self().failed(last);
-    }
-    const auto now = clock::now();
-    attempt_until_ = now + (until_ - now) / static_cast<int>(addresses_.size() - tried_);
+  void connect() {
+    if (addresses_.empty()) return self().failed(net::error::host_not_found);
     connecting_ = true;
-    socket_ = net::ip::tcp::socket(all_.io);
-    error_code failed;
-    socket_.open(addresses_[tried_].protocol(), failed);  // async_connect reports it if that failed
-    if (!failed) ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);  // not for programs that are started
-    socket_.async_connect(addresses_[tried_++], then(plain_step(&transport::reached)));
+    try_next();
   }
-
- protected:
-  void reached(const error_code& code) {
-    if (code) return connect_next(code == net::error::operation_aborted ? net::error::timed_out : code);
-    connecting_ = false;
+  void try_next() {
+    const std::size_t number = attempts_.size();
+    const auto now = clock::now();
+    next_at_ = now + std::min<clock::duration>(before_next, (until_ - now) / 8);
+    attempts_.push_back(std::make_unique<net::ip::tcp::socket>(all_.io));
+    net::ip::tcp::socket& socket = *attempts_.back();
+    error_code failed;
+    socket.open(addresses_[number].protocol(), failed);  // async_connect reports it if that failed
+    if (!failed) ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);  // not for programs that are started
+    socket.async_connect(addresses_[number],
+                         [self = this->shared_from_this(), number](const error_code& code) {
+                           self->guard([&] { self->tried(number, code); });
+                         });
+    ++pending_;
+  }
+  void tried(std::size_t number, const error_code& code) {
+    --pending_;
+    if (!connecting_ || self().is_idle()) return;  // another address was faster, or all is over
+    if (why_ != reason::none || (code && pending_ == 0 && attempts_.size() == addresses_.size())) {
+      connecting_ = false;
+      return self().failed(code);
+    }
+    if (!code) {
+      connecting_ = false;
+      socket_ = std::move(*attempts_[number]);
+      attempts_.clear();
+      const url& to = proxy_ != nullptr ? proxy_->where : origin_;
+      all_.names.reached(to.host, to.port_number(), addresses_[number]);
+      return reached();
+    }
+    if (attempts_.size() != addresses_.size()) try_next();
+  }
+  void reached() {
     error_code ignored;
     socket_.set_option(net::ip::tcp::no_delay(true), ignored);
     all_.counted.connections.fetch_add(1, std::memory_order_relaxed);
@@ -293,14 +335,16 @@ class transport : public std::enable_shared_from_this<Self> {
     secure();
   }
 
- private:
+  static constexpr std::chrono::milliseconds before_next{250};
+
   net::ip::tcp::socket socket_;
   std::optional<net::ssl::stream<net::ip::tcp::socket&>> tls_;
-  std::vector<net::ip::tcp::endpoint> addresses_;
-  std::size_t tried_ = 0;
+  address_book::addresses addresses_;
+  std::vector<std::unique_ptr<net::ip::tcp::socket>> attempts_;  // to connect, one for each address
+  std::size_t pending_ = 0;                                      // of them
   std::uint64_t turn_ = 0;
   bool resolving_ = false, connecting_ = false;
-  clock::time_point until_ = clock::time_point::max(), attempt_until_{};
+  clock::time_point until_ = clock::time_point::max(), next_at_{};
   reason late_ = reason::none;
 };
 

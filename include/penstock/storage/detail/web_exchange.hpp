@@ -164,6 +164,7 @@ class exchange : public transport<exchange> {
       return complete();
     }
     reply.body.resize(to_size(*reply.length));
+    in_range_ = false;
     place_ = std::as_writable_bytes(std::span(reply.body));
     read_place();
   }
@@ -171,26 +172,27 @@ class exchange : public transport<exchange> {
   // ---- Bodies
 
   void read_range() {
+    in_range_ = true;
     place_ = call_->into;
     read_place();
   }
+  void range_complete() {
+    all_.counted.bytes.fetch_add(call_->into.size(), std::memory_order_relaxed);
+    complete();
+  }
   void read_place() {
-    if (const std::size_t here = in_.take(place_)) count(here);
+    place_ = place_.subspan(in_.take(place_));
     continue_place();
   }
   void continue_place() {
-    if (place_.empty()) return complete();
+    if (place_.empty()) return in_range_ ? range_complete() : complete();
     read_some(net::buffer(place_.data(), place_.size()), then(&exchange::got_place));
   }
   void got_place(const error_code& code, std::size_t size) {
     if (code) return failed(code);
-    count(size);
+    place_ = place_.subspan(size);
     wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
     continue_place();
-  }
-  void count(std::size_t size) {
-    place_ = place_.subspan(size);
-    all_.counted.bytes.fetch_add(size, std::memory_order_relaxed);
   }
 
   /// A body in chunks, or up to the end of the connection.
@@ -281,6 +283,7 @@ class exchange : public transport<exchange> {
   bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
   bool writing_ = false;                                           // a body, while the answer is awaited
   std::optional<std::pair<std::exception_ptr, ending>> answered_;  // before the body was written
+  bool in_range_ = false;  // the body goes to the range's place
   std::string out_;
   answer_reader in_;
   mutable_bytes place_;
@@ -317,6 +320,11 @@ inline void exchange::failed(const error_code& code) {
         call_->failure({"the proxy ", proxy_->where.authority(), " ended the connection: ", code.message()}));
   if (!started_) {
     const url& to = proxy_ != nullptr ? proxy_->where : origin_;
+    if (code == net::error::host_not_found)  // a name server that does not answer says another thing
+      return failed_with(call_
+                             ->failure({"there is no host ", to.host, "; check the ",
+                                        proxy_ != nullptr ? "proxy that the environment names" : "URL"})
+                             .recurring());
     return failed_with(
         call_->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
                         to.authority(), ": ", code.message()}));

@@ -63,6 +63,7 @@ class objects {
       : list_(std::move(list)),
         known_(list_->names.size()),
         connections_(options.connections),
+        headers_(options.headers),
         client_(std::in_place, options) {
     for (const url& one : list_->urls) client_->check_proxy(one);
   }
@@ -132,6 +133,8 @@ class objects {
     if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
     what.where = list_->urls[id];
     what.name = list_->names[id];
+    what.headers = headers_;
+    what.headers_stay = true;
   }
 
   /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
@@ -268,6 +271,7 @@ class objects {
   fixed_array<std::atomic<const facts*>> known_;
   shared_questions questions_;
   std::size_t connections_;
+  std::vector<call::header> headers_;
   std::optional<client> client_;
 };
 
