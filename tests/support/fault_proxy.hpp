@@ -61,6 +61,8 @@ class fault_proxy {
     std::uint64_t seed = 1;
     /// How often the same request may meet it; then it is spared, so that trying again helps at last.
     std::uint64_t most_for_one_request = ~std::uint64_t{0};
+    /// Of requests with this method only; "": of all.
+    std::string method{};
   };
 
   explicit fault_proxy(std::uint16_t server, proxy_of what = proxy_of::requests)
@@ -150,6 +152,7 @@ class fault_proxy {
     for (const char c : what) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
     for (std::size_t i = 0; i < rules_.size(); ++i) {
       const chance& odds = rules_[i].how_often;
+      if (!odds.method.empty() && !what.starts_with(odds.method + " ")) continue;
       if (mixed(mixed(hash ^ mixed(odds.seed + i)) + times) % odds.one_in != 0) continue;
       if (met_[{i, what}]++ < odds.most_for_one_request) return rules_[i].fault;
     }
