@@ -3,4 +3,5 @@
 
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/base/flat_json.hpp>
+#include <penstock/base/owned.hpp>
 #include <penstock/base/shared.hpp>

@@ -28,6 +28,7 @@
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/machine.hpp>
 #include <penstock/run/engine/observers.hpp>
+#include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/engine/read_ahead.hpp>
 #include <penstock/run/engine/request_limit.hpp>
 #include <penstock/run/engine/request_queue.hpp>

@@ -291,6 +291,12 @@ class arrow_files {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return *names_; }
   [[nodiscard]] session connect() const { return {names_, where_, options_}; }
+  /// See `sibling_storage`.
+  [[nodiscard]] arrow_files beside(sibling which) const {
+    std::vector<std::string> beside_them;
+    for (const std::string& one : *names_) beside_them.push_back(which.of(one));
+    return arrow_files(where_, std::move(beside_them), options_);
+  }
   [[nodiscard]] std::string describe() const {
     const std::string what = pattern_.empty() ? detail::text({names_->size(), " files"}) : pattern_;
     return detail::text({"arrow_files(", where_->type_name(), ", ", what, ")"});
@@ -328,7 +334,7 @@ class arrow_files {
   arrow_files_options options_;
 };
 
-static_assert(storage<arrow_files> && background_session<arrow_files::session> &&
+static_assert(sibling_storage<arrow_files> && background_session<arrow_files::session> &&
                   latent_session<arrow_files::session> && counting_session<arrow_files::session>,
               "arrow_files is a storage that reads in the background");
 

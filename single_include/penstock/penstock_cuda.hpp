@@ -145,6 +145,7 @@ class cuda::session {
  public:
   static constexpr bool copies = true;
   static constexpr memory_space space = memory_space::pinned;
+  static constexpr std::string_view platform = "cuda";
 
   /// The state of one batch in flight: device memory, the event after its copy, and an event for each stream
   /// that used it.

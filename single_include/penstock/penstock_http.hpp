@@ -44,6 +44,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
@@ -157,6 +158,8 @@ struct call {
   /// The name of the object, for errors; it outlives the call. Empty: the URL without its query.
   std::string_view name;
   std::vector<header> headers;
+  /// None of them is for another origin; otherwise only those that `client` knows as secrets stay behind.
+  bool headers_stay = false;
   std::string body;
   /// With an `offset`, GET asks for `into.size()` bytes from there on. If the server gives exactly these
   /// (206, or 200 if they are the whole object), they go straight to `into`.
@@ -168,6 +171,8 @@ struct call {
   /// another object.
   std::uint64_t size = no_range;
   std::size_t most_body = 65'536;
+  /// Whether Content-Encoding says how an object is stored, as in S3, and not what was done on the way.
+  bool stored_encoded = false;
   bool follow_redirects = true;
   /// By what `client::abandon` finds the call; none: it is not found.
   std::optional<std::uint64_t> tag;
@@ -405,7 +410,9 @@ inline void expect_host(SSL* tls, std::string host, bool verify) {
 /// The error of a handshake: what is wrong with the certificate, or what OpenSSL says.
 inline error tls_failure(const call& what, SSL* tls, const boost::system::error_code& code) {
   const long found = SSL_get_verify_result(tls);
-  if (found == X509_V_OK) return what.failure({"no connection by TLS: ", code.message()});
+  // a certificate that nobody looks at is not why it failed
+  if (found == X509_V_OK || SSL_get_verify_mode(tls) == SSL_VERIFY_NONE)
+    return what.failure({"no connection by TLS: ", code.message()});
   std::string line = "the server's certificate is refused: ";
   switch (found) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
@@ -446,10 +453,11 @@ struct counts {
 
 /// Finds the addresses of hosts. However many connections wait for a name, it
 /// is looked up once, since Boost.Asio does one look-up after the other; what
-/// was found holds for a moment.
+/// was found holds for a moment. The address that was reached last comes first.
 class address_book {
  public:
-  using addresses = std::vector<net::ip::tcp::endpoint>;
+  using address = net::ip::tcp::endpoint;
+  using addresses = std::vector<address>;
   /// Whom to tell, and what it knows the look-up by.
   struct listener {
     std::shared_ptr<void> self;
@@ -459,8 +467,8 @@ class address_book {
 
   explicit address_book(net::io_context& io) : resolver_(io) {}
   /// Tells the listener later, unless the addresses are known: then at once.
-  void find(const std::string& host, const std::string& port, listener who) {
-    entry& one = known_[host + ":" + port];
+  void find(const std::string& host, std::uint16_t port, listener who) {
+    entry& one = known_[{host, port}];
     if (one.waiting.empty() && clock::now() < one.until) {
       const addresses found = one.found;
       return who.told(who.self.get(), who.turn, {}, found);
@@ -469,7 +477,8 @@ class address_book {
     if (one.waiting.size() != 1) return;
     try {
       resolver_.async_resolve(
-          host, port, [&one](const error_code& code, const net::ip::tcp::resolver::results_type& found) {
+          host, std::to_string(port),
+          [&one](const error_code& code, const net::ip::tcp::resolver::results_type& found) {
             one.note(code, found);
           });
     } catch (...) {
@@ -477,19 +486,32 @@ class address_book {
       throw;
     }
   }
+  /// Notes which of a host's addresses was reached.
+  void reached(const std::string& host, std::uint16_t port, const address& where) {
+    const auto one = known_.find({host, port});
+    if (one == known_.end()) return;
+    one->second.good = where;
+    one->second.put_good_first(one->second.found);
+  }
 
  private:
   static constexpr std::chrono::seconds kept{5};
   struct entry {
     addresses found;
+    std::optional<address> good;
     clock::time_point until{};
     std::vector<listener> waiting;
 
+    void put_good_first(addresses& all) const {
+      const auto at = good ? std::find(all.begin(), all.end(), *good) : all.end();
+      if (at != all.end()) std::rotate(all.begin(), at, at + 1);
+    }
     void note(error_code code, const net::ip::tcp::resolver::results_type& results) noexcept {
       found.clear();
       addresses now;
       try {
         for (const auto& one : results) now.push_back(one.endpoint());
+        put_good_first(now);
         found = now;
       } catch (...) {
         code = net::error::no_memory;
@@ -500,7 +522,7 @@ class address_book {
     }
   };
   net::ip::tcp::resolver resolver_;
-  std::map<std::string, entry> known_;
+  std::map<std::pair<std::string, std::uint16_t>, entry> known_;
 };
 
 /// What all connections of a client share. All of it belongs to the client's
@@ -523,7 +545,10 @@ struct common {
 
 /// A connection to a server, perhaps through a proxy: finds the addresses, connects to one of them, asks the
 /// proxy for a tunnel, and agrees on TLS. Each step ends in `Self`'s `opened` or `failed`. One operation is
-/// in progress at a time, and each keeps the connection alive.
+/// in progress at a time, but for attempts to connect, and each keeps the connection alive.
+///
+/// An address that has not answered after a moment is not waited for: the next one is tried beside it, and
+/// the first that is reached is used. Source: RFC 8305.
 template <class Self>
 class transport : public std::enable_shared_from_this<Self> {
   using plain_step = void (Self::*)(const error_code&);
@@ -560,24 +585,27 @@ class transport : public std::enable_shared_from_this<Self> {
   }
   /// Ends what has lasted too long.
   void check_time(clock::time_point now) {
-    if (connecting_ && now >= attempt_until_ && now < until_) {
-      attempt_until_ = until_;
-      error_code ignored;
-      socket_.close(ignored);  // the next address gets its turn
-    } else if (now >= until_) {
-      abandon(late_);
-    }
+    if (now >= until_) return abandon(late_);
+    if (connecting_ && now >= next_at_ && attempts_.size() != addresses_.size()) guard([&] { try_next(); });
   }
   /// Whether the other side has sent something, or ended, while nothing was
   /// asked of it. What it sent would be taken for the next answer.
   [[nodiscard]] bool has_spoken() {
     char one = 0;
+    if (tls_) {  // it may have been decrypted with the end of the last answer
+      ERR_clear_error();
+      const int had = SSL_peek(tls_->native_handle(), &one, 1);
+      const bool waits = had <= 0 && SSL_get_error(tls_->native_handle(), had) == SSL_ERROR_WANT_READ;
+      ERR_clear_error();
+      if (!waits) return true;
+    }
     const auto got = ::recv(socket_.native_handle(), &one, 1, MSG_PEEK | MSG_DONTWAIT);
     return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
   }
   void close() {
     error_code ignored;
     socket_.close(ignored);
+    for (const auto& one : attempts_) one->close(ignored);
   }
 
  protected:
@@ -588,10 +616,10 @@ class transport : public std::enable_shared_from_this<Self> {
     const net::ip::address address = net::ip::make_address(to.host, none);
     if (!none) {
       addresses_.assign(1, {address, to.port_number()});
-      return connect_next(net::error::host_not_found);
+      return connect();
     }
     resolving_ = true;
-    all_.names.find(to.host, std::to_string(to.port_number()),
+    all_.names.find(to.host, to.port_number(),
                     {this->shared_from_this(), ++turn_,
                      [](void* self, std::uint64_t turn, const error_code& code,
                         const address_book::addresses& found) noexcept {
@@ -667,29 +695,47 @@ class transport : public std::enable_shared_from_this<Self> {
     guard([&] {
       if (code || why_ != reason::none) return self().failed(code);
       addresses_ = found;
-      connect_next(net::error::host_not_found);
+      connect();
     });
   }
-  /// Tries the addresses one after the other; each gets its share of the time.
-  void connect_next(const error_code& last) {
-    if (tried_ == addresses_.size()) {
-      connecting_ = false;
-      return self().failed(last);
-    }
-    const auto now = clock::now();
-    attempt_until_ = now + (until_ - now) / static_cast<int>(addresses_.size() - tried_);
+  void connect() {
+    if (addresses_.empty()) return self().failed(net::error::host_not_found);
     connecting_ = true;
-    socket_ = net::ip::tcp::socket(all_.io);
-    error_code failed;
-    socket_.open(addresses_[tried_].protocol(), failed);  // async_connect reports it if that failed
-    if (!failed) ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);  // not for programs that are started
-    socket_.async_connect(addresses_[tried_++], then(plain_step(&transport::reached)));
+    try_next();
   }
-
- protected:
-  void reached(const error_code& code) {
-    if (code) return connect_next(code == net::error::operation_aborted ? net::error::timed_out : code);
-    connecting_ = false;
+  void try_next() {
+    const std::size_t number = attempts_.size();
+    const auto now = clock::now();
+    next_at_ = now + std::min<clock::duration>(before_next, (until_ - now) / 8);
+    attempts_.push_back(std::make_unique<net::ip::tcp::socket>(all_.io));
+    net::ip::tcp::socket& socket = *attempts_.back();
+    error_code failed;
+    socket.open(addresses_[number].protocol(), failed);  // async_connect reports it if that failed
+    if (!failed) ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);  // not for programs that are started
+    socket.async_connect(addresses_[number],
+                         [self = this->shared_from_this(), number](const error_code& code) {
+                           self->guard([&] { self->tried(number, code); });
+                         });
+    ++pending_;
+  }
+  void tried(std::size_t number, const error_code& code) {
+    --pending_;
+    if (!connecting_ || self().is_idle()) return;  // another address was faster, or all is over
+    if (why_ != reason::none || (code && pending_ == 0 && attempts_.size() == addresses_.size())) {
+      connecting_ = false;
+      return self().failed(code);
+    }
+    if (!code) {
+      connecting_ = false;
+      socket_ = std::move(*attempts_[number]);
+      attempts_.clear();
+      const url& to = proxy_ != nullptr ? proxy_->where : origin_;
+      all_.names.reached(to.host, to.port_number(), addresses_[number]);
+      return reached();
+    }
+    if (attempts_.size() != addresses_.size()) try_next();
+  }
+  void reached() {
     error_code ignored;
     socket_.set_option(net::ip::tcp::no_delay(true), ignored);
     all_.counted.connections.fetch_add(1, std::memory_order_relaxed);
@@ -697,14 +743,16 @@ class transport : public std::enable_shared_from_this<Self> {
     secure();
   }
 
- private:
+  static constexpr std::chrono::milliseconds before_next{250};
+
   net::ip::tcp::socket socket_;
   std::optional<net::ssl::stream<net::ip::tcp::socket&>> tls_;
-  std::vector<net::ip::tcp::endpoint> addresses_;
-  std::size_t tried_ = 0;
+  address_book::addresses addresses_;
+  std::vector<std::unique_ptr<net::ip::tcp::socket>> attempts_;  // to connect, one for each address
+  std::size_t pending_ = 0;                                      // of them
   std::uint64_t turn_ = 0;
   bool resolving_ = false, connecting_ = false;
-  clock::time_point until_ = clock::time_point::max(), attempt_until_{};
+  clock::time_point until_ = clock::time_point::max(), next_at_{};
   reason late_ = reason::none;
 };
 
@@ -764,7 +812,7 @@ inline std::optional<error> range_fault(const call& what) {
     return what.with_facts(error(errc::io, message)).recurring();
   };
   const std::string_view encoding = reply.header("Content-Encoding");
-  if (!encoding.empty() && encoding != "identity")
+  if (!encoding.empty() && encoding != "identity" && !what.stored_encoded)
     return lie({"the server sends the object encoded (Content-Encoding: ", encoding,
                 "), so ranges of it mean nothing; store it without, or switch the encoding off"});
   if (reply.status == 200) {
@@ -860,7 +908,17 @@ class exchange : public transport<exchange> {
     write_head(out_, *call_, asks_proxy() ? proxy_ : nullptr);
     all_.counted.requests.fetch_add(1, std::memory_order_relaxed);
     begin_answer(call_->method == verb::head);
-    write({net::buffer(out_), net::buffer(call_->body)}, then(&exchange::sent));
+    if (call_->body.empty()) return write({net::buffer(out_), net::const_buffer()}, then(&exchange::sent));
+    // A server may answer before it has the whole body, and read no more of it. So the answer is awaited at
+    // once, and ends the call; that the body could not be written says nothing more.
+    write({net::buffer(out_), net::buffer(call_->body)},
+          [self = shared_from_this()](const error_code&, std::size_t) { self->written(); });
+    writing_ = true;
+    read_head();
+  }
+  void written() {
+    writing_ = false;
+    if (const auto over = std::exchange(answered_, std::nullopt)) end(over->first, over->second);
   }
   void sent(const error_code& code, std::size_t) {
     if (code) return failed(code);
@@ -925,6 +983,7 @@ class exchange : public transport<exchange> {
       return complete();
     }
     reply.body.resize(to_size(*reply.length));
+    in_range_ = false;
     place_ = std::as_writable_bytes(std::span(reply.body));
     read_place();
   }
@@ -932,26 +991,27 @@ class exchange : public transport<exchange> {
   // ---- Bodies
 
   void read_range() {
+    in_range_ = true;
     place_ = call_->into;
     read_place();
   }
+  void range_complete() {
+    all_.counted.bytes.fetch_add(call_->into.size(), std::memory_order_relaxed);
+    complete();
+  }
   void read_place() {
-    if (const std::size_t here = in_.take(place_)) count(here);
+    place_ = place_.subspan(in_.take(place_));
     continue_place();
   }
   void continue_place() {
-    if (place_.empty()) return complete();
+    if (place_.empty()) return in_range_ ? range_complete() : complete();
     read_some(net::buffer(place_.data(), place_.size()), then(&exchange::got_place));
   }
   void got_place(const error_code& code, std::size_t size) {
     if (code) return failed(code);
-    count(size);
+    place_ = place_.subspan(size);
     wait_until(clock::now() + all_.options.progress_time, reason::progress_late);
     continue_place();
-  }
-  void count(std::size_t size) {
-    place_ = place_.subspan(size);
-    all_.counted.bytes.fetch_add(size, std::memory_order_relaxed);
   }
 
   /// A body in chunks, or up to the end of the connection.
@@ -1006,7 +1066,9 @@ class exchange : public transport<exchange> {
 
   // ---- Ends
 
-  void complete() { end(nullptr, keep_ && in_.waiting() == 0 ? ending::reusable : ending::closed); }
+  void complete() {
+    end(nullptr, keep_ && !writing_ && in_.waiting() == 0 ? ending::reusable : ending::closed);
+  }
   void too_short(std::size_t got) {
     failed_with(call_->failure({"the connection ended after ", got, " of ", call_->into.size(), " bytes"}));
   }
@@ -1023,6 +1085,10 @@ class exchange : public transport<exchange> {
   void failed(const error_code& code);
   void end(std::exception_ptr failure, ending how) {
     if (how != ending::reusable) close();
+    if (writing_) {  // that ends now, and until then the body is in use
+      answered_.emplace(std::move(failure), how);
+      return;
+    }
     call& what = *std::exchange(call_, nullptr);
     served_ = true;
     idle_since_ = clock::now();
@@ -1034,6 +1100,9 @@ class exchange : public transport<exchange> {
   call* call_ = nullptr;
   clock::time_point idle_since_{};
   bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
+  bool writing_ = false;                                           // a body, while the answer is awaited
+  std::optional<std::pair<std::exception_ptr, ending>> answered_;  // before the body was written
+  bool in_range_ = false;  // the body goes to the range's place
   std::string out_;
   answer_reader in_;
   mutable_bytes place_;
@@ -1070,6 +1139,11 @@ inline void exchange::failed(const error_code& code) {
         call_->failure({"the proxy ", proxy_->where.authority(), " ended the connection: ", code.message()}));
   if (!started_) {
     const url& to = proxy_ != nullptr ? proxy_->where : origin_;
+    if (code == net::error::host_not_found)  // a name server that does not answer says another thing
+      return failed_with(call_
+                             ->failure({"there is no host ", to.host, "; check the ",
+                                        proxy_ != nullptr ? "proxy that the environment names" : "URL"})
+                             .recurring());
     return failed_with(
         call_->failure({proxy_ != nullptr ? "cannot connect to the proxy " : "cannot connect to ",
                         to.authority(), ": ", code.message()}));
@@ -1348,7 +1422,8 @@ class client {
       throw refuse(
           {"the server redirects more than ", most_redirects, " times; use the URL that it leads to"});
     if (!to.same_origin(what.where))
-      std::erase_if(what.headers, [](const call::header& one) { return is_secret(one.first); });
+      std::erase_if(what.headers,
+                    [&](const call::header& one) { return what.headers_stay || is_secret(one.first); });
     if (status == 303 && what.method != verb::head) {
       what.method = verb::get;
       what.body.clear();
@@ -1443,6 +1518,7 @@ class objects {
       : list_(std::move(list)),
         known_(list_->names.size()),
         connections_(options.connections),
+        headers_(options.headers),
         client_(std::in_place, options) {
     for (const url& one : list_->urls) client_->check_proxy(one);
   }
@@ -1512,6 +1588,8 @@ class objects {
     if (id >= list_->urls.size()) throw error(errc::argument, {"there is no object ", id});
     what.where = list_->urls[id];
     what.name = list_->names[id];
+    what.headers = headers_;
+    what.headers_stay = true;
   }
 
   /// Makes the request for a range; false if there is nothing to read. Throws for a range that is beyond the
@@ -1648,6 +1726,7 @@ class objects {
   fixed_array<std::atomic<const facts*>> known_;
   shared_questions questions_;
   std::size_t connections_;
+  std::vector<call::header> headers_;
   std::optional<client> client_;
 };
 

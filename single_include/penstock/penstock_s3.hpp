@@ -12,11 +12,11 @@
 #if !__has_include(<openssl/crypto.h>)
 #error "penstock_s3.hpp needs OpenSSL: link penstock::s3"
 #endif
-#if !__has_include(<openssl/evp.h>)
-#error "penstock_s3.hpp needs OpenSSL: link penstock::s3"
-#endif
 #if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
 #error "penstock_s3.hpp needs Boost.Beast and pugixml: link penstock::s3"
+#endif
+#if !__has_include(<openssl/evp.h>)
+#error "penstock_s3.hpp needs OpenSSL: link penstock::s3"
 #endif
 #if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
 #error "penstock_s3.hpp needs Boost.Beast, OpenSSL and pugixml: link penstock::s3"
@@ -26,6 +26,9 @@
 #endif
 #if !__has_include(<pugixml.hpp>)
 #error "penstock_s3.hpp needs pugixml: link penstock::s3"
+#endif
+#if !__has_include(<pugixml.hpp>) || !__has_include(<openssl/evp.h>)
+#error "penstock_s3.hpp needs OpenSSL and pugixml: link penstock::s3"
 #endif
 #if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
 #error "penstock_s3.hpp needs Boost.Beast, OpenSSL, pugixml and nlohmann-json: link penstock::s3"
@@ -391,7 +394,7 @@ using digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
   return hmac_sha256(secret.data(), secret.size(), chars);
 }
 
-inline void append_hex(std::string& line, const digest& bytes) {
+inline void append_hex(std::string& line, std::span<const unsigned char> bytes) {
   constexpr std::string_view digits = "0123456789abcdef";
   for (const unsigned char byte : bytes) {
     line += digits[byte >> 4];
@@ -878,8 +881,6 @@ struct refusal {
       row{"ServiceUnavailable", s3_remedy::slow_down},
       row{"Busy", s3_remedy::slow_down},
       row{"RequestLimitExceeded", s3_remedy::slow_down},
-      row{"RequestThrottled", s3_remedy::slow_down},
-      row{"RequestThrottledException", s3_remedy::slow_down},
       row{"TooManyRequests", s3_remedy::slow_down},
       row{"TooManyRequestsException", s3_remedy::slow_down},
       row{"BandwidthLimitExceeded", s3_remedy::slow_down},
@@ -890,6 +891,13 @@ struct refusal {
       row{"PriorRequestNotComplete", s3_remedy::retry},
       row{"OperationAborted", s3_remedy::retry},
       row{"ConditionalRequestConflict", s3_remedy::retry},
+      row{"BadDigest", s3_remedy::retry},  // a body that changed on its way
+      row{"XAmzContentSHA256Mismatch", s3_remedy::retry},
+      row{"XAmzContentChecksumMismatch", s3_remedy::retry},
+      row{"IncompleteBody", s3_remedy::retry},
+      row{"KMS.DependencyTimeoutException", s3_remedy::retry},
+      row{"KMS.KMSInternalException", s3_remedy::retry},
+      row{"KMS.KeyUnavailableException", s3_remedy::retry},
       row{"IDPCommunicationError", s3_remedy::retry},
       row{"ExpiredToken", s3_remedy::refresh_credentials},
       row{"ExpiredTokenException", s3_remedy::refresh_credentials},
@@ -912,15 +920,15 @@ struct refusal {
       row{"InvalidRange", s3_remedy::none},
       row{"NotImplemented", s3_remedy::none},
   };
-  if (code.starts_with("Throttling")) return s3_remedy::slow_down;
+  // Throttling, ThrottlingException, KMS.ThrottlingException, RequestThrottled and others
+  if (code.find("Throttl") != std::string_view::npos) return s3_remedy::slow_down;
   for (const row& one : rows)
     if (one.code == code) return one.remedy;
   return std::nullopt;
 }
 [[nodiscard]] constexpr s3_remedy remedy_of(int status) noexcept {
   if (status == 429 || status == 503) return s3_remedy::slow_down;
-  return status == 408 || status == 500 || status == 502 || status == 504 ? s3_remedy::retry
-                                                                          : s3_remedy::none;
+  return status > 0 && may_pass(static_cast<unsigned>(status)) ? s3_remedy::retry : s3_remedy::none;
 }
 
 /// What a store gave, if it has no other characters than such a value has, so that nothing else is repeated.
@@ -952,6 +960,8 @@ struct refusal {
     } else if (const auto then = parse_http_date(*after); then && found.server_time) {
       found.retry_after = std::max(*then - *found.server_time, std::chrono::seconds(0));
     }
+    if (found.retry_after)
+      found.retry_after = std::min<std::chrono::seconds>(*found.retry_after, std::chrono::hours(24));
   }
   constexpr std::size_t most = std::size_t{1} << 20;
   pugi::xml_document document;
@@ -1284,6 +1294,15 @@ class profile_files {
 
 namespace penstock::inline v0_1::detail::s3 {
 
+/// Who is told the time of a server that refused ours.
+struct clock_listener {
+  void* self = nullptr;
+  void (*told)(void* self, wall_time server) = nullptr;
+  void operator()(wall_time server) const {
+    if (told != nullptr) told(self, server);
+  }
+};
+
 /// What the sources of credentials read from.
 struct credential_surroundings {
   const s3_environment& environment;
@@ -1291,6 +1310,10 @@ struct credential_surroundings {
   http_call http;
   wall_time now{};
   std::string region;  // of STS
+  /// Learns what a server's clock says if ours is wrong; may be empty.
+  clock_listener clock;
+  /// Whether the instance metadata has ever answered.
+  bool* metadata_answers = nullptr;
 };
 
 /// The same credentials, or errc::argument that names their source if a part of them is missing or no header
@@ -1434,13 +1457,16 @@ namespace penstock::inline v0_1::detail::s3 {
   return read_json_credentials(answer.body, source);
 }
 
-/// The instance metadata of EC2, version 2 only. Nothing if this is no such machine, or has no role.
+/// The instance metadata of EC2, version 2 only. Nothing if this is no such machine, or has no role. Its
+/// services lose a request now and then: one without an answer is sent up to three times, and is an error
+/// that may pass if there ever was an answer.
 [[nodiscard]] inline std::optional<s3_credentials> of_instance(const credential_surroundings& with) {
   constexpr std::string_view source = "the instance metadata";
   if (equal_but_for_case(with.environment.value("AWS_EC2_METADATA_DISABLED").value_or(""), "true"))
     return std::nullopt;
   const url base = parse_url(
       with.environment.value("AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("http://169.254.169.254"));
+  bool answers = with.metadata_answers != nullptr && *with.metadata_answers;
   const auto ask = [&](std::string method, std::string_view path, name_value header) {
     http_request request;
     request.method = std::move(method);
@@ -1449,13 +1475,25 @@ namespace penstock::inline v0_1::detail::s3 {
     request.to.query.clear();
     request.headers.push_back(std::move(header));
     request.deadline = std::chrono::seconds(1);  // a machine that is not of EC2 may drop the packets
-    return with.http(request);
+    for (int attempt = 1;; ++attempt) {
+      try {
+        http_answer found = with.http(request);
+        if (found.status == 200) answers = true;
+        if (answers && with.metadata_answers != nullptr) *with.metadata_answers = true;
+        return found;
+      } catch (const error& e) {
+        // Elsewhere nobody is there, which shows at once, or packets are dropped.
+        const int most = answers ? 3 : e.timed_out() ? 2 : 1;
+        if (e.code() != errc::io || attempt >= most) throw;
+      }
+    }
   };
   http_answer token;
   try {
     token = ask("PUT", "/latest/api/token", {"x-aws-ec2-metadata-token-ttl-seconds", "21600"});
   } catch (const error& e) {
     if (e.code() != errc::io) throw;
+    if (answers) throw error(errc::io, {source, " does not answer any more: ", e.message()});
     return std::nullopt;
   }
   if (token.status == 429 || token.status >= 500)  // it is there, and busy
@@ -1735,7 +1773,19 @@ struct role_request {
   return made;
 }
 
-/// Sends an action of STS, signed unless `as` is anonymous, and reads its credentials.
+/// Whether a request was refused because this machine's clock is wrong. STS says so by the code of a wrong
+/// signature, too; then the clocks must differ by most of the five minutes that STS allows.
+[[nodiscard]] inline bool refuses_clock(const refusal& found, wall_time now) {
+  if (!found.server_time) return false;
+  if (found.remedy == s3_remedy::resync_clock) return true;
+  const auto apart = std::max(*found.server_time - now, now - *found.server_time);
+  return apart > std::chrono::minutes(4) &&
+         (found.code == "SignatureDoesNotMatch" || found.code == "InvalidSignatureException" ||
+          found.code == "RequestInTheFuture" || found.code == "AuthFailure");
+}
+
+/// Sends an action of STS, signed unless `as` is anonymous, and reads its credentials. A request that is
+/// refused because of the time is sent once more, with that of the answer.
 [[nodiscard]] inline s3_credentials ask_sts(const credential_surroundings& with, std::string_view action,
                                             const role_request& role, std::span<const name_value> more,
                                             const s3_credentials& as) {
@@ -1758,14 +1808,25 @@ struct role_request {
     request.body += '=';
     append_encoded(request.body, one.value);
   }
-  if (!as.anonymous()) {
-    aws_signer signer(with.region, "sts");
-    const std::string host = request.to.authority(), hash = payload_hash(request.body);
-    signed_request made_of;
-    signer.sign({"POST", host, request.to.path, {}, request.headers, hash}, as, with.now, made_of);
-    request.headers.insert(request.headers.end(), made_of.headers.begin(), made_of.headers.end());
+  const auto ask = [&](wall_time now) {
+    http_request sent = request;
+    if (!as.anonymous()) {
+      aws_signer signer(with.region, "sts");
+      const std::string host = request.to.authority(), hash = payload_hash(request.body);
+      signed_request made_of;
+      signer.sign({"POST", host, request.to.path, {}, request.headers, hash}, as, now, made_of);
+      sent.headers.insert(sent.headers.end(), made_of.headers.begin(), made_of.headers.end());
+    }
+    return with.http(sent);
+  };
+  http_answer answer = ask(with.now);
+  if (answer.status != 200 && !as.anonymous()) {
+    const refusal found = read_refusal(answer, with.region);
+    if (refuses_clock(found, with.now)) {
+      with.clock(*found.server_time);
+      answer = ask(*found.server_time);
+    }
   }
-  const http_answer answer = with.http(request);
   if (answer.status != 200)
     throw error_of(read_refusal(answer, with.region), "give the credentials of a role");
   return read_sts_credentials(answer.body, text({action, "Result"}).c_str());
@@ -1819,13 +1880,14 @@ namespace detail::s3 {
 /// Looks for credentials. Copies share nothing; each call reads the files and asks the services again.
 class credential_chain {
  public:
-  credential_chain(s3_identity identity, s3_environment environment, http_call http)
-      : identity_(std::move(identity)), environment_(std::move(environment)), http_(http) {}
+  credential_chain(s3_identity identity, s3_environment environment, http_call http,
+                   clock_listener clock = {})
+      : identity_(std::move(identity)), environment_(std::move(environment)), http_(http), clock_(clock) {}
 
   /// Throws errc::argument, with the places that were looked at, if there are none; errc::argument for what
   /// is wrong in a file or a variable; errc::io, marked recurring where asking again would not help, for a
   /// service.
-  [[nodiscard]] s3_credentials find(wall_time now) const {
+  [[nodiscard]] s3_credentials find(wall_time now) {
     if (identity_.credentials)
       return *identity_.credentials == s3_credentials() ? s3_credentials()
                                                         : checked(*identity_.credentials, "what was given");
@@ -1838,7 +1900,7 @@ class credential_chain {
       throw error(errc::argument, {"the profile '", profile, "' is not in ", files.paths()});
     std::string region = resolved({}, environment_, files, profile).region;
     if (region == "auto") region = "us-east-1";  // STS has no other stores
-    const credential_surroundings with{environment_, files, http_, now, std::move(region)};
+    const credential_surroundings with{environment_, files, http_, now, region, clock_, &metadata_answers_};
     if (identity_.profile.empty())
       if (auto found = web_identity(with)) return std::move(*found);
     std::vector<std::string> passed;
@@ -1937,6 +1999,8 @@ class credential_chain {
   s3_identity identity_;
   s3_environment environment_;
   http_call http_;
+  clock_listener clock_;
+  bool metadata_answers_ = false;
 };
 
 }  // namespace detail::s3
@@ -2410,8 +2474,8 @@ class store {
       : environment_(options.environment ? *options.environment : s3_environment::of_process()),
         clock_(clock),
         credentials_(options.connection),
-        keeper_(credential_chain(options.identity, environment_, credentials_.call()), corrected(),
-                std::random_device{}()),
+        keeper_(credential_chain(options.identity, environment_, credentials_.call(), {this, set_clock}),
+                corrected(), std::random_device{}()),
         client_(std::in_place, options.connection) {
     const profile_files files(environment_);
     const std::string profile =
@@ -2470,12 +2534,12 @@ class store {
   void cancel() noexcept {
     std::vector<store_call*> waited;
     {
-      const std::scoped_lock lock(mutex_);
+      const std::scoped_lock lock(mutex_);  // so that nothing of the next round is cancelled, too
       ++round_;
       waited.swap(waiting_);
+      client_->cancel();
+      credentials_.cancel();
     }
-    client_->cancel();
-    credentials_.cancel();
     for (store_call* const one : waited) stop(*one);
   }
   /// Ends the calls with that tag. One whose credentials have just been found may run to its end.
@@ -2600,6 +2664,7 @@ class store {
     what.where.query = query_of(what.query);
     what.been.clear();
     what.replaced = false;
+    what.stored_encoded = true;  // a property of the object: ranges are of the bytes that were put
     if (what.body.empty())
       what.payload = empty_payload;
     else if (what.at->is_encrypted())
@@ -2682,7 +2747,7 @@ class store {
         return true;
       case s3_remedy::resync_clock:
         if (std::exchange(what.resynced, true)) return false;
-        ahead_.store((*found.server_time - clock_()).count());
+        set_clock(this, *found.server_time);
         return true;
       case s3_remedy::other_region:
         if (std::exchange(what.moved, true)) return false;
@@ -2718,6 +2783,11 @@ class store {
               auto& me = *static_cast<store*>(self);
               return me.clock_() + std::chrono::seconds(me.ahead_.load());
             }};
+  }
+
+  static void set_clock(void* self, wall_time server) {
+    auto& me = *static_cast<store*>(self);
+    me.ahead_.store((server - me.clock_()).count());
   }
 
   // ---- Ends
@@ -2900,34 +2970,90 @@ struct object_names {
   return std::string(wanted > after ? common.substr(0, end - 1) : common);
 }
 
-/// Calls `page` with each page of the objects of a bucket whose keys begin with `prefix`, until it returns
-/// false.
-template <class Page>
-void each_page(store& with, std::string_view bucket, const std::string& prefix, Page&& page) {
-  const std::string name = text({"s3://", bucket, "/", prefix});
-  for (object_listing listing(prefix); !listing.done();) {
+/// The objects of a bucket whose keys begin with a prefix, page by page. A page that failed can be asked for
+/// again.
+class bucket_list {
+ public:
+  bucket_list(std::string_view bucket, std::string prefix)
+      : bucket_(bucket), name_(text({"s3://", bucket, "/", prefix})), listing_(std::move(prefix)) {}
+
+  [[nodiscard]] bool done() const noexcept { return listing_.done(); }
+  [[nodiscard]] list_page next(store& with) {
     store_call call;
-    call.bucket = bucket;
-    call.name = name;
+    call.bucket = bucket_;
+    call.name = name_;
     call.doing = "list objects";
-    call.query = listing.query();
+    call.query = listing_.query();
     call.most_body = std::size_t{8} << 20;
     with.perform(call);
     if (!call.succeeded()) throw call.failure_of_answer();
-    if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"});
-    list_page found;
+    if (call.reply.cut) throw call.failure({"a page of the list of objects has more than 8 MiB"}).recurring();
     try {
-      found = listing.accept(call.reply.body);
+      return listing_.accept(call.reply.body);
     } catch (error& e) {
-      e.in_file(name);
+      e.in_file(name_);
       throw;
     }
-    if (!page(found)) return;
   }
-}
+
+ private:
+  std::string bucket_, name_;
+  object_listing listing_;
+};
+
+/// Asks for pages again by the rules of reads: as often, with the same waits, and with one budget for all.
+class page_patience {
+ public:
+  explicit page_patience(const relay_rules& rules) : rules_(rules), budget_(rules.budget) {
+    if (!rules_.seed) rules_.seed = arbitrary_seed();
+  }
+  /// What `ask()` returns; `wait(time)` waits before the next attempt.
+  template <class Ask, class Wait>
+  auto insist(Ask&& ask, Wait&& wait) {
+    for (std::uint32_t attempt = 1;; ++attempt) {
+      std::chrono::nanoseconds pause{0};
+      try {
+        auto answer = ask();
+        budget_.give(attempt > 1 ? retry_budget::for_retry : 1);
+        ++pages_;
+        return answer;
+      } catch (error& e) {
+        const read_failure why{!e.recurs(), e.timed_out(), e.retry_after_ms()};
+        bool spent = false;
+        if (!why.may_pass || !again(why, attempt, spent)) {
+          if (attempt > 1 || spent)
+            e.say_more(text({"after ", attempt, attempt == 1 ? " attempt" : " attempts",
+                             spent ? "; so many pages failed that the budget for retries is spent" : ""}));
+          throw;
+        }
+        pause = pause_after(why, attempt);
+      }
+      wait(pause);
+    }
+  }
+
+ private:
+  [[nodiscard]] bool again(const read_failure& why, std::uint32_t attempt, bool& spent) {
+    if (attempt >= rules_.attempts) return false;
+    spent = !budget_.take(why.timed_out  ? retry_budget::for_time_out
+                          : why.asked_ms ? retry_budget::if_asked
+                                         : retry_budget::for_retry);
+    return !spent;
+  }
+  [[nodiscard]] std::chrono::nanoseconds pause_after(const read_failure& why, std::uint32_t attempt) const {
+    const std::chrono::milliseconds asked(
+        static_cast<std::int64_t>(std::min<std::uint64_t>(why.asked_ms.value_or(0), 1'000'000'000)));
+    return retry_wait(rules_, {0, pages_, {}}, attempt) + std::min(rules_.longest_asked, asked);
+  }
+
+  relay_rules rules_;
+  retry_budget budget_;
+  std::uint64_t pages_ = 0;
+};
 
 /// The names of the objects that begin so; see `s3::list`.
-[[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix) {
+[[nodiscard]] inline std::vector<std::string> names_in(store& with, std::string_view text_of_prefix,
+                                                       const relay_rules& rules) {
   std::string_view rest = text_of_prefix;
   if (rest.starts_with("s3://")) rest.remove_prefix(5);
   const std::size_t slash = std::min(rest.find('/'), rest.size());
@@ -2936,18 +3062,152 @@ void each_page(store& with, std::string_view bucket, const std::string& prefix, 
   if (bucket.empty() || bucket.find_first_of("@:?") != std::string_view::npos)
     throw error(errc::argument, "what is listed is a bucket and perhaps a prefix: write s3://bucket/prefix");
   std::vector<std::string> names;
-  each_page(with, bucket, prefix, [&](const list_page& page) {
+  page_patience patience(rules);
+  const auto wait = [](std::chrono::nanoseconds time) { std::this_thread::sleep_for(time); };
+  for (bucket_list list(bucket, prefix); !list.done();) {
+    const list_page page = patience.insist([&] { return list.next(with); }, wait);
     for (const listed_object& one : page.objects) {
       if (one.size == 0 && one.key.ends_with('/')) continue;
       const std::string_view last = std::string_view(one.key).substr(one.key.rfind('/') + 1);
       if (last.find(".penstock-") == std::string_view::npos)
         names.push_back(text({"s3://", bucket, "/", one.key}));
     }
-    return true;
-  });
+  }
   std::sort(names.begin(), names.end());
   return names;
 }
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/bucket_search.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// Looks for many objects of a bucket at once, by listing what their keys have in common: until all are
+/// found, the list ends, or so many others have gone by that it is better to ask for each.
+class bucket_search {
+ public:
+  /// Keys are those of `names`, which outlives this.
+  bucket_search(const object_names& names, std::string_view bucket, const std::vector<object_id>& ids)
+      : most_(most_listed(ids.size())), pages_(bucket, common_prefix(keys_of(names, ids))) {
+    for (const object_id id : ids) open_.emplace(names[id].key, id);
+  }
+
+  /// The most objects that are listed while that many are looked for.
+  [[nodiscard]] static std::size_t most_listed(std::size_t wanted) noexcept { return 10'000 + 10 * wanted; }
+
+  [[nodiscard]] bool done() const noexcept { return open_.empty() || pages_.done() || seen_ >= most_; }
+  /// Asks for the next page. One that failed is asked for again.
+  [[nodiscard]] list_page next(store& with) { return pages_.next(with); }
+  /// Calls `found(id, entry)` for each wanted object of a page.
+  template <class Found>
+  void take(const list_page& page, Found&& found) {
+    for (const listed_object& one : page.objects) {
+      const auto [begin, end] = open_.equal_range(one.key);
+      for (auto at = begin; at != end; ++at) found(at->second, one);
+      open_.erase(begin, end);
+    }
+    seen_ += page.objects.size();
+  }
+  /// The objects that do not exist: a list that ended does not have them. Stores that put folders together
+  /// list keys with empty ones under other names.
+  [[nodiscard]] std::vector<object_id> missing() const {
+    std::vector<object_id> all;
+    if (!pages_.done()) return all;
+    for (const auto& [key, id] : open_)
+      if (!key.starts_with('/') && key.find("//") == std::string_view::npos) all.push_back(id);
+    return all;
+  }
+
+ private:
+  [[nodiscard]] static std::vector<std::string_view> keys_of(const object_names& names,
+                                                             const std::vector<object_id>& ids) {
+    std::vector<std::string_view> keys;
+    keys.reserve(ids.size());
+    for (const object_id id : ids) keys.push_back(names[id].key);
+    return keys;
+  }
+
+  std::size_t most_, seen_ = 0;
+  bucket_list pages_;
+  std::unordered_multimap<std::string_view, object_id> open_;  // not found yet
+};
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/known_objects.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+/// What is known of an object.
+struct object_facts {
+  std::uint64_t size = 0, stamp = 0;           // the stamp is a hash of the tag
+  std::string tag;                             // without W/; empty: not known yet, or there is none
+  std::string if_match;                        // a strong tag
+  std::unique_ptr<const object_facts> before;  // without the tag; requests may refer to it
+
+  /// Whether only the stamp is known of a tag that the object must have.
+  [[nodiscard]] bool expected() const noexcept { return tag.empty() && stamp != 0; }
+};
+
+/// What a session knows of its objects. What was noted first of an object holds for as long as this lives.
+///
+/// Threads: any number; no locks.
+class known_objects {
+ public:
+  explicit known_objects(std::size_t count) : facts_(count), count_(count) {}
+  known_objects(const known_objects&) = delete;
+  known_objects& operator=(const known_objects&) = delete;
+  ~known_objects() {
+    for (std::size_t i = 0; i < count_; ++i) delete facts_[i].load(std::memory_order_relaxed);
+  }
+
+  /// Null if nothing is known; what it points to lives as long as this.
+  [[nodiscard]] const object_facts* operator[](object_id id) const noexcept {
+    return facts_[id].load(std::memory_order_acquire);
+  }
+  /// Notes a signature whose tag an answer to a read will tell. False if it says nothing of the tag, or
+  /// another one is known.
+  [[nodiscard]] bool expect(object_id id, object_signature what) {
+    if (what.stamp == 0) return false;
+    if ((*this)[id] == nullptr) {
+      auto made = std::make_unique<object_facts>();
+      made->size = what.size;
+      made->stamp = what.stamp;
+      const object_facts* none = nullptr;
+      if (facts_[id].compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) {
+        (void)made.release();
+        return true;
+      }
+    }
+    return (*this)[id]->size == what.size && (*this)[id]->stamp == what.stamp;
+  }
+  /// Whether what a store says agrees with what is known, or is now what is known.
+  [[nodiscard]] bool settle(object_id id, std::uint64_t size, std::string_view tag) {
+    auto fresh = std::make_unique<object_facts>();
+    fresh->size = size;
+    fresh->tag = tag_of(tag);
+    fresh->stamp = fresh->tag.empty() ? 0 : fingerprint().add(fresh->tag).value();
+    if (!tag.starts_with("W/")) fresh->if_match = fresh->tag;
+    const object_facts* there = (*this)[id];
+    for (;;) {
+      if (there != nullptr && there->size != size) return false;
+      const bool tags = there != nullptr && there->stamp != 0 && fresh->stamp != 0;
+      if (tags && there->stamp != fresh->stamp) return false;
+      if (there != nullptr && !(tags && there->expected())) return true;
+      fresh->before.reset(there);
+      if (facts_[id].compare_exchange_weak(there, fresh.get(), std::memory_order_acq_rel)) {
+        (void)fresh.release();
+        return true;
+      }
+      (void)fresh->before.release();
+    }
+  }
+
+ private:
+  fixed_array<std::atomic<const object_facts*>> facts_;
+  std::size_t count_;
+};
 
 }  // namespace penstock::inline v0_1::detail::s3
 
@@ -2955,14 +3215,9 @@ void each_page(store& with, std::string_view bucket, const std::string& prefix, 
 
 namespace penstock::inline v0_1::detail::s3 {
 
-/// Reads ranges of objects of a store. The first answer, or a list, tells an object's size and ETag, which
-/// hold for the session: a later answer that differs is an error.
+/// Reads ranges of objects of a store. The first answer, a list, or who uses the session tells an object's
+/// size and ETag, which hold for the session: a later answer that differs is an error.
 class stored_objects {
-  struct facts {
-    std::uint64_t size = 0;
-    std::string tag;       // without W/
-    std::string if_match;  // a strong tag
-  };
   struct reading : store_call {
     read_request request;
     read_listener listener;
@@ -2979,17 +3234,19 @@ class stored_objects {
       : list_(std::move(list)),
         known_(list_->names.size()),
         verifies_(options.verify_checksums),
+        patience_(rules_of(options.connection.retries)),
         store_(std::in_place, options, clock) {}
   stored_objects(const stored_objects&) = delete;
   stored_objects& operator=(const stored_objects&) = delete;
-  ~stored_objects() {
-    store_.reset();  // its threads end before what they use
-    for (std::size_t i = 0; i < list_->names.size(); ++i) delete known_[i].load(std::memory_order_relaxed);
-  }
+  ~stored_objects() { store_.reset(); }  // its threads end before what they use
 
   [[nodiscard]] object_signature signature(object_id id) {
-    const facts& found = find(id);
-    return {found.size, found.tag.empty() ? 0 : fingerprint().add(found.tag).value()};
+    const object_facts& found = find(id);
+    return {found.size, found.stamp};
+  }
+  /// See `expecting_session`.
+  [[nodiscard]] bool expect(object_id id, object_signature what) {
+    return id < list_->names.size() && known_.expect(id, what);
   }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     reading one;
@@ -3022,12 +3279,14 @@ class stored_objects {
   }
   void cancel() noexcept {
     questions_.cancel();
+    pauses_.cancel();
     store_->cancel();
   }
   /// Ends the reads of `read_many` with that tag.
   void abandon(std::uint64_t tag) noexcept { store_->abandon(tag); }
   void end_reads() noexcept {
     questions_.cancel();
+    pauses_.cancel();
     store_->refuse();
   }
   [[nodiscard]] storage_counters counters() const noexcept {
@@ -3039,9 +3298,7 @@ class stored_objects {
   [[nodiscard]] std::uint64_t connections() const noexcept { return store_->counted().connections.load(); }
 
  private:
-  [[nodiscard]] const facts* known(object_id id) const noexcept {
-    return known_[id].load(std::memory_order_acquire);
-  }
+  [[nodiscard]] const object_facts* known(object_id id) const noexcept { return known_[id]; }
   void address(store_call& what, object_id id) const {
     if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
     const object_name object = (*list_)[id];
@@ -3056,7 +3313,7 @@ class stored_objects {
     one.request = request;
     address(one, request.object);
     const std::uint64_t size = request.into.size();
-    const facts* const there = known(request.object);
+    const object_facts* const there = known(request.object);
     const bool overflows = size > std::numeric_limits<std::uint64_t>::max() - request.offset;
     if (overflows || (there != nullptr && request.offset + size > there->size))
       throw beyond_end(one, there != nullptr ? std::optional(there->size) : std::nullopt);
@@ -3095,7 +3352,7 @@ class stored_objects {
     const web::answer& reply = one.reply;
     if (reply.status == 200 || reply.status == 206) {
       const auto total = web::total_length(reply);
-      const facts* const there = known(one.request.object);
+      const object_facts* const there = known(one.request.object);
       if (!total && there == nullptr)
         throw one.with_facts(error(errc::io, "the store does not tell how long the object is")).recurring();
       pin(one, one.request.object, total ? *total : there->size);
@@ -3121,37 +3378,33 @@ class stored_objects {
   // ---- Size and ETag
 
   /// Notes what a store tells of an object, or compares it with what is known.
-  const facts& pin(const store_call& what, object_id id, std::uint64_t size) {
-    return pin(what, id, size, what.reply.header("ETag"));
-  }
-  const facts& pin(const store_call& what, object_id id, std::uint64_t size, std::string_view tag) {
-    auto fresh = std::make_unique<facts>();
-    fresh->size = size;
-    fresh->tag = tag_of(tag);
-    if (!tag.starts_with("W/")) fresh->if_match = fresh->tag;
-    const facts* there = nullptr;
-    if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
-      return *fresh.release();
-    if (there->size == size && (there->tag.empty() || fresh->tag.empty() || there->tag == fresh->tag))
-      return *there;
+  void pin(const store_call& what, object_id id, std::uint64_t size) {
+    if (known_.settle(id, size, what.reply.header("ETag"))) return;
     std::string line = "the object was replaced while it was read";
-    if (there->size != size) append(line, {": it had ", there->size, " bytes, and has ", size});
+    if (known(id)->size != size)
+      append(line, {": it had ", known(id)->size, " bytes, and has ", size});
+    else if (known(id)->expected())
+      line = "the object was replaced after the dataset was opened";
     throw what.with_facts(error(errc::io, line + "; start again with the new one")).recurring();
   }
 
-  const facts& find(object_id id) {
+  const object_facts& find(object_id id) {
     if (id >= list_->names.size()) throw error(errc::argument, {"there is no object ", id});
     if (known(id) == nullptr && list_->names.size() > few && !listed_.load())
       questions_.ask(everything, [&] {
         if (!listed_.load()) list_all();
       });
+    if (known(id) == nullptr && listed_.load() && missing_[id])
+      throw error(errc::io, "NoSuchKey: there is no such object; the store's list does not have it")
+          .recurring()
+          .in_file(list_->names[id]);
     if (known(id) == nullptr)
       questions_.ask(id, [&] {
-        if (known(id) == nullptr) (void)find_by_head(id);
+        if (known(id) == nullptr) find_by_head(id);
       });
     return *known(id);
   }
-  const facts& find_by_head(object_id id) {
+  void find_by_head(object_id id) {
     store_call head;
     head.method = web::verb::head;
     address(head, id);
@@ -3159,9 +3412,9 @@ class stored_objects {
     const web::answer& reply = head.reply;
     if (reply.status == 200 && reply.length) return pin(head, id, *reply.length);
     if (may_pass(reply.status)) throw head.failure_of_answer();
-    return find_by_range(id);  // whose answer says more
+    find_by_range(id);  // whose answer says more
   }
-  const facts& find_by_range(object_id id) {
+  void find_by_range(object_id id) {
     std::byte first{};
     store_call get;
     address(get, id);
@@ -3175,53 +3428,53 @@ class stored_objects {
     throw get.failure_of_answer();
   }
 
-  /// Asks for sizes and ETags of all objects at once. What is not in the lists is asked for at its use, as is
-  /// everything where nobody may list.
+  /// Asks for sizes and ETags of all objects at once. What is not found so is asked for at its use: where
+  /// nobody may list, and entries without an ETag. Called again after a failure, it goes on where it was.
   void list_all() {
-    std::map<std::string_view, std::vector<object_id>> buckets;
-    for (std::size_t i = 0; i < list_->names.size(); ++i)
-      buckets[(*list_)[i].bucket].push_back(static_cast<object_id>(i));
-    for (const auto& [bucket, ids] : buckets) {
-      if (ids.size() <= few) continue;
+    if (searches_.empty()) {
+      std::map<std::string_view, std::vector<object_id>> buckets;
+      for (std::size_t i = 0; i < list_->names.size(); ++i)
+        buckets[(*list_)[i].bucket].push_back(static_cast<object_id>(i));
+      for (const auto& [bucket, ids] : buckets)
+        if (ids.size() > few) searches_.emplace_back(*list_, bucket, ids);
+      missing_.resize(list_->names.size());
+    }
+    const std::uint64_t round = pauses_.round();
+    bool advances = false;
+    const auto wait = [&](std::chrono::nanoseconds time) { pauses_.wait(time, round); };
+    while (!searches_.empty()) {
+      bucket_search& now = searches_.back();
+      const auto next = [&] { return now.next(*store_); };
       try {
-        list(bucket, ids);
+        while (!now.done()) {
+          // Who asked tries again what fails at once. Between pages that come, that would be too few attempts
+          // for a long list.
+          const list_page page = advances ? patience_.insist(next, wait) : next();
+          now.take(page, [&](object_id id, const listed_object& one) {
+            // An object that is another one by now shows at its next read.
+            if (!one.etag.empty()) (void)known_.settle(id, one.size, one.etag);
+          });
+          advances = true;
+        }
+        for (const object_id id : now.missing()) missing_[id] = true;
       } catch (const error& e) {
         if (e.code() != errc::io || !e.recurs()) throw;  // it may pass; or it was stopped
       }
+      searches_.pop_back();
     }
     listed_.store(true);
   }
-  void list(std::string_view bucket, std::span<const object_id> ids) {
-    std::unordered_multimap<std::string_view, object_id> wanted;
-    std::vector<std::string_view> keys;
-    for (const object_id id : ids) {
-      keys.push_back((*list_)[id].key);
-      wanted.emplace(keys.back(), id);
-    }
-    const std::string prefix = common_prefix(keys);
-    const std::string_view last = *std::max_element(keys.begin(), keys.end());
-    // A prefix may be that of a million others.
-    const std::size_t most = 10'000 + 10 * ids.size();
-    std::size_t seen = 0;
-    each_page(*store_, bucket, prefix, [&](const list_page& page) {
-      for (const listed_object& one : page.objects) {
-        const auto [begin, end] = wanted.equal_range(one.key);
-        for (auto at = begin; at != end; ++at) {
-          store_call what;
-          address(what, at->second);
-          pin(what, at->second, one.size, one.etag);
-        }
-      }
-      seen += page.objects.size();
-      return seen < most && (page.objects.empty() || page.objects.back().key < last);
-    });
-  }
 
   shared<const object_names> list_;
-  fixed_array<std::atomic<const facts*>> known_;
+  known_objects known_;
   bool verifies_;
   std::atomic<std::uint64_t> bytes_{0};
   shared_questions questions_;
+  // Used by who asks about `everything`.
+  std::vector<bucket_search> searches_;  // to be done
+  std::vector<bool> missing_;            // constant once `listed_` is set
+  page_patience patience_;
+  cancellable_pauses pauses_;
   std::atomic<bool> listed_{false};
   std::optional<store> store_;
 };
@@ -3244,6 +3497,10 @@ class plain_s3 {
     [[nodiscard]] std::uint64_t size(object_id id) const { return signature(id).size; }
     /// The object's size, and a hash of its ETag. Asked for once.
     [[nodiscard]] object_signature signature(object_id id) const { return objects_->signature(id); }
+    /// See `expecting_session`.
+    [[nodiscard]] bool expect(object_id id, object_signature what) const {
+      return objects_->expect(id, what);
+    }
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       objects_->read(id, offset, into);
     }
@@ -3333,6 +3590,27 @@ inline void append_xml(std::string& line, std::string_view chars) {
   return body + "</CompleteMultipartUpload>";
 }
 
+/// The ETag of an object of these parts, as S3 makes it: the MD5 of the parts' MD5s, and their number. Empty
+/// if the parts' ETags are no MD5s.
+[[nodiscard]] inline std::string tag_of_parts(std::span<const std::string> etags) {
+  std::string sums;
+  for (std::string_view tag : etags) {
+    if (tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"')) tag = tag.substr(1, tag.size() - 2);
+    if (tag.size() != 32) return {};
+    for (std::size_t i = 0; i < tag.size(); i += 2) {
+      const int high = hex_value(tag[i]), low = hex_value(tag[i + 1]);
+      if (high < 0 || low < 0) return {};
+      sums += static_cast<char>(high * 16 + low);
+    }
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
+  unsigned int size = 0;
+  if (EVP_Digest(sums.data(), sums.size(), out.data(), &size, EVP_md5(), nullptr) != 1) return {};
+  std::string tag = "\"";
+  append_hex(tag, std::span(out).first(size));
+  return tag + text({"-", etags.size(), "\""});
+}
+
 /// The object's ETag, from the answer to that request. A status of 200 may come before the store knows how it
 /// ends: then the body is spaces and an error, which is thrown like one with a status of its own.
 [[nodiscard]] inline std::string read_completion(const http_answer& answer) {
@@ -3359,6 +3637,7 @@ struct upload_plan {
   std::size_t at_once = 0;
   unsigned attempts = 0;
   std::chrono::milliseconds first_wait{0};
+  std::chrono::milliseconds longest_asked{60'000};  // a store that asks to wait is obeyed up to this time
 
   /// The size of part `number`, from 1 on: doubled after each 1000, so that 10,000 parts are enough.
   [[nodiscard]] std::size_t size_of(std::size_t number) const noexcept {
@@ -3422,6 +3701,9 @@ class upload {
       if (id_.empty()) return;
       const std::string id = std::exchange(id_, {});
       how_.attempts = std::min(how_.attempts, 3u);
+      // Nobody waits long for what is given up.
+      how_.first_wait = std::min(how_.first_wait, std::chrono::milliseconds(100));
+      how_.longest_asked = std::chrono::milliseconds(0);
       (void)ask("abort an upload", [&](store_call& call) {
         call.method = web::verb::delete_;
         call.query = {{"uploadId", id}};
@@ -3477,8 +3759,9 @@ class upload {
     const auto whole = std::min(how_.first_wait * (1 << std::min(attempt - 1, 12u)), longest);
     const auto drawn =
         whole / 2 + std::chrono::milliseconds(draw_() % static_cast<std::uint64_t>(whole.count() / 2 + 1));
-    const std::chrono::milliseconds asked(static_cast<std::int64_t>(e.retry_after_ms().value_or(0)));
-    return std::max(drawn, asked);
+    const std::chrono::milliseconds asked(
+        static_cast<std::int64_t>(std::min<std::uint64_t>(e.retry_after_ms().value_or(0), 1'000'000'000)));
+    return std::max(drawn, std::min(asked, how_.longest_asked));
   }
 
   std::string put_whole() {
@@ -3494,7 +3777,10 @@ class upload {
           call.method = web::verb::post;
           call.query = {{"uploads", ""}};
         },
-        [](store_call& call) { return read_upload_id(call.reply.body); });
+        [this](store_call& call) {
+          started_ = parse_http_date(call.reply.header("Date"));
+          return read_upload_id(call.reply.body);
+        });
   }
   std::string complete() {
     const auto accept = [&](store_call& call) { return read_completion(answer_of(call.reply)); };
@@ -3510,17 +3796,26 @@ class upload {
       // An attempt that got no answer may have done it.
       if (retries_ == before || e.message().find("NoSuchUpload") == std::string_view::npos) throw;
     }
-    std::optional<std::uint64_t> there;
+    bool ours = false;
     std::string tag = ask(
         "look for an object", [](store_call& call) { call.method = web::verb::head; },
         [&](store_call& call) {
-          there = call.reply.length;
+          ours = call.reply.length == size_ && is_made_now(call.reply);
           return std::string(call.reply.header("ETag"));
         });
-    if (there != size_)
+    if (!ours)
       throw error(errc::io, "the upload ended without its object; was it aborted by somebody else?")
           .in_file(name_);
     return tag;
+  }
+  /// Whether an object of the right size is this upload's, and none that was there before: it has the ETag
+  /// that S3 makes of the parts', or, since some stores and encryptions make others, it is not older than the
+  /// upload. Last-Modified, in whole seconds, is the time when an upload began or ended.
+  [[nodiscard]] bool is_made_now(const web::answer& reply) const {
+    const std::string expected = tag_of_parts(etags_);
+    if (!expected.empty() && tag_of(reply.header("ETag")) == expected) return true;
+    const auto modified = parse_http_date(reply.header("Last-Modified"));
+    return started_ && modified && *modified + std::chrono::seconds(2) >= *started_;
   }
 
   // ---- Parts
@@ -3628,6 +3923,7 @@ class upload {
   object_name object_;
   std::minstd_rand draw_{std::random_device{}()};
   std::string gathered_, id_;
+  std::optional<wall_time> started_;  // when the upload began, by the store's clock
   std::uint64_t size_ = 0, retries_ = 0;
 
   std::mutex mutex_;
@@ -3655,10 +3951,11 @@ namespace penstock::inline v0_1 {
 /// `s3::list` finds names. Nothing is opened before `connect`, and no request sent before the first use.
 /// A session reads each range by one signed GET, and works otherwise as that of `http`: what may pass is
 /// tried again, and late reads get a second request, as the options of the connection say. Size and ETag of
-/// an object are asked for at its first use, or come with its first range; for more than 8 objects of a
+/// an object are asked for when they are needed, or come with its first range; for more than 8 objects of a
 /// bucket they come from one list of what the keys have in common, unless the credentials do not permit
 /// lists. From then on each request carries `If-Match`: an object that was replaced is an error, never a
-/// mixture.
+/// mixture. A session that is told what to `expect`, as a dataset's runs do, asks for neither: the first
+/// answer must have that ETag. Sessions share nothing, so that what is opened anew sees the objects of today.
 /// Credentials are looked for at the first request, as `s3_identity` says, and renewed before they expire.
 /// What an answer asks for is done once for each request, and the request sent again: new credentials, the
 /// store's time, another region.
@@ -3696,12 +3993,13 @@ class s3 {
 
   /// The names of the objects that begin with `prefix`, sorted: `bucket/folder/train-`, or `bucket` for all.
   /// Left out are names with `.penstock-` after the last slash, which Penstock keeps beside shards, and the
-  /// empty objects ending in a slash that stand for folders. Asks the store, by one request per 1000 objects.
+  /// empty objects ending in a slash that stand for folders. Asks the store, by one request per 1000 objects,
+  /// each tried again as reads are.
   [[nodiscard]] static std::vector<std::string> list(std::string_view prefix,
                                                      const s3_options& options = {}) {
     detail::check(options.connection);
     detail::s3::store with(options);
-    return detail::s3::names_in(with, prefix);
+    return detail::s3::names_in(with, prefix, detail::rules_of(options.connection.retries));
   }
 
   /// The objects, each as `s3://bucket/key`.
@@ -3772,7 +4070,8 @@ struct s3_writer_options {
   /// The size of a part, from 5 MiB on, which is the least that S3 takes. Parts grow after each 1000, so that
   /// objects may have 5 TiB; stores that want parts of one size, as Cloudflare's, take 1000 times this.
   std::size_t part_size = std::size_t{8} << 20;
-  /// How many parts are on their way at once. So many parts, and the one that is being filled, are in memory.
+  /// How many parts are on their way at once. So many parts, and the one that is being filled, are in memory:
+  /// 40 MiB at first, 80 MiB from the 1001st part on.
   std::size_t at_once = 4;
   /// How often a request is sent before its failure is the error, if trying again may help.
   unsigned attempts = 8;
@@ -3791,7 +4090,8 @@ struct s3_writer_options {
 /// incomplete uploads.
 /// In: names as for `s3`; objects of any size. What fits into one part is put by one request, everything else
 /// by a multipart upload.
-/// Each part is sent again if that may help, up to `attempts` times, with growing pauses. The store compares
+/// Each part is sent again if that may help, up to `attempts` times, with growing pauses, and no sooner than
+/// the store asks, up to `connection.retries.longest_asked`. The store compares
 /// what arrives: by the signed SHA-256 over http, by Content-MD5 over https.
 /// Errors: as for `s3`, with the object's name, after the upload was aborted: errc::io; errc::argument for
 /// names and options that make no sense; errc::limit beyond 10,000 parts; errc::state for `write` and
@@ -3803,7 +4103,9 @@ class s3_writer {
  public:
   /// Throws what `s3::connect` throws, and errc::argument for sizes that make no sense. Sends nothing.
   explicit s3_writer(s3_options options = {}, s3_writer_options how = {})
-      : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {}
+      : how_(checked(how)), store_(std::make_unique<detail::s3::store>(valid(options))) {
+    how_.longest_asked = options.connection.retries.longest_asked;
+  }
   s3_writer(s3_writer&&) noexcept = default;
   s3_writer& operator=(s3_writer&& other) noexcept {
     upload_.reset();  // before its store
@@ -3871,6 +4173,7 @@ class s3_writer {
   }
   [[nodiscard]] static const s3_options& valid(const s3_options& options) {
     detail::check(options.connection);
+    (void)detail::rules_of(options.connection.retries);
     return options;
   }
   [[nodiscard]] static detail::s3::upload_plan checked(const s3_writer_options& how) {

@@ -186,9 +186,9 @@ TEST_CASE("observe/timeline: each count of a storage has its name") {
                  .hedges = 6,
                  .hedges_won = 7},
                 true);
-  CHECK_THAT(line.json(),
-             penstock_test::contains("\"args\":{\"requests\":1,\"retries\":3,\"given up\":4,\"second reads\":6,"
-                                     "\"second reads that won\":7,\"slow downs\":2,\"throttled\":5}"));
+  CHECK_THAT(line.json(), penstock_test::contains(
+                              "\"args\":{\"requests\":1,\"retries\":3,\"given up\":4,\"second reads\":6,"
+                              "\"second reads that won\":7,\"slow downs\":2,\"throttled\":5}"));
 }
 
 TEST_CASE("observe/timeline: without workers the consumer evaluates") {

@@ -123,7 +123,8 @@ std::pair<std::string, ps::storage_counters> shown_of(const Plan& plan) {
   return {trace.json(), run.counters().storage};
 }
 
-TEST_CASE("run/far_reads_shown: a timeline has the storage's counts, of streams and of reads by workers, too") {
+TEST_CASE(
+    "run/far_reads_shown: a timeline has the storage's counts, of streams and of reads by workers, too") {
   const deadline limit("counts");
   const auto [stream, counted] = shown_of(batches(ps::webdataset_stream(harmful())));
   CHECK(counted.retries == 2);

@@ -87,7 +87,8 @@ TEST_CASE("run/fetching_large: within a limit of memory, a worker reads a large 
   CHECK(unfetched.most_in_flight() == 4);
 }
 
-TEST_CASE("run/fetching_large: a part that fails is the run's error, with its place; a run that stops ends all") {
+TEST_CASE(
+    "run/fetching_large: a part that fails is the run's error, with its place; a run that stops ends all") {
   const deadline limit("parts that fail");
   const held_storage far(shard());
   const auto loader = plan(ps::retrying(far, {.attempts = 1}), ps::memory(256_MiB));
@@ -97,8 +98,8 @@ TEST_CASE("run/fetching_large: a part that fails is the run's error, with its pl
       eventually([&] { return far.reads->count() == 4; });
       const std::uint64_t second = far.reads->offsets()[1];
       CHECK(second == 512 + 16_MiB);
-      far.reads->end(1, std::make_exception_ptr(
-                            ps::error(ps::errc::io, "broken").in_file("a.tar").at_offset(second)));
+      far.reads->end(
+          1, std::make_exception_ptr(ps::error(ps::errc::io, "broken").in_file("a.tar").at_offset(second)));
       far.reads->end_all();
     });
     try {

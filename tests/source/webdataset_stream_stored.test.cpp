@@ -303,7 +303,8 @@ TEST_CASE("source/webdataset_stream_stored: a window of requests goes ahead, int
   CHECK(lines == over_files(files));
 }
 
-TEST_CASE("source/webdataset_stream_stored: the next shard's size is asked for ahead, and nothing waits for it") {
+TEST_CASE(
+    "source/webdataset_stream_stored: the next shard's size is asked for ahead, and nothing waits for it") {
   const penstock_test::deadline guard("sizes");
   ps::memory_files files;
   for (int shard = 0; shard < 6; ++shard) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs over HTTP while a proxy does harm of one kind: the bytes of the undisturbed run, or one clear error. And
-// what nobody notices: a byte that is changed on its way without TLS.
+// Runs over HTTP while a proxy does harm of one kind: the bytes of the undisturbed run, or one clear error.
+// And what nobody notices: a byte that is changed on its way without TLS.
 
 #include <penstock/core/error.hpp>
 #include <penstock/order/shuffle.hpp>
@@ -79,7 +79,9 @@ TEST_CASE("storage/http: a run in harm of each kind delivers the bytes of the un
   nginx_server server;
   server.put("a.tar", shard());
   const ps::http near({server.url("a.tar").c_str()}, direct());
-  const auto ordered = [](const auto& source) { return source | ps::prefetch(64, {.gap = 0}) | ps::shuffle(5); };
+  const auto ordered = [](const auto& source) {
+    return source | ps::prefetch(64, {.gap = 0}) | ps::shuffle(5);
+  };
   const epoch shuffled(batches(ordered(ps::webdataset(near)), 2));
   const epoch streamed(batches(ps::webdataset_stream(near), 2));
   REQUIRE(shuffled.payloads.size() == samples);
@@ -88,11 +90,11 @@ TEST_CASE("storage/http: a run in harm of each kind delivers the bytes of the un
     network_fault fault;
     bool fails;  // a request of a run, so that it must be sent again
   };
-  for (const harm& one : {harm{network_fault::throttle(2'000'000), false}, harm{network_fault::longer(), true},
-                          harm{network_fault::shorter(), true}, harm{network_fault::close_idle(), false},
-                          harm{network_fault::cut_before_answer(), false},
-                          harm{network_fault::reset_before_answer(), false},
-                          harm{network_fault::wrong_range(), true}, harm{network_fault::cut(1000), true}}) {
+  for (const harm& one :
+       {harm{network_fault::throttle(2'000'000), false}, harm{network_fault::longer(), true},
+        harm{network_fault::shorter(), true}, harm{network_fault::close_idle(), false},
+        harm{network_fault::cut_before_answer(), false}, harm{network_fault::reset_before_answer(), false},
+        harm{network_fault::wrong_range(), true}, harm{network_fault::cut(1000), true}}) {
     INFO("fault " << static_cast<int>(one.fault.kind));
     // What a server says of a length in its answer to HEAD cannot be checked.
     const fault_proxy::chance often{.one_in = 5, .seed = 3, .most_for_one_request = 2, .method = "GET"};

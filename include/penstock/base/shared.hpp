@@ -20,6 +20,8 @@ class shared_owner {
   explicit shared_owner(std::shared_ptr<const void> kept) noexcept;
   /// Destroys `made` with the last owner, or immediately if the reference count cannot be allocated.
   shared_owner(const void* made, void (*destroy)(const void*) noexcept);
+  /// Keeps what `other` keeps, and shows another part of it; empty if that is null.
+  shared_owner(const shared_owner& other, const void* shown) noexcept;
   shared_owner(const shared_owner& other) noexcept;
   shared_owner(shared_owner&& other) noexcept : kept_(std::move(other.kept_)) {}
   shared_owner& operator=(shared_owner other) noexcept {
@@ -65,7 +67,7 @@ class shared {
   template <class U>
     requires(std::is_convertible_v<U*, T*> && !std::is_same_v<T, U>)
   shared(shared<U> kept) noexcept  // NOLINT: as std::shared_ptr
-      : owner_(std::shared_ptr<T>(std::shared_ptr<U>(kept))) {}
+      : owner_(kept.owner_, static_cast<T*>(kept.get())) {}
 
   operator std::shared_ptr<T>() const noexcept {  // NOLINT: as if it were one
     return std::shared_ptr<T>(owner_.kept(), get());
@@ -90,6 +92,9 @@ class shared {
   }
 
  private:
+  template <class>
+  friend class shared;
+
   detail::shared_owner owner_;
 };
 

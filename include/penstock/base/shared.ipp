@@ -13,6 +13,8 @@ PENSTOCK_INLINE shared_owner::shared_owner(const void* made, void (*destroy)(con
     : kept_() {
   if (made != nullptr) kept_.reset(made, destroy);
 }
+PENSTOCK_INLINE shared_owner::shared_owner(const shared_owner& other, const void* shown) noexcept
+    : shared_owner(std::shared_ptr<const void>(other.kept_, shown)) {}
 PENSTOCK_INLINE shared_owner::shared_owner(const shared_owner& other) noexcept : kept_(other.kept_) {}
 PENSTOCK_INLINE void shared_owner::let_go() noexcept { kept_.~shared_ptr(); }
 

@@ -75,8 +75,7 @@ class npy_array {
     } else if (swapped_) {
       for (std::size_t i = 0; i < payload_.size(); i += sizeof(T)) {
         std::array<std::byte, sizeof(T)> item;
-        std::memcpy(item.data(), payload_.data() + i, sizeof(T));
-        std::reverse(item.begin(), item.end());
+        for (std::size_t k = 0; k < sizeof(T); ++k) item[k] = payload_[i + sizeof(T) - 1 - k];
         std::memcpy(into + i / sizeof(T), item.data(), sizeof(T));
       }
     } else {

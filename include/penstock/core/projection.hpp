@@ -6,6 +6,7 @@
 
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <span>
 #include <string_view>
 
@@ -35,10 +36,19 @@ class projection {
   /// Only these fields: `projection::of<"jpg", "cls">()`.
   template <fixed_string... Names>
   [[nodiscard]] static constexpr projection of() noexcept {
-    return projection(std::span<const std::string_view>(detail::listed_names<name_of<Names>...>));
+    return of_these(detail::listed_names<name_of<Names>...>);
+  }
+  /// Only these fields, listed in an array that lives as long as the program.
+  template <std::size_t N>
+  [[nodiscard]] static constexpr projection of_these(const std::array<std::string_view, N>& names) noexcept {
+    return projection({names.data(), N});  // faster to compile than a span made of an array
   }
   /// No field is used: samples are only counted, or distinguished by their keys.
-  [[nodiscard]] static constexpr projection none() noexcept { return projection::of<>(); }
+  [[nodiscard]] static constexpr projection none() noexcept {
+    projection made;
+    made.everything_ = false;
+    return made;
+  }
 
   [[nodiscard]] constexpr bool everything() const noexcept { return everything_; }
   [[nodiscard]] constexpr bool nothing() const noexcept { return !everything_ && names_.empty(); }

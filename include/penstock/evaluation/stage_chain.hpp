@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/evaluation/detail/landing.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 
 #include <array>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -31,11 +31,8 @@ struct looked_up : std::false_type {};
 
 namespace detail {
 
-inline std::uint64_t now_ns() noexcept {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::steady_clock::now().time_since_epoch())
-                                        .count());
-}
+/// The time of a steady clock.
+[[nodiscard]] std::uint64_t now_ns() noexcept;
 
 /// The root of every worker.
 struct worker_root {
@@ -304,3 +301,7 @@ auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/evaluation/stage_chain.ipp>
+#endif

@@ -89,29 +89,22 @@ class run {
   using epoch_range = detail::run_epoch<run>;
   using epochs_range = detail::run_epochs<run>;
 
-  run(const Plan& p, run_options options, const penstock::state* where, std::stop_token token)
-      : core_(hand_out_shell::kept(
-            new core_type(p, options, std::move(token)),
-            [](hand_out_shell* made) noexcept { delete static_cast<core_type*>(made); })) {
-    detail::check_lockstep(p);
-    const world share = world_of(p);
-    known_.dataset = p.source().fingerprint();
-    known_.sequence = sequence_fingerprint(p);
-    known_.random = random_fingerprint(p);
-    known_.world = share.size;
-    known_.rank = share.rank;
-    known_.elastic = elastic<Plan> ? 1 : 0;
-    known_.plan = sequence_words(p);
-    if (where != nullptr) restore(*where);
-    const feed& leading = core().engine.leading();
-    detail::check_batches(p, leading.mine(), leading.check_epoch(), options.allow_empty);
-    core().engine.open_more();
+  run(const Plan& p, const run_options& options, const std::stop_token& token)
+      : run(unopened{}, p, options, token) {
+    open(p, options);
+  }
+  /// Resumes at a state.
+  run(const Plan& p, const run_options& options, const std::stop_token& token, const penstock::state& where)
+      : run(unopened{}, p, options, token) {
+    restore(where);
+    open(p, options);
   }
   run(run&&) noexcept = default;
   run& operator=(run&& other) noexcept {
     if (this == &other) return *this;
     close();
     known_ = std::move(other.known_);
+    is_known_ = std::exchange(other.is_known_, false);
     core_ = std::move(other.core_);
     batch_ = std::move(other.batch_);
     row_ = std::exchange(other.row_, nullptr);
@@ -213,7 +206,7 @@ class run {
 
   /// Where the consumer stands: after the elements it has requested. Does not disturb the workers.
   [[nodiscard]] penstock::state state() const {
-    penstock::state s = known_;
+    penstock::state s = known();
     core().write_state(s);
     return s;
   }
@@ -245,7 +238,38 @@ class run {
   [[nodiscard]] bool stopped() const noexcept { return core().engine.stopped(); }
 
  private:
+  struct unopened {};
+
+  run(unopened, const Plan& p, const run_options& options, const std::stop_token& token)
+      : core_(hand_out_shell::kept(new core_type(p, options, token), [](hand_out_shell* made) noexcept {
+          delete static_cast<core_type*>(made);
+        })) {
+    detail::check_lockstep(p);
+  }
+  void open(const Plan& p, const run_options& options) {
+    const feed& leading = core().engine.leading();
+    detail::check_batches(p, leading.mine(), leading.check_epoch(), options.allow_empty);
+    core().engine.open_more();
+  }
+
   [[nodiscard]] core_type& core() const noexcept { return static_cast<core_type&>(*core_); }
+
+  /// What all states of this run have in common; found out when the first is asked for.
+  [[nodiscard]] const penstock::state& known() const {
+    if (!is_known_) {
+      const Plan& p = plan();
+      const world share = world_of(p);
+      known_.dataset = p.source().fingerprint();
+      known_.sequence = sequence_fingerprint(p);
+      known_.random = random_fingerprint(p);
+      known_.world = share.size;
+      known_.rank = share.rank;
+      known_.elastic = elastic<Plan> ? 1 : 0;
+      known_.plan = sequence_words(p);
+      is_known_ = true;
+    }
+    return known_;
+  }
 
   void close() noexcept {
     if (!core_) return;
@@ -350,14 +374,15 @@ class run {
   }
 
   void restore(const penstock::state& given) {
-    const penstock::state& s = detail::state_that_fits(core().engine.plan(), given, known_);
+    const penstock::state& mine = known();
+    const penstock::state& s = detail::state_that_fits(plan(), given, mine);
     if (const std::string_view wrong = core().engine.leading().wrong_with(s); !wrong.empty())
       detail::refuse_state({wrong, "; it was edited"});
     if constexpr (parts::facts.uneven) {
       if (!core().engine.leading().step_of(s))
         detail::refuse_state(
-            {"it stands after ", s.ordinal, " samples, and no step of ", known_.world,
-             s.world == known_.world
+            {"it stands after ", s.ordinal, " samples, and no step of ", mine.world,
+             s.world == mine.world
                  ? " ranks starts there: the batches are cut differently now, or it was edited"
                  : " ranks starts there; resume on another number of ranks"});
     }
@@ -367,7 +392,8 @@ class run {
     resumes_ = true;
   }
 
-  penstock::state known_;  // common to all states of this run
+  mutable penstock::state known_;  // common to all states of this run
+  mutable bool is_known_ = false;
   shared<hand_out_shell> core_;
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
@@ -409,9 +435,14 @@ struct open_arguments {
 /// threads; refuses a plan whose ranks would run different numbers of batches.
 template <class Source, class... Stages, class... Options>
 [[nodiscard]] auto open_run(const plan<Source, Stages...>& p, Options&&... options) {
+  using run_type = run<plan<Source, Stages...>>;
+  constexpr bool resumes = (std::derived_from<std::remove_cvref_t<Options>, state> || ...);
   detail::open_arguments given;
   (given.take(std::forward<Options>(options)), ...);
-  return run<plan<Source, Stages...>>(p, options_of(p), given.where, given.token);
+  if constexpr (resumes)
+    return run_type(p, options_of(p), given.token, *given.where);
+  else
+    return run_type(p, options_of(p), given.token);
 }
 
 /// Iterates over one epoch of a plan, in its own run.
@@ -447,7 +478,7 @@ class plan_epoch {
   plan_epoch(Plan p, std::uint64_t number) : plan_(std::move(p)), number_(number) {}
   [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] pass_iterator<Plan> begin() const {
-    return {std::make_unique<run<Plan>>(plan_, options_of(plan_), nullptr, std::stop_token{}), number_};
+    return {std::make_unique<run<Plan>>(plan_, options_of(plan_), std::stop_token{}), number_};
   }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
 

@@ -124,7 +124,7 @@ class directory : public opens_as_plan<directory> {
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return nullptr; }
   /// The names of the classes: label `i` is `classes()[i]`. Every top-level folder is a class, even if no
   /// file was found in it.
-  [[nodiscard]] std::span<const std::string> classes() const noexcept { return files_->classes; }
+  [[nodiscard]] std::span<const std::string> classes() const noexcept;
   /// The path of a sample, relative to the folder.
   [[nodiscard]] std::string_view path(std::uint64_t index) const noexcept {
     return files_->path(detail::to_size(index));

@@ -58,7 +58,9 @@ PENSTOCK_INLINE std::uint64_t directory::reader::checked(std::uint64_t index) co
 
 PENSTOCK_INLINE directory::directory(std::string path, directory_options options)
     : files_(new const detail::folder_files(
-          detail::folder_walk(std::move(path), std::move(options.extensions)).run())) {}
+          detail::files_below(std::move(path), std::move(options.extensions)))) {}
+
+PENSTOCK_INLINE std::span<const std::string> directory::classes() const noexcept { return files_->classes; }
 
 PENSTOCK_INLINE std::string directory::describe() const {
   return detail::text({"directory(", files_->root, "): ", size(), " files, ", files_->classes.size(),

@@ -48,7 +48,7 @@ class manifest {
   manifest() : manifest(std::vector<shard>{}) {}
   explicit manifest(std::vector<shard> shards);
 
-  [[nodiscard]] std::span<const shard> shards() const noexcept { return tables_->shards; }
+  [[nodiscard]] std::span<const shard> shards() const noexcept;
   [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
   [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }

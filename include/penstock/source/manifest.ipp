@@ -96,6 +96,8 @@ PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
   return manifest(std::move(shards));
 }
 
+PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
+
 PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
   if (where.names.size() != 1) {
     throw error(errc::argument,

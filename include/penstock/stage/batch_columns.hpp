@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/collate.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/part.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
@@ -10,7 +11,6 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/uneven_views.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,6 +33,9 @@ struct batch_facts {
   position place;
   /// 1 for each slot that holds a sample; empty until requested
   mutable std::vector<std::uint8_t> mask{};
+
+  /// The mask, made if nobody has requested it before.
+  [[nodiscard]] std::span<const std::uint8_t> valid_mask() const;
 };
 
 }  // namespace detail
@@ -61,13 +64,7 @@ class batch_columns {
   /// Samples of the whole global step, as `batch.global_size()`.
   [[nodiscard]] std::size_t global_size() const noexcept { return facts_->global; }
   /// 1 for each slot that holds a sample, 0 for padding and for holes. The first call allocates.
-  [[nodiscard]] std::span<const std::uint8_t> valid() const {
-    if (facts_->mask.empty()) {
-      facts_->mask.assign(facts_->size, 0);
-      std::fill_n(facts_->mask.begin(), static_cast<std::ptrdiff_t>(facts_->valid), std::uint8_t{1});
-    }
-    return facts_->mask;
-  }
+  [[nodiscard]] std::span<const std::uint8_t> valid() const { return facts_->valid_mask(); }
   [[nodiscard]] std::uint64_t epoch() const noexcept { return facts_->place.epoch; }
   /// The number of this batch in its epoch.
   [[nodiscard]] std::uint64_t step() const noexcept { return facts_->place.index; }
@@ -211,3 +208,7 @@ struct returned_columns<record<Fields...>> {
 }  // namespace detail
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/batch_columns.ipp>
+#endif

@@ -96,9 +96,9 @@ struct codec_words {
   static constexpr std::string_view codec = field_codec<C>::codec_type::codec_name;
   static constexpr auto text = [] {
     std::array<char, Name::value.size() + 2 + codec.size()> made{};
-    auto end = std::ranges::copy(Name::value, made.begin()).out;
-    end = std::ranges::copy(std::string_view(": "), end).out;
-    std::ranges::copy(codec, end);
+    std::size_t end = 0;  // std::ranges::copy would be most of what a stage costs to compile
+    for (const std::string_view part : {Name::value, std::string_view(": "), codec})
+      for (const char c : part) made[end++] = c;
     return made;
   }();
   static constexpr std::string_view value{text.data(), text.size()};
@@ -108,13 +108,15 @@ struct codec_words<C, void> {
   static constexpr std::string_view value = C::codec_name;
 };
 
+[[gnu::cold]] void name_codec(error& e, std::string_view codec);
+
 /// Runs a codec and adds its name to errors.
 template <class C, class In, class Scratch>
 decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
   try {
     return c.decode(in, scratch);
   } catch (error& e) {
-    e.in_stage(text({"decode<", C::codec_name, ">"}));
+    name_codec(e, C::codec_name);
     throw;
   }
 }
@@ -225,8 +227,7 @@ struct decode_stage {
   template <class Element>
   static constexpr projection uses() {
     if constexpr (open_sample<Element> && by_name)
-      return projection(std::span<const std::string_view>(
-          detail::listed_names<typename detail::field_codec<Codecs>::name_type...>));
+      return projection::of_these(detail::listed_names<typename detail::field_codec<Codecs>::name_type...>);
     else
       return {};
   }
@@ -325,3 +326,7 @@ template <class... Codecs>
 inline constexpr decode_stage<Codecs...> decode{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/decode.ipp>
+#endif

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/pipe.hpp>
 #include <penstock/core/projection.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +43,11 @@ struct member_name {
     for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
   }
   [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
+  [[nodiscard]] constexpr std::size_t alternatives() const {
+    std::size_t count = 1;
+    for (const char c : text) count += c == ';' ? 1 : 0;
+    return count;
+  }
   [[nodiscard]] constexpr std::size_t first_length() const {
     std::size_t end = 0;
     while (end + 1 < N && text[end] != ';') ++end;
@@ -92,7 +96,7 @@ using member_name_type = decltype(spell_member<M>(std::make_index_sequence<M.fir
 /// All alternatives of all members, each as a name.
 template <member_name... Names>
 inline constexpr auto alternatives = [] {
-  std::array<std::string_view, (std::size_t{0} + ... + (1 + std::ranges::count(Names.view(), ';')))> each;
+  std::array<std::string_view, (std::size_t{0} + ... + Names.alternatives())> each;
   std::size_t n = 0;
   for (const std::string_view all : {Names.view()...}) {
     std::size_t begin = 0;  // GCC's sanitizer does not allow a constant find() here
@@ -118,13 +122,14 @@ std::size_t find_member(const S& sample, std::string_view alternatives) {
   }
 }
 
+[[noreturn, gnu::cold]] void refuse_missing(std::string_view wanted, std::string_view has,
+                                            std::string_view key);
+
 template <open_sample S>
-[[noreturn]] void throw_missing(const S& sample, std::string_view wanted) {
+[[noreturn, gnu::cold]] void throw_missing(const S& sample, std::string_view wanted) {
   std::string has;
   for (std::size_t i = 0; i < sample.size(); ++i) append(has, {i == 0 ? "" : ", ", sample.name(i)});
-  throw error(errc::missing,
-              {"the sample has no member '", wanted, "'; it has: ", (has.empty() ? "none" : has)})
-      .for_key(sample.key());
+  refuse_missing(wanted, has, sample.key());
 }
 
 }  // namespace detail
@@ -164,10 +169,9 @@ struct fields_stage {
   template <class Element>
   static constexpr projection uses() {
     if constexpr (any_record<Element>)
-      return projection(
-          std::span<const std::string_view>(detail::listed_names<detail::member_name_type<Names>...>));
+      return projection::of_these(detail::listed_names<detail::member_name_type<Names>...>);
     else
-      return projection(std::span<const std::string_view>(detail::alternatives<Names...>));
+      return projection::of_these(detail::alternatives<Names...>);
   }
   template <class Context>
   static consteval auto diagnose() {
@@ -200,3 +204,7 @@ template <member_name... Names>
 inline constexpr fields_stage<Names...> fields{};
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/fields.ipp>
+#endif

@@ -3,6 +3,7 @@
 
 #include <penstock/stage/mix_batch.hpp>
 
+#include <cmath>
 #include <limits>
 #include <numbers>
 

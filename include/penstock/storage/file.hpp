@@ -200,10 +200,9 @@ class file {
 
   explicit file(std::string_view pattern, file_options options = {});
   explicit file(std::vector<std::string> paths, file_options options = {});
-  file(std::initializer_list<const char*> paths, file_options options = {})
-      : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+  file(std::initializer_list<const char*> paths, file_options options = {});
 
-  [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
+  [[nodiscard]] std::span<const std::string> names() const noexcept;
   [[nodiscard]] session connect() const;
   [[nodiscard]] std::string describe() const;
 

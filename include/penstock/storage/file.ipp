@@ -126,6 +126,8 @@ PENSTOCK_INLINE file::file(std::string_view pattern, file_options options)
     : names_(new shared_names{file_names(pattern), std::string(pattern)}), options_(options) {}
 PENSTOCK_INLINE file::file(std::vector<std::string> paths, file_options options)
     : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
+PENSTOCK_INLINE file::file(std::initializer_list<const char*> paths, file_options options)
+    : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
 
 PENSTOCK_INLINE file::session file::connect() const {
   return session(std::make_shared<state>(names_, options_));
@@ -138,5 +140,7 @@ PENSTOCK_INLINE std::string file::describe() const {
       {"file(", (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), how,
        ")"});
 }
+
+PENSTOCK_INLINE std::span<const std::string> file::names() const noexcept { return names_->names; }
 
 }  // namespace penstock::inline v0_1

@@ -126,10 +126,9 @@ class mapped_file {
 
   explicit mapped_file(std::string_view pattern, mapped_file_options options = {});
   explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {});
-  mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {})
-      : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+  mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {});
 
-  [[nodiscard]] std::span<const std::string> names() const noexcept { return names_->names; }
+  [[nodiscard]] std::span<const std::string> names() const noexcept;
   [[nodiscard]] session connect() const;
   [[nodiscard]] std::string describe() const;
 

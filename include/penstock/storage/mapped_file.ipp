@@ -70,6 +70,12 @@ PENSTOCK_INLINE mapped_file::mapped_file(std::string_view pattern, mapped_file_o
 PENSTOCK_INLINE mapped_file::mapped_file(std::vector<std::string> paths, mapped_file_options options)
     : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
 
+PENSTOCK_INLINE mapped_file::mapped_file(std::initializer_list<const char*> paths,
+                                         mapped_file_options options)
+    : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+
+PENSTOCK_INLINE std::span<const std::string> mapped_file::names() const noexcept { return names_->names; }
+
 PENSTOCK_INLINE mapped_file::session mapped_file::connect() const {
   return session(std::make_shared<state>(names_, options_));
 }

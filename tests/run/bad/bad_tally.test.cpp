@@ -22,7 +22,7 @@ namespace {
 ps::bad_slot slot(std::uint64_t index) {
   return {0, {2, index}, ps::error(ps::errc::checksum, "number " + std::to_string(index))};
 }
-const auto nowhere = [](ps::position) { return ps::sample_place{}; };
+const auto nowhere = [](void*, ps::position) { return ps::sample_place{}; };
 
 }  // namespace
 
@@ -37,7 +37,7 @@ TEST_CASE("run/bad_tally: bad samples count when they are committed, and the bud
   CHECK(!tally.pending());
   tally.see(5, slot(1));
   tally.see(5, slot(2));
-  tally.commit(5, nowhere);
+  tally.commit(5, nowhere, nullptr);
   CHECK(tally.count(5) == 2);
   CHECK(tally.count(6) == 0);
   tally.see(5, slot(3));
@@ -48,7 +48,7 @@ TEST_CASE("run/bad_tally: bad samples count when they are committed, and the bud
                               "number 4"));
   tally.drop();
   for (std::uint64_t i = 0; i < 3; ++i) tally.see(6, slot(i));
-  tally.commit(6, nowhere);
+  tally.commit(6, nowhere, nullptr);
   CHECK(tally.count(6) == 3);
   CHECK(tally.count(5) == 0);
   CHECK(tally.counts(6).skipped == 5);
@@ -69,7 +69,7 @@ TEST_CASE("run/bad_tally: of ranks with identical batches one writes the ledger"
                       bad::skip(3, bad::ledger((folder / "bad.jsonl").string())) | ps::batch(2);
     ps::bad_tally<std::remove_cv_t<decltype(plan)>> tally(plan, 20);
     tally.see(0, slot(rank / 2));
-    tally.commit(0, nowhere);
+    tally.commit(0, nowhere, nullptr);
     CHECK(tally.count(0) == 1);
   }
   using bad_samples_test::lines_in;

@@ -17,11 +17,19 @@ namespace {
 /// Two-byte values, written as a worker would write them.
 struct shorts : ps::flexible_values {
   shorts(ps::host::session& session, ps::memory_account& account, ps::collation how)
-      : ps::flexible_values(session, account, how, 2) {}
+      : ps::flexible_values(session, account, how, 2), how_(how) {}
   void write(std::size_t slot, const std::vector<std::int16_t>& values) {
     const ps::extents given(values.size());
     std::byte* const into = knows_shape() && given == shape() ? in_place(slot) : put_aside(slot, given);
     std::memcpy(into, values.data(), values.size() * 2);
+  }
+  void finish(std::size_t slots, std::size_t valid, bool holes) {
+    if (how_ == ps::collation::stacked)
+      finish_stack(slots, valid, holes);
+    else if (how_ == ps::collation::padded)
+      finish_padded(slots, valid, holes);
+    else
+      finish_ragged(slots, valid);
   }
   [[nodiscard]] std::vector<std::int16_t> all(std::size_t slots) const {
     const ps::bytes_view bytes = this->bytes(slots);
@@ -29,6 +37,9 @@ struct shorts : ps::flexible_values {
     if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
+
+ private:
+  ps::collation how_;
 };
 
 struct fixture {

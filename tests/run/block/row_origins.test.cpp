@@ -207,8 +207,10 @@ TEST_CASE("run/row_origins: a bad row of two samples puts both in the ledger, an
     ps::tolerant_tally tally(ps::world{}, "bad_samples::skip(2)", 2, path);
     out.bad.sort();
     for (const ps::bad_slot& one : out.bad.all()) tally.see(3, one);
-    tally.commit(3,
-                 [](ps::position at) { return ps::sample_place{.source = at.index, .key = "", .file = ""}; });
+    const auto place_of = [](void*, ps::position at) {
+      return ps::sample_place{.source = at.index, .key = "", .file = ""};
+    };
+    tally.commit(3, place_of, nullptr);
     CHECK(tally.count(3) == 2);
     CHECK(tally.counts(3).skipped == 2);
     CHECK_THROWS_AS(tally.see(3, out.bad.all().front()), ps::error);  // the budget counts samples

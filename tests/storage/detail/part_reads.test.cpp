@@ -79,8 +79,7 @@ class reader {
 };
 
 std::exception_ptr broken_at(std::uint64_t offset) {
-  return std::make_exception_ptr(
-      ps::error(ps::errc::io, "broken").in_file("large.tar").at_offset(offset));
+  return std::make_exception_ptr(ps::error(ps::errc::io, "broken").in_file("large.tar").at_offset(offset));
 }
 const std::vector<std::uint64_t> offsets{7, 7 + 16_MiB, 7 + 32_MiB, 7 + 48_MiB};
 

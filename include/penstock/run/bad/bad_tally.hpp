@@ -47,16 +47,8 @@ class tolerant_tally {
 
   /// Throws if the budget is spent.
   void see(std::uint64_t epoch, const bad_slot& one);
-  /// `place_of(position)` returns a `sample_place`.
-  template <class PlaceOf>
-  void commit(std::uint64_t epoch, PlaceOf place_of) {
-    if (pending_.empty()) return;
-    if (ledger_)
-      for (const bad_slot& one : pending_)
-        ledger_.write(ledger_line(one, share_, place_of(one.at),
-                                  one.substitute ? place_of(*one.substitute) : sample_place()));
-    count_pending(epoch);
-  }
+  /// `place_of(plan, position)` finds where a sample comes from.
+  void commit(std::uint64_t epoch, sample_place (*place_of)(void* plan, position), void* plan);
   void drop() noexcept { pending_.clear(); }
   /// Whether any were seen and not committed.
   [[nodiscard]] bool pending() const noexcept { return !pending_.empty(); }
@@ -74,14 +66,27 @@ class tolerant_tally {
   }
 
  private:
-  void count_pending(std::uint64_t epoch);
-
   world share_;
   std::string policy_;
   bad_ledger ledger_;
   std::vector<bad_slot> pending_;
   std::uint64_t most_ = 0, epoch_ = 0, in_epoch_ = 0, skipped_ = 0, replaced_ = 0;
 };
+
+/// What a hand-out's shell does with a tally. Only a plan that tolerates bad samples names `tally_functions`,
+/// so that other programs need not compile them.
+struct tally_calls {
+  void (*see)(tolerant_tally&, std::uint64_t epoch, const bad_slot& one);
+  void (*commit)(tolerant_tally&, std::uint64_t epoch, sample_place (*place_of)(void* plan, position),
+                 void* plan);
+  void (*sort)(bad_slots&) noexcept;
+};
+inline constexpr tally_calls tally_functions{
+    [](tolerant_tally& tally, std::uint64_t epoch, const bad_slot& one) { tally.see(epoch, one); },
+    [](tolerant_tally& tally, std::uint64_t epoch, sample_place (*place_of)(void*, position), void* plan) {
+      tally.commit(epoch, place_of, plan);
+    },
+    [](bad_slots& all) noexcept { all.sort(); }};
 
 /// The tally of a plan that tolerates bad samples.
 template <class Plan, bool Tolerant = plan_parts<Plan>::tolerant>
@@ -96,6 +101,15 @@ class bad_tally : public tolerant_tally {
   bad_tally(const world& share, const Policy& policy, std::optional<std::uint64_t> samples)
       : tolerant_tally(share, policy.describe(), policy.most.limit(samples), policy.path) {}
 };
+
+/// Null if bad samples are fatal.
+template <class Plan>
+[[nodiscard]] constexpr const tally_calls* tally_functions_of() noexcept {
+  if constexpr (plan_parts<Plan>::tolerant)
+    return &tally_functions;
+  else
+    return nullptr;
+}
 
 /// The tally of a plan whose bad samples are fatal is empty.
 template <class Plan>

@@ -55,7 +55,13 @@ PENSTOCK_INLINE void tolerant_tally::see(std::uint64_t epoch, const bad_slot& on
                                         "; fix the data or raise the budget: ", one.what.message()});
   pending_.push_back(one);
 }
-PENSTOCK_INLINE void tolerant_tally::count_pending(std::uint64_t epoch) {
+PENSTOCK_INLINE void tolerant_tally::commit(std::uint64_t epoch, sample_place (*place_of)(void*, position),
+                                            void* plan) {
+  if (pending_.empty()) return;
+  if (ledger_)
+    for (const bad_slot& one : pending_)
+      ledger_.write(ledger_line(one, share_, place_of(plan, one.at),
+                                one.substitute ? place_of(plan, *one.substitute) : sample_place()));
   for (const bad_slot& one : pending_) ++(one.substitute ? replaced_ : skipped_);
   restore(epoch, count(epoch) + pending_.size());
   pending_.clear();

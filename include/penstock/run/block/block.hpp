@@ -100,13 +100,13 @@ class block_pool {
   /// A new block, created by `make`; the caller has checked `made()` against `most()`.
   template <class Make>
   auto* make(Make make) {
-    all_.push_back(nullptr);  // first, so that nothing leaks if this throws
+    open_place();  // first, so that nothing leaks if this throws
     try {
       auto* const made = make();
       all_.back() = made;
       return made;
     } catch (...) {
-      all_.pop_back();
+      close_place();
       throw;
     }
   }
@@ -120,6 +120,9 @@ class block_pool {
   }
 
  private:
+  void open_place();
+  void close_place() noexcept;
+
   std::size_t most_;
   void (*destroy_)(block*) noexcept;
   std::mutex lock_;

@@ -55,6 +55,9 @@ PENSTOCK_INLINE block_pool::~block_pool() {
   for (block* const one : all_) destroy_(one);
 }
 
+PENSTOCK_INLINE void block_pool::open_place() { all_.push_back(nullptr); }
+PENSTOCK_INLINE void block_pool::close_place() noexcept { all_.pop_back(); }
+
 PENSTOCK_INLINE bool block_pool::has_free() {
   const std::lock_guard guard(lock_);
   return !free_.empty();

@@ -216,8 +216,16 @@ class flexible_column : public flexible_values {
       write_at(reinterpret_cast<T*>(aside), value, found, memory_space::host);
     }
   }
-  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid, bool holes = false) {
-    flexible_values::finish(slots, valid, holes);
+  void finish(std::size_t /*first*/, std::size_t slots, std::size_t valid,
+              [[maybe_unused]] bool holes = false) {
+    if constexpr (how == collation::stacked)
+      finish_stack(slots, valid, holes);
+    else if constexpr (how == collation::padded)
+      finish_padded(slots, valid, holes);
+    else if constexpr (how == collation::enlarged)
+      finish_enlarged(slots, valid, holes);
+    else
+      finish_ragged(slots, valid);
   }
 
   [[nodiscard]] auto view(std::size_t /*first*/, std::size_t slots) const {

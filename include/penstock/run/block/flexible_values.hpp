@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/destination.hpp>
@@ -11,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -45,13 +45,14 @@ class flexible_values {
                   std::size_t row_alignment = 0, const std::byte* fill = nullptr)
       : memory_(session, account),
         account_(&account),
-        lock_(std::make_unique<std::mutex>()),
+        lock_(new std::mutex),
         how_(how),
         element_bytes_(element_bytes),
         row_alignment_(row_alignment),
         fill_(fill) {}
-  flexible_values(flexible_values&&) noexcept = default;
-  flexible_values& operator=(flexible_values&&) noexcept = default;
+  flexible_values(flexible_values&&) noexcept;
+  flexible_values& operator=(flexible_values&&) noexcept;
+  ~flexible_values();
 
   void begin(std::size_t slots);
   void grow(std::size_t slots, std::size_t written);
@@ -61,9 +62,6 @@ class flexible_values {
   /// frequent ones, with the first. If there are more than 64 shapes, considers only the first 64. Cost:
   /// slots times shapes.
   void choose_lead(std::size_t valid) noexcept;
-  /// Puts rows in order. Under `stacked`, throws a `slot_error` for the first slot whose shape differs from
-  /// the first slot's.
-  void finish(std::size_t slots, std::size_t valid, bool holes);
   /// Rows [first, first + count) of `other` become rows [to, ...) of this block.
   void copy(std::size_t to, const flexible_values& other, std::size_t first, std::size_t count);
 
@@ -89,6 +87,13 @@ class flexible_values {
   [[nodiscard]] bytes_view bytes(std::size_t slots) const noexcept;
 
  protected:
+  // Put rows in order: one for each collation, so that a program compiles only those that its columns use.
+  /// Throws a `slot_error` for the first slot whose shape differs from the first slot's.
+  void finish_stack(std::size_t slots, std::size_t valid, bool holes);
+  void finish_ragged(std::size_t slots, std::size_t valid);
+  void finish_padded(std::size_t slots, std::size_t valid, bool holes);
+  void finish_enlarged(std::size_t slots, std::size_t valid, bool holes);
+
   /// Whether a value of the expected shape is written straight to its place.
   [[nodiscard]] bool knows_shape() const noexcept { return stride_ != 0; }
   [[nodiscard]] std::byte* in_place(std::size_t slot) const noexcept {
@@ -132,19 +137,15 @@ class flexible_values {
   }
   [[nodiscard]] bool fit_together(const extents& a, const extents& b) const noexcept;
   [[nodiscard]] std::size_t lead_of(std::size_t valid) const noexcept;
-  void finish_stack(std::size_t slots, std::size_t valid, bool holes);
   void put_in_place(std::size_t slots, std::size_t valid, bool holes);
   void fill_holes(std::size_t valid);
-  void finish_ragged(std::size_t slots, std::size_t valid);
-  void finish_padded(std::size_t slots, std::size_t valid, bool holes);
-  void finish_enlarged(std::size_t slots, std::size_t valid, bool holes);
   [[nodiscard]] extents largest_shape(std::size_t slots, std::size_t valid, bool holes) const;
   void enlarge(std::byte* into, const std::byte* value, const extents& shape) const noexcept;
   void fill_with(std::byte* into, std::size_t bytes) const noexcept;
 
   slot_memory memory_;
   memory_account* account_;
-  std::unique_ptr<std::mutex> lock_;
+  detail::owned<std::mutex> lock_;
   collation how_;
   bool aside_ = false;
   bool known_ = false;    // `shape_` comes from values, of this round or an earlier one

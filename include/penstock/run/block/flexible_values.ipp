@@ -37,6 +37,10 @@ namespace detail {
 
 }  // namespace detail
 
+PENSTOCK_INLINE flexible_values::flexible_values(flexible_values&&) noexcept = default;
+PENSTOCK_INLINE flexible_values& flexible_values::operator=(flexible_values&&) noexcept = default;
+PENSTOCK_INLINE flexible_values::~flexible_values() = default;
+
 PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
   const bool stacks = how_ == collation::stacked;
   if (entries_.size() < slots) entries_.resize(slots);
@@ -60,7 +64,9 @@ PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
   std::size_t shapes = 0, most = 0;
   for (std::size_t i = 0; i < valid && most < valid - i && shapes < tried.size(); ++i) {
     const auto fits = [&](std::size_t j) { return !is_blank(j) && fit_together(shape_at(i), shape_at(j)); };
-    if (is_blank(i) || std::any_of(tried.begin(), tried.begin() + shapes, fits)) continue;
+    bool known = is_blank(i);
+    for (std::size_t k = 0; k < shapes && !known; ++k) known = fits(tried[k]);
+    if (known) continue;
     tried[shapes++] = i;
     std::size_t same = 0;
     for (std::size_t j = i; j < valid; ++j) same += fits(j);
@@ -69,17 +75,6 @@ PENSTOCK_INLINE void flexible_values::choose_lead(std::size_t valid) noexcept {
       lead_ = i;
     }
   }
-}
-
-PENSTOCK_INLINE void flexible_values::finish(std::size_t slots, std::size_t valid, bool holes) {
-  if (how_ == collation::stacked)
-    finish_stack(slots, valid, holes);
-  else if (how_ == collation::padded)
-    finish_padded(slots, valid, holes);
-  else if (how_ == collation::enlarged)
-    finish_enlarged(slots, valid, holes);
-  else
-    finish_ragged(slots, valid);
 }
 
 PENSTOCK_INLINE void flexible_values::settle(std::size_t slots, const std::optional<extents>& before) {

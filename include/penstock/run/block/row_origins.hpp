@@ -17,10 +17,7 @@ namespace penstock::inline v0_1 {
 /// with a second origin adds 8 bytes per row.
 class row_origins {
  public:
-  void clear() noexcept {
-    positions_.clear();
-    ends_.clear();
-  }
+  void clear() noexcept;
   [[nodiscard]] bool empty() const noexcept { return positions_.empty(); }
   [[nodiscard]] std::size_t rows() const noexcept { return one_each() ? positions_.size() : ends_.size(); }
   /// Whether every row has exactly one origin.
@@ -28,20 +25,16 @@ class row_origins {
   /// The origins of all rows, row by row.
   [[nodiscard]] const std::vector<position>& all() const noexcept { return positions_; }
   /// The origins of a row, at least one, in the order in which they were added.
-  [[nodiscard]] std::span<const position> of(std::size_t row) const noexcept {
-    if (one_each()) return {positions_.data() + row, 1};
-    const std::size_t first = row == 0 ? 0 : ends_[row - 1];
-    return {positions_.data() + first, ends_[row] - first};
+  [[nodiscard]] std::span<const position> of(std::size_t row) const noexcept;
+
+  /// The first of them.
+  [[nodiscard]] position first_of(std::size_t row) const noexcept {
+    return positions_[row == 0 || one_each() ? row : ends_[row - 1]];
   }
 
-  void reserve(std::size_t rows) { positions_.reserve(rows); }
+  void reserve(std::size_t rows);
   /// Appends `count` rows of one origin each; write their positions where the result points.
-  [[nodiscard]] position* add_rows(std::size_t count) {
-    const std::size_t before = positions_.size();
-    if (!one_each()) add_ends(count);
-    positions_.resize(before + count);
-    return positions_.data() + before;
-  }
+  [[nodiscard]] position* add_rows(std::size_t count);
   /// Gives the last row another origin.
   void add_to_last(position origin);
 

@@ -35,15 +35,7 @@ class slot_memory {
         data_(std::exchange(other.data_, nullptr)),
         capacity_(std::exchange(other.capacity_, 0)),
         space_(other.space_) {}
-  slot_memory& operator=(slot_memory&& other) noexcept {
-    std::swap(session_, other.session_);
-    std::swap(calls_, other.calls_);
-    std::swap(account_, other.account_);
-    std::swap(data_, other.data_);
-    std::swap(capacity_, other.capacity_);
-    std::swap(space_, other.space_);
-    return *this;
-  }
+  slot_memory& operator=(slot_memory&& other) noexcept;
   ~slot_memory() { release(); }
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }

@@ -4,8 +4,19 @@
 #include <penstock/run/block/slot_memory.hpp>
 
 #include <cstring>
+#include <utility>
 
 namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE slot_memory& slot_memory::operator=(slot_memory&& other) noexcept {
+  std::swap(session_, other.session_);
+  std::swap(calls_, other.calls_);
+  std::swap(account_, other.account_);
+  std::swap(data_, other.data_);
+  std::swap(capacity_, other.capacity_);
+  std::swap(space_, other.space_);
+  return *this;
+}
 
 PENSTOCK_INLINE void slot_memory::grow(std::size_t bytes, std::size_t keep) {
   const std::size_t wanted = capacity_ == 0 ? bytes : bytes + bytes / 4;

@@ -83,7 +83,7 @@ class whole_sample {
   void assign(const S& sample) {
     key_ = sample.key();
     size_ = sample.size();
-    if (items_.size() < size_) items_.resize(size_);
+    make_items(size_);
     for (std::size_t i = 0; i < size_; ++i) {
       items_[i].name = sample.name(i);
       const auto member = sample.member(i);
@@ -94,6 +94,8 @@ class whole_sample {
   }
 
  private:
+  void make_items(std::size_t count);
+
   std::string key_;
   std::vector<item> items_;
   std::size_t size_ = 0;

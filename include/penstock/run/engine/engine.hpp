@@ -16,6 +16,7 @@
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
 #include <penstock/run/engine/observers.hpp>
+#include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/placement.hpp>
@@ -60,7 +61,7 @@ struct engine_basis {
                                   std::is_same_v<block_columns_of<Plan>, columns_of<Plan>>;
     begin_with_.times_grains = !plain_plan<Plan>;
     begin_with_.tells_costs = !parts::forward && !plain_plan<Plan>;
-    begin_with_.stages = names_of_stages(p);
+    names_of_stages(p).swap(begin_with_.stages);
     if constexpr (parts::direct) begin_with_.batch_maps = batch_maps<Plan>::count;
     begin_with_.observers =
         observers_of(p, *begin_with_.options.workers,
@@ -283,7 +284,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       listed_.push_back(hint_binding_(samples.index(slot)));
     if constexpr (gets_ready<reader_type>) {
-      if (!this->reader_->is_ready()) this->reader_->get_ready(listed_);
+      if (!this->reader_->is_ready()) this->reader_->get_ready({listed_.data(), listed_.size()});
     }
     for (std::size_t slot = 0; slot < listed_.size(); ++slot) {
       into.stand_at(samples.turn + slot);

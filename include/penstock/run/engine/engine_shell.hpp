@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/options.hpp>
-#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/run/block/block.hpp>
@@ -11,11 +11,9 @@
 #include <penstock/run/engine/home_process.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/observers.hpp>
-#include <penstock/run/engine/read_ahead.hpp>
+#include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
 #include <penstock/run/engine/thread.hpp>
-#include <penstock/run/engine/thread_place.hpp>
-#include <penstock/run/engine/wait_watchdog.hpp>
 #include <penstock/run/engine/worker_counts.hpp>
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
@@ -23,10 +21,8 @@
 #include <penstock/storage/storage_counters.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -36,6 +32,8 @@
 namespace penstock::inline v0_1 {
 
 class engine_shell;
+class range_store;
+struct ahead_sizes;
 
 /// A worker as the engine's shell knows it; the plan's own worker, with the scratch of its stages, derives
 /// from it.
@@ -133,12 +131,7 @@ class engine_shell {
   [[nodiscard]] run_watch& watch() noexcept { return watch_; }
   [[nodiscard]] const stop_view& stop_state() const noexcept { return ring_.stop_state(); }
   /// Ends all work, including the consumer's wait. Any thread, any number of times.
-  void request_stop() noexcept {
-    ring_.stop();
-    limits_.stop();
-    ahead_.let_go();
-    calls_->cancel_reads(engine_);
-  }
+  void request_stop() noexcept;
   [[nodiscard]] bool stopped() const noexcept { return ring_.stopped(); }
   /// Ends all work and joins the threads. Consumer only.
   void stop() noexcept;
@@ -148,7 +141,7 @@ class engine_shell {
   /// The next block in order, evaluated; null at the limit of read-ahead or when stopped. A failure, if there
   /// was one, is stored in the block.
   [[nodiscard]] block* next();
-  void give_back(block* b) noexcept { pool_.give_back(b); }
+  void give_back(block* b) noexcept;
   /// Returns a block that was taken but not delivered, and stops the run.
   void give_back_and_stop(block* b) noexcept {
     give_back(b);
@@ -185,27 +178,19 @@ class engine_shell {
   [[nodiscard]] feed& delivered_feed() noexcept { return delivered_feed_; }
   [[nodiscard]] const run_options& options() const noexcept { return setup_.options; }
   /// Blocks in the ring.
-  [[nodiscard]] std::size_t ring_blocks() const noexcept { return in_ring_.size(); }
+  [[nodiscard]] std::size_t ring_blocks() const noexcept { return ring_.blocks(); }
   /// The store that has what was fetched ahead for the turns from `first` to before `end`; null if nothing
   /// is.
-  [[nodiscard]] range_store* fetched(std::uint64_t first, std::uint64_t end) const noexcept {
-    range_store* const store = ahead_.store();
-    return store == nullptr || store->left_out(first, end) ? nullptr : store;
-  }
+  [[nodiscard]] range_store* fetched(std::uint64_t first, std::uint64_t end) const noexcept;
   /// The maximum number of blocks in flight, including those that the consumer holds.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
 
  private:
   friend struct engine_worker;
-  struct stopper {
-    engine_shell* self;
-    void operator()() const noexcept { self->request_stop(); }
-  };
+  /// Blocks, threads and read-ahead: what only the shell's own code touches.
+  struct machinery;
 
-  [[nodiscard]] block*& in_ring(std::uint64_t s) noexcept {
-    return in_ring_[detail::to_size(s % in_ring_.size())];
-  }
   void prepare(block& b);
   [[nodiscard]] bool goes_on();
   [[nodiscard]] ahead_sizes sizes_ahead() const noexcept;
@@ -231,8 +216,6 @@ class engine_shell {
   std::uint64_t grains_;  // of a block
   any_ring ring_;
   live_limits limits_;
-  std::vector<block*> in_ring_;
-  block_pool pool_;
   std::uint64_t opened_ = 0, delivered_ = 0;
   std::uint64_t turn_ = 0;     // slots of all blocks prepared so far
   std::uint64_t largest_ = 0;  // bytes of a block
@@ -242,13 +225,7 @@ class engine_shell {
   run_watch watch_;
   storage_counters noted_counters_;  // that observers know
   std::uint64_t started_, last_wait_ns_ = 0;
-  stall_clock stall_;
-  std::vector<worker_counts> counts_;
-  thread_place place_;                   // of the workers and of read-ahead
-  std::vector<engine_worker*> workers_;  // includes the consumer's own where there are no threads
-  read_ahead ahead_;
-  watchdog_thread watchdog_;
-  std::stop_callback<stopper> stop_callback_;
+  detail::owned<machinery> inner_;
 };
 
 }  // namespace penstock::inline v0_1

@@ -6,16 +6,49 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/run/engine/machine.hpp>
+#include <penstock/run/engine/read_ahead.hpp>
+#include <penstock/run/engine/thread_place.hpp>
+#include <penstock/run/engine/wait_watchdog.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 namespace penstock::inline v0_1 {
 
+struct engine_shell::machinery {
+  struct stopper {
+    engine_shell* self;
+    void operator()() const noexcept { self->request_stop(); }
+  };
+
+  machinery(const engine_setup& setup, std::size_t blocks, void (*destroy)(block*) noexcept)
+      : in_ring(blocks),
+        pool(setup.depth + (setup.in_place ? 0 : 1), destroy),
+        counts(std::max(1u, *setup.options.workers)),
+        place(setup.options.threads),
+        watchdog(std::chrono::milliseconds(setup.options.watchdog_ms)) {}
+
+  [[nodiscard]] block*& block_of(std::uint64_t s) noexcept {
+    return in_ring[detail::to_size(s % in_ring.size())];
+  }
+
+  std::vector<block*> in_ring;
+  block_pool pool;
+  stall_clock stall;
+  std::vector<worker_counts> counts;
+  thread_place place;                   // of the workers and of read-ahead
+  std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
+  read_ahead ahead;
+  watchdog_thread watchdog;
+  std::optional<std::stop_callback<stopper>> on_stop;
+};
+
 PENSTOCK_INLINE void engine_worker::serve() noexcept {
-  shell->place_.enter();
+  shell->inner_->place.enter();
   shell->ring_.serve(*this);
 }
 
@@ -75,31 +108,27 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
               setup_.grain_slots),
       ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
-      in_ring_(ring_.blocks()),
-      pool_(setup_.depth + (setup_.in_place ? 0 : 1), calls.destroy),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
-      counts_(std::max(1u, *setup_.options.workers)),
-      place_(setup_.options.threads),
-      watchdog_(std::chrono::milliseconds(setup_.options.watchdog_ms)),
-      stop_callback_(token, stopper{this}) {
+      inner_(new machinery(setup_, ring_.blocks(), calls.destroy)) {
   leading_.stop_at(ring_.stop_state().flag());
   delivered_feed_.stop_at(ring_.stop_state().flag());
+  inner_->on_stop.emplace(token, machinery::stopper{this});  // may call back at once
 }
 
 PENSTOCK_INLINE engine_shell::~engine_shell() {
-  for (engine_worker* const w : workers_) calls_->destroy_worker(w);
+  for (engine_worker* const w : inner_->workers) calls_->destroy_worker(w);
 }
 
 PENSTOCK_INLINE void engine_shell::start(hinter who) {
   const unsigned count = *setup_.options.workers;
   // Worker state is allocated here, where an exception can still propagate.
-  workers_.reserve(counts_.size());
-  for (std::size_t i = 0; i < counts_.size(); ++i) {
-    counts_[i].follow_stages(setup_.stages.size());
+  inner_->workers.reserve(inner_->counts.size());
+  for (std::size_t i = 0; i < inner_->counts.size(); ++i) {
+    inner_->counts[i].follow_stages(setup_.stages.size());
     engine_worker* const w = calls_->make_worker();
-    workers_.push_back(w);
+    inner_->workers.push_back(w);
     w->on_grain = [](ring_work& work, std::uint64_t s, std::uint64_t grain) noexcept {
       auto& me = static_cast<engine_worker&>(work);
       me.shell->evaluate(me, s, grain);
@@ -114,22 +143,23 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     };
     w->limits = &limits_;
     w->shell = this;
-    w->counts = &counts_[i];
+    w->counts = &inner_->counts[i];
     w->costs.resize(setup_.stages.size());
     w->number = i;
   }
   try {
     unsigned threads = count;
-    for (unsigned i = 0; i < count; ++i) workers_[i]->thread.start<&engine_worker::serve>(*workers_[i]);
+    for (unsigned i = 0; i < count; ++i)
+      inner_->workers[i]->thread.start<&engine_worker::serve>(*inner_->workers[i]);
     if (who.self != nullptr && limits_.ahead() != 0) {
-      ahead_.start(leading_, who, watch_, limits_, count != 0, sizes_ahead(), &place_);
+      inner_->ahead.start(leading_, who, watch_, limits_, count != 0, sizes_ahead(), &inner_->place);
       if (count != 0) ++threads;
-      if (stopped()) ahead_.let_go();
-      if (const range_store* const there = ahead_.store())
+      if (stopped()) inner_->ahead.let_go();
+      if (const range_store* const there = inner_->ahead.store())
         account_.bytes.fetch_add(there->capacity(), std::memory_order_relaxed);
     }
-    if (count != 0) watchdog_.start(explain, this);
-    place_.await(threads);
+    if (count != 0) inner_->watchdog.start(explain, this);
+    inner_->place.await(threads);
   } catch (const std::system_error& e) {
     stop();
     throw error(errc::io,
@@ -163,34 +193,48 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
   return {bytes, turns, setup_.latency, requests};
 }
 
+PENSTOCK_INLINE void engine_shell::request_stop() noexcept {
+  ring_.stop();
+  limits_.stop();
+  inner_->ahead.let_go();
+  calls_->cancel_reads(engine_);
+}
+
+PENSTOCK_INLINE range_store* engine_shell::fetched(std::uint64_t first, std::uint64_t end) const noexcept {
+  range_store* const store = inner_->ahead.store();
+  return store == nullptr || store->left_out(first, end) ? nullptr : store;
+}
+
+PENSTOCK_INLINE void engine_shell::give_back(block* b) noexcept { inner_->pool.give_back(b); }
+
 PENSTOCK_INLINE void engine_shell::stop() noexcept {
   request_stop();
   calls_->stop_front(engine_);
-  ahead_.stop();
-  watchdog_.stop();
-  for (engine_worker* const w : workers_) w->thread.join();
+  inner_->ahead.stop();
+  inner_->watchdog.stop();
+  for (engine_worker* const w : inner_->workers) w->thread.join();
 }
 
 PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
   home_.check();
   limits_.adjust(wanted);
-  if (wanted.ahead) ahead_.look_again();
+  if (wanted.ahead) inner_->ahead.look_again();
 }
 
 /// Whether the limits let one more block be opened: always if none is open, so that the run makes progress.
 PENSTOCK_INLINE bool engine_shell::may_open() {
   const std::size_t most = limits_.blocks();
   if (most == ring_.blocks()) return opened_ - delivered_ < most;
-  return opened_ == delivered_ || (opened_ - delivered_ < most && pool_.out() < most);
+  return opened_ == delivered_ || (opened_ - delivered_ < most && inner_->pool.out() < most);
 }
 
 /// Releases the memory of blocks that a lowered depth leaves idle. The run always needs one more block than
 /// the consumer holds.
 PENSTOCK_INLINE void engine_shell::shrink() {
-  const std::size_t held = pool_.out() - detail::to_size(opened_ - delivered_);
-  const std::size_t needed = std::max(limits_.blocks() + pool_.most() - ring_.blocks(), held + 1);
+  const std::size_t held = inner_->pool.out() - detail::to_size(opened_ - delivered_);
+  const std::size_t needed = std::max(limits_.blocks() + inner_->pool.most() - ring_.blocks(), held + 1);
   try {
-    pool_.see_surplus(needed, [this](block& b) {
+    inner_->pool.see_surplus(needed, [this](block& b) {
       if (calls_->held(b) == 0) return;
       calls_->settle(engine_, b);
       calls_->release(b);
@@ -204,17 +248,17 @@ PENSTOCK_INLINE void engine_shell::shrink() {
 PENSTOCK_INLINE void engine_shell::open_more() {
   if (limits_.blocks() < ring_.blocks()) shrink();
   while (may_open() && !stopped() && goes_on()) {
-    block* b = pool_.take();
+    block* b = inner_->pool.take();
     if (b == nullptr) {
-      if (pool_.made() >= pool_.most() || !room_for_another()) return;
-      b = pool_.make([this] { return calls_->make(engine_); });
+      if (inner_->pool.made() >= inner_->pool.most() || !room_for_another()) return;
+      b = inner_->pool.make([this] { return calls_->make(engine_); });
     }
     try {
       calls_->settle(engine_, *b);
       if (setup_.options.memory && opened_ != delivered_ &&
           account_.bytes.load(std::memory_order_relaxed) > *setup_.options.memory) {
         calls_->release(*b);  // batches have grown, so use fewer of them
-        pool_.give_back(b);
+        inner_->pool.give_back(b);
         return;
       }
       prepare(*b);
@@ -222,9 +266,9 @@ PENSTOCK_INLINE void engine_shell::open_more() {
       give_back_and_stop(b);  // the feed has advanced and would skip this block
       throw;
     }
-    in_ring(opened_) = b;
+    inner_->block_of(opened_) = b;
     ring_.open(opened_++);
-    ahead_.opened(b->slots);
+    inner_->ahead.opened(b->slots);
   }
 }
 
@@ -260,16 +304,16 @@ PENSTOCK_INLINE block* engine_shell::next() {
   if (delivered_ == opened_) {
     if (stopped() || !leading_.more()) return nullptr;
     throw error(errc::argument,
-                {"you hold ", pool_.out(), " of ", pool_.made(),
+                {"you hold ", inner_->pool.out(), " of ", inner_->pool.made(),
                  (setup_.batches_per_block == 1 ? " batches" : " blocks of batches"),
                  " and ask for another; let one go, or raise the depth with prefetch(n) after batch",
                  (setup_.options.memory ? " or memory(bytes)" : "")});
   }
   if (!wait_for(delivered_)) return nullptr;
-  block* const b = in_ring(delivered_++);
+  block* const b = inner_->block_of(delivered_++);
   warnings_ += b->warnings.load(std::memory_order_relaxed);
-  ahead_.passed(b->turn + b->slots);
-  if (watch_.any() && fetched() == nullptr) note_counters();
+  inner_->ahead.passed(b->turn + b->slots);
+  if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
   largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // the first batches of a run take more
   sizes_known_ = true;
   if (setup_.copies && setup_.in_place) {
@@ -293,8 +337,9 @@ PENSTOCK_INLINE void engine_shell::note_counters() {
 
 PENSTOCK_INLINE void engine_shell::drop_opened() {
   abandon_.store(true, std::memory_order_relaxed);
-  if (delivered_ != opened_) ahead_.halt();
-  while (delivered_ != opened_ && wait_for(delivered_)) pool_.give_back(in_ring(delivered_++));
+  if (delivered_ != opened_) inner_->ahead.halt();
+  while (delivered_ != opened_ && wait_for(delivered_))
+    inner_->pool.give_back(inner_->block_of(delivered_++));
   abandon_.store(false, std::memory_order_relaxed);
 }
 
@@ -302,7 +347,7 @@ PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> fr
   // otherwise the run was stopped, and workers may still be in the front
   if (delivered_ == opened_) {
     calls_->restart_front(engine_, front);
-    ahead_.restart(leading_);
+    inner_->ahead.restart(leading_);
     turn_ = 0;
   }
   delivered_feed_ = leading_;
@@ -310,7 +355,7 @@ PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> fr
 
 PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs) {
   leading_.limit(epochs);
-  ahead_.limit(epochs);
+  inner_->ahead.limit(epochs);
 }
 
 PENSTOCK_INLINE void engine_shell::arrive(block& b) {
@@ -332,7 +377,7 @@ PENSTOCK_INLINE void engine_shell::start_copy(block& b) {
 /// Starts copying batches that are ready and not yet requested.
 PENSTOCK_INLINE void engine_shell::send_ahead() {
   for (std::uint64_t s = delivered_; s != opened_ && ring_.is_ready(s); ++s) {
-    block& b = *in_ring(s);
+    block& b = *inner_->block_of(s);
     if (b.what != nullptr) return;
     start_copy(b);
   }
@@ -354,14 +399,14 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   if (home_.here())  // in a child after fork another thread may have held the lock
     all.worker_seconds = static_cast<double>(limits_.worker_ns(detail::now_ns())) * 1e-9;
   all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
-  all.stall_seconds = static_cast<double>(stall_.at(detail::now_ns())) * 1e-9;
+  all.stall_seconds = static_cast<double>(inner_->stall.at(detail::now_ns())) * 1e-9;
   all.bytes_held = account_.bytes.load(std::memory_order_relaxed);
-  add_worker_counts(all, counts_, setup_.stages);
+  add_worker_counts(all, inner_->counts, setup_.stages);
   return all;
 }
 
 PENSTOCK_INLINE bool engine_shell::room_for_another() {
-  const std::size_t made = pool_.made();
+  const std::size_t made = inner_->pool.made();
   const auto& most = setup_.options.memory;
   if (!most || made == 0) return true;
   if (!sizes_known_) return false;  // known after the first batch
@@ -373,13 +418,13 @@ PENSTOCK_INLINE bool engine_shell::room_for_another() {
 
 PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   if (*setup_.options.workers == 0) {
-    ring_.serve_here(*workers_[0], s);
+    ring_.serve_here(*inner_->workers[0], s);
     return !stopped();
   }
   if (ring_.is_ready(s)) return !stopped();
   const std::uint64_t begin = detail::now_ns();
-  watchdog_.begin_wait();
-  stall_.begin(begin);
+  inner_->watchdog.begin_wait();
+  inner_->stall.begin(begin);
   // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
   // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
   if (setup_.crowded && begin - last_wait_ns_ < 200'000) {
@@ -387,9 +432,9 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
     for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
   }
   const bool ready = ring_.wait_ready(s);
-  watchdog_.end_wait();
+  inner_->watchdog.end_wait();
   last_wait_ns_ = detail::now_ns();
-  stall_.end(last_wait_ns_);
+  inner_->stall.end(last_wait_ns_);
   watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
   return ready;
 }
@@ -397,15 +442,15 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
 PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {
   const std::uint64_t now = detail::now_ns();
   if (begins) {
-    w.room = {now, stall_.at(now)};
+    w.room = {now, inner_->stall.at(now)};
     return;
   }
-  w.counts->add_room(w.room, now, stall_);
+  w.counts->add_room(w.room, now, inner_->stall);
   watch_.worker(w.number, {w.room.since, now, activity::wait_for_room});
 }
 
 PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, std::uint64_t grain) noexcept {
-  block& b = *in_ring(s);
+  block& b = *inner_->block_of(s);
   const bool abandoned = abandon_.load(std::memory_order_relaxed);
   if (abandoned && !setup_.forward) return;
   const std::uint64_t begin = detail::now_ns();
@@ -422,13 +467,15 @@ PENSTOCK_INLINE void engine_shell::evaluate(engine_worker& w, std::uint64_t s, s
 }
 
 PENSTOCK_INLINE void engine_shell::finish(engine_worker& w, std::uint64_t s) noexcept {
-  if (setup_.in_place && !abandon_.load(std::memory_order_relaxed)) calls_->finish(engine_, w, *in_ring(s));
+  if (setup_.in_place && !abandon_.load(std::memory_order_relaxed))
+    calls_->finish(engine_, w, *inner_->block_of(s));
 }
 
 PENSTOCK_INLINE void engine_shell::explain(const void* self, std::string& line) {
   const auto& me = *static_cast<const engine_shell*>(self);
-  explain_wait(line, me.counts_, me.setup_.forward ? "the source's next sample" : "a worker to start it");
-  const auto fetched = me.ahead_.oldest_read();
+  explain_wait(line, me.inner_->counts,
+               me.setup_.forward ? "the source's next sample" : "a worker to start it");
+  const auto fetched = me.inner_->ahead.oldest_read();
   if (const auto late = older_of(fetched, me.calls_->oldest_read(me.engine_))) {
     const std::uint64_t tenths = late->age_ns / 100'000'000;
     detail::append(line, {"; the oldest request, for ", late->name, " at offset ", late->offset,

@@ -270,8 +270,8 @@ class evaluator {
             settle(one);
             p.note_bad(one);
             one.hole = false;  // the row is a single hole, and all samples combined into it are lost
-            for (const position also : origins.subspan(1)) {
-              one.at = also;
+            for (std::size_t i = 1; i < origins.size(); ++i) {
+              one.at = origins[i];
               p.note_bad(one);
             }
           }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/message.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/storage_counters.hpp>
@@ -25,21 +25,13 @@ class fetched_session {
   /// Whether it is a `latent_session`.
   [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
   /// How many reads it allows in flight now; 0: any number, or it does not say.
-  [[nodiscard]] std::size_t at_once() const {
-    return calls_->at_once == nullptr ? 0 : calls_->at_once(self_);
-  }
+  [[nodiscard]] std::size_t at_once() const;
   /// What it counted; zeros if it does not count.
-  [[nodiscard]] storage_counters counters() const {
-    return calls_->counters == nullptr ? storage_counters() : calls_->counters(self_);
-  }
+  [[nodiscard]] storage_counters counters() const;
   /// The oldest of its reads, if it is an `observant_session` and has one.
-  [[nodiscard]] std::optional<open_read> oldest_read() const {
-    return calls_->oldest_read == nullptr ? std::nullopt : calls_->oldest_read(self_);
-  }
+  [[nodiscard]] std::optional<open_read> oldest_read() const;
   /// The name of an object, if it is a `naming_session`; otherwise its number.
-  [[nodiscard]] std::string name(object_id id) const {
-    return calls_->name == nullptr ? detail::text({"object ", id}) : calls_->name(self_, id);
-  }
+  [[nodiscard]] std::string name(object_id id) const;
   /// Whether it is a `background_session`; only those may use `read_many`.
   [[nodiscard]] bool in_background() const noexcept { return calls_->read_many != nullptr; }
   void read_many(std::span<const read_request> requests, read_listener listener) const {
@@ -93,3 +85,7 @@ class fetched_session {
 };
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/engine/fetched_session.ipp>
+#endif

@@ -10,16 +10,6 @@
 
 namespace penstock::inline v0_1 {
 
-PENSTOCK_INLINE void range_list::clear() noexcept {
-  entries_.clear();
-  bytes_ = warm_ = 0;
-}
-
-PENSTOCK_INLINE void range_list::add(const entry& one) {
-  entries_.push_back(one);
-  bytes_ += one.size;
-}
-
 // Leaves out what workers have come for already.
 PENSTOCK_INLINE void fetcher::leave_out_taken(std::vector<range_list::entry>& wanted) {
   std::erase_if(wanted, [this](const range_list::entry& one) { return store_.is_taken(one.turn); });

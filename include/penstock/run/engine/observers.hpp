@@ -50,6 +50,10 @@ class any_observer {
   const calls* calls_;
 };
 
+namespace detail {
+void add_observer(std::vector<any_observer>& all, any_observer one);
+}  // namespace detail
+
 /// The names of a plan's source and value stages, in the order in which workers run them; then the names of
 /// the `map_batch` stages, if workers call them.
 template <class Plan>
@@ -79,7 +83,7 @@ template <class Plan>
         what.rank = world_of(p).rank;
         what.world = world_of(p).size;
       }
-      all.push_back(any_observer(stage.connect(what)));
+      detail::add_observer(all, any_observer(stage.connect(what)));
     }
   };
   p.stages().apply([&](const auto&... stages) { (one(stages), ...); });

@@ -7,6 +7,10 @@
 
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE void detail::add_observer(std::vector<any_observer>& all, any_observer one) {
+  all.push_back(std::move(one));
+}
+
 PENSTOCK_INLINE run_watch::run_watch(std::vector<any_observer> all, unsigned workers, bool in_place,
                                      bool times_grains, std::size_t stages)
     : all_(std::move(all)),

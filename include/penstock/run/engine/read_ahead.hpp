@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/run/engine/fetcher.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/observers.hpp>
+#include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/engine/thread.hpp>
 #include <penstock/run/engine/thread_place.hpp>
 #include <penstock/run/feed/feed.hpp>
@@ -15,22 +17,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <optional>
 
 namespace penstock::inline v0_1 {
-
-/// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.
-struct hinter {
-  void* self = nullptr;  ///< null: the source takes no hints
-  /// Requests the samples of a placement. May throw.
-  void (*hint)(void* self, const placement& samples) = nullptr;
-  /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
-  void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
-  /// What the reader's sessions counted.
-  storage_counters (*counters)(void* self) = nullptr;
-};
 
 /// How far a run reads ahead.
 struct ahead_sizes {
@@ -117,7 +107,7 @@ class read_ahead {
   range_list ranges_;
   unsigned warm_blocks_ = 0;       // consecutive blocks found in memory
   std::uint64_t left_out_to_ = 0;  // blocks that begin before this turn are skipped
-  std::unique_ptr<fetcher> fetcher_;
+  detail::owned<fetcher> fetcher_;
   std::atomic<fetcher*> at_work_{nullptr};  // the same, for other threads
   joined_thread thread_;
 };

@@ -23,7 +23,7 @@ PENSTOCK_INLINE void read_ahead::start(const feed& first, hinter who, const run_
   most_bytes_ = sizes.requests.most_together(sizes.latency);
   if (who_.ranges != nullptr && own_thread) {
     try {
-      fetcher_ = std::make_unique<fetcher>(sizes.bytes, sizes.turns, sizes.requests);
+      fetcher_ = detail::owned(new fetcher(sizes.bytes, sizes.turns, sizes.requests));
     } catch (const std::bad_alloc&) {
       throw error(errc::io, {"the machine does not give ", sizes.bytes,
                              " bytes to keep what is fetched ahead; write fewer, as in prefetch(64_MiB) "
@@ -157,9 +157,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
       // A batch far longer than usual has no room in the store: workers read it themselves.
       if (!fetcher_)
         who_.hint(who_.self, next_);
-      else if (next_.turn < left_out_to_)
-        ;  // skipped
-      else if (turn_ - store()->passed() <= store()->turns())
+      else if (next_.turn >= left_out_to_ && turn_ - store()->passed() <= store()->turns())
         list_next();
     } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
     }

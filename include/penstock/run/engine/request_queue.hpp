@@ -11,8 +11,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -97,7 +97,7 @@ class request_queue {
   range_store* store_;
   const run_watch* watch_ = nullptr;
   mutable std::mutex lock_;
-  std::deque<target> targets_;  // grows under the lock
+  std::list<target> targets_;  // grows under the lock
   std::vector<std::unique_ptr<item[]>> items_;
   std::size_t made_ = 0, used_ = 0;
   item* free_ = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/pack.hpp>
 #include <penstock/core/plan.hpp>
@@ -25,12 +26,13 @@
 namespace penstock::inline v0_1 {
 
 /// Takes the next of the numbers that a front saved.
-[[nodiscard]] inline std::uint64_t take_mark(std::span<const std::uint64_t>& marks) {
-  if (marks.empty()) throw error(errc::state, "the state has too few places of the source; it was edited");
-  const std::uint64_t mark = marks.front();
-  marks = marks.subspan(1);
-  return mark;
-}
+[[nodiscard]] std::uint64_t take_mark(std::span<const std::uint64_t>& marks);
+/// Throws if a state has more of them than the fronts took.
+void check_none_left(std::span<const std::uint64_t> marks);
+/// Saves one more.
+void add_mark(std::vector<std::uint64_t>& marks, std::uint64_t mark);
+/// Keeps those of a state.
+void keep_marks(std::vector<std::uint64_t>& kept, std::span<const std::uint64_t> marks);
 
 /// A front that can save its place and return to it.
 template <class T>
@@ -53,8 +55,8 @@ class reader_front {
     requires marking_reader<Reader>
   {
     const source_mark at = reader_.mark();
-    marks.push_back(at.shard);
-    marks.push_back(at.sample);
+    add_mark(marks, at.shard);
+    add_mark(marks, at.sample);
   }
   void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
     requires marking_reader<Reader>
@@ -92,7 +94,7 @@ class selected_front {
     requires saving_front<Up>
   {
     up_.save(marks);
-    marks.push_back(which_.mark_at(number_));
+    add_mark(marks, which_.mark_at(number_));
   }
   void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
     requires saving_front<Up>
@@ -136,8 +138,8 @@ class repeat_front {
   void save(std::vector<std::uint64_t>& marks) const
     requires saving_front<Up>
   {
-    marks.push_back(round_);
-    marks.push_back(empty_ ? 1 : 0);
+    add_mark(marks, round_);
+    add_mark(marks, empty_ ? 1 : 0);
     up_.save(marks);
   }
   void load(std::uint64_t epoch, std::span<const std::uint64_t>& marks)
@@ -274,3 +276,7 @@ auto make_front(const Plan& p) {
 }
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/feed/front.ipp>
+#endif

@@ -58,7 +58,7 @@ class position_buffer {
 
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
   [[nodiscard]] std::uint64_t given() const noexcept { return given_; }
-  [[nodiscard]] std::span<const std::uint64_t> held() const noexcept { return held_; }
+  [[nodiscard]] std::span<const std::uint64_t> held() const noexcept;
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
 
  private:

@@ -35,4 +35,6 @@ PENSTOCK_INLINE bool position_buffer::could_hold(std::uint64_t size, std::uint64
   return std::adjacent_find(held.begin(), held.end()) == held.end() && (held.empty() || held.back() < taken);
 }
 
+PENSTOCK_INLINE std::span<const std::uint64_t> position_buffer::held() const noexcept { return held_; }
+
 }  // namespace penstock::inline v0_1

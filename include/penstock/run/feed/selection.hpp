@@ -22,10 +22,10 @@ namespace penstock::inline v0_1 {
 class selection {
  public:
   selection() = default;
-  explicit selection(item_range kept) : kept_(1, kept) {}
+  explicit selection(item_range kept);
 
   /// Of the elements that pass, keeps only these.
-  void keep(item_range kept) { kept_.push_back(kept); }
+  void keep(item_range kept);
   void deal(std::uint64_t rank, std::uint64_t world) noexcept {
     rank_ = rank;
     world_ = world;

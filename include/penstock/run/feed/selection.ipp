@@ -8,6 +8,10 @@
 
 namespace penstock::inline v0_1 {
 
+PENSTOCK_INLINE selection::selection(item_range kept) : kept_(1, kept) {}
+
+PENSTOCK_INLINE void selection::keep(item_range kept) { kept_.push_back(kept); }
+
 PENSTOCK_INLINE std::uint64_t selection::passing(std::uint64_t count) const noexcept {
   for (const item_range& one : kept_) count = std::min(count, one.end) - std::min(count, one.first);
   return count;

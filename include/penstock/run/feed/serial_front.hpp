@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/run/feed/front.hpp>
@@ -30,7 +29,7 @@ class serial_front {
   /// Consumer, while no chunk is being worked on: the next chunk starts its epoch from the beginning, or at
   /// the place that a front's `save` recorded.
   void restart(std::span<const std::uint64_t> marks = {}) {
-    begin_at_.assign(marks.begin(), marks.end());
+    keep_marks(begin_at_, marks);
     epoch_ = no_epoch;
   }
   /// Releases all waiters for good; the ring must have been stopped before.
@@ -99,12 +98,11 @@ class serial_front {
   void go_to(std::uint64_t epoch) {
     if constexpr (saves) {
       if (!begin_at_.empty()) {
-        const std::vector<std::uint64_t> marks = std::exchange(begin_at_, {});
-        std::span<const std::uint64_t> rest = marks;
+        std::vector<std::uint64_t> marks;
+        marks.swap(begin_at_);
+        std::span<const std::uint64_t> rest(marks.data(), marks.size());
         front_.load(epoch, rest);
-        if (!rest.empty())
-          throw error(errc::state, "the state has too many places of the source; it was edited");
-        return;
+        return check_none_left(rest);
       }
     }
     front_.rewind(epoch);

@@ -170,7 +170,12 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
   static constexpr hand_out_calls calls{
       .learn_from = [](void* h, block& b) { self(h).engine.learn_from(own(b)); },
       .name_sample = [](void* h, error& e, position at) noexcept { self(h).name_sample(e, at); },
-      .place_of = [](void* h, position at) { return self(h).place_of(at); }};
+      .place_of =
+          [](void* h, position at) {
+            if constexpr (parts::tolerant) return self(h).place_of(at);
+            return sample_place();
+          },
+      .tally = tally_functions_of<Plan>()};
 
   void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
     if constexpr (!parts::forward && has_urls<reader_type>) {
@@ -312,7 +317,7 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     out.epoch = out.gathered.empty() ? 0 : out.gathered.all().front().epoch;
     out.indices.clear();
     out.indices.resize(out.gathered.rows());
-    for (std::size_t i = 0; i < out.gathered.rows(); ++i) out.indices[i] = out.gathered.of(i).front().index;
+    for (std::size_t i = 0; i < out.gathered.rows(); ++i) out.indices[i] = out.gathered.first_of(i).index;
   }
 
   std::uint64_t room_ = 0;  // rows that the current batch has memory for

@@ -39,6 +39,7 @@ struct hand_out_calls {
   void (*learn_from)(void* self, block&);                      ///< the shapes of a block
   void (*name_sample)(void* self, error&, position) noexcept;  ///< adds which sample failed
   sample_place (*place_of)(void* self, position);              ///< for a ledger
+  const tally_calls* tally;                                    ///< null if bad samples are fatal
 };
 
 /// What a run delivers and where its consumer stands: everything except the values.

@@ -123,7 +123,7 @@ PENSTOCK_INLINE bool hand_out_shell::take_block() {
         throw;
       }
     }
-    b->bad.sort();
+    if (tally_ != nullptr) calls_->tally->sort(b->bad);
   }
   shares_ = setup_.in_place ? static_cast<std::uint32_t>(b->batches.size()) : pieces;
   hold(*b, shares_);
@@ -160,7 +160,7 @@ PENSTOCK_INLINE void hand_out_shell::pass_bad(block& b, const batch_rows& batch)
   const std::uint64_t end = std::min(batch.first + batch.slots, b.bad_slot);
   try {
     for (const bad_slot& one : b.bad.all())
-      if (one.row >= batch.first && one.row < end) tally_->see(batch.delivered.epoch, one);
+      if (one.row >= batch.first && one.row < end) calls_->tally->see(*tally_, batch.delivered.epoch, one);
     if (b.bad_slot >= batch.first + batch.slots) count_bad(batch.delivered.epoch);
   } catch (...) {
     drop();
@@ -243,13 +243,13 @@ PENSTOCK_INLINE void hand_out_shell::see_bad(std::uint64_t end) {
 
 PENSTOCK_INLINE void hand_out_shell::see_holes(block& out, std::uint64_t epoch) {
   if (tally_ == nullptr) return;
-  out.bad.sort();
+  calls_->tally->sort(out.bad);
   for (const bad_slot& one : out.bad.all()) see(epoch, one);
 }
 
 PENSTOCK_INLINE void hand_out_shell::see(std::uint64_t epoch, const bad_slot& one) {
   try {
-    tally_->see(epoch, one);
+    calls_->tally->see(*tally_, epoch, one);
   } catch (...) {
     fail(std::current_exception());
   }
@@ -265,7 +265,7 @@ PENSTOCK_INLINE void hand_out_shell::commit_bad(std::uint64_t epoch) {
 }
 
 PENSTOCK_INLINE void hand_out_shell::count_bad(std::uint64_t epoch) {
-  tally_->commit(epoch, [this](position at) { return calls_->place_of(plan_part_, at); });
+  calls_->tally->commit(*tally_, epoch, calls_->place_of, plan_part_);
 }
 
 PENSTOCK_INLINE void hand_out_shell::commit_end(std::uint64_t epoch) {

@@ -2,18 +2,12 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
-#include <penstock/core/fingerprint.hpp>
 #include <penstock/core/to_size.hpp>
-
-#include <dirent.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -38,54 +32,7 @@ struct folder_files {
 };
 
 /// Walks a folder and its subfolders, following links.
-class folder_walk {
- public:
-  folder_walk(std::string root, std::vector<std::string> extensions);
-
-  [[nodiscard]] folder_files run();
-
- private:
-  struct entry {
-    std::string path;
-    std::uint64_t size;
-  };
-  struct identity {
-    dev_t device;
-    ino_t number;
-    friend bool operator==(const identity&, const identity&) = default;
-  };
-
-  /// Folders that link to each other can multiply the number of files with every link.
-  static constexpr std::uint32_t most_ways = 1000;
-
-  static bool is_link(const std::string& path) noexcept;
-  static char lower(char c) noexcept;
-  static error failed(const char* what, const std::string& path);
-
-  [[nodiscard]] bool wanted(std::string_view name) const;
-  [[nodiscard]] std::string nothing() const;
-
-  /// `relative` is empty or ends in a slash.
-  void visit(const std::string& relative, identity self);
-
-  void look(const std::string& path, std::string_view name);
-
-  [[nodiscard]] folder_files packed();
-  [[nodiscard]] std::int32_t label_of(const std::string& path) const;
-
-  struct closer {
-    void operator()(DIR* opened) const noexcept { ::closedir(opened); }
-  };
-
-  std::string root_;
-  std::vector<std::string> extensions_;
-  std::vector<entry> found_;
-  std::vector<std::string> classes_;
-  std::vector<identity> above_;  // the folders from the root to the current one
-  // how often each folder was visited through a link
-  std::map<std::pair<dev_t, ino_t>, std::uint32_t> ways_;
-  bool linked_ = false;  // whether the current folder was reached through a link
-};
+[[nodiscard]] folder_files files_below(std::string root, std::vector<std::string> extensions);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -3,14 +3,70 @@
 
 #include <penstock/source/detail/folder_files.hpp>
 
+#include <penstock/core/error.hpp>
+#include <penstock/core/fingerprint.hpp>
+
+#include <dirent.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 namespace penstock::inline v0_1::detail {
+
+/// Walks a folder and its subfolders, following links.
+class folder_walk {
+ public:
+  folder_walk(std::string root, std::vector<std::string> extensions);
+
+  [[nodiscard]] folder_files run();
+
+ private:
+  struct entry {
+    std::string path;
+    std::uint64_t size;
+  };
+  struct identity {
+    dev_t device;
+    ino_t number;
+    friend bool operator==(const identity&, const identity&) = default;
+  };
+
+  /// Folders that link to each other can multiply the number of files with every link.
+  static constexpr std::uint32_t most_ways = 1000;
+
+  static bool is_link(const std::string& path) noexcept;
+  static char lower(char c) noexcept;
+  static error failed(const char* what, const std::string& path);
+
+  [[nodiscard]] bool wanted(std::string_view name) const;
+  [[nodiscard]] std::string nothing() const;
+
+  /// `relative` is empty or ends in a slash.
+  void visit(const std::string& relative, identity self);
+
+  void look(const std::string& path, std::string_view name);
+
+  [[nodiscard]] folder_files packed();
+  [[nodiscard]] std::int32_t label_of(const std::string& path) const;
+
+  struct closer {
+    void operator()(DIR* opened) const noexcept { ::closedir(opened); }
+  };
+
+  std::string root_;
+  std::vector<std::string> extensions_;
+  std::vector<entry> found_;
+  std::vector<std::string> classes_;
+  std::vector<identity> above_;  // the folders from the root to the current one
+  // how often each folder was visited through a link
+  std::map<std::pair<dev_t, ino_t>, std::uint32_t> ways_;
+  bool linked_ = false;  // whether the current folder was reached through a link
+};
 
 PENSTOCK_INLINE folder_walk::folder_walk(std::string root, std::vector<std::string> extensions)
     : root_(std::move(root)), extensions_(std::move(extensions)) {
@@ -147,6 +203,10 @@ PENSTOCK_INLINE std::int32_t folder_walk::label_of(const std::string& path) cons
   const auto found =
       std::lower_bound(classes_.begin(), classes_.end(), std::string_view(path).substr(0, slash));
   return static_cast<std::int32_t>(found - classes_.begin());
+}
+
+PENSTOCK_INLINE folder_files files_below(std::string root, std::vector<std::string> extensions) {
+  return folder_walk(std::move(root), std::move(extensions)).run();
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -67,8 +67,8 @@ class forward_session {
 
 /// The bytes of objects, each from its beginning to its end, in pieces. If the session reads in the
 /// background, the pieces after the one that is being used are read ahead, also those of the next object; a
-/// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked for
-/// ahead, too. Memory: `ahead` bytes, or one piece if nothing is read
+/// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked
+/// for ahead, too. Memory: `ahead` bytes, or one piece if nothing is read
 /// ahead. No allocation in the steady state.
 ///
 /// Threads: one reads; `end` and nothing else may be called by others meanwhile.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -9,13 +10,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -36,6 +36,7 @@ class objects_beside {
   }
   objects_beside(const objects_beside&) = delete;
   objects_beside& operator=(const objects_beside&) = delete;
+  ~objects_beside();
 
   /// All bytes of a sibling of an object. Nothing if it cannot be had: reading it fails with errc::io that
   /// recurs, or it has more than `most` bytes; `why` then gets the reason. Stores that do not let everybody
@@ -52,7 +53,7 @@ class objects_beside {
     sibling which;
     session_view session;
     void (*end)(void* owner) noexcept;
-    std::shared_ptr<void> owner;
+    shared<void> owner;
   };
   template <class Storage>
   struct opened {
@@ -62,7 +63,7 @@ class objects_beside {
   };
   template <class Storage>
   [[nodiscard]] static connection connected_to(const void* where, sibling which) {
-    auto made = std::make_shared<opened<Storage>>(static_cast<const Storage*>(where)->beside(which));
+    shared<opened<Storage>> made(new opened<Storage>(static_cast<const Storage*>(where)->beside(which)));
     const session_view session(made->session);
     return {which, session,
             [](void* owner) noexcept { penstock::end_reads(static_cast<opened<Storage>*>(owner)->session); },
@@ -73,7 +74,7 @@ class objects_beside {
   const void* where_ = nullptr;
   connection (*connect_)(const void* where, sibling which) = nullptr;
   std::mutex mutex_;
-  std::list<connection> open_;
+  std::vector<connection> open_;
   bool ended_ = false;
 };
 

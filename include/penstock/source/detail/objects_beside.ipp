@@ -9,6 +9,8 @@
 
 namespace penstock::inline v0_1::detail {
 
+PENSTOCK_INLINE objects_beside::~objects_beside() = default;
+
 PENSTOCK_INLINE std::optional<buffer> objects_beside::read(object_id object, sibling which,
                                                            std::uint64_t most, std::string* why) {
   if (connect_ == nullptr) {

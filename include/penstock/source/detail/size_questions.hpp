@@ -15,8 +15,8 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// Asks for the sizes of objects before their turn, one after another, in a thread of its own, so that whoever
-/// reads them one after another waits for no answer.
+/// Asks for the sizes of objects before their turn, one after another, in a thread of its own, so that
+/// whoever reads them one after another waits for no answer.
 ///
 /// Threads: one calls `ask_from`, `answer` and `forget`; any may call `stop`.
 class size_questions {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/fixed_array.hpp>
+#include <penstock/base/owned.hpp>
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/detail/known_files.hpp>
@@ -48,10 +49,15 @@ struct known_shards : known_files {
   bool distant = false;                         // whether reads have latency, and the shards are not files
   std::vector<shared<const buffer>> in_memory;  // null if the index is in a file
 
-  known_shards(index_rules chosen, bool latent) : rules(std::move(chosen)), distant(latent) {}
+  known_shards(index_rules chosen, bool latent);
+  known_shards(const known_shards&) = delete;
+  known_shards& operator=(const known_shards&) = delete;
+  ~known_shards();
   [[nodiscard]] scan_pace pace() const noexcept {
     return distant ? scan_pace::far(rules.scan_gap) : scan_pace();
   }
+  /// Throws errc::argument for a dataset without shards.
+  static void check_any(std::size_t shards);
   /// Throws errc::format for the first shard without end-of-archive blocks.
   void check_ends() const;
   /// Reads the index headers of all shards, and builds the indexes that are missing. `near`: the files beside
@@ -86,7 +92,7 @@ struct shard_set : known_shards {
 
   shard_set(Storage given, index_rules chosen)
       : known_shards(std::move(chosen), latent && !is_local(given)), where(std::move(given)) {
-    if (where.names().empty()) throw error(errc::argument, "a dataset needs at least one shard");
+    check_any(where.names().size());
     objects_beside near(where);
     auto session = where.connect();
     look(facts_of(where), session, near);
@@ -106,7 +112,10 @@ class open_indexes {
  public:
   template <storage Storage>
   open_indexes(shared<const shard_set<Storage>> set, const projection& used)
-      : open_indexes(set, used, std::make_unique<objects_beside>(set->where)) {}
+      : open_indexes(set, used, detail::owned(new objects_beside(set->where))) {}
+
+  open_indexes(open_indexes&&) noexcept;
+  ~open_indexes();
 
   /// The tables of a shard. Takes no lock once they are loaded.
   [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
@@ -125,15 +134,16 @@ class open_indexes {
   void end_reads() const noexcept { near_->end_reads(); }
 
  private:
-  open_indexes(shared<const known_shards> set, const projection& used, std::unique_ptr<objects_beside> near);
+  open_indexes(shared<const known_shards> set, const projection& used, detail::owned<objects_beside> near);
 
   struct slots {
-    explicit slots(std::size_t n) : missing(n), loaded(n) {}
+    explicit slots(std::size_t n);
     slots(const slots&) = delete;
     slots& operator=(const slots&) = delete;
     ~slots();
     std::atomic<std::size_t> missing;
-    std::vector<std::atomic<const loaded_index*>> loaded;
+    std::size_t count;
+    fixed_array<std::atomic<const loaded_index*>> loaded;
     std::array<std::mutex, 64> mutexes;
   };
 
@@ -143,8 +153,8 @@ class open_indexes {
 
   shared<const known_shards> set_;
   projection used_;
-  std::unique_ptr<objects_beside> near_;  // of a storage that `set_` has
-  std::unique_ptr<slots> slots_;
+  detail::owned<objects_beside> near_;  // of a storage that `set_` has
+  detail::owned<slots> slots_;
 };
 
 }  // namespace detail::tar

@@ -11,8 +11,10 @@
 #include <penstock/source/tar/stored_index.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail::tar {
@@ -27,6 +29,14 @@ PENSTOCK_INLINE error index_required(const std::string& index, const std::string
   return error(code, {"the index ", index, " of the shard ", shard, " ", why,
                       ", and index_policy::require allows no other"})
       .in_file(shard);
+}
+
+PENSTOCK_INLINE known_shards::known_shards(index_rules chosen, bool latent)
+    : rules(std::move(chosen)), distant(latent) {}
+PENSTOCK_INLINE known_shards::~known_shards() = default;
+
+PENSTOCK_INLINE void known_shards::check_any(std::size_t shards) {
+  if (shards == 0) throw error(errc::argument, "a dataset needs at least one shard");
 }
 
 PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view session, objects_beside& near) {
@@ -188,14 +198,15 @@ PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
 }
 
 PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used,
-                                           std::unique_ptr<objects_beside> near)
-    : set_(std::move(set)),
-      used_(used),
-      near_(std::move(near)),
-      slots_(std::make_unique<slots>(set_->signatures.size())) {}
+                                           detail::owned<objects_beside> near)
+    : set_(std::move(set)), used_(used), near_(std::move(near)), slots_(new slots(set_->signatures.size())) {}
+PENSTOCK_INLINE open_indexes::open_indexes(open_indexes&&) noexcept = default;
+PENSTOCK_INLINE open_indexes::~open_indexes() = default;
+
+PENSTOCK_INLINE open_indexes::slots::slots(std::size_t n) : missing(n), count(n), loaded(n) {}
 
 PENSTOCK_INLINE open_indexes::slots::~slots() {
-  for (auto& one : loaded) delete one.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < count; ++i) delete loaded[i].load(std::memory_order_relaxed);
 }
 
 // Whether an index matches its shard in the manifest.

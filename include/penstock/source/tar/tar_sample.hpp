@@ -43,6 +43,13 @@ struct sample_cursor {
 /// Throws the error for a buffer whose size is not the member's.
 [[noreturn]] void wrong_size(std::uint64_t size, std::uint64_t room);
 
+/// The bytes of a member that has not gone through the window.
+struct spare_member {
+  buffer bytes;
+  std::uint64_t generation = 0;
+};
+void grow(std::vector<spare_member>& spares, std::size_t count);
+
 /// The state of one worker that reads through a session that copies.
 ///
 /// Members below 32 KiB come through a window. One read fills it with all adjacent small members of the
@@ -98,8 +105,8 @@ class copying_worker : public fetch_link<Session> {
       }
     }
     const std::size_t ordinal = member - at.first;
-    if (spares_.size() <= ordinal) spares_.resize(ordinal + 1);
-    spare& mine = spares_[ordinal];
+    if (spares_.size() <= ordinal) grow(spares_, ordinal + 1);
+    spare_member& mine = spares_[ordinal];
     if (mine.generation != generation_) {
       mine.bytes.resize_for_overwrite(detail::to_size(size));
       session_->read(at.shard, offset, mine.bytes.span());
@@ -115,10 +122,6 @@ class copying_worker : public fetch_link<Session> {
   // gaps of unused bytes up to this size are read along, to save another call
   static constexpr std::uint64_t most_between = 8_KiB;
 
-  struct spare {
-    buffer bytes;
-    std::uint64_t generation = 0;
-  };
   struct span_of_members {
     std::uint32_t first;
     std::uint32_t last;
@@ -185,7 +188,7 @@ class copying_worker : public fetch_link<Session> {
   std::uint64_t generation_ = 0;
   bool in_order_ = false;
   bool pinned_ = false;
-  std::vector<spare> spares_;  // by the member's number in its sample
+  std::vector<spare_member> spares_;  // by the member's number in its sample
 };
 
 /// The state of one worker whose session shows bytes in place.

@@ -17,5 +17,7 @@ PENSTOCK_INLINE void wrong_size(std::uint64_t size, std::uint64_t room) {
   throw error(errc::argument, {"a member of ", size, " bytes was to be read into ", room});
 }
 
+PENSTOCK_INLINE void grow(std::vector<spare_member>& spares, std::size_t count) { spares.resize(count); }
+
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/run/engine/fetched_session.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/storage_counters.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+struct placement;
+
+/// The ranges of bytes that some samples will be read from, as a reader's `ranges` reports them.
+///
+/// A session that shows its bytes in place is given a hint instead, and a session whose bytes are already in
+/// memory (`warm`) is left alone, since fetching would only make another copy.
+class range_list {
+ public:
+  /// A range, and the turn of the sample that is read from it.
+  struct entry {
+    fetched_session from;
+    std::uint64_t offset, size, turn;
+    object_id object;
+  };
+
+  /// Sets the turn of the ranges that follow.
+  void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
+  template <class Session>
+  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
+    if constexpr (viewing_session<Session>) {
+      session.will_need(object, offset, size);
+    } else {
+      if constexpr (warming_session<Session>) {
+        if (session.warm(object)) {
+          ++warm_;
+          return;
+        }
+      }
+      add({fetched_session(session), offset, size, turn_, object});
+    }
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  /// How many ranges were left out because they are already in memory.
+  [[nodiscard]] std::uint64_t warm() const noexcept { return warm_; }
+  [[nodiscard]] std::vector<entry>& entries() noexcept { return entries_; }
+  void clear() noexcept;
+
+ private:
+  void add(const entry& one);
+
+  std::vector<entry> entries_;
+  std::uint64_t turn_ = 0, bytes_ = 0, warm_ = 0;
+};
+
+/// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.
+struct hinter {
+  void* self = nullptr;  ///< null: the source takes no hints
+  /// Requests the samples of a placement. May throw.
+  void (*hint)(void* self, const placement& samples) = nullptr;
+  /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
+  void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
+  /// What the reader's sessions counted.
+  storage_counters (*counters)(void* self) = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/engine/range_list.ipp>
+#endif
