@@ -141,7 +141,8 @@ TEST_CASE("storage/http: connections that break") {
   const std::string name(64, 'x');
   const ps::error unknown = web_error_of([&] { first_of(session_of("http://" + name + "/a")); });
   INFO(unknown.what());
-  CHECK(says(unknown, "cannot connect to " + name));
+  CHECK(says(unknown, "there is no host " + name + "; check the URL"));
+  CHECK(unknown.recurs());
 }
 
 TEST_CASE("storage/http: what lasts too long") {

@@ -60,7 +60,8 @@ struct epoch {
   template <class Plan>
   explicit epoch(const Plan& plan) {
     auto run = plan.open();
-    for (auto&& b : run.epoch(1))
+    // the epoch that `open` begins with: for another one, the same would be asked for twice
+    for (auto&& b : run.epoch(0))
       for (std::size_t i = 0; i < b.size(); ++i) payloads.emplace_back(ps::text_of(ps::get<"bin">(b)[i]));
     counted = run.counters().storage;
   }
@@ -149,7 +150,8 @@ TEST_CASE("storage/http: a server that begins to ignore ranges is one clear erro
 TEST_CASE("storage/http: over TLS, a byte that is changed on its way breaks its connection, and no sample") {
   if (!have_nginx() || !have_openssl()) return;
   const deadline limit("flipped bytes over TLS");
-  nginx_server server({.certificates = {certificate::good}});
+  // Before 1.3 a certificate is sent in the open: a changed one is refused for good.
+  nginx_server server({.certificates = {certificate::good}, .lines = "ssl_protocols TLSv1.3;"});
   server.put("a.tar", shard());
   const std::string authority = server.authority().string();
   const epoch expected(batches(ps::webdataset(ps::http({server.url("a.tar").c_str()}, direct())), 2));

@@ -27,13 +27,14 @@ using fault_counts = std::array<std::atomic<std::uint64_t>, fault_kinds>;
 class proxy_link {
  public:
   /// In: a socket that does not block, and the descriptor.
-  proxy_link(owned_socket socket, int stop) : socket_(std::move(socket)), stop_(stop) {}
+  proxy_link(owned_socket socket, int stop) : socket_(std::move(socket)), stop_(stop) {
+    const int yes = 1;  // a head and its body are two writes; a socket that listens passes this on
+    ::setsockopt(get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  }
 
   /// A connection to a port of 127.0.0.1; not open if there is none.
   [[nodiscard]] static proxy_link to(std::uint16_t port, int stop) {
     owned_socket made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const int yes = 1;
-    ::setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     int failed = detail::with_loopback(
         false, port, [&](auto* address, auto size) { return ::connect(made.get(), address, size); });
     proxy_link link(std::move(made), stop);

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -220,6 +221,11 @@ class web_server {
       if (peer < 0) continue;
       ++connections_;
       threads_.emplace_back([this, peer] {
+        // OpenSSL writes without MSG_NOSIGNAL, even when it is asked to read, and a client may have gone.
+        sigset_t broken_pipe;
+        sigemptyset(&broken_pipe);
+        sigaddset(&broken_pipe, SIGPIPE);
+        ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
         {
           web_peer served(peer, context_, ends_);
           script_(served);
