@@ -191,12 +191,15 @@ struct web_range {
   std::uint64_t offset, size;
 };
 
-/// Requests ranges one after another, reads what comes and forgets it.
+/// Requests ranges one after another, reads what comes and forgets it. Each read goes to the next place of
+/// `bytes`, and after the last one to the first again.
 inline std::uint64_t discard(std::uint16_t port, const std::vector<web_range>& ranges, std::size_t first,
-                             std::size_t step) {
+                             std::size_t step, std::vector<char>& bytes) {
+  constexpr std::size_t at_once = 1 << 18;
   const connection there = connection::to(port);
-  std::vector<char> bytes(1 << 18);
+  if (bytes.size() < at_once) bytes.resize(at_once);
   std::uint64_t sum = 0;
+  std::size_t place = 0;
   for (std::size_t i = first; i < ranges.size(); i += step) {
     const web_range& one = ranges[i];
     there.send("GET " + one.path + " HTTP/1.1\r\nHost: a\r\nRange: bytes=" + std::to_string(one.offset) +
@@ -204,11 +207,14 @@ inline std::uint64_t discard(std::uint16_t port, const std::vector<web_range>& r
     std::uint64_t left = ~std::uint64_t{0};
     std::string head;
     while (left != 0) {
-      const ssize_t got = ::recv(there.get(), bytes.data(), bytes.size(), 0);
+      if (place + at_once > bytes.size()) place = 0;
+      char* const into = bytes.data() + place;
+      const ssize_t got = ::recv(there.get(), into, at_once, 0);
       if (got <= 0) throw std::runtime_error("recv failed");
+      place += static_cast<std::size_t>(got);
       auto came = static_cast<std::uint64_t>(got);
       if (left == ~std::uint64_t{0}) {
-        head.append(bytes.data(), static_cast<std::size_t>(got));
+        head.append(into, static_cast<std::size_t>(got));
         const std::size_t end = head.find("\r\n\r\n");
         if (end == std::string::npos) continue;
         if (head.compare(9, 3, "206") != 0) throw std::runtime_error(head.substr(0, 40));

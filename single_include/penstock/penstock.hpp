@@ -30142,11 +30142,12 @@ namespace detail {
 
 template <class T>
 dlpack_array<T> array_of(dlpack_tensor owned) {
+  constexpr bool is_number = dlpack::exchanged_value<T>;  // compilers explain a concept at length
   static_assert(
-      dlpack::exchanged_value<T>,
+      is_number,
       "penstock: from_dlpack<T>: DLPack has types for numbers, and T is none; write the type of the "
       "tensor's values, as in from_dlpack<float>(tensor)");
-  if constexpr (dlpack::exchanged_value<T>)
+  if constexpr (is_number)
     return dlpack_array<T>(std::move(owned));
   else
     return {};
@@ -30317,10 +30318,11 @@ struct exported_place {
 template <class T, class View>
 dlpack_tensor export_values(const held_column<View>& held, const exported_place& place, const extents& shape,
                             const element_strides& strides) {
-  static_assert(dlpack::exchanged_value<T>,
+  constexpr bool is_number = dlpack::exchanged_value<T>;  // compilers explain a concept at length
+  static_assert(is_number,
                 "penstock: to_dlpack: DLPack has types for numbers, and the values of this column are none; "
                 "write map(f) before batch, which makes numbers or arrays of them");
-  if constexpr (dlpack::exchanged_value<T>) {
+  if constexpr (is_number) {
     auto made = std::make_unique<exported_column<View>>(exported_column<View>{{}, held});
     for (std::size_t i = 0; i < shape.rank(); ++i) {
       made->shape[i] = static_cast<std::int64_t>(shape[i]);
@@ -45226,8 +45228,8 @@ PENSTOCK_INLINE std::vector<std::string> paths_of(const std::string& pattern) {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// Asks for the sizes of objects before their turn, one after another, in a thread of its own, so that whoever
-/// reads them one after another waits for no answer.
+/// Asks for the sizes of objects before their turn, one after another, in a thread of its own, so that
+/// whoever reads them one after another waits for no answer.
 ///
 /// Threads: one calls `ask_from`, `answer` and `forget`; any may call `stop`.
 class size_questions {
@@ -45394,8 +45396,8 @@ class forward_session {
 
 /// The bytes of objects, each from its beginning to its end, in pieces. If the session reads in the
 /// background, the pieces after the one that is being used are read ahead, also those of the next object; a
-/// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked for
-/// ahead, too. Memory: `ahead` bytes, or one piece if nothing is read
+/// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked
+/// for ahead, too. Memory: `ahead` bytes, or one piece if nothing is read
 /// ahead. No allocation in the steady state.
 ///
 /// Threads: one reads; `end` and nothing else may be called by others meanwhile.
@@ -45487,6 +45489,11 @@ PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
                                  ? known.size
                                  : session_.view().size(static_cast<object_id>(object));
   while (follows && count_ != 0 && at(0).object < object) drop_first();
+  if (follows && count_ == 0 && next_object_ < object) {  // all that was asked for has been read
+    next_object_ = object;
+    next_offset_ = 0;
+    next_size_ = size;
+  }
   if (follows && size != 0) {
     follows = count_ != 0 ? at(0).object == object && at(0).offset == 0
                           : next_object_ == object && next_offset_ == 0;

@@ -1102,7 +1102,7 @@ class exchange : public transport<exchange> {
   bool started_ = false, served_ = false, in_tunnel_ = false, got_byte_ = false, keep_ = false;
   bool writing_ = false;                                           // a body, while the answer is awaited
   std::optional<std::pair<std::exception_ptr, ending>> answered_;  // before the body was written
-  bool in_range_ = false;  // the body goes to the range's place
+  bool in_range_ = false;                                          // the body goes to the range's place
   std::string out_;
   answer_reader in_;
   mutable_bytes place_;

@@ -88,11 +88,12 @@ namespace detail {
 
 template <class T>
 dlpack_array<T> array_of(dlpack_tensor owned) {
+  constexpr bool is_number = dlpack::exchanged_value<T>;  // compilers explain a concept at length
   static_assert(
-      dlpack::exchanged_value<T>,
+      is_number,
       "penstock: from_dlpack<T>: DLPack has types for numbers, and T is none; write the type of the "
       "tensor's values, as in from_dlpack<float>(tensor)");
-  if constexpr (dlpack::exchanged_value<T>)
+  if constexpr (is_number)
     return dlpack_array<T>(std::move(owned));
   else
     return {};

@@ -56,10 +56,11 @@ struct exported_place {
 template <class T, class View>
 dlpack_tensor export_values(const held_column<View>& held, const exported_place& place, const extents& shape,
                             const element_strides& strides) {
-  static_assert(dlpack::exchanged_value<T>,
+  constexpr bool is_number = dlpack::exchanged_value<T>;  // compilers explain a concept at length
+  static_assert(is_number,
                 "penstock: to_dlpack: DLPack has types for numbers, and the values of this column are none; "
                 "write map(f) before batch, which makes numbers or arrays of them");
-  if constexpr (dlpack::exchanged_value<T>) {
+  if constexpr (is_number) {
     auto made = std::make_unique<exported_column<View>>(exported_column<View>{{}, held});
     for (std::size_t i = 0; i < shape.rank(); ++i) {
       made->shape[i] = static_cast<std::int64_t>(shape[i]);

@@ -32,6 +32,11 @@ PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
                                  ? known.size
                                  : session_.view().size(static_cast<object_id>(object));
   while (follows && count_ != 0 && at(0).object < object) drop_first();
+  if (follows && count_ == 0 && next_object_ < object) {  // all that was asked for has been read
+    next_object_ = object;
+    next_offset_ = 0;
+    next_size_ = size;
+  }
   if (follows && size != 0) {
     follows = count_ != 0 ? at(0).object == object && at(0).offset == 0
                           : next_object_ == object && next_offset_ == 0;
