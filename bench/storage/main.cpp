@@ -216,7 +216,7 @@ void far(const bench::options& o) {
   const bench::web_store store(folder);
   const bench::delaying_proxy proxy(store.port(), 50ms);
   std::vector<double> stalls;
-  std::uint64_t connections = 0;
+  std::uint64_t requests = 0;
   for (int i = 0; i < (o.quick ? 1 : 3); ++i) {
     const ps::simulated accelerator({.step = 100ms});
     const ps::http where(urls(files, proxy.port()), {.connections = 64});
@@ -232,10 +232,10 @@ void far(const bench::options& o) {
       accelerator.step();
     }
     stalls.push_back(100 * (run.counters().stall_seconds - waited) / (bench::seconds_now() - began));
-    connections = run.counters().storage.requests;
+    requests = run.counters().storage.requests;
   }
   bench::print_row(idle, bench::quantile(stalls, 0.75), bench::quantile(stalls, 0.5),
-                   "at most 64 connections, " + std::to_string(connections) + " requests, " +
+                   "at most 64 connections, " + std::to_string(requests) + " requests, " +
                        std::to_string(stalls.size()) + " runs");
 }
 

@@ -23940,6 +23940,7 @@ struct engine_shell::machinery {
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
   read_ahead ahead;
   watchdog_thread watchdog;
+  std::stop_token token;
   std::optional<std::stop_callback<stopper>> on_stop;
 };
 
@@ -24010,7 +24011,7 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       inner_(new machinery(setup_, ring_.blocks(), calls.destroy)) {
   leading_.stop_at(ring_.stop_state().flag());
   delivered_feed_.stop_at(ring_.stop_state().flag());
-  inner_->on_stop.emplace(token, machinery::stopper{this});  // may call back at once
+  inner_->token = token;
 }
 
 PENSTOCK_INLINE engine_shell::~engine_shell() {
@@ -24044,6 +24045,9 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->number = i;
   }
   try {
+    // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
+    // time.
+    inner_->on_stop.emplace(inner_->token, machinery::stopper{this});
     unsigned threads = count;
     for (unsigned i = 0; i < count; ++i)
       inner_->workers[i]->thread.start<&engine_worker::serve>(*inner_->workers[i]);
@@ -24104,6 +24108,7 @@ PENSTOCK_INLINE range_store* engine_shell::fetched(std::uint64_t first, std::uin
 PENSTOCK_INLINE void engine_shell::give_back(block* b) noexcept { inner_->pool.give_back(b); }
 
 PENSTOCK_INLINE void engine_shell::stop() noexcept {
+  inner_->on_stop.reset();
   request_stop();
   calls_->stop_front(engine_);
   inner_->ahead.stop();
@@ -29958,7 +29963,7 @@ namespace detail {
 template <class T>
 inline constexpr bool is_complex = false;
 template <std::floating_point T>
-inline constexpr bool is_complex<std::complex<T>> = true;
+inline constexpr bool is_complex<std::complex<T>> = sizeof(T) <= 8;
 
 }  // namespace detail
 
@@ -52848,7 +52853,8 @@ PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64
   if (rules_.at_once == 0) return 0;
   ++waiting_for_room_;
   for (;;) {
-    const bool waits = pauses() || in_flight_ >= room();
+    const bool paused = pauses();
+    const bool waits = paused || in_flight_ >= room();
     if (cancels_ != cancels || (waits && over_)) {
       --waiting_for_room_;
       pass_on(held);
@@ -52856,7 +52862,7 @@ PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64
     }
     if (!waits) break;
     const clock::time_point until = paused_until_;  // a copy: it may change meanwhile
-    if (pauses())
+    if (paused)                                     // asked once: nobody tells of the end of a pause
       room_.wait_until(held, until);
     else
       room_.wait(held);
@@ -52918,8 +52924,8 @@ PENSTOCK_INLINE std::uint32_t relay::note_outage(const read_request& what) noexc
 PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) noexcept {
   if (rules_.at_once == 0) return;
   --in_flight_;
+  if (why == nullptr || !why->may_pass) failed_in_a_row_ = outage_ = 0;  // that it is not there is an answer
   if (why == nullptr) {
-    failed_in_a_row_ = outage_ = 0;
     if (round == round_ && limit_ < rules_.at_once && ++grown_ >= limit_) {
       ++limit_;
       grown_ = 0;

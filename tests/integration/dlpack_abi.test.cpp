@@ -23,6 +23,7 @@ TEST_CASE("integration/dlpack_abi: types as DLPack calls them") {
   CHECK(dl::data_type_of<char> == dl::data_type{dl::type_code::unsigned_integer, 8});
   CHECK(dl::data_type_of<bool> == dl::data_type{dl::type_code::boolean, 8});
   CHECK(dl::data_type_of<std::complex<float>> == dl::data_type{dl::type_code::complex, 64});
+  static_assert(!dl::exchanged_value<std::complex<long double>>);  // 256 bits are too many for a DLDataType
   CHECK(dl::data_type_of<std::complex<double>> == dl::data_type{dl::type_code::complex, 128});
 }
 

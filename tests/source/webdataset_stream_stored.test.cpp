@@ -44,6 +44,7 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -445,4 +446,32 @@ TEST_CASE("source/webdataset_stream_stored: no allocation per sample in the stea
           for (int i = 100; i < 300; ++i) all = reader.next(sample) && all;
         }) == 0);
   CHECK(all);
+}
+
+TEST_CASE("source/webdataset_stream_stored: a token may stop a run while it opens and while it ends") {
+  const penstock_test::deadline guard("tokens");
+  const auto far = far_of(numbered_shards());
+  for (const unsigned workers : {0u, 2u}) {
+    const auto loader = ps::webdataset_stream(far) | read_number | ps::batch(2) | ps::workers(workers);
+    std::stop_source before;
+    before.request_stop();
+    auto stopped = loader.open(before.get_token());
+    CHECK(stopped.stopped());
+    CHECK(stopped.next().ended());
+    for (int round = 0; round < 300; ++round) {
+      std::stop_source source;
+      std::atomic<bool> open{false};
+      std::thread other([&] {
+        while (!open && round % 2 == 0) {
+        }
+        for (std::atomic<int> moment{0}; moment < round * 20;) ++moment;
+        source.request_stop();
+      });
+      {
+        const auto run = loader.open(source.get_token());
+        open = true;
+      }
+      other.join();
+    }
+  }
 }

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <exception>
 #include <numeric>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -308,6 +309,43 @@ TEST_CASE("storage/throttled: threads that read and cancel at once") {
   for (std::thread& reader : readers) reader.join();
   CHECK_FALSE(wrong);
   CHECK(far.in_flight() == 0);
+}
+
+namespace {
+
+/// Every other read is asked to wait for a millisecond.
+struct busy_storage {
+  std::vector<std::string> list{"x"};
+  struct session {
+    static constexpr bool views = false;
+    mutable std::atomic<int> reads{0};
+
+    [[nodiscard]] std::uint64_t size(ps::object_id) const { return 8; }
+    [[nodiscard]] ps::object_signature signature(ps::object_id) const { return {8, 0}; }
+    void read(ps::object_id, std::uint64_t, ps::mutable_bytes) const {
+      if (reads++ % 2 == 0) std::rethrow_exception(slow_down(1));
+    }
+    void will_need(ps::object_id, std::uint64_t, std::uint64_t) const {}
+    void cancel_waits() const noexcept {}
+  };
+  [[nodiscard]] std::span<const std::string> names() const { return list; }
+  [[nodiscard]] session connect() const { return {}; }
+};
+
+}  // namespace
+
+TEST_CASE("storage/throttled: a read that comes while a pause ends waits for nothing") {
+  const deadline limit("the end of a pause", 60s);
+  const auto session = ps::throttled(busy_storage(), {.at_once = 4}).connect();
+  std::array<std::byte, 8> into{};
+  for (unsigned round = 0; round < 1500; ++round) {
+    CHECK_THROWS_WITH(session.read(0, 0, into), contains("slow down"));
+    // 0 to 6 microseconds before the pause is over
+    const auto then = std::chrono::steady_clock::now() + 1ms - std::chrono::nanoseconds(round * 97 % 6000);
+    while (std::chrono::steady_clock::now() < then) {
+    }
+    session.read(0, 0, into);
+  }
 }
 
 TEST_CASE("storage/throttled: a run delivers the bytes of an unlimited one") {

@@ -106,7 +106,7 @@ namespace detail {
 template <class T>
 inline constexpr bool is_complex = false;
 template <std::floating_point T>
-inline constexpr bool is_complex<std::complex<T>> = true;
+inline constexpr bool is_complex<std::complex<T>> = sizeof(T) <= 8;
 
 }  // namespace detail
 

@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -111,9 +112,9 @@ inline torch::Tensor torch_tensor(dlpack_tensor given) {
   if (there)
     options = options.device(torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(t.device.id)));
   if (t.data == nullptr) return torch::empty(shape, options);
-  auto* const owned = given.release();
+  const auto owned = std::make_shared<dlpack_tensor>(std::move(given));
   return torch::from_blob(
-      t.data, shape, strides, [owned](void*) { owned->deleter(owned); }, options);
+      t.data, shape, strides, [owned](void*) {}, options);
 }
 inline torch::Tensor torch_field(dlpack_tensor given) { return torch_tensor(std::move(given)); }
 inline torch_ragged torch_field(dlpack_ragged given) {

@@ -44,6 +44,7 @@ struct engine_shell::machinery {
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
   read_ahead ahead;
   watchdog_thread watchdog;
+  std::stop_token token;
   std::optional<std::stop_callback<stopper>> on_stop;
 };
 
@@ -114,7 +115,7 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       inner_(new machinery(setup_, ring_.blocks(), calls.destroy)) {
   leading_.stop_at(ring_.stop_state().flag());
   delivered_feed_.stop_at(ring_.stop_state().flag());
-  inner_->on_stop.emplace(token, machinery::stopper{this});  // may call back at once
+  inner_->token = token;
 }
 
 PENSTOCK_INLINE engine_shell::~engine_shell() {
@@ -148,6 +149,9 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->number = i;
   }
   try {
+    // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
+    // time.
+    inner_->on_stop.emplace(inner_->token, machinery::stopper{this});
     unsigned threads = count;
     for (unsigned i = 0; i < count; ++i)
       inner_->workers[i]->thread.start<&engine_worker::serve>(*inner_->workers[i]);
@@ -208,6 +212,7 @@ PENSTOCK_INLINE range_store* engine_shell::fetched(std::uint64_t first, std::uin
 PENSTOCK_INLINE void engine_shell::give_back(block* b) noexcept { inner_->pool.give_back(b); }
 
 PENSTOCK_INLINE void engine_shell::stop() noexcept {
+  inner_->on_stop.reset();
   request_stop();
   calls_->stop_front(engine_);
   inner_->ahead.stop();

@@ -168,7 +168,8 @@ PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64
   if (rules_.at_once == 0) return 0;
   ++waiting_for_room_;
   for (;;) {
-    const bool waits = pauses() || in_flight_ >= room();
+    const bool paused = pauses();
+    const bool waits = paused || in_flight_ >= room();
     if (cancels_ != cancels || (waits && over_)) {
       --waiting_for_room_;
       pass_on(held);
@@ -176,7 +177,7 @@ PENSTOCK_INLINE std::uint64_t relay::enter(const read_request& what, std::uint64
     }
     if (!waits) break;
     const clock::time_point until = paused_until_;  // a copy: it may change meanwhile
-    if (pauses())
+    if (paused)                                     // asked once: nobody tells of the end of a pause
       room_.wait_until(held, until);
     else
       room_.wait(held);
@@ -238,8 +239,8 @@ PENSTOCK_INLINE std::uint32_t relay::note_outage(const read_request& what) noexc
 PENSTOCK_INLINE void relay::leave(std::uint64_t round, const read_failure* why) noexcept {
   if (rules_.at_once == 0) return;
   --in_flight_;
+  if (why == nullptr || !why->may_pass) failed_in_a_row_ = outage_ = 0;  // that it is not there is an answer
   if (why == nullptr) {
-    failed_in_a_row_ = outage_ = 0;
     if (round == round_ && limit_ < rules_.at_once && ++grown_ >= limit_) {
       ++limit_;
       grown_ = 0;
