@@ -5,8 +5,7 @@
 # without penstock::compiled, so that the bodies are compiled like this too; the last one links it, built
 # with type information, as someone else's build of the library would be.
 
-add_executable(penstock_test_no_rtti ${CMAKE_CURRENT_BINARY_DIR}/all_headers_forward.cpp
-                                     ${CMAKE_CURRENT_BINARY_DIR}/all_headers_backward.cpp)
+add_executable(penstock_test_no_rtti ${CMAKE_CURRENT_BINARY_DIR}/all_headers.cpp)
 foreach(example IN ITEMS epochs_and_state errors readme)
   add_executable(penstock_test_no_rtti_${example} ${PROJECT_SOURCE_DIR}/examples/reference/${example}.cpp)
 endforeach()

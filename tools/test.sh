@@ -23,6 +23,7 @@ done
 [ "$full" = 1 ] && needs=full || needs=tests
 install_missing "$needs"
 jobs=$(nproc)
+tests=$((jobs + 1)) # many of them wait
 clang=$(newest_clang)
 export PYTHONDONTWRITEBYTECODE=1
 # The peer with which samples are compared; tests say so if it is missing.
@@ -43,9 +44,10 @@ if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
   if [ -z "${PENSTOCK_TEST_CONAN:-}" ] && conan=$(conan_program "$PWD/build/conan"); then
     export PENSTOCK_TEST_CONAN=$conan
   fi
-  if [ -z "${PENSTOCK_TEST_ZIG:-}" ] && zig=$(zig_python "$PWD/build/zig"); then
-    export PENSTOCK_TEST_ZIG=$zig
-  fi
+fi
+# Only with --full: it builds a C++ library for musl first.
+if [ "$full" = 1 ] && [ -z "${PENSTOCK_TEST_ZIG:-}" ] && zig=$(zig_python "$PWD/build/zig"); then
+  export PENSTOCK_TEST_ZIG=$zig
 fi
 settings=("-DPython3_EXECUTABLE=$(command -v python3)")
 # CUDA's toolkit is in no free package; without it the device's logic is tested with the tests' fake runtime.
@@ -78,7 +80,7 @@ preset() {
   if [ "$name" = gcc-tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
     plain=(setarch "$(uname -m)" -R)
   fi
-  "${plain[@]}" ctest --preset "$name" -j "$jobs" --no-label-summary
+  "${plain[@]}" ctest --preset "$name" -j "$tests" --no-label-summary
 }
 
 if [ "$full" = 1 ]; then

@@ -74,7 +74,10 @@ void large(const bench::options& o) {
   const bench::web_store store(folder);
   const auto ranges = payloads(files);
   const ps::http where(urls(files, store.port()), {.connections = 4});
-  const auto loader = ps::webdataset(where) | ps::fields<"bin"> | ps::batch(4);
+  const auto loader = [&](std::uint64_t samples_ahead, unsigned threads) {
+    return ps::webdataset(where) | ps::prefetch(samples_ahead) | ps::fields<"bin"> | ps::batch(4) |
+           ps::workers(threads);
+  };
   // The loop's bytes go to buffers that fit a cache, or, for comparison, to as many as the batches have.
   std::vector<std::vector<char>> small_buffers(4), large_buffers(4);
   for (auto& one : large_buffers) one.resize(std::size_t{24'000'000});
@@ -126,8 +129,8 @@ void large(const bench::options& o) {
     bench::print_row(processor, bench::quantile(costs, 0.25), bench::quantile(costs, 0.5), notes);
   };
   // Loopback has no latency to hide: workers that read straight into their slots save the copy.
-  compare((loader | ps::prefetch(0) | ps::workers(4)).open(), fast, cheap);
-  compare((loader | ps::prefetch(16) | ps::workers(1)).open(), ahead, ahead_cheap);
+  compare(loader(0, 6).open(), fast, cheap);
+  compare(loader(16, 1).open(), ahead, ahead_cheap);
 }
 
 /// Requests per second of wrk, which sends the same ranges.
