@@ -52,7 +52,8 @@ foreach(file IN LISTS programs)
     list(APPEND sources ${file})
   endif()
 endforeach()
-# In a unity build a room's tests are read in units as well, except where tests use one name for different things.
+# In a unity build a room's tests are read in units as well, except where tests use one name for different
+# things.
 set(in_units "")
 set(alone ${test_files})
 if(PENSTOCK_TEST_UNITY)
@@ -66,7 +67,8 @@ set(room_of_unit "")
 set(files_in_unit 0)
 foreach(file IN LISTS in_units ITEMS end)
   string(REGEX REPLACE "/.*" "" room ${file})
-  if(NOT unit STREQUAL "" AND (NOT room STREQUAL room_of_unit OR files_in_unit EQUAL PENSTOCK_TEST_UNITY_SIZE))
+  if(NOT unit STREQUAL ""
+     AND (NOT room STREQUAL room_of_unit OR files_in_unit EQUAL PENSTOCK_TEST_UNITY_SIZE))
     list(LENGTH units number)
     file(CONFIGURE OUTPUT second_compiler/${room_of_unit}_${number}.cpp CONTENT "${unit}" @ONLY)
     list(APPEND units ${CMAKE_CURRENT_BINARY_DIR}/second_compiler/${room_of_unit}_${number}.cpp)
