@@ -52,13 +52,12 @@ foreach(file IN LISTS programs)
     list(APPEND sources ${file})
   endif()
 endforeach()
-# In a unity build a room's tests are read in units as well, except where tests use one name for different
-# things.
+# In a unity build a room's tests are read in units as well, except where the room has rules of its own.
 set(in_units "")
 set(alone ${test_files})
 if(PENSTOCK_TEST_UNITY)
   set(in_units ${test_files})
-  list(FILTER in_units EXCLUDE REGEX "^(run|image|inspection|names|device|gpu|steady|integration)/")
+  list(FILTER in_units EXCLUDE REGEX "^(names|device|gpu|steady|integration)/")
   list(REMOVE_ITEM alone ${in_units})
 endif()
 set(units "")

@@ -22,6 +22,8 @@
 #include <set>
 #include <vector>
 
+namespace augment_test {
+
 namespace ps = penstock;
 using penstock_test::all_ways_agree;
 using penstock_test::drawn_values;
@@ -186,3 +188,5 @@ TEST_CASE("image/augment: in a pipeline, the same bytes for any number of worker
   }
   CHECK(step == 7);
 }
+
+}  // namespace augment_test

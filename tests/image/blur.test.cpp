@@ -11,6 +11,8 @@
 #include <cmath>
 #include <limits>
 
+namespace blur_test {
+
 namespace ps = penstock;
 using penstock_test::against_torchvision;
 using penstock_test::read_values;
@@ -169,3 +171,5 @@ TEST_CASE("image/blur: no allocation once the scratch has grown") {
   once();
   CHECK(penstock_test::allocations_of(once) == 0);
 }
+
+}  // namespace blur_test

@@ -13,6 +13,8 @@
 #include <set>
 #include <type_traits>
 
+namespace color_test {
+
 namespace ps = penstock;
 using penstock_test::against_torchvision;
 using penstock_test::read_values;
@@ -197,3 +199,5 @@ TEST_CASE("image/color: no allocation once the scratch has grown") {
   once();
   CHECK(penstock_test::allocations_of(once) == 0);
 }
+
+}  // namespace color_test

@@ -42,6 +42,8 @@
 #include <string>
 #include <vector>
 
+namespace companions_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -460,3 +462,5 @@ TEST_CASE("image/companions: arrays whose last dimension is another one are refu
   for (const ps::extents& shape : {ps::extents(3, 2), ps::extents(2, 2, 2), ps::extents(6)})
     passes(with(shape) | points, shape);
 }
+
+}  // namespace companions_test

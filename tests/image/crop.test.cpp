@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+namespace image_crop_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -163,3 +165,5 @@ TEST_CASE("image/crop: an image and its mask stay together by a key, with any nu
   }
   CHECK(std::set<std::uint16_t>(first.begin(), first.end()).size() > 64);
 }
+
+}  // namespace image_crop_test

@@ -13,6 +13,8 @@
 #include <numeric>
 #include <vector>
 
+namespace erase_test {
+
 namespace ps = penstock;
 using penstock_test::all_ways_agree;
 using penstock_test::read_values;
@@ -119,3 +121,5 @@ TEST_CASE("image/erase: as torchvision erases") {
   }
   CHECK(compared == 3);
 }
+
+}  // namespace erase_test

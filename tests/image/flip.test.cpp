@@ -19,6 +19,8 @@
 #include <limits>
 #include <vector>
 
+namespace image_flip_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -157,3 +159,5 @@ TEST_CASE("image/flip: a probability is from 0 to 1") {
   static_assert(ps::flip_operation::draws<int>);
   SUCCEED();
 }
+
+}  // namespace image_flip_test

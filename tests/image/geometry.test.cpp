@@ -16,6 +16,8 @@
 #include <limits>
 #include <vector>
 
+namespace image_geometry_test {
+
 namespace ps = penstock;
 using penstock_test::test_image;
 
@@ -183,3 +185,5 @@ TEST_CASE("image/geometry: a place with a number that is not finite is nowhere")
       for (std::size_t i = 0; i < 4; ++i) CHECK(std::isnan(points[i]) == (i / 2 == at / 2));
     }
 }
+
+}  // namespace image_geometry_test

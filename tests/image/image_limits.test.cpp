@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+namespace image_limits_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -58,3 +60,5 @@ TEST_CASE("image/image_limits: limits of any size hold") {
   CHECK_FALSE(refusal({5, 1}, 3, {.bytes = 14}, ps::errc::limit).empty());
   CHECK_FALSE(refusal({1, 1}, 3, {.bytes = 0}, ps::errc::limit).empty());
 }
+
+}  // namespace image_limits_test

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace include_order_test {
+
 namespace ps = penstock;
 
 TEST_CASE("image/include_order: operations compile behind the rest of the library") {
@@ -29,3 +31,5 @@ TEST_CASE("image/include_order: operations compile behind the rest of the librar
   for (auto&& b : plan.epoch(0)) values += b.values().size();
   CHECK(values == 3 * 3 * 8 * 8);
 }
+
+}  // namespace include_order_test

@@ -4,6 +4,8 @@
 
 #include "support/catch.hpp"
 
+namespace interpolation_test {
+
 namespace ps = penstock;
 
 TEST_CASE("image/interpolation: each has its name") {
@@ -13,3 +15,5 @@ TEST_CASE("image/interpolation: each has its name") {
   CHECK(ps::to_string(ps::interpolation::area) == "area");
   CHECK(ps::to_string(static_cast<ps::interpolation>(9)) == "unknown");
 }
+
+}  // namespace interpolation_test

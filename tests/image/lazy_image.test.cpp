@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace lazy_image_test {
+
 namespace ps = penstock;
 using penstock_test::test_image;
 
@@ -89,3 +91,5 @@ TEST_CASE("image/lazy_image: a buffer has room, and keeps it") {
   CHECK(ps::room_for<std::uint8_t>(b, 10) == reinterpret_cast<std::uint8_t*>(first));
   CHECK(b.capacity() >= 400);
 }
+
+}  // namespace lazy_image_test

@@ -12,6 +12,8 @@
 #include <limits>
 #include <type_traits>
 
+namespace lookup_test {
+
 namespace ps = penstock;
 using penstock_test::against_torchvision;
 using penstock_test::read_values;
@@ -151,3 +153,5 @@ TEST_CASE("image/lookup: what arrives, an empty image, allocations") {
   once();
   CHECK(penstock_test::allocations_of(once) == 0);
 }
+
+}  // namespace lookup_test

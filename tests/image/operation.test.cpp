@@ -15,6 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace operation_test {
+
 namespace ps = penstock;
 using penstock_test::test_image;
 
@@ -80,3 +82,5 @@ TEST_CASE("image/operation: what is no image, or not of bytes, has a mistake of 
   STATIC_REQUIRE(ps::byte_image<rgb>);
   STATIC_REQUIRE_FALSE(ps::byte_image<test_image<float, 3>>);
 }
+
+}  // namespace operation_test

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace orientation_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -143,3 +145,5 @@ TEST_CASE("image/orientation: what cannot be read is upright") {
     CHECK(ps::exif_orientation(bad) == ps::orientation::upright);
   }
 }
+
+}  // namespace orientation_test

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+namespace pad_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -82,3 +84,5 @@ TEST_CASE("image/pad: images of 16 bits and of floats, and in a pipeline") {
     CHECK(pixels(1, 1, 1, 0) == images[1].at(0, 0, 0));
   }
 }
+
+}  // namespace pad_test

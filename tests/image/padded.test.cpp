@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace padded_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -131,3 +133,5 @@ TEST_CASE("image/padded: sides longer than 2^31 - 1 are refused") {
   CHECK_THROWS_AS(ps::detail::padded_size(2'147'483'648, 5), ps::error);
   CHECK_THROWS_AS(ps::detail::padded_size(5, 2'147'483'648), ps::error);
 }
+
+}  // namespace padded_test

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace pixels_test {
+
 namespace ps = penstock;
 
 TEST_CASE("image/pixels: formats say their numbers of channels") {
@@ -50,3 +52,5 @@ TEST_CASE("image/pixels: a view of rows with and without gaps, and of a part") {
   CHECK(none.data() == nullptr);
   CHECK(none.height() == 0);
 }
+
+}  // namespace pixels_test

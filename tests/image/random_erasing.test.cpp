@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <limits>
 
+namespace random_erasing_test {
+
 namespace ps = penstock;
 using penstock_test::all_ways_agree;
 using penstock_test::read_values;
@@ -84,3 +86,5 @@ TEST_CASE("image/random_erasing: what is refused") {
                                             std::array{nan, 1.0}, std::array{-1.0, 1.0}})
     CHECK_THROWS_AS(ps::random_erasing({.ratio = ratio}), ps::error);
 }
+
+}  // namespace random_erasing_test

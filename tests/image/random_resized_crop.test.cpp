@@ -18,6 +18,8 @@
 #include <limits>
 #include <vector>
 
+namespace random_resized_crop_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -138,3 +140,5 @@ TEST_CASE("image/random_resized_crop: an image and its mask stay together by a k
     CHECK(images == first);
   }
 }
+
+}  // namespace random_resized_crop_test

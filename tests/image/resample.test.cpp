@@ -9,6 +9,8 @@
 
 #include <vector>
 
+namespace resample_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -200,3 +202,5 @@ TEST_CASE("image/resample: a large reduction, whose windows are longer than the 
   CHECK(resampled(gray, {gray.size(), to}, ps::whole_of(to), ps::detail::best_kernels(), scratch) ==
         simple_bilinear(gray, to));
 }
+
+}  // namespace resample_test

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+namespace resize_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -153,3 +155,5 @@ TEST_CASE("image/resize: what is no image of bytes has its own sentence") {
                                      const ps::call<ps::image_scratch>&>);
   SUCCEED();
 }
+
+}  // namespace resize_test

@@ -15,6 +15,8 @@
 #include <numbers>
 #include <vector>
 
+namespace rotate_test {
+
 namespace ps = penstock;
 using penstock_test::all_ways_agree;
 using penstock_test::read_values;
@@ -165,3 +167,5 @@ TEST_CASE("image/rotate: what is refused") {
     CHECK_THROWS_AS(ps::affine_by({}, {.how = how}), ps::error);
   }
 }
+
+}  // namespace rotate_test

@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace to_chw_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -78,3 +80,5 @@ TEST_CASE("image/to_chw: no allocation once the scratch has grown") {
   once();
   CHECK(penstock_test::allocations_of(once) == 0);
 }
+
+}  // namespace to_chw_test

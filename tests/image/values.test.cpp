@@ -15,6 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace image_values_test {
+
 namespace ps = penstock;
 using penstock_test::test_image;
 
@@ -237,3 +239,5 @@ TEST_CASE("image/values: no allocation once the scratch has grown") {
   once();
   CHECK(penstock_test::allocations_of(once) == 0);
 }
+
+}  // namespace image_values_test

@@ -15,6 +15,8 @@
 #include <limits>
 #include <vector>
 
+namespace warp_test {
+
 namespace ps = penstock;
 using penstock_test::all_ways_agree;
 using penstock_test::read_values;
@@ -129,3 +131,5 @@ TEST_CASE("image/warp: entries that cancel each other read nothing outside") {
       CHECK_FALSE(image.read_outside());
     }
 }
+
+}  // namespace warp_test

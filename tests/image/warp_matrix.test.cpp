@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+namespace warp_matrix_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -46,3 +48,5 @@ TEST_CASE("image/warp_matrix: the size that holds all") {
   CHECK(ps::expanded_size(ps::matrix_of({.degrees = 30}), {0, 0}) == ps::image_size{0, 0});
   CHECK_THROWS_AS(ps::expanded_size({.a = 1e9}, {1000, 1000}), ps::error);
 }
+
+}  // namespace warp_matrix_test

@@ -25,6 +25,8 @@
 #include <utility>
 #include <vector>
 
+namespace consumed_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -134,3 +136,5 @@ TEST_CASE("inspection/consumed: random stages of the run may be left out") {
   CHECK(where.random != 0);
   CHECK(consumed(order | ps::batch(8), where).size() == 8);
 }
+
+}  // namespace consumed_test

@@ -47,6 +47,8 @@
 #include "support/resume_test.hpp"
 #include "support/temp_dir.hpp"
 
+namespace derive_test {
+
 namespace ps = penstock;
 namespace fs = std::filesystem;
 using penstock_test::contains;
@@ -382,3 +384,5 @@ TEST_CASE("inspection/derive: an index of another dataset is refused when a plan
   const auto late = source | ps::shuffle(1) | ps::subset(index, ps::equals(1));
   CHECK_THAT(error_of([&] { (void)late.open(); }), contains("write subset before it"));
 }
+
+}  // namespace derive_test

@@ -18,6 +18,8 @@
 
 #include <string>
 
+namespace describe_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -60,3 +62,5 @@ TEST_CASE("inspection/describe: a source alone") {
         "keeps: indexed deterministic resumable elastic lockstep\n"
         "device: host\n");
 }
+
+}  // namespace describe_test

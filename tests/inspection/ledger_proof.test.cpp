@@ -22,6 +22,8 @@
 #include <string>
 #include <vector>
 
+namespace ledger_proof_test {
+
 namespace ps = penstock;
 namespace bad = penstock::bad_samples;
 
@@ -178,3 +180,5 @@ TEST_CASE("inspection/ledger_proof: keys of any bytes match those of the plan") 
   CHECK_THAT(to_string(ps::prove_ledger(plan, entries)),
              penstock_test::contains("it has the key \"f\", and in this plan \"\xc3\xa9\""));
 }
+
+}  // namespace ledger_proof_test

@@ -17,6 +17,8 @@
 
 #include <string>
 
+namespace peek_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -50,3 +52,5 @@ TEST_CASE("inspection/peek: an error of the chain says where it happened") {
   CHECK_THAT(peek(bad), contains("  1\n"));
   CHECK_THAT(error_of([&] { (void)peek(bad, 1); }), contains("[stage decode<integer>, position 0:1]"));
 }
+
+}  // namespace peek_test

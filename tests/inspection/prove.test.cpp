@@ -35,6 +35,8 @@
 #include <string_view>
 #include <vector>
 
+namespace prove_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -344,3 +346,5 @@ TEST_CASE("inspection/prove: topologies whose ranks cannot be counted") {
   const std::vector<ps::topology> wraps{{(std::uint64_t{1} << 63) + 1, 2}};
   CHECK_THROWS_WITH(prove(plan, wraps), penstock_test::contains("each of 9223372036854775809 ranks"));
 }
+
+}  // namespace prove_test

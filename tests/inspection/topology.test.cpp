@@ -5,6 +5,8 @@
 
 #include <string>
 
+namespace topology_test {
+
 TEST_CASE("inspection/topology: a proof in words") {
   CHECK(penstock::topology{4, 8}.ranks() == 32);
   penstock::proof found;
@@ -33,3 +35,5 @@ TEST_CASE("inspection/topology: a proof in words") {
   CHECK(to_string(found).find("violation: epoch 0: sample 3 is at two positions\ndoes not hold\n") !=
         std::string::npos);
 }
+
+}  // namespace topology_test

@@ -30,6 +30,8 @@
 #include <thread>
 #include <vector>
 
+namespace any_machine_test {
+
 namespace ps = penstock;
 using engine_test::numbers;
 
@@ -119,3 +121,5 @@ TEST_CASE("run/any_machine: a source that is read forward") {
                           std::views::filter([](std::uint64_t) { return true; })) |
                  ps::map(late) | ps::batch(16));
 }
+
+}  // namespace any_machine_test

@@ -26,6 +26,8 @@
 #include <string>
 #include <vector>
 
+namespace batch_shapes_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -174,3 +176,5 @@ TEST_CASE("run/batch_shapes: an array of eight dimensions is an error at its pos
   }
   CHECK(seen == 6);
 }
+
+}  // namespace batch_shapes_test

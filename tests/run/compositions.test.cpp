@@ -35,6 +35,8 @@
 #include <string>
 #include <vector>
 
+namespace compositions_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -203,3 +205,5 @@ TEST_CASE("run/compositions: stages that each rank applies to its own samples") 
                                ps::map(noisy) | ps::map(in_two) | ps::unbatch);
   });
 }
+
+}  // namespace compositions_test

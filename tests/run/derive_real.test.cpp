@@ -22,6 +22,8 @@
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
 
+namespace derive_real_test {
+
 namespace ps = penstock;
 namespace fs = std::filesystem;
 
@@ -92,3 +94,5 @@ TEST_CASE("run/derive_real: shards of other programs by the beginning of their k
   }
   CHECK(shards > 0);
 }
+
+}  // namespace derive_real_test

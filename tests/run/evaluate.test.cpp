@@ -24,6 +24,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace evaluate_test {
+
 // Shows that one signature is enough: five kinds of payload go through evaluate(position, worker, sink) alone
 // and through the engine, with equal results. The fifth, with a context per worker, is in
 // evaluate_zstd.test.cpp.
@@ -202,3 +204,5 @@ TEST_CASE("run/evaluate: only the crop of an image is decoded, at its destinatio
   });
   CHECK(pixels_decoded == 3 * count * 64);
 }
+
+}  // namespace evaluate_test

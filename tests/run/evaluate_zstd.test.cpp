@@ -17,6 +17,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace evaluate_zstd_test {
+
 namespace ps = penstock;
 using bytes = std::vector<std::byte>;
 
@@ -70,3 +72,5 @@ TEST_CASE("run/evaluate_zstd: one codec after another") {
     }
   CHECK(seen == count);
 }
+
+}  // namespace evaluate_zstd_test

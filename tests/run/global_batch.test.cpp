@@ -27,6 +27,8 @@
 #include <utility>
 #include <vector>
 
+namespace global_batch_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -251,3 +253,5 @@ TEST_CASE("run/global_batch: a buffer of a rank's own samples, if its last part 
     }
   }
 }
+
+}  // namespace global_batch_test

@@ -43,6 +43,8 @@
 #include <utility>
 #include <vector>
 
+namespace layouts_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -478,3 +480,5 @@ TEST_CASE("run/layouts: a state of one layout resumes in another, with an equal 
   }
   CHECK_FALSE(rest.next());
 }
+
+}  // namespace layouts_test

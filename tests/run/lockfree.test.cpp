@@ -25,6 +25,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace lockfree_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -193,3 +195,5 @@ TEST_CASE("run/lockfree: errors come at their place, and a stop ends a waiting r
   for (auto&& b : waiting) delivered += b.size();
   CHECK(delivered == 0);
 }
+
+}  // namespace lockfree_test

@@ -40,6 +40,8 @@
 #include <utility>
 #include <vector>
 
+namespace pad_to_largest_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -391,3 +393,5 @@ TEST_CASE("run/pad_to_largest: what cannot be in one block is an error at its po
       },
       ps::errc::shape, "at most eight");
 }
+
+}  // namespace pad_to_largest_test

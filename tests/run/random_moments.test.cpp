@@ -46,6 +46,8 @@
 #include <utility>
 #include <vector>
 
+namespace random_moments_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -573,3 +575,5 @@ TEST_CASE("run/random_moments: a pool gives each block to one holder, whichever 
     REQUIRE(pool.out() == 0);
   });
 }
+
+}  // namespace random_moments_test

@@ -30,6 +30,8 @@
 #include <thread>
 #include <vector>
 
+namespace run_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -523,3 +525,5 @@ TEST_CASE("run: an iterator has an arrow, to the batch or to the sample") {
   auto first = samples.begin();
   CHECK(first->size() == 3);
 }
+
+}  // namespace run_test

@@ -29,6 +29,8 @@
 #include <string>
 #include <vector>
 
+namespace state_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -266,3 +268,5 @@ TEST_CASE("run/state: it may be reformatted, but not changed") {
   edited.replace(edited.find("\"step\": \"1\""), 11, "\"step\": \"2\"");
   CHECK_THROWS_WITH(ps::state_from_string(edited), penstock_test::contains("cut or edited"));
 }
+
+}  // namespace state_test

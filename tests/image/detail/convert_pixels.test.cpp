@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace convert_pixels_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -85,3 +87,5 @@ TEST_CASE("image/detail/convert_pixels: all ways give the same bits, for all len
   CHECK(differences<3, std::uint8_t>(224 * 224, 0, 1) == 0);
   if (!ps::detail::has_avx2()) WARN("this processor has no AVX2: its kernels were not tested");
 }
+
+}  // namespace convert_pixels_test

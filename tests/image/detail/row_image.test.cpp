@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <limits>
 
+namespace row_image_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -78,3 +80,5 @@ TEST_CASE("image/detail/row_image: a range is checked, and said") {
       ps::detail::check_range("turn", "the angle", std::numeric_limits<double>::quiet_NaN(), 0, 1),
       ps::error);
 }
+
+}  // namespace row_image_test

@@ -15,6 +15,8 @@
 #include <string>
 #include <string_view>
 
+namespace bad_entry_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -134,3 +136,5 @@ TEST_CASE("run/bad_entry: a file of entries, with truncated lines") {
   std::ofstream(path, std::ios::binary) << "";
   CHECK(ps::read_bad_ledger(path).all.empty());
 }
+
+}  // namespace bad_entry_test

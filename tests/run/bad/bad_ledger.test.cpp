@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+namespace bad_ledger_test {
+
 namespace ps = penstock;
 
 TEST_CASE("run/bad_ledger: each rank has a name of its own") {
@@ -38,3 +40,5 @@ TEST_CASE("run/bad_ledger: lines are appended, and a truncated line is ended fir
   CHECK(!ps::bad_ledger(""));
   CHECK_THROWS_WITH(ps::bad_ledger((folder / "no/l").string()), penstock_test::contains("cannot be opened"));
 }
+
+}  // namespace bad_ledger_test

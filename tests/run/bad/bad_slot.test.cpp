@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <set>
 
+namespace bad_slot_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -75,3 +77,5 @@ TEST_CASE("run/bad_slot: another kind of error at the position has its facts too
   CHECK(std::string(made.what()) == "penstock: two [stage s, file f, key k, offset 3, position 1:2]");
   CHECK((made.code() == ps::errc::limit));
 }
+
+}  // namespace bad_slot_test

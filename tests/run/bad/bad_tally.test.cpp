@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+namespace bad_tally_test {
+
 namespace ps = penstock;
 namespace bad = penstock::bad_samples;
 
@@ -130,3 +132,5 @@ TEST_CASE("run/bad_tally: a line holds all known facts") {
   CHECK(full["substitute"]["key"].text == "k9");
   CHECK(full["substitute"]["file"].text == "file");
 }
+
+}  // namespace bad_tally_test

@@ -26,6 +26,8 @@
 #include <utility>
 #include <vector>
 
+namespace batch_handle_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -144,3 +146,5 @@ TEST_CASE("run/batch_handle: columns made by map_batch are writable too") {
     CHECK(std::as_const(b).values()[0] == static_cast<double>(3 * b.step()) + 0.5);
   }
 }
+
+}  // namespace batch_handle_test

@@ -8,6 +8,8 @@
 #include <ranges>
 #include <type_traits>
 
+namespace batch_view_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -47,3 +49,5 @@ TEST_CASE("run/batch_view: padded values by sample, with their mask") {
   CHECK(view.mask().shape() == ps::extents(2, 2));
   CHECK(view.mask().data()[1] == 0);
 }
+
+}  // namespace batch_view_test

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <thread>
 
+namespace block_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -74,3 +76,5 @@ TEST_CASE("run/block: the pool reuses the latest returned block, and respects it
   CHECK_FALSE(a->release(2));
   CHECK(a->release(1));
 }
+
+}  // namespace block_test

@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <vector>
 
+namespace column_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -244,3 +246,5 @@ TEST_CASE("run/column: arranged rows are moved between blocks, in place or aside
       CHECK(target.bytes(0, 1)[12] == std::byte{0});
     }
 }
+
+}  // namespace column_test

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+namespace column_set_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -46,3 +48,5 @@ TEST_CASE("run/column_set: a loop without batches holds whole samples") {
   rows.grow(5, 1);
   CHECK(rows.column<0>()[0] == "abc");
 }
+
+}  // namespace column_set_test

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <vector>
 
+namespace flexible_values_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -122,3 +124,5 @@ TEST_CASE("run/flexible_values: an odd shape is the failure of its slot, and mem
   }
   CHECK(f.account.bytes == 0);
 }
+
+}  // namespace flexible_values_test

@@ -27,6 +27,8 @@
 #include <utility>
 #include <vector>
 
+namespace held_column_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -164,3 +166,5 @@ TEST_CASE("run/held_column: columns made by map_batch can be held too") {
   CHECK(held.view().size() == 10);
   CHECK(held.view()[9] == 4.5f);
 }
+
+}  // namespace held_column_test

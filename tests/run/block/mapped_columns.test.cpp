@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace mapped_columns_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -85,3 +87,5 @@ TEST_CASE("run/mapped_columns: a block has a set for each function that returns 
   columns.release();
   CHECK(columns.held() == 0);
 }
+
+}  // namespace mapped_columns_test

@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+namespace row_origins_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -221,3 +223,5 @@ TEST_CASE("run/row_origins: a bad row of two samples puts both in the ledger, an
   CHECK_THAT(text.str(), penstock_test::contains("\"index\": 8"));
   CHECK_THAT(text.str(), penstock_test::contains("\"index\": 9"));
 }
+
+}  // namespace row_origins_test

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace slot_layout_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -74,3 +76,5 @@ TEST_CASE("run/slot_layout: shapes that a policy cannot place are refused with a
   CHECK_THAT(error_of([] { ps::detail::check_rank(ps::extents(1, 1, 1, 1, 1, 1, 2, 3)); }),
              contains("batch cannot add a dimension in front") && contains("(1, 1, 1, 1, 1, 1, 2, 3)"));
 }
+
+}  // namespace slot_layout_test

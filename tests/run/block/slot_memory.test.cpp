@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <utility>
 
+namespace slot_memory_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -56,3 +58,5 @@ TEST_CASE("run/slot_memory: grows, keeps the bytes it should, and is accounted f
   }
   CHECK(account.bytes == 0);
 }
+
+}  // namespace slot_memory_test

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace any_ring_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -102,3 +104,5 @@ TEST_CASE("run/any_ring: any type with the calls of a ring works, and is destroy
   }
   CHECK(made_up_ring::alive == 0);
 }
+
+}  // namespace any_ring_test

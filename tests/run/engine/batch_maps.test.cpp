@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <vector>
 
+namespace batch_maps_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -74,3 +76,5 @@ TEST_CASE("run/batch_maps: a failure is kept for the first row of the batch") {
   }
   CHECK(spent[0].timed == 0);
 }
+
+}  // namespace batch_maps_test

@@ -39,6 +39,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+namespace engine_run_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -64,7 +66,7 @@ std::vector<batches> model(const std::vector<numbers>& epochs, std::uint64_t b, 
   return all;
 }
 
-constexpr auto identity = [](std::uint64_t i) { return i; };
+constexpr auto as_it_is = [](std::uint64_t i) { return i; };
 
 }  // namespace
 
@@ -75,7 +77,7 @@ TEST_CASE("run/engine: plain and shuffled batches match the naive loop with any 
       std::vector<numbers> plain(3, iota(n)), shuffled;
       for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
         shuffled.push_back(order_of_epoch(n, {}, epoch, ps::shuffle(11)));
-      const auto source = ps::generated(n, identity) | ps::map(slowly{});
+      const auto source = ps::generated(n, as_it_is) | ps::map(slowly{});
       on_each_setting(source | ps::batch(8, policy), [&](const auto& plan, const std::string& setting) {
         INFO(setting << ", n " << n);
         CHECK(read_plan(plan, 3) == model(plain, 8, 0, 1, policy));
@@ -101,7 +103,7 @@ TEST_CASE("run/engine: ranks get complete and disjoint slices of the global step
           order.push_back(order_of_epoch(n, {}, epoch, ps::shuffle(3)));
         std::vector<numbers> steps;
         for (std::uint64_t rank = 0; rank < world; ++rank) {
-          const auto plan = ps::generated(n, identity) | ps::shard(rank, world) | ps::map(slowly{}) |
+          const auto plan = ps::generated(n, as_it_is) | ps::shard(rank, world) | ps::map(slowly{}) |
                             ps::shuffle(3) | ps::batch(b, policy) | ps::workers(2);
           auto run = (plan | ps::allow_empty).open();
           const auto got = read_epochs(run, 2);
@@ -141,7 +143,7 @@ TEST_CASE("run/engine: a windowed order with lanes") {
       std::vector<numbers> epochs;
       for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
         epochs.push_back(order_of_epoch(97, starts, epoch, order));
-      const auto plan = ps::generated(97, identity, starts) | order | ps::map(slowly{}) |
+      const auto plan = ps::generated(97, as_it_is, starts) | order | ps::map(slowly{}) |
                         ps::shard(rank, world) | ps::batch(6, ps::tail::keep);
       on_each_setting(plan, [&](const auto& p, const std::string& setting) {
         INFO(setting << ", rank " << rank << " of " << world);
@@ -153,7 +155,7 @@ TEST_CASE("run/engine: a windowed order with lanes") {
 
 TEST_CASE("run/engine: take, skip and repeat before batch count positions, after it batches") {
   const penstock_test::deadline guard("take skip repeat");
-  const auto source = ps::generated(50, identity) | ps::map(slowly{});
+  const auto source = ps::generated(50, as_it_is) | ps::map(slowly{});
   const auto epoch_of = [](std::uint64_t e) { return order_of_epoch(50, {}, e, ps::shuffle(9)); };
   on_default_depth(source | ps::shuffle(9) | ps::skip(5) | ps::take(20) | ps::repeat(2) | ps::batch(8),
                    [&](const auto& plan, auto setting) {
@@ -192,7 +194,7 @@ TEST_CASE("run/engine: numbers after a decider, on workers, in reused memory") {
     const std::vector<unsigned char> used(size, 0xbe);
     CHECK(used.back() == 0xbe);
   }
-  const auto plan = ps::generated(50, identity) | ps::filter([](std::uint64_t i) { return i % 3 != 0; }) |
+  const auto plan = ps::generated(50, as_it_is) | ps::filter([](std::uint64_t i) { return i % 3 != 0; }) |
                     ps::batch(4) | ps::workers(2);
   std::uint64_t sum = 0;
   for (auto&& b : plan)
@@ -205,7 +207,7 @@ TEST_CASE("run/engine: steps(n) cuts an epoch short or repeats the data in a new
   const auto order = [](std::uint64_t epoch) { return order_of_epoch(20, {}, epoch, ps::shuffle(2)); };
   for (const std::uint64_t steps : {1u, 3u, 7u, 11u}) {
     const auto plan =
-        ps::generated(20, identity) | ps::shuffle(2) | ps::map(slowly{}) | ps::batch(8) | ps::steps(steps);
+        ps::generated(20, as_it_is) | ps::shuffle(2) | ps::map(slowly{}) | ps::batch(8) | ps::steps(steps);
     std::vector<batches> expected;
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
       expected.emplace_back();
@@ -262,7 +264,7 @@ TEST_CASE("run/engine: a shuffle buffer of positions is the classical buffer of 
               at += b.size();
             }
           }
-          const auto source = ps::generated(n, identity) | ps::map(slowly{}) | ps::shuffle(1);
+          const auto source = ps::generated(n, as_it_is) | ps::map(slowly{}) | ps::shuffle(1);
           for (const unsigned workers : {0u, 2u}) {
             CHECK(read_plan(source | ps::shuffle_buffer(10, 4) | ps::shard(rank, world) |
                                 ps::batch(4, policy) | ps::workers(workers),
@@ -279,7 +281,7 @@ TEST_CASE("run/engine: a shuffle buffer of positions is the classical buffer of 
 
 TEST_CASE("run/engine: a batch knows its epoch, step, sizes, mask, positions and keys") {
   const penstock_test::deadline guard("facts of a batch");
-  const auto plan = ps::generated(10, identity) | ps::shuffle(6) | ps::shard(1, 2) |
+  const auto plan = ps::generated(10, as_it_is) | ps::shuffle(6) | ps::shard(1, 2) |
                     ps::batch(3, ps::tail::pad) | ps::workers(2);
   auto run = plan.open();
   const numbers order = order_of_epoch(10, {}, 1, ps::shuffle(6));
@@ -309,7 +311,7 @@ TEST_CASE("run/engine: a batch knows its epoch, step, sizes, mask, positions and
 
 TEST_CASE("run/engine: epochs may be taken in any order, left early and taken again") {
   const penstock_test::deadline guard("epochs in any order");
-  const auto source = ps::generated(40, identity) | ps::map(slowly{}) | ps::shuffle(8) | ps::batch(6);
+  const auto source = ps::generated(40, as_it_is) | ps::map(slowly{}) | ps::shuffle(8) | ps::batch(6);
   on_each_setting(source, [&](const auto& plan, const std::string& setting) {
     INFO(setting);
     auto run = plan.open();
@@ -376,9 +378,9 @@ TEST_CASE("run/engine: the watchdog names the awaited position") {
     CHECK(watch(make, std::chrono::seconds(100)).empty());
     CHECK(watch(make, std::chrono::milliseconds(0)).empty());
   };
-  check([](auto f) { return ps::generated(20, identity) | ps::map(f) | ps::batch(4); });
+  check([](auto f) { return ps::generated(20, as_it_is) | ps::map(f) | ps::batch(4); });
   check([](auto f) {
-    return ps::generated(20, identity) | ps::filter([](std::uint64_t) { return true; }) | ps::map(f) |
+    return ps::generated(20, as_it_is) | ps::filter([](std::uint64_t) { return true; }) | ps::map(f) |
            ps::batch(4);
   });
   check([](auto f) { return ps::plan(counting_source(20)) | ps::map(f) | ps::batch(4); });
@@ -395,7 +397,7 @@ TEST_CASE("run/engine: a run of slow samples stops without finishing them") {
     return x;
   });
   for (int i = 0; i < 3; ++i) {
-    const auto all = ps::generated(1'000'000, identity) | slow | ps::workers(2);
+    const auto all = ps::generated(1'000'000, as_it_is) | slow | ps::workers(2);
     { auto run = (all | ps::batch(8192)).open(); }
     {
       auto run = (all | ps::filter([](std::uint64_t) { return true; }) | ps::batch(8192)).open();
@@ -423,3 +425,5 @@ TEST_CASE("run/engine: a ready batch is delivered, whatever later ones wait for"
     CHECK(delivered == 400);
   }
 }
+
+}  // namespace engine_run_test

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace engine_shell_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -185,3 +187,5 @@ TEST_CASE("run/engine_shell: memory bounds the blocks, and a block that cannot b
   CHECK(one.shell.stopped());
   CHECK(one.shell.next() == nullptr);
 }
+
+}  // namespace engine_shell_test

@@ -23,6 +23,8 @@
 #include <string>
 #include <vector>
 
+namespace evaluator_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -292,3 +294,5 @@ TEST_CASE("run/evaluator: if a worker's scratch cannot be made, open throws") {
     CHECK(sum == 80);
   }
 }
+
+}  // namespace evaluator_test

@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <string>
 
+namespace fetched_session_test {
+
 namespace ps = penstock;
 
 TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for what it cannot") {
@@ -44,3 +46,5 @@ TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for
   CHECK(far.counters().requests == 1);
   CHECK_FALSE(far.oldest_read().has_value());
 }
+
+}  // namespace fetched_session_test

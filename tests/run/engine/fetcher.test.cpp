@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+namespace fetcher_test {
+
 namespace ps = penstock;
 using penstock_test::letters;
 using penstock_test::noted_range;
@@ -317,3 +319,5 @@ TEST_CASE("run/fetcher: when its reads are ended, those that wait for another at
   it.end_reads();
   CHECK(*files.asked == 1);
 }
+
+}  // namespace fetcher_test

@@ -28,6 +28,8 @@
 #include <utility>
 #include <vector>
 
+namespace home_process_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 using penstock_test::in_child;
@@ -41,7 +43,7 @@ constexpr bool child_may_start_threads = false;
 constexpr bool child_may_start_threads = true;
 #endif
 
-constexpr auto identity = [](std::uint64_t i) { return i; };
+constexpr auto as_it_is = [](std::uint64_t i) { return i; };
 
 bool refused(const std::exception_ptr& what) {
   try {
@@ -108,10 +110,10 @@ TEST_CASE("run/home_process: a child knows that it is a child") {
 }
 
 TEST_CASE("run/home_process: a run opened before fork is refused in the child, and is destroyed quietly") {
-  const auto source = ps::generated(100, identity) | ps::map(slowly{});
+  const auto source = ps::generated(100, as_it_is) | ps::map(slowly{});
   SECTION("in place") { fork_in_the_middle(source | ps::batch(4) | ps::workers(3)); }
   SECTION("small batches that share a block") {
-    fork_in_the_middle(ps::generated(100, identity) | ps::batch(4) | ps::workers(1));
+    fork_in_the_middle(ps::generated(100, as_it_is) | ps::batch(4) | ps::workers(1));
   }
   SECTION("chunks") {
     fork_in_the_middle(source | ps::filter([](std::uint64_t) { return true; }) | ps::batch(4) |
@@ -130,7 +132,7 @@ TEST_CASE("run/home_process: a run opened before fork is refused in the child, a
 
 TEST_CASE("run/home_process: a loop continued in the child throws, in the parent it continues") {
   for (const unsigned workers : {0u, 2u}) {
-    auto run = (ps::generated(40, identity) | ps::batch(4) | ps::prefetch(3) | ps::workers(workers)).open();
+    auto run = (ps::generated(40, as_it_is) | ps::batch(4) | ps::prefetch(3) | ps::workers(workers)).open();
     std::uint64_t seen = 0;
     for (auto&& b : run.epoch(0)) {
       seen += b.size();
@@ -143,7 +145,7 @@ TEST_CASE("run/home_process: a loop continued in the child throws, in the parent
     }
     CHECK(seen == 40);
   }
-  auto rows = (ps::generated(40, identity) | ps::map(slowly{}) | ps::workers(2)).open();
+  auto rows = (ps::generated(40, as_it_is) | ps::map(slowly{}) | ps::workers(2)).open();
   auto at = rows.begin();
   CHECK(in_child([&] {
           return refuses([&] {
@@ -157,7 +159,7 @@ TEST_CASE("run/home_process: a loop continued in the child throws, in the parent
 }
 
 TEST_CASE("run/home_process: a batch that outlived its run, and a loader, can be destroyed in a child") {
-  const auto plan = ps::generated(40, identity) | ps::map(slowly{}) | ps::batch(4) | ps::workers(2);
+  const auto plan = ps::generated(40, as_it_is) | ps::map(slowly{}) | ps::batch(4) | ps::workers(2);
   auto left = [&] {
     auto run = plan.open();
     return run.next();
@@ -180,3 +182,5 @@ TEST_CASE("run/home_process: a batch that outlived its run, and a loader, can be
           return 0;
         }) == 0);
 }
+
+}  // namespace home_process_test

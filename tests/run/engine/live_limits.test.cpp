@@ -14,6 +14,8 @@
 #include <string>
 #include <thread>
 
+namespace live_limits_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -103,3 +105,5 @@ TEST_CASE("run/engine/live_limits: worker time counts only working threads") {
   const std::uint64_t later = ps::detail::now_ns() + 1'000'000;
   CHECK(limits.worker_ns(later + 1000) == limits.worker_ns(later) + 3000);
 }
+
+}  // namespace live_limits_test

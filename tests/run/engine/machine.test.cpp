@@ -5,6 +5,8 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+namespace machine_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -26,3 +28,5 @@ TEST_CASE("run/machine: the processors of this thread are among those allowed") 
   CHECK(allowed.empty());
 #endif
 }
+
+}  // namespace machine_test

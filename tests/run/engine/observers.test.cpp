@@ -30,6 +30,8 @@
 #include <utility>
 #include <vector>
 
+namespace observers_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -172,3 +174,5 @@ TEST_CASE("run/observers: a batch is held until any thread drops its last handle
   CHECK(copies >= 2);
   CHECK(waits == 2);
 }
+
+}  // namespace observers_test

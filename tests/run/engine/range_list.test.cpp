@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+namespace range_list_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -55,3 +57,5 @@ TEST_CASE("run/range_list: a session that shows its bytes in place gets a hint")
   CHECK(list.entries().empty());
   CHECK(session.hints == 4);
 }
+
+}  // namespace range_list_test

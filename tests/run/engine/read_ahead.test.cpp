@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+namespace read_ahead_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -261,3 +263,5 @@ TEST_CASE("run/read_ahead: bytes in memory are looked at now and then, and fetch
   CHECK(session.reads < reads + 1000);
   ahead.stop();
 }
+
+}  // namespace read_ahead_test

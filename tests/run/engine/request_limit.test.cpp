@@ -15,6 +15,8 @@
 #include <queue>
 #include <vector>
 
+namespace request_limit_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -167,3 +169,5 @@ TEST_CASE("run/request_limit: where nothing waits, nothing is learned") {
   loader.perform({}, 2000, false);
   CHECK(limit.now() == 16);
 }
+
+}  // namespace request_limit_test

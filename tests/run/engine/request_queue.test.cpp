@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace request_queue_test {
+
 using penstock_test::slow_fetching;
 
 TEST_CASE(
@@ -77,3 +79,5 @@ TEST_CASE("run/request_queue: what waits ends with the reads in flight; after a 
     all.session.end_next();
   }
 }
+
+}  // namespace request_queue_test

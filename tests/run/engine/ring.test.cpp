@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+namespace ring_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -93,3 +95,5 @@ TEST_CASE("run/ring: stop ends every wait, before, while and after") {
     REQUIRE(ring.stopped());
   }
 }
+
+}  // namespace ring_test

@@ -33,6 +33,8 @@
 #include <utility>
 #include <vector>
 
+namespace sizes_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -243,3 +245,5 @@ TEST_CASE("run/sizes: a run of large static images over tar shards holds a few b
     CHECK(batches == 64);
   }
 }
+
+}  // namespace sizes_test

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+namespace thread_place_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -97,6 +99,8 @@ TEST_CASE("run/thread_place: what the system refuses a thread is an error of the
   CHECK_THAT(nice, contains("workers could not be given nice 3 (") && contains("CAP_SYS_NICE"));
   CHECK_THAT(processors, contains("workers could not be bound to processors "));
 }
+
+}  // namespace thread_place_test
 
 #else
 

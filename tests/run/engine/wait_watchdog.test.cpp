@@ -10,6 +10,8 @@
 #include <string>
 #include <thread>
 
+namespace wait_watchdog_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -44,3 +46,5 @@ TEST_CASE("run/watchdog: 0 means never, and stopping does not wait") {
   slow.stop();
   CHECK(slow.lines() == 0);
 }
+
+}  // namespace wait_watchdog_test

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+namespace worker_counts_test {
+
 namespace ps = penstock;
 
 TEST_CASE("run/worker_counts: workers' counts are summed by the names of source and value stages") {
@@ -49,3 +51,5 @@ TEST_CASE("run/worker_counts: the part of a wait for room during which the consu
   stall.end(years);
   CHECK(stall.at(0) == 50 + years - 1100);
 }
+
+}  // namespace worker_counts_test

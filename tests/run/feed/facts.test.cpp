@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <list>
 
+namespace facts_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -94,3 +96,5 @@ TEST_CASE("run/feed_facts: batch_by has a cut of its own") {
   CHECK(facts.uneven.bind(0).at(0).base() == 4);
   CHECK_FALSE(facts_of(ps::from(first_ints(50)) | ps::batch(4)).uneven.any());
 }
+
+}  // namespace facts_test

@@ -30,6 +30,8 @@
 #include <string>
 #include <vector>
 
+namespace feed_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -283,3 +285,5 @@ TEST_CASE("run/feed: a failing step does not move the feed") {
   CHECK(at.step() == made);
   CHECK(at.epoch() == 0);
 }
+
+}  // namespace feed_test

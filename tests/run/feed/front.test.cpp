@@ -21,6 +21,8 @@
 #include <string>
 #include <vector>
 
+namespace front_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -124,3 +126,5 @@ TEST_CASE("run/front: a long source is read to its end, through many chunks and 
   for (const int x : ps::from(words) | to_int) rows += x >= 0 ? 1 : 0;
   CHECK(rows == 10'000);
 }
+
+}  // namespace front_test

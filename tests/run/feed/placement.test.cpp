@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+namespace placement_test {
+
 namespace ps = penstock;
 
 TEST_CASE("run/placement: a row's position follows from its part, or is the listed one") {
@@ -40,3 +42,5 @@ TEST_CASE("run/placement: binds the orders for its positions only, if any") {
   some.bind(orders, binding);
   CHECK(binding.epoch() == 5);
 }
+
+}  // namespace placement_test

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace position_buffer_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -41,3 +43,5 @@ TEST_CASE("run/position_buffer: resumes from its contents, and epochs differ") {
   while (!one.empty()) differ = one.next() != other.next() || differ;
   CHECK(differ);
 }
+
+}  // namespace position_buffer_test

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace selection_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -76,3 +78,5 @@ TEST_CASE("run/selection: for one stage a mark is its place") {
   CHECK(ps::selection({.end = 5}).mark_at(2) == 2);
   CHECK(third.mark_at(0) == 1);
 }
+
+}  // namespace selection_test

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+namespace serial_front_test {
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -88,3 +90,5 @@ TEST_CASE("run/serial_front: stop ends the wait for a turn") {
   waiting.join();
   CHECK(got == nullptr);
 }
+
+}  // namespace serial_front_test

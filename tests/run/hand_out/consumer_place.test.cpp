@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+namespace consumer_place_test {
+
 namespace ps = penstock;
 
 namespace {
@@ -150,3 +152,5 @@ TEST_CASE("run/consumer_place: rows committed together count as if one by one") 
     slow.next_chunk(front);
   }
 }
+
+}  // namespace consumer_place_test

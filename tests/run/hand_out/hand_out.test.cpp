@@ -31,6 +31,8 @@
 #include <string>
 #include <vector>
 
+namespace hand_out_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -407,3 +409,5 @@ TEST_CASE("run/hand_out: a failed allocation for a batch is one error, and the n
     CHECK(got == iota(got.size()));
   }
 }
+
+}  // namespace hand_out_test

@@ -29,6 +29,8 @@
 #include <string>
 #include <vector>
 
+namespace hand_out_shell_test {
+
 namespace ps = penstock;
 using namespace engine_test;
 
@@ -132,3 +134,5 @@ TEST_CASE("run/hand_out_shell: a loop over rows resumes with another number of r
     return source | ps::filter([](std::uint64_t x) { return x / 1000 % 2 == 0; }) | ps::shard(rank, world);
   });
 }
+
+}  // namespace hand_out_shell_test
