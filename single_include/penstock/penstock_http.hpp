@@ -1457,8 +1457,10 @@ class client {
       ticking_ = false;
       if (code) return;
       const auto now = clock::now();
-      for (const auto& one : connections_)
+      for (std::size_t i = 0; i < connections_.size(); ++i) {
+        const auto one = connections_[i];  // what is late may leave the list
         if (!one->is_idle()) one->check_time(now);
+      }
       take_new();
     });
   }

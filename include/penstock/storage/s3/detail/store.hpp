@@ -148,6 +148,7 @@ class store {
   // ---- Sending
 
   void go(std::span<store_call* const> calls) noexcept {
+    std::exception_ptr failed;
     try {
       if (const auto as = keeper_.ready()) return send(calls, as);
       const std::scoped_lock lock(mutex_);
@@ -159,10 +160,18 @@ class store {
         return;
       }
     } catch (...) {
-      for (store_call* const one : calls) one->ended(one->owner, *one, std::current_exception());
-      return;
+      failed = std::current_exception();
     }
+    if (failed) return end_all(calls, std::move(failed));
     for (store_call* const one : calls) stop(*one);
+  }
+  /// Ends calls with a failure, outside of its handler: the last one takes it along, and frees it.
+  template <class Call>
+  static void end_all(std::span<Call* const> calls, std::exception_ptr failed) noexcept {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      auto& one = static_cast<store_call&>(*calls[i]);
+      one.ended(one.owner, one, i + 1 == calls.size() ? std::move(failed) : failed);
+    }
   }
   void find_credentials() noexcept {
     std::unique_lock lock(mutex_);
@@ -197,13 +206,14 @@ class store {
   void send(std::span<store_call* const> calls, const std::shared_ptr<const s3_credentials>& as) noexcept {
     std::vector<web::call*> ready;
     std::vector<store_call*> stopped;
+    std::exception_ptr failed;
     try {
       ready.reserve(calls.size());
       stopped.reserve(calls.size());
     } catch (...) {
-      for (store_call* const one : calls) one->ended(one->owner, *one, std::current_exception());
-      return;
+      failed = std::current_exception();
     }
+    if (failed) return end_all(calls, std::move(failed));
     for (store_call* const one : calls) {
       try {
         prepare(*one, as);
@@ -224,11 +234,9 @@ class store {
       });
       if (!ready.empty()) client_->submit(ready);
     } catch (...) {
-      for (web::call* const one : ready) {
-        auto& what = static_cast<store_call&>(*one);
-        what.ended(what.owner, what, std::current_exception());
-      }
+      failed = std::current_exception();
     }
+    if (failed) end_all(std::span<web::call* const>(ready), std::move(failed));
     for (store_call* const one : stopped) stop(*one);
   }
   void prepare(store_call& what, const std::shared_ptr<const s3_credentials>& as) {

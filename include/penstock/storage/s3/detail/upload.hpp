@@ -274,6 +274,7 @@ class upload {
     --all.flying_;
     if (failure) {
       one.failed = std::move(failure);
+      failure.reset();  // under the lock: both share the message
       one.again = clock::now();
     } else {
       all.etags_[one.number - 1] = call.reply.header("ETag");
