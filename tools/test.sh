@@ -6,7 +6,8 @@
 # the outside projects, the checks of the sources, and Clang over the same sources. They are built against
 # penstock::compiled; some of them header-only too.
 # --full adds the sanitizers, Clang's own build, the header-only, unity and minimal builds, the single header, the
-# parsers on 64-bit ARM and on a big-endian machine (emulated), a program with musl, Conan, and longer property tests.
+# parsers on 64-bit ARM and on a big-endian machine (emulated), a program with musl, Conan, every header by itself,
+# the benchmarks, and longer property tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/install_missing.sh
@@ -68,13 +69,21 @@ else
   echo "no Arrow C++ here: arrow_files is not tested" >&2
 fi
 
+# With --full the presets also compile every header by itself, and build the benchmarks.
+if [ "$full" = 1 ]; then
+  targets=()
+else
+  targets=(--target all)
+  settings+=(-DPENSTOCK_BUILD_BENCH=OFF)
+fi
+
 # preset <name> [setting]...: configures, builds and tests one preset
 preset() {
   local name=$1
   shift
   echo "== $name"
   cmake --preset "$name" "${settings[@]}" "$@"
-  cmake --build --preset "$name" -j "$jobs"
+  cmake --build --preset "$name" -j "$jobs" "${targets[@]}"
   # If address randomisation is wider than the thread sanitizer supports, it aborts before main.
   plain=()
   if [ "$name" = gcc-tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then
@@ -105,6 +114,6 @@ if [ "$full" = 1 ]; then
   done
   export PENSTOCK_LONG_TESTS=1
 fi
-# Several test files in one unit: they share most of what they include. Clang reads each by itself.
+# Several test files in one unit: they share most of what they include. Clang reads them so as well.
 preset dev "-DCMAKE_CXX_COMPILER=$(command -v g++)" "-DPENSTOCK_SECOND_COMPILER=$clang" -DPENSTOCK_TEST_UNITY=ON \
   -DPENSTOCK_TEST_UNITY_SIZE=8 "${cuda[@]}" "${arrow[@]}"
