@@ -282,7 +282,7 @@ TEST_CASE("storage/s3: a page that fails is asked for again, and no page before 
   CHECK(says(e, "after 2 attempts"));
   CHECK_FALSE(e.recurs());
   CHECK(asked == 2);
-  options.connection.retries.attempts = 1000;
+  options.connection.retries.attempts = 100;
   options.connection.retries.budget = 20;
   store.set_hook([&](const web_request&) {
     return std::optional(s3_refusal("500 Internal Server Error", "InternalError"));
