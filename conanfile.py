@@ -19,6 +19,7 @@ COMPONENTS = {
     "jpeg": ("libjpeg-turbo", "[>=2.1 <4]", ["jpeg"]),
     "png": ("libspng", "[>=0.7 <1]", ["spng"]),
     "webp": ("libwebp", "[>=1.2 <2]", ["webp"]),
+    "tfrecord": ("isa-l", "[>=2.30 <3]", ["isal"]),
     "fmt": ("fmt", "[>=9.1 <13]", ["fmt"]),
     "range_v3": ("range-v3", "[>=0.12 <1]", []),
     "asio": ("asio", "[>=1.22 <2]", []),

@@ -90,6 +90,18 @@ if "$peers/bin/python" -c 'import boto3, obstore' 2> /dev/null || pip_install bo
 else
   echo "run.sh: boto3 and obstore cannot be installed; row 24 is left out" >&2
 fi
+# The peers of rows 26.
+export BENCH_FORMATS_SCRIPTS=$root/bench/formats
+if "$peers/bin/python" -c 'import torch, streaming' 2> /dev/null || pip_install mosaicml-streaming; then
+  export BENCH_STREAMING_PYTHON=$peers/bin/python
+else
+  echo "run.sh: mosaicml-streaming cannot be installed; rows 26e and 26k go without it" >&2
+fi
+if "$peers/bin/python" -c 'import torch, tfrecord' 2> /dev/null || pip_install tfrecord; then
+  export BENCH_TFRECORD_PYTHON=$peers/bin/python
+else
+  echo "run.sh: tfrecord cannot be installed; rows 26f and 26l go without it" >&2
+fi
 [ -n "${BENCH_TORCHVISION_PYTHON:-}" ] || echo "run.sh: there is no torchvision; rows 21e, 21l and 22c go without it" >&2
 
 python3 "$root/bench/report.py" "$build" "$@"

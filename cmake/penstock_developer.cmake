@@ -5,9 +5,10 @@
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(PENSTOCK_CCACHE ccache)
   if(PENSTOCK_CCACHE)
-    # Without these ccache ignores everything that is built with a precompiled header.
+    # Without these ccache ignores everything that is built with a precompiled header. It learns what a file
+    # includes from the compiler, so a file that it does not have yet is not preprocessed twice.
     set(CMAKE_CXX_COMPILER_LAUNCHER
-        ${CMAKE_COMMAND} -E env
+        ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1
         CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${PENSTOCK_CCACHE})
   endif()
 endif()
@@ -36,6 +37,9 @@ else()
     # in a unity build a test is an included file, whose unnamed namespace GCC takes for a header's
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       target_compile_options(penstock_dev_flags INTERFACE -Wno-subobject-linkage)
+      # A unit takes 2 to 3 GB; a compiler that collects its garbage less often takes an eighth less time.
+      target_compile_options(penstock_dev_flags INTERFACE "SHELL:--param ggc-min-expand=400"
+                                                          "SHELL:--param ggc-min-heapsize=1000000")
     endif()
   endif()
   if(PENSTOCK_SANITIZE)
@@ -43,6 +47,20 @@ else()
       penstock_dev_flags
       INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(penstock_dev_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
+    # By which tests leave out what a sanitizer does not allow; GCC defines them itself.
+    foreach(sanitizer IN ITEMS address thread)
+      if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND PENSTOCK_SANITIZE MATCHES ${sanitizer})
+        string(TOUPPER ${sanitizer} upper)
+        target_compile_definitions(penstock_dev_flags INTERFACE __SANITIZE_${upper}__=1)
+      endif()
+    endforeach()
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT PENSTOCK_BUILD_FUZZ)
+      # A library, as GCC's is: only then may tests define operator new, and replace malloc for other
+      # libraries.
+      execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-runtime-dir OUTPUT_VARIABLE penstock_runtimes
+                      OUTPUT_STRIP_TRAILING_WHITESPACE)
+      target_link_options(penstock_dev_flags INTERFACE -shared-libsan LINKER:-rpath,${penstock_runtimes})
+    endif()
     if(PENSTOCK_SANITIZE MATCHES "address.*undefined")
       # Saves compile time: the address sanitizer finds null by itself, and there are no virtual functions.
       target_compile_options(penstock_dev_flags INTERFACE -fno-sanitize=null,vptr)

@@ -9,6 +9,7 @@
 #include <penstock/codec/lz4.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/codec/png_encoder.hpp>
+#include <penstock/codec/tf_example_bytes.hpp>
 #include <penstock/codec/unpack_bzip2.hpp>
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_lz4.hpp>
@@ -321,6 +322,59 @@ void tokens(folder& out) {
   for (const unsigned how : {3u, 4u, 5u, 12u}) out.add("tokens", mode(how) + two_files(index, ten));
 }
 
+void mds(folder& out) {
+  const std::string columns =
+      R"("column_encodings": ["ndarray", "int", "list[png]", "pil", "ndarray:float32:2"], )"
+      R"("column_names": ["a", "i", "l", "p", "s"], "column_sizes": [null, 8, null, null, 8])";
+  const std::string config = "{" + columns + "}";
+  const std::string array = "\x08\x04\x02hi", list = std::string(4, '\0') + little(1, 4) + little(1, 4) + "x",
+                    image = little(1, 4) + little(2, 4) + little(1, 4) + "Lab";
+  const std::string sample = little(array.size(), 4) + little(list.size(), 4) + little(image.size(), 4) +
+                             array + std::string(8, '\1') + list + image + std::string(8, '\2');
+  const std::size_t begin = 16 + config.size();
+  const std::string shard = little(2, 4) + little(begin, 4) + little(begin + sample.size(), 4) +
+                            little(begin + 2 * sample.size(), 4) + config + sample + sample;
+  const std::string index = R"({"version": 2, "shards": [{"format": "mds", "samples": 2, )" + columns +
+                            R"(, "raw_data": {"basename": "s", "bytes": )" + std::to_string(shard.size()) +
+                            "}}]}";
+  out.add("mds", little(index.size(), 2) + index + shard);
+}
+
+void litdata(folder& out) {
+  const std::string leaf = R"({\"type\": null, \"context\": null, \"children_spec\": []})";
+  const std::string tensor = std::string("\0\0\0\x0b\0\0\0\1\0\0\0\2hi", 14),
+                    numpy = little(4, 4) + little(1, 4) + little(2, 4) + "hi";
+  const std::string item = little(8, 4) + little(tensor.size(), 4) + little(numpy.size(), 4) + little(8, 4) +
+                           std::string(8, '\1') + tensor + numpy + "8letters";
+  const std::string chunk = little(2, 4) + little(16, 4) + little(16 + item.size(), 4) +
+                            little(16 + 2 * item.size(), 4) + item + item;
+  const std::string index =
+      R"({"chunks": [{"chunk_bytes": )" + std::to_string(chunk.size()) +
+      R"(, "chunk_size": 2, "filename": "c"}], "config": {"data_format": ["int", "tensor", "numpy", )"
+      R"("no_header_numpy:9"], "data_spec": "[1, {\"type\": \"builtins.dict\", \"context\": )"
+      R"(\"[\\\"a\\\", \\\"b\\\", \\\"c\\\", \\\"d\\\"]\", \"children_spec\": [)" +
+      leaf + ", " + leaf + ", " + leaf + ", " + leaf + R"(]}]"}})";
+  out.add("litdata", little(index.size(), 2) + index + chunk);
+}
+
+void tf_records(folder& out) {
+  const std::int64_t integers[] = {-1, 300};
+  const float floats[] = {0.5f, -2.0f};
+  std::string file;
+  const auto add = [&](const std::string& example) {
+    out.add("tf_example", example);
+    file += little(example.size(), 8) + std::string(4, '\0') + example + std::string(4, '\0');
+  };
+  add(ps::tf_example_bytes({{"x", std::span<const std::int64_t>(integers)}, {"y", 7}}));
+  add(ps::tf_example_bytes({{"x", std::span<const float>(floats)}}));
+  add(ps::tf_example_bytes({{"y", 1}, {"x", "text"}}));
+  out.add("tf_example", "\x0a\x0b\x0a\x09\x0a\x01x\x12\x04\x1a\x02\x08\x07");  // not packed
+  for (const unsigned how : {1u, 2u}) out.add("tfrecord", mode(how) + file);
+  // A gzip member and a zlib stream of nothing, and of one stored byte.
+  out.add("tfrecord", mode(1) + std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0", 20));
+  out.add("tfrecord", mode(1) + std::string("\x78\x9c\x03\0\0\0\0\x01", 8));
+}
+
 void tensors(folder& out) {
   const auto add = [&out](unsigned type, const std::string& header, std::size_t bytes) {
     out.add("safetensors", mode(type) + little(header.size(), 8) + header + std::string(bytes, '\1'));
@@ -550,6 +604,9 @@ int main(int argc, char** argv) {
   manifests(out);
   texts(out);
   tokens(out);
+  mds(out);
+  litdata(out);
+  tf_records(out);
   tensors(out);
   metadata(out);
   descriptions(out);

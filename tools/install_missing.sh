@@ -31,6 +31,13 @@ newest_clang() {
   fi
 }
 
+# have_sanitizers: can the newest Clang link a program with the address sanitizer?
+have_sanitizers() {
+  local clang
+  clang=$(newest_clang)
+  [ -n "$clang" ] && echo 'int main() {}' | "$clang" -x c++ -fsanitize=address -o /dev/null - 2>/dev/null
+}
+
 apt_has() { apt-cache show "$1" >/dev/null 2>&1; }
 
 # can_install: is there an apt-get, and may this user run it?
@@ -77,6 +84,7 @@ install_missing() {
     have_libjpeg || wanted+=(libjpeg-dev)
     have_header spng.h || wanted+=(libspng-dev)
     have_header webp/decode.h || wanted+=(libwebp-dev)
+    have_header isa-l/crc.h || wanted+=(libisal-dev)
     have_header fmt/format.h || wanted+=(libfmt-dev)
     have_header range/v3/version.hpp || wanted+=(librange-v3-dev)
     have_header liburing.h || wanted+=(liburing-dev)
@@ -114,6 +122,7 @@ install_missing() {
         optional+=(python3-torchvision)
       compgen -G '/usr/include/python3*/Python.h' >/dev/null || optional+=(python3-dev)
       python3 -c 'import PIL' 2>/dev/null || /usr/bin/python3 -c 'import PIL' 2>/dev/null || optional+=(python3-pil)
+      have_sanitizers || optional+=(clang-sanitizers)
       command -v djpeg >/dev/null || optional+=(libjpeg-turbo-progs)
       command -v dwebp >/dev/null || optional+=(webp)
     fi
@@ -139,6 +148,15 @@ install_missing() {
         fi
       done
     done
+    # The run-time library of Clang's sanitizers is a package of its own.
+    for package in "${!optional[@]}"; do
+      [ "${optional[package]}" = clang-sanitizers ] || continue
+      version=$(newest_clang)
+      [ "$version" != clang++ ] || version=clang++-$(clang++ -dumpversion | cut -d. -f1)
+      [ -n "$version" ] || version=$(printf '%s\n' "${wanted[@]}" | sed -n 's/^clang-/clang++-/p')
+      optional[package]="libclang-rt-${version#clang++-}-dev"
+      optional+=("llvm-${version#clang++-}") # which names functions in their reports
+    done
     for package in "${optional[@]}"; do
       if apt_has "$package"; then
         wanted+=("$package")
@@ -158,8 +176,8 @@ install_missing() {
   fi
 }
 
-# webdataset_python <folder>: a Python that has webdataset, safetensors, and if possible mosaicml-streaming, in an
-# environment in that folder; nothing, and status 1, where it cannot be had
+# webdataset_python <folder>: a Python that has webdataset, safetensors, and if possible
+# mosaicml-streaming and tfrecord, in an environment in that folder; nothing, and status 1, where it cannot be had
 webdataset_python() {
   local python=$1/bin/python
   if ! "$python" -c 'import webdataset, safetensors.numpy' 2>/dev/null; then
@@ -172,6 +190,9 @@ webdataset_python() {
     "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 \
       install --no-deps mosaicml-streaming >/dev/null 2>&1 ||
     echo "no mosaicml-streaming: its orders are not compared" >&2
+  "$python" -c 'import tfrecord' 2>/dev/null ||
+    "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install tfrecord >/dev/null 2>&1 ||
+    echo "no tfrecord: its files are not compared" >&2
   echo "$python"
 }
 

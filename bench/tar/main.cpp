@@ -6,6 +6,7 @@
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
+#include "support/program.hpp"
 
 #include <penstock/core/record.hpp>
 #include <penstock/order/shuffle.hpp>
@@ -133,15 +134,6 @@ void run_command(const std::string& command) {
   if (std::system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
 }
 
-/// The number that a program prints; 0 if it failed.
-double rate_of_program(const std::string& command) {
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  double rate = 0;
-  const bool good = pipe != nullptr && std::fscanf(pipe, "%lf", &rate) == 1;
-  if (pipe != nullptr) ::pclose(pipe);
-  return good && rate > 0 ? rate : 0;
-}
-
 void small_samples(const bench::options& o) {
   if (!o.wants("8a") && !o.wants("8b") && !o.wants("8c")) return;
   const bench::folder folder(o, "tar_small");
@@ -195,7 +187,7 @@ void small_samples(const bench::options& o) {
     const double begin = bench::seconds_now();
     checked();
     ours.push_back(static_cast<double>(samples) / (bench::seconds_now() - begin));
-    const double rate = rate_of_program(command);
+    const double rate = bench::rate_of_program(command);
     if (rate <= 0) {
       bench::print_skipped(row, "the webdataset program failed: " + command);
       return;
@@ -261,7 +253,7 @@ void shuffled_samples(const bench::options& o) {
     our_rates.push_back(static_cast<double>(samples) / (bench::seconds_now() - begin));
     double best = 0;
     for (peer& one : peers) {
-      one.rate = rate_of_program(one.command);
+      one.rate = bench::rate_of_program(one.command);
       best = std::max(best, one.rate);
     }
     if (best <= 0) {

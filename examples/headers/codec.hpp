@@ -8,10 +8,13 @@
 #include <penstock/codec/jpeg_encoder.hpp>
 #include <penstock/codec/json.hpp>
 #include <penstock/codec/lz4.hpp>
+#include <penstock/codec/tf_example_bytes.hpp>
 #include <penstock/codec/unpack_bzip2.hpp>
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_xz.hpp>
 #include <penstock/codec/zstd.hpp>
+#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/tfrecord_writer.hpp>
 
 namespace {
 
@@ -19,6 +22,7 @@ const made_up_shards files("of_codecs", 128, 2);  // train-0000.tar to train-012
 
 const std::vector<float> values = {1, 2, 3, 4, 5, 6};
 const std::vector<std::byte> file_bytes = penstock::npy_bytes<float>(penstock::extents(2, 3), values);
+const std::string jpeg_bytes = "\377\330";
 const auto records = penstock::from(std::vector<std::vector<std::byte>>{file_bytes});
 
 const bool has_files = [] {
@@ -32,6 +36,11 @@ const bool has_files = [] {
   for (const std::string& name : penstock::expand_braces("train-{0000..0127}.tar"))
     for (const char* suffix : {".gz", ".zst", ".lz4", ".bz2", ".xz"})
       std::filesystem::copy_file(name, name + suffix);  // which are plain: names say nothing
+  for (const std::string& name : penstock::expand_braces("train-{00..15}-of-16.tfrecord")) {
+    penstock::tfrecord_writer out(name);
+    out.write(penstock::tf_example_bytes({{"image/encoded", "a dog"}, {"label", 7}}));
+    out.close();
+  }
   return true;
 }();
 

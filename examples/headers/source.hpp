@@ -5,11 +5,16 @@
 
 #include "support/zip_writer.hpp"
 
+#include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/json.hpp>
+#include <penstock/codec/tf_example.hpp>
+#include <penstock/codec/tf_example_bytes.hpp>
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_zstd.hpp>
 #include <penstock/source/energon.hpp>
 #include <penstock/source/idx_gz.hpp>
+#include <penstock/source/mds_writer.hpp>
+#include <penstock/source/tfrecord_writer.hpp>
 
 #include <zlib.h>
 
@@ -107,6 +112,38 @@ const bool has_files = [] {
   write_file("model.safetensors", safetensors("layers.0.bias", "F32", "[6]", 24));
   write_file("tokens.safetensors", safetensors("ids", "I32", "[2,2048]", 2 * 2048 * 4));
 
+  for (const char* folder : {"imagenet", "compressed"}) {
+    // The smallest shard has one sample.
+    penstock::mds_writer out(folder, {{"image", "jpeg"}, {"label", "int"}}, {.size_limit = 1});
+    for (const std::int64_t label : {0, 1})
+      out.write({{"image", "a dog"}, {"label", penstock::mds_number(label)}});
+    out.close();
+  }
+  // LitData's: one chunk of one sample, and one of tokens.
+  const std::string leaf = R"({\"type\": null, \"context\": null, \"children_spec\": []})";
+  const auto chunk = [&](const std::string& folder, const std::string& item, const std::string& config) {
+    fs::create_directory(folder);
+    write_file(folder + "/chunk-0-0.bin", bytes_of(1u, 12u, static_cast<unsigned>(12 + item.size())) + item);
+    write_file(folder + "/index.json",
+               R"({"chunks": [{"chunk_bytes": )" + std::to_string(12 + item.size()) +
+                   R"(, "chunk_size": 1, "filename": "chunk-0-0.bin"}], "config": {)" + config + "}}");
+  };
+  chunk("optimized", bytes_of(5u, 8u) + "a dog" + bytes_of(std::int64_t{7}),
+        R"("data_format": ["jpeg", "int"], "data_spec": "[1, {\"type\": \"builtins.dict\", )"
+        R"(\"context\": \"[\\\"image\\\", \\\"label\\\"]\", \"children_spec\": [)" +
+            leaf + ", " + leaf + R"(]}]")");
+  fs::copy("optimized", "compressed_chunks");
+  chunk("tokens", std::string(4 * 2049, '\1'),
+        R"("data_format": ["no_header_tensor:16"], "item_loader": "TokensLoader")");
+  for (const char* name : {"index.json", "shard.00000.mds", "shard.00001.mds"})
+    fs::copy_file(std::string("imagenet/") + name, name);
+
+  for (const char* pattern : {"train-{00..15}-of-16.tfrecord", "train-{00..15}.tfrecord.gz"})
+    for (const auto& name : penstock::expand_braces(pattern)) {
+      penstock::tfrecord_writer out(name);
+      out.write(penstock::tf_example_bytes({{"image/encoded", "a dog"}, {"image/class/label", 7}}));
+      out.close();
+    }
   write_idx("train-images-idx3-ubyte", "\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\3"s + "123456");
   write_idx("train-labels-idx1-ubyte", "\0\0\10\1\0\0\0\2"s + "12");
   return true;

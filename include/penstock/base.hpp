@@ -5,3 +5,4 @@
 #include <penstock/base/flat_json.hpp>
 #include <penstock/base/owned.hpp>
 #include <penstock/base/shared.hpp>
+#include <penstock/base/touch_lines.hpp>

@@ -9,7 +9,12 @@
 #include <penstock/codec/identity.hpp>
 #include <penstock/codec/image_of.hpp>
 #include <penstock/codec/integer.hpp>
+#include <penstock/codec/litdata_array.hpp>
+#include <penstock/codec/mds_array.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/codec/npy_image.hpp>
 #include <penstock/codec/pixels.hpp>
+#include <penstock/codec/raw_number.hpp>
 #include <penstock/codec/text.hpp>
+#include <penstock/codec/tf_example.hpp>
+#include <penstock/codec/tf_example_bytes.hpp>

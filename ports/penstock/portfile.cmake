@@ -22,6 +22,7 @@ vcpkg_check_features(
            jpeg PENSTOCK_ENABLE_JPEG
            png PENSTOCK_ENABLE_PNG
            webp PENSTOCK_ENABLE_WEBP
+           tfrecord PENSTOCK_ENABLE_TFRECORD
            fmt PENSTOCK_ENABLE_FMT
            range-v3 PENSTOCK_ENABLE_RANGE_V3
            asio PENSTOCK_ENABLE_ASIO

@@ -59,6 +59,7 @@
 #include <type_traits>
 #include <unistd.h>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -845,6 +846,22 @@ PENSTOCK_INLINE void shared_owner::let_go() noexcept { kept_.~shared_ptr(); }
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/base/touch_lines.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Prefetches the beginning of a range, up to 2 KiB, into the processor's cache; in longer ranges the
+/// processor itself notices what is read next. Does nothing where no memory is mapped.
+// Always inline: at -O2 the call of a function that only prefetches counts as having no effect, and is
+// removed.
+[[gnu::always_inline]] inline void touch_lines(const void* begin, std::uint64_t size) noexcept {
+  constexpr std::uint64_t line = 64, most = 2048;
+  const auto* const bytes = static_cast<const char*>(begin);
+  for (std::uint64_t at = 0; at < std::min(size, most); at += line) __builtin_prefetch(bytes + at);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/core/bytes.hpp
 
 namespace penstock::inline v0_1 {
@@ -1265,18 +1282,21 @@ class tensor_view {
     return static_cast<std::mdspan<T, std::dextents<std::size_t, Rank>>>(*this);
   }
   /// The view as a `std::mdspan`. Throws `errc::shape` if its rank differs, or if a static extent of the
-  /// mdspan's type does.
+  /// mdspan's type does, or if its index type is too small.
   template <class U, class Index, std::size_t... Lengths>
     requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
   [[nodiscard]] constexpr operator std::mdspan<U, std::extents<Index, Lengths...>>() const {
     using lengths = std::extents<Index, Lengths...>;
     if (lengths::rank() != rank()) detail::refuse_mdspan(shape_, "a different rank");
     std::array<Index, lengths::rank()> given{};
+    bool small = !std::in_range<Index>(shape_.elements());
     for (std::size_t i = 0; i < lengths::rank(); ++i) {
       given[i] = static_cast<Index>(shape_[i]);
+      small = small || !std::in_range<Index>(shape_[i]);
       if (lengths::static_extent(i) != std::dynamic_extent && lengths::static_extent(i) != shape_[i])
         detail::refuse_mdspan(shape_, "different extents");
     }
+    if (small) detail::refuse_mdspan(shape_, "too many elements for its index type");
     return std::mdspan<U, lengths>(data_, lengths(given));
   }
 #endif
@@ -1389,7 +1409,48 @@ PENSTOCK_INLINE void refuse_mdspan(const extents& shape, std::string_view fault)
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/detail/layout_stride.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Whether `std::layout_stride` takes these strides: all are positive, and no two indexes reach one element.
+/// Strides that reach nothing, because their dimension has one element or the array has none, are replaced by
+/// ones that it takes.
+/// Source: ISO C++23, [mdspan.layout.stride.cons], preconditions.
+[[nodiscard]] constexpr bool fit_layout_stride(const extents& shape, element_strides& strides) noexcept {
+  if (shape.elements() == 0) {
+    std::uint64_t step = 1;
+    for (std::size_t i = shape.rank(); i-- > 0; step *= shape[i] == 0 ? 1 : shape[i])
+      strides[i] = static_cast<std::int64_t>(step);
+    return true;
+  }
+  for (std::size_t i = 0; i < shape.rank(); ++i)
+    if (shape[i] == 1) strides[i] = 1;
+  // From the smallest stride to the largest, each must step over everything that those before it reach.
+  std::array<bool, extents::max_rank> done{};
+  std::uint64_t reached = 1;
+  for (std::size_t k = 0; k < shape.rank(); ++k) {
+    std::size_t next = shape.rank();
+    for (std::size_t i = 0; i < shape.rank(); ++i)
+      if (!done[i] && (next == shape.rank() || strides[i] < strides[next] ||
+                       (strides[i] == strides[next] && shape[i] < shape[next])))
+        next = i;
+    if (strides[next] <= 0 || static_cast<std::uint64_t>(strides[next]) < reached) return false;
+    done[next] = true;
+    reached = static_cast<std::uint64_t>(strides[next]) * shape[next];
+  }
+  return true;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/strided_view.hpp
+
+#ifdef __cpp_lib_mdspan
+#include <mdspan>
+#endif
 
 namespace penstock::inline v0_1 {
 
@@ -1471,6 +1532,28 @@ class strided_view {
   [[nodiscard]] constexpr std::int64_t row_pitch() const noexcept {
     return shape_.rank() < 2 ? 0 : strides_[shape_.rank() - 2] * static_cast<std::int64_t>(sizeof(T));
   }
+
+#ifdef __cpp_lib_mdspan
+  /// The view as a `std::mdspan` with `Rank` dimensions and the view's strides. Throws `errc::shape` if the
+  /// view's rank differs, or if a stride is not positive or several indexes reach one element, which
+  /// `std::layout_stride` does not allow.
+  template <std::size_t Rank>
+  [[nodiscard]] constexpr auto mdspan() const {
+    if (Rank != rank()) detail::refuse_mdspan(shape_, "a different rank");
+    element_strides fitted = strides_;
+    if (!detail::fit_layout_stride(shape_, fitted))
+      detail::refuse_mdspan(shape_,
+                            "strides that are not positive, or lead from several indexes to one element");
+    std::array<std::size_t, Rank> lengths{}, steps{};
+    for (std::size_t i = 0; i < Rank; ++i) {
+      lengths[i] = detail::to_size(shape_[i]);
+      steps[i] = static_cast<std::size_t>(fitted[i]);
+    }
+    using mapping = std::layout_stride::mapping<std::dextents<std::size_t, Rank>>;
+    return std::mdspan<T, std::dextents<std::size_t, Rank>, std::layout_stride>(
+        data_, mapping(std::dextents<std::size_t, Rank>(lengths), steps));
+  }
+#endif
 
  private:
   T* data_ = nullptr;
@@ -2499,6 +2582,8 @@ class chain {
  private:
   template <std::size_t I, class Bytes>
   auto from(const Bytes& in, scratch& s) const {
+    if constexpr (requires { in.check_codec(std::string_view()); })
+      in.check_codec(std::tuple_element_t<I, std::tuple<Codecs...>>::codec_name);
     if constexpr (I + 1 == sizeof...(Codecs)) {
       return std::get<I>(codecs_).decode(in, std::get<I>(s));
     } else {
@@ -3600,6 +3685,698 @@ using integer = integer_as<std::int64_t>;
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/codec/detail/litdata_leaf.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// How LitData stores the arrays of a leaf.
+struct litdata_form {
+  enum class header { numpy, tensor, none };
+
+  std::string format;  ///< as the index says it
+  header has = header::tensor;
+};
+/// The type of a headerless format, "no_header_tensor:16"; empty if it has none.
+[[nodiscard]] std::string_view litdata_dtype(std::string_view format) noexcept;
+
+/// Throws `errc::format` for a format that has no arrays, or arrays of another type than `dtype`.
+[[nodiscard]] litdata_form litdata_form_of(std::string_view format, std::string_view dtype);
+
+/// Where the values of an array are in its bytes.
+struct litdata_place {
+  std::size_t begin = 0;
+  extents shape;
+};
+/// Throws `errc::format`, with the offset, for values of another type than `dtype` and bytes that do not have
+/// the announced shape.
+[[nodiscard]] litdata_place find_litdata_array(bytes_view bytes, const litdata_form& form,
+                                               std::string_view dtype, std::size_t item);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/litdata_leaf.ipp
+
+// Source: litdata, constants.py and streaming/serializers.py.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+struct litdata_type {
+  std::string_view name;
+  std::size_t width = 0;  // 0: no such number
+};
+
+// By number, as _TORCH_DTYPES_MAPPING and _NUMPY_DTYPES_MAPPING have them; a bool is a byte.
+PENSTOCK_INLINE litdata_type litdata_type_of(std::uint64_t number, bool torch) noexcept {
+  constexpr std::array<litdata_type, 21> torch_types{
+      {{"float32", 4},   {"float32", 4},     {"float64", 8},     {"float64", 8}, {"complex64", 8},
+       {"complex64", 8}, {"complex128", 16}, {"complex128", 16}, {"float16", 2}, {"float16", 2},
+       {"bfloat16", 2},  {"uint8", 1},       {"int8", 1},        {"int16", 2},   {"int16", 2},
+       {"int32", 4},     {"int32", 4},       {"int64", 8},       {"int64", 8},   {"uint8", 1},
+       {"uint16", 2}}};
+  constexpr std::array<litdata_type, 14> numpy_types{{{"int8", 1},
+                                                      {"int16", 2},
+                                                      {"int32", 4},
+                                                      {"int64", 8},
+                                                      {"uint8", 1},
+                                                      {"uint16", 2},
+                                                      {"uint32", 4},
+                                                      {"uint64", 8},
+                                                      {"float16", 2},
+                                                      {"float32", 4},
+                                                      {"float64", 8},
+                                                      {"complex64", 8},
+                                                      {"complex128", 16},
+                                                      {"uint8", 1}}};
+  if (torch) return number < torch_types.size() ? torch_types[to_size(number)] : litdata_type{};
+  return number < numpy_types.size() ? numpy_types[to_size(number)] : litdata_type{};
+}
+
+PENSTOCK_INLINE std::string_view litdata_dtype(std::string_view format) noexcept {
+  const std::string_view kind = format.substr(0, format.find(':'));
+  std::uint64_t number = 99;
+  if (kind.size() < format.size())
+    (void)std::from_chars(format.data() + kind.size() + 1, format.data() + format.size(), number);
+  return litdata_type_of(number, kind == "no_header_tensor").name;
+}
+
+PENSTOCK_INLINE void check_litdata_dtype(std::string_view stored, std::string_view dtype) {
+  if (stored == dtype) return;
+  if (stored.empty())
+    throw error(errc::format, "the array's type has a number that no type of LitData's has");
+  throw error(errc::format,
+              {"the array is of ", stored, ", but ", dtype, " was asked for: write the codec for ", stored});
+}
+
+PENSTOCK_INLINE litdata_form litdata_form_of(std::string_view format, std::string_view dtype) {
+  litdata_form form;
+  form.format = format;
+  const std::string_view kind = format.substr(0, format.find(':'));
+  if (format == "numpy") {
+    form.has = litdata_form::header::numpy;
+  } else if (kind == "no_header_numpy" || kind == "no_header_tensor") {
+    form.has = litdata_form::header::none;
+    check_litdata_dtype(litdata_dtype(format), dtype);
+  } else if (format != "tensor" && format != "bytes") {
+    throw error(errc::format, {"the leaf is of format '", format, "', which has no arrays"});
+  }
+  return form;
+}
+
+// A header of numbers in one byte order, if it fits the bytes; gives the type that it has.
+PENSTOCK_INLINE std::optional<litdata_place> try_litdata_header(bytes_view bytes, bool big, bool torch,
+                                                                litdata_type& type) {
+  const auto number = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i)
+      value |= std::to_integer<std::uint32_t>(bytes[at + i]) << (8 * (big ? 3 - i : i));
+    return value;
+  };
+  if (bytes.size() < 8) return std::nullopt;
+  const litdata_type found_type = litdata_type_of(number(0), torch);
+  const std::uint64_t rank = number(4);
+  constexpr std::uint64_t most = 64;  // of NumPy and PyTorch
+  if (found_type.width == 0 || rank > most || bytes.size() - 8 < 4 * rank) return std::nullopt;
+  litdata_place found;
+  found.begin = 8 + 4 * to_size(rank);
+  std::uint64_t wanted = found_type.width;
+  bool empty = false;
+  for (std::uint64_t i = 0; i < rank; ++i) {
+    const std::uint64_t length = number(8 + 4 * to_size(i));
+    empty = empty || length == 0;
+    if (i < extents::max_rank) (void)found.shape.push_back(length);
+    if (length != 0 && __builtin_mul_overflow(wanted, length, &wanted)) return std::nullopt;
+  }
+  if ((empty ? 0 : wanted) != bytes.size() - found.begin) return std::nullopt;
+  if (rank > extents::max_rank)
+    throw error(errc::format,
+                {"the array has ", rank, " dimensions; arrays of up to ", extents::max_rank, " are read"})
+        .at_offset(4);
+  if (empty)
+    throw error(errc::format, "the array has a dimension of length 0, which is not read").at_offset(8);
+  if (rank == 0) (void)found.shape.push_back(1);
+  type = found_type;
+  return found;
+}
+
+PENSTOCK_INLINE litdata_place find_litdata_array(bytes_view bytes, const litdata_form& form,
+                                                 std::string_view dtype, std::size_t item) {
+  if (form.has == litdata_form::header::none) {
+    if (bytes.empty())
+      throw error(errc::format, "the array has a length of 0, which is not read").at_offset(0);
+    if (bytes.size() % item != 0)
+      throw error(errc::format, {"the array has ", bytes.size(), " bytes, which are no values of ", dtype})
+          .at_offset(0);
+    return {0, extents(bytes.size() / item)};
+  }
+  // The headers of tensors were little-endian up to version 0.2.56, and are big-endian since.
+  const bool torch = form.has == litdata_form::header::tensor;
+  litdata_type type;
+  auto found = torch ? try_litdata_header(bytes, true, true, type) : std::nullopt;
+  if (!found) found = try_litdata_header(bytes, false, torch, type);
+  if (!found)
+    throw error(errc::format,
+                {"the ", bytes.size(), " bytes are no array: their header does not match their size"})
+        .at_offset(0);
+  check_litdata_dtype(type.name, dtype);
+  return *found;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/half.hpp
+
+/// Real numbers of 16 bits for batches: an accelerator computes with them, the host only stores them.
+namespace penstock::inline v0_1 {
+
+/// IEEE 754 binary16: 1 bit of sign, 5 of exponent, 11 of precision; largest finite value 65,504. Two bytes.
+/// Construct it from a `float`, rounded to the nearest (ties to even; too large becomes infinite); it
+/// converts to `float` without loss, so that you compute and compare in `float`.
+///
+///     const half third(1.0f / 3.0f);
+///     const bool close = third > 0.333f && third < 0.334f;
+class half {
+ public:
+  half() = default;
+  constexpr explicit half(float value) noexcept : bits_(bits_of(value)) {}
+  /// The number with these bits.
+  [[nodiscard]] static constexpr half from_bits(std::uint16_t bits) noexcept {
+    half one(0.0f);
+    one.bits_ = bits;
+    return one;
+  }
+  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
+  constexpr operator float() const noexcept {
+    const std::uint32_t sign = (std::uint32_t{bits_} & 0x8000u) << 16;
+    const std::uint32_t rest = std::uint32_t{bits_} & 0x7fffu;
+    const float small = static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f;
+    const std::uint32_t normal = (rest << 13) + (112u << 23);
+    const std::uint32_t finite = choose(rest < 0x400u, std::bit_cast<std::uint32_t>(small), normal);
+    // A NaN becomes quiet, as by the processors' instructions.
+    const std::uint32_t large = 0x7f800000u | (rest & 0x3ffu) << 13 | choose(rest > 0x7c00u, 0x400000u, 0);
+    return std::bit_cast<float>(sign | choose(rest < 0x7c00u, finite, large));
+  }
+
+ private:
+  static constexpr std::uint32_t choose(bool which, std::uint32_t yes, std::uint32_t no) noexcept {
+    const std::uint32_t mask = 0u - static_cast<std::uint32_t>(which);
+    return (yes & mask) | (no & ~mask);
+  }
+  // Without a branch, so that loops over arrays become vector code.
+  static constexpr std::uint16_t bits_of(float value) noexcept {
+    const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t magnitude = all & 0x7fffffffu;
+    const std::uint32_t odd = (magnitude >> 13) & 1u;
+    const std::uint32_t normal = (magnitude - (112u << 23) + 0xfffu + odd) >> 13;
+    // The last bit of 0.5f is worth 2^-24, as that of a subnormal half: the sum rounds where it must.
+    const bool subnormal = magnitude < 0x38800000u;
+    const float sum = std::bit_cast<float>(choose(subnormal, magnitude, 0)) + 0.5f;
+    const std::uint32_t small = std::bit_cast<std::uint32_t>(sum) - std::bit_cast<std::uint32_t>(0.5f);
+    const std::uint32_t finite = choose(subnormal, small, normal);
+    const std::uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
+    const std::uint32_t large = choose(magnitude > 0x7f800000u, nan, 0x7c00u);
+    return static_cast<std::uint16_t>((all >> 16 & 0x8000u) | choose(magnitude < 0x47800000u, finite, large));
+  }
+
+  std::uint16_t bits_;
+};
+
+/// The upper half of a `float`: its range, 8 bits of precision. Two bytes. Construct it from a `float`,
+/// rounded to the nearest (ties to even; too large becomes infinite); it converts to `float` without loss.
+///
+///     const bfloat16 third(1.0f / 3.0f);
+///     const bool close = third > 0.333f && third < 0.335f;
+class bfloat16 {
+ public:
+  bfloat16() = default;
+  constexpr explicit bfloat16(float value) noexcept : bits_(bits_of(value)) {}
+  /// The number with these bits.
+  [[nodiscard]] static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
+    bfloat16 one(0.0f);
+    one.bits_ = bits;
+    return one;
+  }
+  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
+  constexpr operator float() const noexcept { return std::bit_cast<float>(std::uint32_t{bits_} << 16); }
+
+ private:
+  static constexpr std::uint16_t bits_of(float value) noexcept {
+    const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t rounded = (all + 0x7fffu + ((all >> 16) & 1u)) >> 16;
+    const std::uint32_t quiet = (all >> 16) | 0x40u;
+    const std::uint32_t nan = 0u - static_cast<std::uint32_t>((all & 0x7fffffffu) > 0x7f800000u);
+    return static_cast<std::uint16_t>((quiet & nan) | (rounded & ~nan));
+  }
+
+  std::uint16_t bits_;
+};
+
+/// Converts `count` numbers, each as the constructor does. The arrays must not overlap. With the processor's
+/// own instructions where it has them (F16C), otherwise with vector code of integers; the bits are equal.
+void convert(const float* from, half* to, std::size_t count) noexcept;
+void convert(const float* from, bfloat16* to, std::size_t count) noexcept;
+void convert(const half* from, float* to, std::size_t count) noexcept;
+void convert(const bfloat16* from, float* to, std::size_t count) noexcept;
+
+namespace detail {
+
+/// The conversions without special instructions.
+void convert_portably(const float* from, half* to, std::size_t count) noexcept;
+void convert_portably(const half* from, float* to, std::size_t count) noexcept;
+/// Whether this processor has AVX2 and F16C; asks it once.
+[[nodiscard]] bool has_avx2() noexcept;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/half.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Converts blocks of a length that the compiler knows, which GCC 12 wants for vector code at -O2.
+template <class From, class To>
+void convert_blocks(const From* __restrict input, To* __restrict to, std::size_t count) noexcept {
+  constexpr std::size_t block = 16;
+  std::size_t i = 0;
+  for (; i + block <= count; i += block)
+    for (std::size_t k = 0; k < block; ++k) to[i + k] = To(input[i + k]);
+  for (; i < count; ++i) to[i] = To(input[i]);
+}
+
+PENSTOCK_INLINE void convert_portably(const float* input, half* to, std::size_t count) noexcept {
+  convert_blocks(input, to, count);
+}
+PENSTOCK_INLINE void convert_portably(const half* input, float* to, std::size_t count) noexcept {
+  convert_blocks(input, to, count);
+}
+
+#ifdef __x86_64__
+
+// Vectors as the compilers themselves know them, and instructions by name: the header of intrinsics takes
+// longer to compile than all of this library's images, and compilers rename what stands behind it.
+using floats8 [[gnu::vector_size(32)]] = float;
+using shorts8 [[gnu::vector_size(16)]] = short;
+
+__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float* input, half* to,
+                                                                     std::size_t count) noexcept {
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    floats8 values;
+    std::memcpy(&values, input + i, sizeof values);
+    shorts8 halves;
+    __asm__("vcvtps2ph $0, %1, %0" : "=x"(halves) : "x"(values));  // 0: to the nearest, ties to even
+    std::memcpy(static_cast<void*>(to + i), &halves, sizeof halves);
+  }
+  return i;
+}
+__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half* input, float* to,
+                                                                     std::size_t count) noexcept {
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    shorts8 halves;
+    std::memcpy(&halves, input + i, sizeof halves);
+    floats8 values;
+    __asm__("vcvtph2ps %1, %0" : "=x"(values) : "x"(halves));
+    std::memcpy(to + i, &values, sizeof values);
+  }
+  return i;
+}
+
+PENSTOCK_INLINE bool has_avx2() noexcept {
+  static const bool has = [] {
+    unsigned a = 1, b = 0, c = 0, d = 0;
+    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    const bool f16c = (c >> 29 & 1) != 0;  // which Clang 16 has no name for below
+    __builtin_cpu_init();
+    return f16c && __builtin_cpu_supports("avx2") != 0;
+  }();
+  return has;
+}
+
+#else
+
+template <class From, class To>
+std::size_t convert_avx2(const From*, To*, std::size_t) noexcept {
+  return 0;
+}
+PENSTOCK_INLINE bool has_avx2() noexcept { return false; }
+
+#endif
+
+}  // namespace detail
+
+PENSTOCK_INLINE void convert(const float* input, half* to, std::size_t count) noexcept {
+  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
+  detail::convert_portably(input + done, to + done, count - done);
+}
+PENSTOCK_INLINE void convert(const half* input, float* to, std::size_t count) noexcept {
+  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
+  detail::convert_portably(input + done, to + done, count - done);
+}
+PENSTOCK_INLINE void convert(const float* input, bfloat16* to, std::size_t count) noexcept {
+  detail::convert_blocks(input, to, count);
+}
+PENSTOCK_INLINE void convert(const bfloat16* input, float* to, std::size_t count) noexcept {
+  detail::convert_blocks(input, to, count);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/mds_encoding.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The name that MosaicML's encodings have for a type; empty for a type they do not have. For a half-float
+/// type of your own: `template <> inline constexpr std::string_view penstock::mds_dtype<my_half> =
+/// "float16";`
+template <class T>
+inline constexpr std::string_view mds_dtype = [] {
+  using namespace std::string_view_literals;
+  if constexpr (std::same_as<T, bool> || sizeof(T) > 8)
+    return ""sv;
+  else if constexpr (std::same_as<T, half>)
+    return "float16"sv;
+  else if constexpr (std::same_as<T, float>)
+    return "float32"sv;
+  else if constexpr (std::same_as<T, double>)
+    return "float64"sv;
+  else if constexpr (std::signed_integral<T>)
+    return sizeof(T) == 1 ? "int8"sv : sizeof(T) == 2 ? "int16"sv : sizeof(T) == 4 ? "int32"sv : "int64"sv;
+  else if constexpr (std::unsigned_integral<T>)
+    return sizeof(T) == 1   ? "uint8"sv
+           : sizeof(T) == 2 ? "uint16"sv
+           : sizeof(T) == 4 ? "uint32"sv
+                            : "uint64"sv;
+  else
+    return ""sv;
+}();
+
+namespace detail {
+
+/// What an encoding says about its arrays; what it leaves open, each value says.
+struct mds_array_form {
+  std::string encoding;
+  bool typed = false;   ///< whether the encoding names their type
+  bool shaped = false;  ///< whether all have `shape`
+  extents shape;
+};
+
+/// An array in bytes: its shape, and where its values begin.
+struct mds_array_place {
+  extents shape;
+  std::size_t begin = 0;
+};
+
+/// Reads `ndarray`, `ndarray:uint8` or `ndarray:uint8:2,3`. Throws `errc::format` for anything else, and for
+/// another type than `dtype`.
+[[nodiscard]] mds_array_form mds_array_form_of(std::string_view encoding, std::string_view dtype);
+/// Finds the array in bytes of this form, whose numbers have `item` bytes.
+[[nodiscard]] mds_array_place find_mds_array(bytes_view bytes, const mds_array_form& form,
+                                             std::string_view dtype, std::size_t item);
+
+/// The bytes of each value of an encoding; 0 if they differ. Throws `errc::argument` for a name that is no
+/// encoding, and for pickles.
+[[nodiscard]] std::uint32_t mds_value_size(std::string_view encoding);
+/// The header of an array in a column of this encoding. Throws `errc::argument` if it cannot hold the array.
+[[nodiscard]] std::vector<std::byte> mds_array_header(std::string_view encoding, std::string_view dtype,
+                                                      const extents& shape, std::size_t values);
+
+/// Throws `errc::format` if a column of this encoding has no numbers of type `dtype`.
+void check_mds_number(std::string_view encoding, std::string_view dtype);
+[[noreturn, gnu::cold]] void no_mds_number(std::size_t size, std::size_t wanted);
+
+/// Throws `errc::format` unless the encoding is one of the lists of `mds_list`, or `bytes`; returns whether
+/// its lists begin with four reserved bytes.
+[[nodiscard]] bool check_mds_list(std::string_view encoding);
+/// Finds the parts of a list.
+void find_mds_parts(bytes_view list, bool reserved, std::vector<bytes_view>& parts);
+
+/// Finds the values of an image that PIL wrote with `tobytes`: height, width and channels of one byte.
+[[nodiscard]] mds_array_place find_pil_values(bytes_view bytes);
+/// Throws `errc::format` unless the encoding is `pil` or `bytes`.
+void check_pil_encoding(std::string_view encoding);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/mds_encoding.ipp
+
+// Source: mosaicml-streaming, streaming/base/format/mds/encodings.py.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+struct mds_number_type {
+  std::string_view name;
+  unsigned code;
+  std::size_t size;
+};
+inline constexpr std::array<mds_number_type, 11> mds_number_types{{{"uint8", 8, 1},
+                                                                   {"int8", 9, 1},
+                                                                   {"uint16", 16, 2},
+                                                                   {"int16", 17, 2},
+                                                                   {"float16", 18, 2},
+                                                                   {"uint32", 32, 4},
+                                                                   {"int32", 33, 4},
+                                                                   {"float32", 34, 4},
+                                                                   {"uint64", 64, 8},
+                                                                   {"int64", 65, 8},
+                                                                   {"float64", 66, 8}}};
+
+[[noreturn]] PENSTOCK_INLINE void wrong_mds_type(std::string_view stored, std::string_view dtype) {
+  throw error(errc::format,
+              {"the array is of ", stored, ", but ", dtype, " was asked for: write the codec for ", stored});
+}
+
+[[noreturn]] PENSTOCK_INLINE void too_many_dimensions(std::string_view encoding) {
+  throw error(errc::format,
+              {"the encoding '", encoding, "' has more than ", extents::max_rank, " dimensions"});
+}
+
+PENSTOCK_INLINE mds_array_form mds_array_form_of(std::string_view encoding, std::string_view dtype) {
+  constexpr std::string_view name = "ndarray";
+  mds_array_form form;
+  form.encoding = encoding;
+  if (encoding == name || encoding == "bytes") return form;
+  const auto refuse = [&] {
+    throw error(errc::format, {"the column is of encoding '", encoding, "', which has no arrays"});
+  };
+  if (!encoding.starts_with(name) || encoding[name.size()] != ':') refuse();
+  std::string_view rest = encoding.substr(name.size() + 1);
+  const std::size_t colon = rest.find(':');
+  const std::string_view named = rest.substr(0, colon);
+  if (std::ranges::find(mds_number_types, named, &mds_number_type::name) == mds_number_types.end()) refuse();
+  if (named != dtype) wrong_mds_type(named, dtype);
+  form.typed = true;
+  if (colon == std::string_view::npos) return form;
+  form.shaped = true;
+  rest.remove_prefix(colon + 1);
+  for (const char *at = rest.data(), *const end = at + rest.size();;) {
+    std::uint64_t length = 0;
+    const auto [after, failure] = std::from_chars(at, end, length);
+    if (failure != std::errc{} || length == 0 || (after != end && *after != ',')) refuse();
+    if (!form.shape.push_back(length)) too_many_dimensions(encoding);
+    if (after == end) break;
+    at = after + 1;
+  }
+  return form;
+}
+
+PENSTOCK_INLINE mds_array_place find_mds_array(bytes_view bytes, const mds_array_form& form,
+                                               std::string_view dtype, std::size_t item) {
+  mds_array_place found;
+  std::size_t at = 0;
+  const auto number = [&](std::size_t size) {
+    if (bytes.size() - at < size) throw error(errc::format, "the array ends within its header").at_offset(at);
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < size; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
+    at += size;
+    return value;
+  };
+  if (!form.typed) {
+    const std::uint64_t code = number(1);
+    const auto type = std::ranges::find(mds_number_types, code, &mds_number_type::code);
+    if (type == mds_number_types.end())
+      throw error(errc::format, {"the array's type is ", code, ", which no type has"}).at_offset(0);
+    if (type->name != dtype) wrong_mds_type(type->name, dtype);
+  }
+  if (form.shaped) {
+    found.shape = form.shape;
+  } else {
+    const std::uint64_t head = number(1);
+    const std::size_t rank = to_size(head >> 2), width = std::size_t{1} << (head & 3);
+    if (rank == 0 || rank > extents::max_rank)
+      throw error(errc::format,
+                  {"the array has ", rank, " dimensions; arrays of 1 to ", extents::max_rank, " are read"})
+          .at_offset(at - 1);
+    for (std::size_t i = 0; i < rank; ++i) {
+      found.shape.push_back(number(width));
+      if (found.shape[i] == 0)
+        throw error(errc::format, "the array has a dimension of length 0").at_offset(at - width);
+    }
+  }
+  found.begin = at;
+  std::uint64_t wanted = item;
+  bool too_large = false;
+  for (std::size_t i = 0; i < found.shape.rank(); ++i)
+    too_large = __builtin_mul_overflow(wanted, found.shape[i], &wanted) || too_large;
+  if (too_large || wanted != bytes.size() - at)
+    throw error(errc::format, {"an array of shape ", to_string(found.shape), " of ", dtype,
+                               " was announced, but its values have ", bytes.size() - at, " bytes"})
+        .at_offset(at);
+  return found;
+}
+
+PENSTOCK_INLINE std::uint32_t mds_value_size(std::string_view encoding) {
+  constexpr std::array<std::string_view, 15> differing{
+      "bytes",      "str",       "str_int",   "str_float",  "str_decimal", "pil",  "jpeg",   "png",
+      "jpeg_array", "jpegarray", "list[pil]", "list[jpeg]", "list[png]",   "json", "ndarray"};
+  if (encoding == "int") return 8;
+  if (std::ranges::find(differing, encoding) != differing.end()) return 0;
+  const auto number = [](std::string_view name) {
+    return std::ranges::find(mds_number_types, name, &mds_number_type::name);
+  };
+  if (const auto type = number(encoding); type != mds_number_types.end())
+    return static_cast<std::uint32_t>(type->size);
+  if (encoding.starts_with("ndarray:")) {
+    const std::string_view dtype = encoding.substr(8, encoding.find(':', 8) - 8);
+    try {
+      const mds_array_form form = mds_array_form_of(encoding, dtype);
+      if (!form.shaped) return 0;
+      std::uint32_t size = static_cast<std::uint32_t>(number(dtype)->size);
+      bool too_large = false;
+      for (const std::uint64_t length : form.shape)
+        too_large = __builtin_mul_overflow(size, length, &size) || too_large;
+      if (!too_large) return size;
+    } catch (const error&) {
+    }
+  }
+  throw error(errc::argument, {"'", encoding, "' is no encoding that is written: see mds_writer"});
+}
+
+PENSTOCK_INLINE std::vector<std::byte> mds_array_header(std::string_view encoding, std::string_view dtype,
+                                                        const extents& shape, std::size_t values) {
+  const auto refuse = [](std::initializer_list<piece> why) { throw error(errc::argument, why); };
+  std::uint64_t elements = 1;
+  bool too_large = false;
+  for (const std::uint64_t length : shape)
+    too_large = __builtin_mul_overflow(elements, length, &elements) || too_large;
+  if (too_large || elements != values)
+    refuse({"an array of shape ", to_string(shape), " was given ", values, " values"});
+  if (values == 0 || shape.rank() == 0)
+    refuse({"MosaicML's arrays have at least one dimension and one value"});
+  mds_array_form form;
+  try {
+    form = mds_array_form_of(encoding, dtype);
+  } catch (const error& e) {
+    refuse({e.message()});
+  }
+  if (form.shaped && !(form.shape == shape))
+    refuse({"an array of shape ", to_string(shape), " does not fit the encoding '", encoding, "'"});
+  std::vector<std::byte> made;
+  if (form.shaped) return made;
+  const auto put = [&made](std::uint64_t number, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) made.push_back(static_cast<std::byte>(number >> (8 * i) & 255));
+  };
+  if (!form.typed) put(std::ranges::find(mds_number_types, dtype, &mds_number_type::name)->code, 1);
+  const std::uint64_t longest = *std::max_element(shape.begin(), shape.end());
+  const unsigned power = longest < 1u << 8 ? 0 : longest < 1u << 16 ? 1 : longest >> 32 == 0 ? 2 : 3;
+  put(shape.rank() << 2 | power, 1);
+  for (const std::uint64_t length : shape) put(length, std::size_t{1} << power);
+  return made;
+}
+
+PENSTOCK_INLINE void check_mds_number(std::string_view encoding, std::string_view dtype) {
+  if (encoding == dtype || encoding == "bytes" || (encoding == "int" && dtype == "int64")) return;
+  const bool numbers =
+      encoding == "int" ||
+      std::ranges::find(mds_number_types, encoding, &mds_number_type::name) != mds_number_types.end();
+  throw error(errc::format, {"the column is of encoding '", encoding, "', not ", dtype,
+                             numbers ? ": nothing is converted silently" : ""});
+}
+
+PENSTOCK_INLINE void no_mds_number(std::size_t size, std::size_t wanted) {
+  throw error(errc::format, {"a number of ", wanted, " bytes was asked for, and there are ", size});
+}
+
+PENSTOCK_INLINE bool check_mds_list(std::string_view encoding) {
+  if (encoding == "jpeg_array" || encoding == "jpegarray") return false;
+  if (encoding == "list[pil]" || encoding == "list[jpeg]" || encoding == "list[png]" || encoding == "bytes")
+    return true;
+  throw error(errc::format, {"the column is of encoding '", encoding, "', which has no lists"});
+}
+
+PENSTOCK_INLINE void find_mds_parts(bytes_view list, bool reserved, std::vector<bytes_view>& parts) {
+  parts.clear();
+  const auto number = [&](std::uint64_t at) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i)
+      value |= std::to_integer<std::uint64_t>(list[to_size(at) + i]) << (8 * i);
+    return value;
+  };
+  const std::uint64_t head = reserved ? 8 : 4;
+  if (list.size() < head) throw error(errc::format, "the list ends within its header").at_offset(0);
+  const std::uint64_t count = number(head - 4);
+  if (count > (list.size() - head) / 4)
+    throw error(errc::format, {"the list announces ", count, " parts, but has ", list.size(), " bytes"})
+        .at_offset(head - 4);
+  std::uint64_t at = head + 4 * count;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t size = number(head + 4 * i);
+    if (size > list.size() - at)
+      throw error(errc::format, {"part ", i, " of the list goes beyond its end"}).at_offset(head + 4 * i);
+    parts.push_back(list.subspan(to_size(at), to_size(size)));
+    at += size;
+  }
+  if (at != list.size())
+    throw error(errc::format, {"the list has ", list.size() - at, " bytes behind its last part"})
+        .at_offset(at);
+}
+
+PENSTOCK_INLINE mds_array_place find_pil_values(bytes_view bytes) {
+  struct mode {
+    std::string_view name;
+    std::uint64_t channels;
+  };
+  constexpr std::array<mode, 8> modes{
+      {{"L", 1}, {"LA", 2}, {"RGB", 3}, {"YCbCr", 3}, {"LAB", 3}, {"HSV", 3}, {"RGBA", 4}, {"CMYK", 4}}};
+  const auto number = [&](std::size_t at) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
+    return value;
+  };
+  if (bytes.size() < 12 || number(8) > bytes.size() - 12)
+    throw error(errc::format, "the image ends within its header").at_offset(0);
+  const std::uint64_t width = number(0), height = number(4);
+  const std::size_t named = to_size(number(8));
+  const std::string_view name = text_of(bytes).substr(12, named);
+  const auto found = std::ranges::find(modes, name, &mode::name);
+  if (found == modes.end())
+    throw error(errc::format, {"the image is of mode '", name.substr(0, 8),
+                               "'; L, LA, RGB, RGBA, CMYK, YCbCr, LAB and HSV are read"})
+        .at_offset(12);
+  const mds_array_place place{extents(height, width, found->channels), 12 + named};
+  // Both lengths are below 2^32, so their product does not wrap, and what is below `values` does not either.
+  if (const std::uint64_t values = bytes.size() - place.begin;
+      height * width == 0 || height * width > values || height * width * found->channels != values)
+    throw error(errc::format,
+                {"an image of ", width, " x ", height, " in mode ", name, " has ", values, " bytes"})
+        .at_offset(place.begin);
+  return place;
+}
+
+PENSTOCK_INLINE void check_pil_encoding(std::string_view encoding) {
+  if (encoding != "pil" && encoding != "bytes")
+    throw error(errc::format, {"the column is of encoding '", encoding, "', not 'pil'"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/codec/detail/npy_header.hpp
 
 namespace penstock::inline v0_1 {
@@ -3628,6 +4405,32 @@ struct npy_header {
 /// The header of a complete npy file with this `kind` and item size, checked against the size of the
 /// payload.
 [[nodiscard]] npy_header whole_npy(bytes_view file, char kind, std::size_t item_size);
+
+/// The header of the npy file that a worker read last. The files of a dataset mostly have the same header,
+/// which then costs a comparison.
+class npy_memo {
+ public:
+  /// The header of a complete file, if its size and header are those of the last one, else null.
+  [[nodiscard]] const npy_header* find(bytes_view file) const noexcept {
+    const bool same = size_ == file.size() && size_ != 0 &&
+                      std::memcmp(file.data(), bytes_.data(), known_.data_offset) == 0;
+    return same ? &known_ : nullptr;
+  }
+  /// Keeps what `whole_npy` returned for a file, and returns it.
+  const npy_header& keep(bytes_view file, const npy_header& header) noexcept {
+    known_ = header;
+    known_.descr = {};
+    const bool fits = header.data_offset <= bytes_.size();
+    if (fits) std::memcpy(bytes_.data(), file.data(), header.data_offset);
+    size_ = fits ? file.size() : 0;
+    return known_;
+  }
+
+ private:
+  npy_header known_;
+  std::array<std::byte, 256> bytes_{};
+  std::size_t size_ = 0;
+};
 
 /// An npy file, version 1.0, as numpy itself writes it: `count` items with these bytes.
 [[nodiscard]] std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,
@@ -3923,9 +4726,9 @@ class npy_array {
 /// In: any byte element; a blob is finished once, as a whole. Out: an array expression of the file's shape
 /// (at most eight dimensions, row-major) that writes its values straight to their destination. Versions 1.0
 /// to 3.0, either byte order.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: 0.3 us for the header and one copy of the values;
-/// no allocation, except for the scratch of `finish` if values are misaligned or of the other byte order.
-/// Thread-safe, with a scratch per thread.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: a comparison for the header, or 0.3 us if it
+/// differs from the last one, and one copy of the values; no allocation, except for the scratch of `finish`
+/// if values are misaligned or of the other byte order. Thread-safe, with a scratch per thread.
 /// Throws `errc::format` with the offset for anything that is not an npy file, a header that does not parse
 /// or gives a wrong size, a dtype other than `T` (nothing is converted silently), Fortran order, structured
 /// dtypes, and object dtypes, which are pickles.
@@ -3943,15 +4746,19 @@ struct npy {
 
   static constexpr std::string_view codec_name = "npy";
   static constexpr std::string_view extensions[] = {"npy"};
-  using scratch = buffer;
+  struct scratch {
+    buffer values;
+    detail::npy_memo last;
+  };
 
   template <byte_element Bytes>
   [[nodiscard]] npy_array<T> decode(const Bytes& in, scratch& s) const {
     const bytes_view file = as_bytes(in);
-    const detail::npy_header header = detail::whole_npy(file, npy_kind<T>, sizeof(T));
+    const detail::npy_header* header = s.last.find(file);
+    if (header == nullptr) header = &s.last.keep(file, detail::whole_npy(file, npy_kind<T>, sizeof(T)));
     constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
-    const bool swapped = header.order == foreign && sizeof(T) > 1;
-    return {file.subspan(header.data_offset), header.shape, swapped, s};
+    const bool swapped = header->order == foreign && sizeof(T) > 1;
+    return {file.subspan(header->data_offset), header->shape, swapped, s.values};
   }
 };
 
@@ -3964,6 +4771,163 @@ template <class T>
 [[nodiscard]] std::vector<std::byte> npy_bytes(const extents& shape, std::span<const T> values) {
   return detail::npy_file(npy_kind<T>, sizeof(T), shape, values.size(), std::as_bytes(values));
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/litdata_array.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Reads the arrays and tensors of LitData's formats `numpy`, `tensor`, `no_header_numpy` and
+/// `no_header_tensor`.
+///
+/// In: any byte element; a leaf of `litdata` knows which of the four it is, other bytes are taken for a
+/// tensor. Out: an array expression of the value's shape, one to eight dimensions, that writes its values
+/// straight to their destination; a tensor without dimensions is an array of one value, and `bool` is read as
+/// `std::uint8_t`.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: reading at most 40 bytes of header, and one copy
+/// of the values; no allocation, except for the scratch of `finish` if values are misaligned. Thread-safe,
+/// with a scratch per thread.
+/// Throws `errc::format`, with the offset, for a leaf of another format, values of another type than `T`
+/// (nothing is converted silently), a length of 0, and bytes that do not have the announced shape.
+/// Versions up to 0.2.56 wrote the headers of tensors little-endian, later ones big-endian, and neither says
+/// so: the order in which the header fits its size is taken.
+/// Source: litdata, streaming/serializers.py.
+///
+///     litdata_array<std::uint8_t>::scratch scratch;
+///     const std::string_view two("\0\0\0\x0b\0\0\0\1\0\0\0\2hi", 14);
+///     const auto array = litdata_array<std::uint8_t>{}.decode(two, scratch);
+template <class T>
+struct litdata_array {
+  static_assert(
+      !mds_dtype<T>.empty() && std::is_trivially_copyable_v<T>,
+      "penstock: litdata_array<T> needs a whole number type, half, float or double; for a half-float "
+      "type of your own specialise penstock::mds_dtype");
+
+  static constexpr std::string_view codec_name = "litdata_array";
+  struct scratch {
+    buffer values;
+    detail::litdata_form form;  // of the last leaf
+  };
+
+  template <byte_element Bytes>
+  [[nodiscard]] npy_array<T> decode(const Bytes& in, scratch& s) const {
+    if constexpr (requires { in.encoding(); }) {
+      const std::string_view stored = in.encoding();
+      if (stored != s.form.format) s.form = detail::litdata_form_of(stored, mds_dtype<T>);
+    }
+    const bytes_view bytes = as_bytes(in);
+    const auto found = detail::find_litdata_array(bytes, s.form, mds_dtype<T>, sizeof(T));
+    return {bytes.subspan(found.begin), found.shape, std::endian::native == std::endian::big && sizeof(T) > 1,
+            s.values};
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/mds_array.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+inline constexpr bool mds_swapped = std::endian::native == std::endian::big;
+}  // namespace detail
+
+/// Reads the arrays of MosaicML's encodings `ndarray`, `ndarray:DTYPE` and `ndarray:DTYPE:SHAPE`.
+///
+/// In: any byte element; a column of `mds` knows which of the three it is. Other bytes are taken for the
+/// first, also those that a function of yours took from a column of the others. Out: an array expression of
+/// the value's shape, one to eight dimensions, that writes its values straight to their destination.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: reading at most 66 bytes of header, and one copy
+/// of the values; no allocation, except for the scratch of `finish` if values are misaligned. Thread-safe,
+/// with a scratch per thread.
+/// Throws `errc::format`, with the offset, for a column of another encoding, values of another type than `T`
+/// (nothing is converted silently), and bytes that do not have the announced shape.
+/// Source: mosaicml-streaming, streaming/base/format/mds/encodings.py (NDArray).
+///
+///     mds_array<std::uint8_t>::scratch scratch;
+///     const auto array = mds_array<std::uint8_t>{}.decode(std::string_view("\x08\x04\x02hi"), scratch);
+template <class T>
+struct mds_array {
+  static_assert(!mds_dtype<T>.empty() && std::is_trivially_copyable_v<T>,
+                "penstock: mds_array<T> needs a whole number type, half, float or double; for a half-float "
+                "type of your own specialise penstock::mds_dtype");
+
+  static constexpr std::string_view codec_name = "mds_array";
+  struct scratch {
+    buffer values;
+    detail::mds_array_form form;  // of the last column
+  };
+
+  template <byte_element Bytes>
+  [[nodiscard]] npy_array<T> decode(const Bytes& in, scratch& s) const {
+    if constexpr (requires { in.encoding(); }) {
+      const std::string_view stored = in.encoding();
+      if (stored != s.form.encoding) s.form = detail::mds_array_form_of(stored, mds_dtype<T>);
+    }
+    const bytes_view bytes = as_bytes(in);
+    const auto found = detail::find_mds_array(bytes, s.form, mds_dtype<T>, sizeof(T));
+    return {bytes.subspan(found.begin), found.shape, detail::mds_swapped && sizeof(T) > 1, s.values};
+  }
+};
+
+/// Reads the images of MosaicML's encoding `pil`: what PIL's `tobytes` gave, uncompressed.
+///
+/// In: any byte element. Out: an array expression of bytes of shape (height, width, channels), for the modes
+/// L, LA, RGB, RGBA, CMYK, YCbCr, LAB and HSV.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: one copy; no allocation. Thread-safe, with a
+/// scratch per thread.
+/// Throws `errc::format`, with the offset, for a column of another encoding, any other mode, and bytes that
+/// do not have the announced size.
+/// Source: mosaicml-streaming, streaming/base/format/mds/encodings.py (PIL).
+///
+///     pil_pixels::scratch scratch;
+///     const std::string_view black("\1\0\0\0\1\0\0\0\1\0\0\0L\0", 14);
+///     const auto image = pil_pixels{}.decode(black, scratch);
+struct pil_pixels {
+  static constexpr std::string_view codec_name = "pil_pixels";
+  struct scratch {
+    buffer values;
+  };
+
+  template <byte_element Bytes>
+  [[nodiscard]] npy_array<std::uint8_t> decode(const Bytes& in, scratch& s) const {
+    if constexpr (requires { in.encoding(); }) detail::check_pil_encoding(in.encoding());
+    const bytes_view bytes = as_bytes(in);
+    const auto found = detail::find_pil_values(bytes);
+    return {bytes.subspan(found.begin), found.shape, false, s.values};
+  }
+};
+
+/// Reads the lists of MosaicML's encodings `list[pil]`, `list[jpeg]`, `list[png]` and `jpeg_array`.
+///
+/// In: any byte element; a column of `mds` knows which it is, other bytes are taken for one of the first
+/// three. Out: the bytes of each image, as a `std::vector<std::string>`: a list may outlive its sample, and
+/// `unbatch` makes samples of it.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: an allocation and a copy for each image.
+/// Thread-safe, with a scratch per thread.
+/// Throws `errc::format`, with the offset, for a column of another encoding and for parts that do not fill
+/// the bytes exactly.
+/// Source: mosaicml-streaming, streaming/base/format/mds/encodings.py (JPEGArray, PILList).
+///
+///     mds_list::scratch scratch;
+///     const std::string_view two("\0\0\0\0\2\0\0\0\1\0\0\0\2\0\0\0abb", 19);
+///     const std::vector<std::string> parts = mds_list{}.decode(two, scratch);
+struct mds_list {
+  static constexpr std::string_view codec_name = "mds_list";
+  using scratch = std::vector<bytes_view>;
+
+  template <byte_element Bytes>
+  [[nodiscard]] std::vector<std::string> decode(const Bytes& in, scratch& s) const {
+    bool reserved = true;
+    if constexpr (requires { in.encoding(); }) reserved = detail::check_mds_list(in.encoding());
+    detail::find_mds_parts(as_bytes(in), reserved, s);
+    std::vector<std::string> parts;
+    parts.reserve(s.size());
+    for (const bytes_view part : s) parts.emplace_back(text_of(part));
+    return parts;
+  }
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -4213,6 +5177,45 @@ PENSTOCK_INLINE npy_pixels read_npy_pixels(bytes_view file, std::size_t item_siz
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/codec/raw_number.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A number in the bytes that it has in memory, little-endian: MosaicML's `int`, `uint8`, `float32` and so
+/// on.
+///
+/// In: any byte element. Out: a `T`: a whole number, `half`, `float`, `double` or a half-float type of your
+/// own; see `mds_dtype`.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: a copy of `sizeof(T)` bytes. Thread-safe.
+/// Throws `errc::format` if there are not `sizeof(T)` bytes, or a column of `mds` is of another type.
+///
+///     no_scratch none;
+///     const auto label = raw_number<std::int64_t>{}.decode(std::string_view("\7\0\0\0\0\0\0\0", 8), none);
+template <class T>
+struct raw_number {
+  static_assert(!mds_dtype<T>.empty() && std::is_trivially_copyable_v<T>,
+                "penstock: raw_number<T> needs a whole number type, half, float or double; for a half-float "
+                "type of your own specialise penstock::mds_dtype");
+
+  static constexpr std::string_view codec_name = "raw_number";
+
+  template <byte_element Bytes>
+  [[nodiscard]] T decode(const Bytes& in, no_scratch&) const {
+    if constexpr (requires { in.encoding(); })
+      if (const std::string_view stored = in.encoding(); stored != mds_dtype<T>) [[unlikely]]
+        detail::check_mds_number(stored, mds_dtype<T>);
+    const bytes_view bytes = as_bytes(in);
+    if (bytes.size() != sizeof(T)) [[unlikely]]
+      detail::no_mds_number(bytes.size(), sizeof(T));
+    std::array<std::byte, sizeof(T)> copy;
+    std::copy(bytes.begin(), bytes.end(), copy.begin());
+    if constexpr (std::endian::native == std::endian::big) std::reverse(copy.begin(), copy.end());
+    return std::bit_cast<T>(copy);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/codec/text.hpp
 
 namespace penstock::inline v0_1 {
@@ -4303,6 +5306,577 @@ PENSTOCK_INLINE void check_utf8(bytes_view bytes) {
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/tf_features.hpp
+
+/// The features of a `tf.train.Example`, found in its bytes without an object for each of them.
+/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A feature in the bytes of its example: the entry of the map, of several the last.
+struct tf_feature {
+  std::string_view name;
+  bytes_view entry;  ///< null if the example has no such feature
+};
+
+/// Finds the entries of these features. Throws `errc::format`, with the offset, unless the bytes are a
+/// message.
+void find_tf_features(bytes_view example, std::span<tf_feature> wanted);
+
+/// The values of a feature, in the order of the message. An absent feature has none. Throw `errc::format`,
+/// with the offset in `example`, for a feature with values of another kind.
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into);
+
+/// `number`: whether a single number was asked for, which may have a default, or be a list.
+[[noreturn, gnu::cold]] void no_tf_value(std::string_view name, bool number);
+[[noreturn, gnu::cold]] void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted,
+                                            bool numbers);
+[[noreturn, gnu::cold]] void tf_value_out_of_range(std::string_view name);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/tf_features.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+// One field of a message of protocol buffers: a number, or the bytes of a text, a message or packed values.
+struct proto_field {
+  enum class form : std::uint8_t {
+    varint = 0,
+    fixed64 = 1,
+    bytes = 2,
+    group = 3,
+    end_of_group = 4,
+    fixed32 = 5
+  };
+
+  std::uint32_t number = 0;
+  form is = form::varint;
+  std::uint64_t value = 0;
+  bytes_view content;
+};
+
+// Goes through the fields of a message that lies in `whole`.
+class proto_walk {
+ public:
+  proto_walk(bytes_view whole, bytes_view message) noexcept
+      : begin_(whole.data()), at_(message.data()), end_(message.data() + message.size()) {}
+
+  // False at the end. Groups, which nobody writes any more, are passed over.
+  [[nodiscard]] bool next(proto_field& f) {
+    constexpr std::size_t deepest = 100;
+    std::size_t depth = 0;
+    while (at_ != end_) {
+      take(f);
+      if (f.is == proto_field::form::group) {
+        if (++depth > deepest) damaged("a group in more than 100 others");
+      } else if (f.is == proto_field::form::end_of_group) {
+        if (depth-- == 0) damaged("the end of a group that did not begin");
+      } else if (depth == 0) {
+        return true;
+      }
+    }
+    if (depth != 0) damaged("a group without an end");
+    return false;
+  }
+  [[nodiscard]] std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (unsigned bits = 0; bits < 70; bits += 7) {
+      if (at_ == end_) damaged("the end of the message within a number");
+      const auto byte = std::to_integer<std::uint64_t>(*at_++);
+      value |= (byte & 127) << bits;
+      if (byte < 128) return value;
+    }
+    damaged("a number of more than 10 bytes");
+  }
+  [[nodiscard]] bool at_end() const noexcept { return at_ == end_; }
+  [[noreturn, gnu::cold]] void damaged(std::string_view what) const {
+    throw error(errc::format, {"this is no tf.train.Example, or it is damaged: it has ", what})
+        .at_offset(static_cast<std::uint64_t>(at_ - begin_));
+  }
+
+ private:
+  void take(proto_field& f) {
+    const std::uint64_t tag = varint();
+    if (tag >> 35 != 0 || tag < 8) damaged("a field without a number");
+    f.number = static_cast<std::uint32_t>(tag >> 3);
+    if ((tag & 7) > 5) damaged("a field of an unknown form");
+    f.is = static_cast<proto_field::form>(tag & 7);
+    switch (f.is) {
+      case proto_field::form::varint:
+        f.value = varint();
+        break;
+      case proto_field::form::fixed64:
+        f.content = some(8);
+        break;
+      case proto_field::form::fixed32:
+        f.content = some(4);
+        break;
+      case proto_field::form::bytes:
+        f.content = some(varint());
+        break;
+      case proto_field::form::group:
+      case proto_field::form::end_of_group:
+        break;
+    }
+  }
+  [[nodiscard]] bytes_view some(std::uint64_t size) {
+    if (size > static_cast<std::uint64_t>(end_ - at_)) damaged("a field that goes beyond its end");
+    const bytes_view found(at_, to_size(size));
+    at_ += size;
+    return found;
+  }
+
+  const std::byte* begin_;
+  const std::byte* at_;
+  const std::byte* end_;
+};
+
+// Calls f(content) for each field of bytes with this number.
+template <class F>
+void each_content(bytes_view whole, bytes_view message, std::uint32_t number, F&& f) {
+  proto_walk walk(whole, message);
+  for (proto_field one; walk.next(one);)
+    if (one.number == number && one.is == proto_field::form::bytes) f(one.content);
+}
+
+PENSTOCK_INLINE void find_tf_features(bytes_view example, std::span<tf_feature> wanted) {
+  for (tf_feature& one : wanted) one.entry = {};
+  const auto entry_of = [&](bytes_view entry) {
+    bytes_view key;
+    each_content(example, entry, 1, [&](bytes_view name) { key = name; });
+    for (tf_feature& one : wanted)
+      if (one.name == text_of(key)) one.entry = entry;
+  };
+  each_content(example, example, 1,
+               [&](bytes_view features) { each_content(example, features, 1, entry_of); });
+}
+
+inline constexpr std::uint32_t tf_bytes = 1, tf_floats = 2, tf_integers = 3;
+
+[[noreturn, gnu::cold]] inline void other_tf_kind(const tf_feature& one, std::uint32_t found,
+                                                  std::string_view wanted, std::uint64_t offset) {
+  const std::string_view has = found == tf_bytes ? "bytes" : found == tf_floats ? "floats" : "integers";
+  throw error(errc::format, {"the feature '", one.name, "' has ", has, ", but ", wanted, " were asked for"})
+      .at_offset(offset);
+}
+
+// Calls list(message) for the lists of a feature. One of another kind replaces those before it. Several
+// values of an entry are parts of one message.
+template <class T, class List>
+void each_tf_list(bytes_view example, const tf_feature& one, std::uint32_t kind, std::string_view wanted,
+                  std::vector<T>& into, List&& list) {
+  into.clear();
+  if (one.entry.data() == nullptr) return;
+  std::uint32_t found = 0;
+  bytes_view last;
+  each_content(example, one.entry, 2, [&](bytes_view message) {
+    proto_walk walk(example, message);
+    for (proto_field f; walk.next(f);) {
+      if (f.is != proto_field::form::bytes || f.number < tf_bytes || f.number > tf_integers) continue;
+      if (f.number != kind) into.clear();
+      if (f.number == kind) list(f.content);
+      found = f.number;
+      last = f.content;
+    }
+  });
+  if (found != 0 && found != kind)
+    other_tf_kind(one, found, wanted, static_cast<std::uint64_t>(last.data() - example.data()));
+}
+
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
+                                    std::vector<std::int64_t>& into) {
+  each_tf_list(example, one, tf_integers, "integers", into, [&](bytes_view list) {
+    proto_walk walk(example, list);
+    for (proto_field f; walk.next(f);) {
+      if (f.number != 1) continue;
+      if (f.is == proto_field::form::varint) into.push_back(std::bit_cast<std::int64_t>(f.value));
+      if (f.is != proto_field::form::bytes) continue;
+      for (proto_walk packed(example, f.content); !packed.at_end();)
+        into.push_back(std::bit_cast<std::int64_t>(packed.varint()));
+    }
+  });
+}
+
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into) {
+  each_tf_list(example, one, tf_floats, "floats", into, [&](bytes_view list) {
+    proto_walk walk(example, list);
+    for (proto_field f; walk.next(f);) {
+      if (f.number != 1 || (f.is != proto_field::form::bytes && f.is != proto_field::form::fixed32)) continue;
+      if (f.content.size() % 4 != 0) walk.damaged("packed floats whose bytes are no multiple of 4");
+      const std::size_t before = into.size();
+      into.resize(before + f.content.size() / 4);
+      for (std::size_t i = 0; i < f.content.size() / 4; ++i)
+        into[before + i] = std::bit_cast<float>(load_little<std::uint32_t>(f.content.data() + 4 * i));
+    }
+  });
+}
+
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
+                                    std::vector<bytes_view>& into) {
+  each_tf_list(example, one, tf_bytes, "bytes", into, [&](bytes_view list) {
+    each_content(example, list, 1, [&](bytes_view value) { into.push_back(value); });
+  });
+}
+
+PENSTOCK_INLINE void no_tf_value(std::string_view name, bool number) {
+  if (!number) throw error(errc::missing, {"the example has no value for the feature '", name, "'"});
+  throw error(errc::missing,
+              {"the example has no value for the feature '", name,
+               "'; where that is right, name one to take instead: feature<\"", name, "\", T, value>"});
+}
+PENSTOCK_INLINE void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted,
+                                    bool numbers) {
+  throw error(errc::shape, {"the feature '", name, "' has ", found, " values, but ", wanted,
+                            wanted == 1 ? " was" : " were", " asked for",
+                            numbers ? "; a std::span takes any number" : ""});
+}
+PENSTOCK_INLINE void tf_value_out_of_range(std::string_view name) {
+  throw error(errc::format, {"a value of the feature '", name, "' is out of the range of its type"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/tf_example.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The type of a feature whose value is bytes: `feature<"image/encoded", bytes>`.
+struct bytes {};
+
+/// Says that a feature has no value to take where an example lacks it.
+struct no_default {
+  friend bool operator==(no_default, no_default) = default;
+};
+
+namespace detail {
+
+template <class T>
+concept tf_character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
+                       std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+template <class T>
+concept tf_number = !tf_character<T> && (std::floating_point<T> || std::integral<T>);
+
+/// Whether a default, if there is one, is exactly a value of `T`.
+template <class T, auto Default>
+consteval bool tf_default_fits() {
+  using given = std::remove_cv_t<decltype(Default)>;
+  if constexpr (!tf_number<T> || !std::is_arithmetic_v<given>)
+    return true;
+  else if constexpr (std::same_as<T, bool> || std::same_as<given, bool>)
+    return std::same_as<T, given>;
+  else if constexpr (std::integral<T> && std::integral<given>)
+    return std::in_range<T>(Default);
+  else if constexpr (std::floating_point<T>)
+    return static_cast<given>(static_cast<T>(Default)) == Default;
+  else
+    return false;
+}
+
+/// How a type is read from a feature: the kind of its values, and how many they are.
+template <class T>
+struct tf_form {
+  static constexpr bool possible =
+      tf_number<T> || std::same_as<T, bytes> || std::same_as<T, std::string_view>;
+  static constexpr bool one = true;
+  using value = T;
+  using type = std::conditional_t<std::same_as<T, bytes>, bytes_view, T>;
+};
+template <class N>
+struct tf_list_form {
+  static constexpr bool possible = tf_number<N> && !std::same_as<N, bool>;
+  static constexpr bool one = false;
+  using value = N;
+};
+template <class N, std::size_t K>
+struct tf_form<std::array<N, K>> : tf_list_form<N> {
+  using type = std::array<N, K>;
+};
+template <class N>
+struct tf_form<std::span<const N>> : tf_list_form<N> {
+  using type = std::span<const N>;
+};
+template <class N, class A>
+struct tf_form<std::vector<N, A>> : tf_list_form<N> {
+  using type = std::vector<N, A>;
+};
+
+/// The values of a feature in an example, and those of another type that they become.
+template <class N>
+struct tf_values {
+  using stored = std::conditional_t<std::floating_point<N>, float,
+                                    std::conditional_t<tf_number<N>, std::int64_t, bytes_view>>;
+  std::vector<stored> found;
+  std::vector<std::conditional_t<tf_number<N> && !std::same_as<N, bool>, N, char>> converted;
+};
+
+template <class N>
+[[nodiscard]] N tf_converted(std::int64_t value, std::string_view name) {
+  if constexpr (std::same_as<N, bool>) {
+    if (value != 0 && value != 1) tf_value_out_of_range(name);
+    return value == 1;
+  } else {
+    if (!std::in_range<N>(value)) tf_value_out_of_range(name);
+    return static_cast<N>(value);
+  }
+}
+template <std::floating_point N>
+[[nodiscard]] N tf_converted(float value, std::string_view) {
+  return value;
+}
+
+}  // namespace detail
+
+/// A feature of a `tf_example`: its name, the type that it becomes, and what to take for a single value where
+/// an example lacks it; without that an example that lacks it is an error.
+template <fixed_string Name, class T, auto Default = no_default{}>
+struct feature {
+  using form = detail::tf_form<T>;
+  static_assert(
+      form::possible,
+      "penstock: feature<name, T> gives numbers, bool, bytes, std::string_view, and std::array, std::vector "
+      "or std::span<const N> of numbers");
+  static constexpr bool has_default = !std::same_as<std::remove_cv_t<decltype(Default)>, no_default>;
+  static_assert(!has_default || (detail::tf_number<T> && std::is_arithmetic_v<decltype(Default)>),
+                "penstock: only a feature that is one number has a value to take where it is missing");
+  static constexpr bool default_fits = detail::tf_default_fits<T, Default>();
+  static_assert(default_fits,
+                "penstock: the value to take where a feature is missing is not one of its type");
+
+  using name_type = name_of<Name>;
+  using type = typename form::type;
+  using scratch = detail::tf_values<typename form::value>;
+
+  /// The value in an example.
+  [[nodiscard]] static type read(bytes_view example, const detail::tf_feature& where, scratch& s) {
+    detail::read_tf_values(example, where, s.found);
+    constexpr std::string_view name = name_type::value;
+    if constexpr (form::one) {
+      if (s.found.empty()) {
+        if constexpr (has_default)
+          return static_cast<T>(Default);
+        else
+          detail::no_tf_value(name, detail::tf_number<T>);
+      }
+      if (s.found.size() != 1) detail::other_tf_count(name, s.found.size(), 1, detail::tf_number<T>);
+      if constexpr (std::same_as<T, bytes>)
+        return s.found.front();
+      else if constexpr (std::same_as<T, std::string_view>)
+        return text_of(s.found.front());
+      else
+        return detail::tf_converted<T>(s.found.front(), name);
+    } else if constexpr (requires { std::tuple_size<T>::value; }) {
+      T all{};
+      if (s.found.size() != all.size()) {
+        if (s.found.empty()) detail::no_tf_value(name, false);
+        detail::other_tf_count(name, s.found.size(), all.size(), true);
+      }
+      for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = detail::tf_converted<typename form::value>(s.found[i], name);
+      return all;
+    } else if constexpr (std::same_as<T, std::span<const typename scratch::stored>>) {
+      return s.found;
+    } else {
+      s.converted.clear();
+      for (const auto value : s.found)
+        s.converted.push_back(detail::tf_converted<typename form::value>(value, name));
+      return type(s.converted.begin(), s.converted.end());
+    }
+  }
+};
+
+/// Reads the named features of a `tf.train.Example`.
+///
+///     using example = tf_example<feature<"image/encoded", bytes>, feature<"label", std::int64_t, -1>>;
+///     auto samples = tfrecord("train-{00..15}-of-16.tfrecord") | decode<example> | decode<field<"image/encoded", jpeg>>;
+///
+/// In: any byte element, whose bytes are an Example. Out: a record with a field for each feature: an integer
+/// or `bool` of an Int64List, a floating-point number of a FloatList, `bytes` or a `std::string_view` of a
+/// BytesList, which lie in the example's bytes. A `std::array` takes exactly its number of values; a
+/// `std::span<const N>`, on the worker's scratch, or a `std::vector` takes any number, none if the feature is
+/// missing.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: one pass over the example's fields, which skips
+/// the values of other features, and one over each named feature; no allocation except for a `std::vector`.
+/// Thread-safe, with a scratch per thread.
+/// Throws `errc::missing` for an example without a feature that needs a value, `errc::shape` for another
+/// number of values, `errc::format` for values of another kind or out of the type's range and, with the
+/// offset, for bytes that are no Example. Of several features of one name the last counts, and unknown fields
+/// are skipped, as protocol buffers demand.
+/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
+template <class... Features>
+struct tf_example {
+  static_assert(sizeof...(Features) != 0, "penstock: tf_example<> names no feature");
+  static constexpr std::string_view codec_name = "tf_example";
+  using scratch = std::tuple<typename Features::scratch...>;
+
+  template <byte_element Bytes>
+  [[nodiscard]] record<basic_field<typename Features::name_type, typename Features::type>...> decode(
+      const Bytes& in, scratch& s) const {
+    const bytes_view example = as_bytes(in);
+    std::array<detail::tf_feature, sizeof...(Features)> found{
+        detail::tf_feature{Features::name_type::value, {}}...};
+    detail::find_tf_features(example, found);
+    return read(example, found, s, std::index_sequence_for<Features...>{});
+  }
+
+ private:
+  template <std::size_t... Is>
+  [[nodiscard]] static auto read(bytes_view example,
+                                 const std::array<detail::tf_feature, sizeof...(Features)>& found, scratch& s,
+                                 std::index_sequence<Is...>) {
+    return record<basic_field<typename Features::name_type, typename Features::type>...>(
+        Features::read(example, found[Is], std::get<Is>(s))...);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/tf_example_bytes.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+[[noreturn, gnu::cold]] void no_tf_integer(std::string_view feature, std::uint64_t value);
+
+template <std::integral N>
+[[nodiscard]] std::int64_t tf_integer(N value, std::string_view feature) {
+  if constexpr (std::unsigned_integral<N> && sizeof(N) == sizeof(std::int64_t))
+    if (value >> 63 != 0) no_tf_integer(feature, value);
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace detail
+
+/// The values of a feature for `tf_example_bytes`: integers, floats, bytes or texts, one or several. Integers
+/// and floats that are given as a span are not copied, and neither are bytes.
+struct tf_value {
+  using value_type = std::variant<std::int64_t, float, bytes_view, std::span<const std::int64_t>,
+                                  std::span<const float>, std::span<const bytes_view>>;
+  std::string_view feature;
+  value_type values;
+
+  /// Throws `errc::argument` for an integer that is no `std::int64_t`.
+  template <std::integral N>
+  tf_value(std::string_view name, N one) : feature(name), values(detail::tf_integer(one, name)) {}
+  template <std::floating_point N>
+  tf_value(std::string_view name, N one) noexcept : feature(name), values(static_cast<float>(one)) {}
+  tf_value(std::string_view name, bytes_view one) noexcept : feature(name), values(one) {}
+  tf_value(std::string_view name, std::string_view one) noexcept : feature(name), values(bytes_of(one)) {}
+  tf_value(std::string_view name, const char* one) noexcept : tf_value(name, std::string_view(one)) {}
+  tf_value(std::string_view name, std::span<const std::int64_t> all) noexcept : feature(name), values(all) {}
+  tf_value(std::string_view name, std::span<const float> all) noexcept : feature(name), values(all) {}
+  tf_value(std::string_view name, std::span<const bytes_view> all) noexcept : feature(name), values(all) {}
+};
+
+/// The bytes of a `tf.train.Example`, for `tfrecord_writer`.
+///
+///     const std::vector<float> box{0.1f, 0.2f, 0.8f, 0.9f};
+///     const std::string example = tf_example_bytes({{"image/encoded", jpeg_bytes}, {"label", 7}, {"box", box}});
+///
+/// In: the values of each feature. Out: the bytes that TensorFlow's `SerializeToString` gives for features in
+/// this order; numbers are packed. Throws `errc::argument` for two features of one name.
+/// Threads: any number at once. Source: tensorflow, core/example/{example,feature}.proto.
+[[nodiscard]] std::string tf_example_bytes(std::span<const tf_value> features);
+[[nodiscard]] inline std::string tf_example_bytes(std::initializer_list<tf_value> features) {
+  return tf_example_bytes(std::span<const tf_value>(features.begin(), features.size()));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/tf_example_bytes.ipp
+
+// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void no_tf_integer(std::string_view feature, std::uint64_t value) {
+  throw error(errc::argument, {"the value ", value, " of the feature '", feature,
+                               "' is beyond the integers of an example, which go to 2^63 - 1"});
+}
+
+PENSTOCK_INLINE void put_varint(std::string& into, std::uint64_t value) {
+  for (; value >= 128; value >>= 7) into += static_cast<char>((value & 127) | 128);
+  into += static_cast<char>(value);
+}
+
+// A field of bytes: a text, a message, or packed numbers.
+PENSTOCK_INLINE void put_content(std::string& into, std::uint32_t number, std::string_view content) {
+  put_varint(into, number << 3 | 2);
+  put_varint(into, content.size());
+  into += content;
+}
+
+// The message of a feature.
+PENSTOCK_INLINE std::string tf_feature_bytes(const tf_value& one) {
+  constexpr std::uint32_t of_bytes = 1, of_floats = 2, of_integers = 3;
+  std::string list;
+  const auto integers = [&](std::span<const std::int64_t> all) {
+    std::string packed;
+    for (const std::int64_t value : all) put_varint(packed, std::bit_cast<std::uint64_t>(value));
+    if (!packed.empty()) put_content(list, 1, packed);
+    return of_integers;
+  };
+  const auto floats = [&](std::span<const float> all) {
+    std::string packed;
+    for (const float value : all) {
+      const auto bits = std::bit_cast<std::uint32_t>(value);
+      for (unsigned i = 0; i < 32; i += 8) packed += static_cast<char>(bits >> i & 255);
+    }
+    if (!packed.empty()) put_content(list, 1, packed);
+    return of_floats;
+  };
+  const auto texts = [&](std::span<const bytes_view> all) {
+    for (const bytes_view value : all) put_content(list, 1, text_of(value));
+    return of_bytes;
+  };
+  const std::uint32_t kind = std::visit(
+      [&](const auto& values) {
+        using type = std::remove_cvref_t<decltype(values)>;
+        if constexpr (std::is_same_v<type, std::int64_t>)
+          return integers({&values, 1});
+        else if constexpr (std::is_same_v<type, float>)
+          return floats({&values, 1});
+        else if constexpr (std::is_same_v<type, bytes_view>)
+          return texts({&values, 1});
+        else if constexpr (std::is_same_v<type, std::span<const std::int64_t>>)
+          return integers(values);
+        else if constexpr (std::is_same_v<type, std::span<const float>>)
+          return floats(values);
+        else
+          return texts(values);
+      },
+      one.values);
+  std::string feature;
+  put_content(feature, kind, list);
+  return feature;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE std::string tf_example_bytes(std::span<const tf_value> features) {
+  std::unordered_set<std::string_view> names;
+  std::string all;
+  for (const tf_value& one : features) {
+    if (!names.insert(one.feature).second)
+      throw error(errc::argument, {"two features are called '", one.feature, "'"});
+    std::string entry;
+    detail::put_content(entry, 1, one.feature);
+    detail::put_content(entry, 2, detail::tf_feature_bytes(one));
+    detail::put_content(all, 1, entry);
+  }
+  std::string example;
+  detail::put_content(example, 1, all);
+  return example;
+}
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/core/any_count.hpp
 
@@ -4822,207 +6396,6 @@ struct place {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/half.hpp
-
-/// Real numbers of 16 bits for batches: an accelerator computes with them, the host only stores them.
-namespace penstock::inline v0_1 {
-
-/// IEEE 754 binary16: 1 bit of sign, 5 of exponent, 11 of precision; largest finite value 65,504. Two bytes.
-/// Construct it from a `float`, rounded to the nearest (ties to even; too large becomes infinite); it
-/// converts to `float` without loss, so that you compute and compare in `float`.
-///
-///     const half third(1.0f / 3.0f);
-///     const bool close = third > 0.333f && third < 0.334f;
-class half {
- public:
-  half() = default;
-  constexpr explicit half(float value) noexcept : bits_(bits_of(value)) {}
-  /// The number with these bits.
-  [[nodiscard]] static constexpr half from_bits(std::uint16_t bits) noexcept {
-    half one(0.0f);
-    one.bits_ = bits;
-    return one;
-  }
-  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
-  constexpr operator float() const noexcept {
-    const std::uint32_t sign = (std::uint32_t{bits_} & 0x8000u) << 16;
-    const std::uint32_t rest = std::uint32_t{bits_} & 0x7fffu;
-    const float small = static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f;
-    const std::uint32_t normal = (rest << 13) + (112u << 23);
-    const std::uint32_t finite = choose(rest < 0x400u, std::bit_cast<std::uint32_t>(small), normal);
-    // A NaN becomes quiet, as by the processors' instructions.
-    const std::uint32_t large = 0x7f800000u | (rest & 0x3ffu) << 13 | choose(rest > 0x7c00u, 0x400000u, 0);
-    return std::bit_cast<float>(sign | choose(rest < 0x7c00u, finite, large));
-  }
-
- private:
-  static constexpr std::uint32_t choose(bool which, std::uint32_t yes, std::uint32_t no) noexcept {
-    const std::uint32_t mask = 0u - static_cast<std::uint32_t>(which);
-    return (yes & mask) | (no & ~mask);
-  }
-  // Without a branch, so that loops over arrays become vector code.
-  static constexpr std::uint16_t bits_of(float value) noexcept {
-    const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
-    const std::uint32_t magnitude = all & 0x7fffffffu;
-    const std::uint32_t odd = (magnitude >> 13) & 1u;
-    const std::uint32_t normal = (magnitude - (112u << 23) + 0xfffu + odd) >> 13;
-    // The last bit of 0.5f is worth 2^-24, as that of a subnormal half: the sum rounds where it must.
-    const bool subnormal = magnitude < 0x38800000u;
-    const float sum = std::bit_cast<float>(choose(subnormal, magnitude, 0)) + 0.5f;
-    const std::uint32_t small = std::bit_cast<std::uint32_t>(sum) - std::bit_cast<std::uint32_t>(0.5f);
-    const std::uint32_t finite = choose(subnormal, small, normal);
-    const std::uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
-    const std::uint32_t large = choose(magnitude > 0x7f800000u, nan, 0x7c00u);
-    return static_cast<std::uint16_t>((all >> 16 & 0x8000u) | choose(magnitude < 0x47800000u, finite, large));
-  }
-
-  std::uint16_t bits_;
-};
-
-/// The upper half of a `float`: its range, 8 bits of precision. Two bytes. Construct it from a `float`,
-/// rounded to the nearest (ties to even; too large becomes infinite); it converts to `float` without loss.
-///
-///     const bfloat16 third(1.0f / 3.0f);
-///     const bool close = third > 0.333f && third < 0.335f;
-class bfloat16 {
- public:
-  bfloat16() = default;
-  constexpr explicit bfloat16(float value) noexcept : bits_(bits_of(value)) {}
-  /// The number with these bits.
-  [[nodiscard]] static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
-    bfloat16 one(0.0f);
-    one.bits_ = bits;
-    return one;
-  }
-  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
-  constexpr operator float() const noexcept { return std::bit_cast<float>(std::uint32_t{bits_} << 16); }
-
- private:
-  static constexpr std::uint16_t bits_of(float value) noexcept {
-    const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
-    const std::uint32_t rounded = (all + 0x7fffu + ((all >> 16) & 1u)) >> 16;
-    const std::uint32_t quiet = (all >> 16) | 0x40u;
-    const std::uint32_t nan = 0u - static_cast<std::uint32_t>((all & 0x7fffffffu) > 0x7f800000u);
-    return static_cast<std::uint16_t>((quiet & nan) | (rounded & ~nan));
-  }
-
-  std::uint16_t bits_;
-};
-
-/// Converts `count` numbers, each as the constructor does. The arrays must not overlap. With the processor's
-/// own instructions where it has them (F16C), otherwise with vector code of integers; the bits are equal.
-void convert(const float* from, half* to, std::size_t count) noexcept;
-void convert(const float* from, bfloat16* to, std::size_t count) noexcept;
-void convert(const half* from, float* to, std::size_t count) noexcept;
-void convert(const bfloat16* from, float* to, std::size_t count) noexcept;
-
-namespace detail {
-
-/// The conversions without special instructions.
-void convert_portably(const float* from, half* to, std::size_t count) noexcept;
-void convert_portably(const half* from, float* to, std::size_t count) noexcept;
-/// Whether this processor has AVX2 and F16C; asks it once.
-[[nodiscard]] bool has_avx2() noexcept;
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/half.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// Converts blocks of a length that the compiler knows, which GCC 12 wants for vector code at -O2.
-template <class From, class To>
-void convert_blocks(const From* __restrict input, To* __restrict to, std::size_t count) noexcept {
-  constexpr std::size_t block = 16;
-  std::size_t i = 0;
-  for (; i + block <= count; i += block)
-    for (std::size_t k = 0; k < block; ++k) to[i + k] = To(input[i + k]);
-  for (; i < count; ++i) to[i] = To(input[i]);
-}
-
-PENSTOCK_INLINE void convert_portably(const float* input, half* to, std::size_t count) noexcept {
-  convert_blocks(input, to, count);
-}
-PENSTOCK_INLINE void convert_portably(const half* input, float* to, std::size_t count) noexcept {
-  convert_blocks(input, to, count);
-}
-
-#ifdef __x86_64__
-
-// Vectors as the compilers themselves know them, and instructions by name: the header of intrinsics takes
-// longer to compile than all of this library's images, and compilers rename what stands behind it.
-using floats8 [[gnu::vector_size(32)]] = float;
-using shorts8 [[gnu::vector_size(16)]] = short;
-
-__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float* input, half* to,
-                                                                     std::size_t count) noexcept {
-  std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    floats8 values;
-    std::memcpy(&values, input + i, sizeof values);
-    shorts8 halves;
-    __asm__("vcvtps2ph $0, %1, %0" : "=x"(halves) : "x"(values));  // 0: to the nearest, ties to even
-    std::memcpy(static_cast<void*>(to + i), &halves, sizeof halves);
-  }
-  return i;
-}
-__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half* input, float* to,
-                                                                     std::size_t count) noexcept {
-  std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    shorts8 halves;
-    std::memcpy(&halves, input + i, sizeof halves);
-    floats8 values;
-    __asm__("vcvtph2ps %1, %0" : "=x"(values) : "x"(halves));
-    std::memcpy(to + i, &values, sizeof values);
-  }
-  return i;
-}
-
-PENSTOCK_INLINE bool has_avx2() noexcept {
-  static const bool has = [] {
-    unsigned a = 1, b = 0, c = 0, d = 0;
-    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-    const bool f16c = (c >> 29 & 1) != 0;  // which Clang 16 has no name for below
-    __builtin_cpu_init();
-    return f16c && __builtin_cpu_supports("avx2") != 0;
-  }();
-  return has;
-}
-
-#else
-
-template <class From, class To>
-std::size_t convert_avx2(const From*, To*, std::size_t) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE bool has_avx2() noexcept { return false; }
-
-#endif
-
-}  // namespace detail
-
-PENSTOCK_INLINE void convert(const float* input, half* to, std::size_t count) noexcept {
-  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
-  detail::convert_portably(input + done, to + done, count - done);
-}
-PENSTOCK_INLINE void convert(const half* input, float* to, std::size_t count) noexcept {
-  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
-  detail::convert_portably(input + done, to + done, count - done);
-}
-PENSTOCK_INLINE void convert(const float* input, bfloat16* to, std::size_t count) noexcept {
-  detail::convert_blocks(input, to, count);
-}
-PENSTOCK_INLINE void convert(const bfloat16* input, float* to, std::size_t count) noexcept {
-  detail::convert_blocks(input, to, count);
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/mapped_field.hpp
 
 namespace penstock::inline v0_1 {
@@ -5299,6 +6672,13 @@ namespace detail {
 
 template <std::size_t I, class T>
 struct pack_slot {
+  T value{};
+};
+/// Only here the attribute pays; with it Clang 16 initialises nested aggregates through a temporary, and may
+/// crash.
+template <std::size_t I, class T>
+  requires std::is_empty_v<T>
+struct pack_slot<I, T> {
   [[no_unique_address]] T value{};
 };
 
@@ -6619,16 +7999,46 @@ struct host {
     static constexpr bool copies = false;
     struct transfer {};
 
-    [[nodiscard]] void* allocate(std::size_t bytes) { return ::operator new(bytes, std::align_val_t{64}); }
-    void deallocate(void* p, std::size_t /*bytes*/) noexcept { ::operator delete(p, std::align_val_t{64}); }
+    /// Memory at a multiple of 64. For 4 MiB and more, Linux is asked for huge pages, as NumPy asks for its
+    /// arrays: a slot's first batch then waits for 500 times fewer page faults. They come where
+    /// /sys/kernel/mm/transparent_hugepage/enabled says `madvise` or `always`.
+    [[nodiscard]] void* allocate(std::size_t bytes);
+    void deallocate(void* p, std::size_t bytes) noexcept { ::operator delete(p, alignment_of(bytes)); }
     void start(transfer&, std::span<const bytes_view>) {}
     void wait(transfer&) {}
     [[nodiscard]] const void* data(transfer&, std::size_t) { return nullptr; }
+
+   private:
+    static constexpr std::size_t huge_page = std::size_t{2} << 20;
+    static constexpr std::align_val_t alignment_of(std::size_t bytes) noexcept {
+      return std::align_val_t{bytes >= 2 * huge_page ? huge_page : 64};
+    }
   };
 
   [[nodiscard]] session connect() const { return {}; }
   [[nodiscard]] std::string describe() const { return "host"; }
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/host.ipp
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void* host::session::allocate(std::size_t bytes) {
+  const std::align_val_t alignment = alignment_of(bytes);
+  void* const memory = ::operator new(bytes, alignment);
+#if defined(__linux__)
+  // A refusal leaves memory in small pages.
+  if (alignment == std::align_val_t{huge_page})
+    ::madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -8221,9 +9631,17 @@ concept partly_viewing_session =
       s.confirm(id);
     };
 
+/// A session that can prefetch bytes into the processor's cache: `mapped_file`, `file`, and storages around
+/// them.
+///   touch(id, offset, size)         a range that will be read soon; does nothing for what is not in memory
+template <class S>
+concept touching_session = storage_session<S> && requires(const S& s, object_id id, std::uint64_t n) {
+  { s.touch(id, n, n) } noexcept;
+};
+
 /// For a session whose views may turn out to be invalid, such as `mapped_file` with `guarded`: throws if an
-/// object's views were. Does nothing for other sessions. Sources call it after using a sample, even if that
-/// failed, since lost bytes are the better explanation.
+/// object's views were. Does nothing for other sessions. Sources call it after using views of a sample, even
+/// if that failed, since lost bytes are the better explanation. `read` must check its own bytes.
 template <storage_session S>
 void confirm(const S& session, object_id id) {
   if constexpr (requires { session.confirm(id); }) session.confirm(id);
@@ -8954,6 +10372,13 @@ void cancel_reads_of(const Reader& reader) noexcept {
 template <class Reader>
 concept touches_memory = requires(const Reader& r, position at) { r.touch(at); };
 
+/// Whether a reader looks up several samples ahead of their turn, and prefetches the memory of each.
+template <class Reader>
+concept looks_ahead = requires(const Reader& r, std::span<const position> next, typename Reader::worker& w) {
+  r.look_ahead(next, w);
+  r.touch_ahead(std::size_t{}, w);
+};
+
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>
 void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {
@@ -9070,6 +10495,8 @@ struct stage_cost {
 using untimed = std::false_type;
 /// Untimed, with source positions computed in advance by `look_up`.
 struct looked_up : std::false_type {};
+/// Like `looked_up`, for samples whose bytes may have been fetched before their turn.
+struct looked_up_at_turn : looked_up {};
 
 namespace detail {
 
@@ -9129,20 +10556,30 @@ struct source_node {
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_pieces = false;
+  /// Whether looking up several samples at once pays, even if each is slow to evaluate.
+  static constexpr bool wants_look_up = looks_ahead<Reader>;
 
   const Reader* reader = nullptr;
 
   /// Computes the source positions of the next n <= 64 samples, so that permutations overlap with each other
-  /// and not with the reading of samples.
+  /// and not with the reading of samples. Returns how many there are: an order that throws is asked again
+  /// when it is that sample's turn.
   template <class IndexOf>
-  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     const Binding& bound = *w.binding;
-    for (std::size_t i = 0; i < n; ++i) w.places[i] = bound(index_of(first + i));
+    std::size_t found = 0;
+    try {
+      for (; found < n; ++found) w.places[found] = bound(index_of(first + found));
+    } catch (...) {
+      if (found == 0) throw;
+    }
+    if constexpr (looks_ahead<Reader>) reader->look_ahead({w.places.data(), found}, w.own);
     for (std::size_t i = 0; i < look_ahead; ++i) {
-      touch(w.places[i]);
-      w.places[n + i] = w.places[n - 1];
+      touch(i, w);
+      w.places[found + i] = w.places[found - 1];
     }
     w.next = 0;
+    return found;
   }
 
   template <class Timing, class Sink>
@@ -9158,8 +10595,11 @@ struct source_node {
         root.cost.nanoseconds += root.landing.template share_of_source<std::remove_cvref_t<V>>();
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
-      touch(w.places[w.next + look_ahead]);
+      touch(w.next + look_ahead, w);
       reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
+    } else if constexpr (std::is_same_v<Timing, looked_up_at_turn>) {
+      touch(w.next + look_ahead, w);
+      ask(w.places[w.next++], w, std::forward<Sink>(sink));
     } else {
       ask((*w.binding)(p.index), w, std::forward<Sink>(sink));
     }
@@ -9178,8 +10618,11 @@ struct source_node {
     }
   }
   // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
-  [[gnu::always_inline]] void touch(position p) const noexcept {
-    if constexpr (touches_memory<Reader>) reader->touch(p);
+  [[gnu::always_inline]] void touch(std::size_t next, const worker& w) const noexcept {
+    if constexpr (looks_ahead<Reader>)
+      reader->touch_ahead(next, w.own);
+    else if constexpr (touches_memory<Reader>)
+      reader->touch(w.places[next]);
   }
 };
 
@@ -9191,7 +10634,7 @@ struct item_node {
     const Item* item = nullptr;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false;
+  static constexpr bool has_pieces = false, wants_look_up = false;
 
   template <class Timing, class Sink>
   void evaluate(position, worker& w, Sink&& sink, Timing) const {
@@ -9210,6 +10653,7 @@ struct stage_node {
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, expander_tag>;
+  static constexpr bool wants_look_up = Up::wants_look_up;
 
   [[no_unique_address]] Up up;
   [[no_unique_address]] Stage stage;
@@ -9217,8 +10661,8 @@ struct stage_node {
   std::uint64_t stream = 0;
 
   template <class IndexOf>
-  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    up.look_up(first, n, w.up, index_of);
+  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    return up.look_up(first, n, w.up, index_of);
   }
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
@@ -14284,6 +15728,7 @@ void convert_plane(const In* __restrict from, float* __restrict to, std::size_t 
 template <std::size_t Channels, class In>
 void convert_planes(const In* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
                     const channel_map<Channels>& map) noexcept {
+  if (pixels == 0) return;  // there may be no memory to point into
   for (std::size_t c = 0; c < Channels; ++c)
     convert_plane<Channels>(from + c, to + static_cast<std::ptrdiff_t>(c) * plane, pixels, map.shift[c],
                             map.scale[c]);
@@ -22086,10 +23531,12 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   const unsigned workers = options_.workers.value_or(1);
   if (workers == 0) return 2;
   const std::size_t few = std::max(4u, workers + 3);
-  const bool small =
-      !facts_.one_at_a_time && facts_.sample_bytes != 0 &&
-      std::max(facts_.sample_bytes, facts_.slot_bytes) <= 262'144 / std::max<std::uint64_t>(1, slots);
-  return facts_.crowded && small ? std::max<std::size_t>(few, std::min(16 * workers, 64u)) : few;
+  const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
+  const bool small = facts_.sample_bytes != 0 && each <= 262'144 / std::max<std::uint64_t>(1, slots);
+  if (!facts_.crowded || facts_.one_at_a_time || !small) return few;
+  // in all about as much as stays in the caches
+  const std::uint64_t fit = 2_MiB / (each * std::max<std::uint64_t>(1, slots));
+  return std::max(few, static_cast<std::size_t>(std::min<std::uint64_t>(fit, std::min(16 * workers, 64u))));
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
@@ -22386,8 +23833,11 @@ namespace penstock::inline v0_1 {
 /// say.
 [[nodiscard]] processor_set allowed_processors();
 
-/// The default number of workers: this rank's share of the node's processors, less one for the training loop,
-/// but at least one.
+/// A rank's share of the usable processors, at least one.
+[[nodiscard]] unsigned processors_of_rank(std::uint64_t local_ranks);
+
+/// The default number of workers: the rank's share of the processors, less one for the training loop if they
+/// are more than two.
 [[nodiscard]] unsigned default_workers(std::uint64_t local_ranks);
 
 }  // namespace penstock::inline v0_1
@@ -22454,9 +23904,14 @@ PENSTOCK_INLINE processor_set allowed_processors() {
   return all;
 }
 
+PENSTOCK_INLINE unsigned processors_of_rank(std::uint64_t local_ranks) {
+  const std::uint64_t share = usable_processors() / std::max<std::uint64_t>(1, local_ranks);
+  return static_cast<unsigned>(std::max<std::uint64_t>(1, share));
+}
+
 PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {
-  const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
-  return share > 1 ? share - 1 : 1;
+  const unsigned share = processors_of_rank(local_ranks);
+  return share > 2 ? share - 1 : share;
 }
 
 }  // namespace penstock::inline v0_1
@@ -23961,7 +25416,7 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   if (*options.workers != 0) {
     thread_place::check(options.threads);
     const unsigned own = options.threads.processors.size();
-    crowded = *options.workers + 1 > usable_processors() || (own != 0 && *options.workers > own);
+    crowded = *options.workers + 1 > processors_of_rank(local_ranks) || (own != 0 && *options.workers > own);
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
@@ -24681,15 +26136,27 @@ class evaluator {
       chain_.evaluate({p.epoch, index}, rows.w, rows, timing);
       ++rows.slot;
     };
+    [[maybe_unused]] const auto look_up = [&]() -> std::uint64_t {
+      if constexpr (looks_up)
+        return chain_.look_up(rows.slot, std::min<std::uint64_t>(last - rows.slot, 64), rows.w, index_of);
+      else
+        return 0;
+    };
     bool again = false;
     do {
       try {
-        if (times && rows.slot < last) one(timed{});
+        if (times && rows.slot < last) {
+          if constexpr (looks_up) look_up();  // so that the one timed finds what the others find
+          one(timed{});
+        }
         while (rows.slot < last && !ring_.stopped()) {
           if constexpr (Plain && Rows::one_each) {
             const std::uint64_t count = std::min(last - rows.slot, counts.run);
             counts.begin_run(index_of(rows.slot), count);
             write_plain(rows, batch, rows.slot + count, bring);
+          } else if constexpr (looks_up) {
+            const std::uint64_t end = rows.slot + look_up();
+            while (rows.slot < end && !ring_.stopped()) one(looked_up_at_turn{});
           } else {
             one(untimed{});
           }
@@ -24726,8 +26193,7 @@ class evaluator {
       };
       if constexpr (Ordered) {
         while (at < last) {
-          const std::uint64_t n = std::min<std::uint64_t>(last - at, 64);
-          chain_.look_up(at, n, w, index_of);
+          const std::uint64_t n = chain_.look_up(at, std::min<std::uint64_t>(last - at, 64), w, index_of);
           evaluate_until(at + n, looked_up{});
         }
       } else {
@@ -24748,6 +26214,8 @@ class evaluator {
     rows.end(into, at);
   }
 
+  /// Whether a worker looks up several samples before it evaluates them one by one.
+  static constexpr bool looks_up = Ordered && Chain::wants_look_up && !Plain;
   static constexpr bool at_turns =
       detail::stands_at_turns<std::remove_reference_t<decltype(detail::innermost(std::declval<worker&>()))>>;
 
@@ -26913,9 +28381,10 @@ struct index_header {
   std::uint64_t suffixes = 0;
   std::uint64_t suffix_bytes = 0;
   std::uint64_t key_bytes = 0;
-  std::uint64_t payload = 0;  ///< bytes in all members
-  std::uint64_t content = 0;  ///< checksum of everything after the header
-  std::uint64_t unended = 0;  ///< 1: the shard lacks the zero blocks that end an archive
+  std::uint64_t payload = 0;   ///< bytes in all members
+  std::uint64_t content = 0;   ///< checksum of everything after the header
+  std::uint64_t unended = 0;   ///< 1: the shard lacks the zero blocks that end an archive
+  std::uint64_t bytewise = 0;  ///< 1: records of a TFRecord file, whose offsets count bytes
 
   [[nodiscard]] std::uint64_t members_at() const noexcept { return size + 8 * (samples + 1); }
   [[nodiscard]] std::uint64_t suffix_ends_at() const noexcept { return members_at() + 16 * members; }
@@ -26940,17 +28409,25 @@ class shard_index {
 
   [[nodiscard]] const index_header& header() const noexcept { return header_; }
   [[nodiscard]] std::uint32_t first_member(std::uint64_t sample) const noexcept {
-    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
+    if (each_ != 0) return static_cast<std::uint32_t>(sample) * each_;
+    return listed_first(sample);
   }
   [[nodiscard]] std::uint32_t end_member(std::uint64_t sample) const noexcept {
     return first_member(sample + 1);
+  }
+  /// Prefetches what says where a sample's members begin.
+  [[gnu::always_inline]] void touch_first(std::uint64_t sample) const noexcept {
+    if (each_ == 0) touch_lines(base_ + index_header::size + 8 * sample, 16);
   }
   [[nodiscard]] std::string_view key(std::uint64_t sample) const noexcept {
     const std::uint32_t begin = key_begin(sample);
     return {keys_ + begin, key_begin(sample + 1) - begin};
   }
   [[nodiscard]] std::uint64_t offset(std::uint32_t member) const noexcept {
-    return (place(member) >> 24) * 512;
+    return place(member) >> 24 << block_bits_;
+  }
+  [[gnu::always_inline]] void touch_member(std::uint32_t member) const noexcept {
+    touch_lines(members_ + 16 * std::uint64_t{member}, 16);
   }
   [[nodiscard]] std::uint64_t size(std::uint32_t member) const noexcept {
     return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member} + 8);
@@ -26989,6 +28466,9 @@ class shard_index {
   }
 
  private:
+  [[nodiscard]] std::uint32_t listed_first(std::uint64_t sample) const noexcept {
+    return load_little<std::uint32_t>(base_ + index_header::size + 8 * sample);
+  }
   [[nodiscard]] std::uint64_t place(std::uint32_t member) const noexcept {
     return load_little<std::uint64_t>(members_ + 16 * std::uint64_t{member});
   }
@@ -27000,6 +28480,8 @@ class shard_index {
   }
 
   [[nodiscard]] bool consistent() const noexcept;
+  /// The number of members of each sample, or 0 if samples differ.
+  [[nodiscard]] std::uint32_t members_each() const noexcept;
 
   index_header header_;
   const std::byte* base_ = nullptr;
@@ -27008,6 +28490,8 @@ class shard_index {
   const char* suffixes_ = nullptr;
   const char* keys_ = nullptr;
   const unsigned char* used_ = nullptr;
+  unsigned block_bits_ = 9;
+  std::uint32_t each_ = 0;  // members of each sample, which then need not be looked up; 0: samples differ
 };
 
 }  // namespace detail::tar
@@ -27046,7 +28530,7 @@ PENSTOCK_INLINE void index_header::store(std::byte* to) const noexcept {
   store_little<std::uint32_t>(to + 12, static_cast<std::uint32_t>(size));
   std::byte* field = to + 16;
   for (const std::uint64_t value : {shard_size, shard_stamp, samples, members, suffixes, suffix_bytes,
-                                    key_bytes, payload, content, unended}) {
+                                    key_bytes, payload, content, unended, bytewise}) {
     store_little<std::uint64_t>(field, value);
     field += 8;
   }
@@ -27061,14 +28545,15 @@ PENSTOCK_INLINE std::optional<index_header> index_header::load(bytes_view bytes)
   if (load_little<std::uint64_t>(from + size - 8) != checksum(bytes.first(size - 8))) return std::nullopt;
   index_header h;
   const std::byte* field = from + 16;
-  for (std::uint64_t* value : {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes,
-                               &h.suffix_bytes, &h.key_bytes, &h.payload, &h.content, &h.unended}) {
+  for (std::uint64_t* value :
+       {&h.shard_size, &h.shard_stamp, &h.samples, &h.members, &h.suffixes, &h.suffix_bytes, &h.key_bytes,
+        &h.payload, &h.content, &h.unended, &h.bytewise}) {
     *value = load_little<std::uint64_t>(field);
     field += 8;
   }
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   if (h.samples >= most || h.members > most || h.suffixes > (1u << 24) || h.suffix_bytes > most ||
-      h.key_bytes > most || h.unended > 1) {
+      h.key_bytes > most || h.unended > 1 || h.bytewise > 1) {
     return std::nullopt;
   }
   // An index without samples must be empty: its tables are never read, so nothing else would
@@ -27085,12 +28570,22 @@ PENSTOCK_INLINE std::optional<shard_index> shard_index::over(bytes_view bytes) n
   shard_index index;
   index.header_ = *header;
   index.base_ = bytes.data();
+  if (header->bytewise != 0) index.block_bits_ = 0;
   index.members_ = bytes.data() + header->members_at();
   index.suffix_ends_ = bytes.data() + header->suffix_ends_at();
   index.suffixes_ = reinterpret_cast<const char*>(bytes.data() + header->suffixes_at());
   index.keys_ = reinterpret_cast<const char*>(bytes.data() + header->keys_at());
   if (!index.consistent()) return std::nullopt;
+  index.each_ = index.members_each();
   return index;
+}
+
+PENSTOCK_INLINE std::uint32_t shard_index::members_each() const noexcept {
+  if (header_.samples == 0 || header_.members % header_.samples != 0) return 0;
+  const std::uint64_t each = header_.members / header_.samples;
+  for (std::uint64_t i = 0; i < header_.samples; ++i)
+    if (listed_first(i) != i * each) return 0;
+  return static_cast<std::uint32_t>(each);
 }
 
 PENSTOCK_INLINE bool shard_index::consistent() const noexcept {
@@ -27106,12 +28601,16 @@ PENSTOCK_INLINE bool shard_index::consistent() const noexcept {
     before = suffix_end(i);
   }
   if (before != header_.suffix_bytes) return false;
+  // A record is one member, with its checksum of 4 bytes behind it and a header of 12 bytes before it.
+  const bool records = header_.bytewise != 0;
+  if (records && header_.members != header_.samples) return false;
   std::uint64_t end = 0, payload = 0;
   for (std::uint32_t i = 0; i < header_.members; ++i) {
     if (suffix_number(i) >= header_.suffixes || offset(i) < end || offset(i) > header_.shard_size ||
         size(i) > header_.shard_size - offset(i)) {
       return false;
     }
+    if (records && (size(i) < 4 || offset(i) < 12)) return false;
     end = offset(i) + size(i);
     payload += size(i);
   }
@@ -36851,7 +38350,7 @@ struct placed_node {
     typename Reader::worker own;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false;
+  static constexpr bool has_pieces = false, wants_look_up = false;
 
   const Reader* reader = nullptr;
 
@@ -36940,6 +38439,7 @@ class plan_reader {
     const fetched_sample* fetched = nullptr;
   };
   struct scout {
+    scout() noexcept {}  // see joined_plans.hpp
     [[no_unique_address]] bindings_type bindings;
     [[no_unique_address]] scout_of<source_reader> inner;
   };
@@ -37084,7 +38584,9 @@ class joined_plans {
     struct worker : pack<typename plan_reader<Plans>::worker...> {
       const fetched_sample* fetched = nullptr;
     };
-    struct scout : pack<typename plan_reader<Plans>::scout...> {};
+    struct scout : pack<typename plan_reader<Plans>::scout...> {
+      scout() noexcept {}  // Clang 16 crashes where an aggregate of such aggregates is initialised
+    };
 
     /// `used`: the fields used of the samples of each plan, in order.
     readers(const joined_plans& all, std::string_view joint,
@@ -38186,9 +39688,7 @@ class from_source : public opens_as_plan<from_source<Range>> {
     [[gnu::always_inline]] void touch(position p) const noexcept
       requires in_one_piece
     {
-      const auto* const bytes = reinterpret_cast<const char*>(std::data(*range_) + p.index);
-      for (std::size_t at = 0; at < std::min<std::size_t>(sizeof(element), 2048); at += 64)
-        __builtin_prefetch(bytes + at);
+      detail::touch_lines(std::data(*range_) + p.index, sizeof(element));
     }
     [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
     /// The mean payload of a sample, estimated from a few of them.
@@ -39740,6 +41240,9 @@ struct packed_format {
 
 [[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
 
+/// Whether these may be the first bytes of a zlib stream, which has no certain mark.
+[[nodiscard]] bool may_begin_zlib(bytes_view head) noexcept;
+
 /// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
 /// `before` and `after` are the text around the unpacker's name.
 [[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
@@ -39752,8 +41255,16 @@ struct packed_format {
 
 namespace penstock::inline v0_1::detail::tar {
 
+// Source: RFC 1950, section 2.2.
+PENSTOCK_INLINE bool may_begin_zlib(bytes_view head) noexcept {
+  if (head.size() < 2) return false;
+  const auto method = std::to_integer<unsigned>(head[0]), flags = std::to_integer<unsigned>(head[1]);
+  return (method & 15) == 8 && method >> 4 <= 7 && (256 * method + flags) % 31 == 0 && (flags & 32) == 0;
+}
+
 PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
-  constexpr std::array<packed_format, 5> known{{{"gzip", "zlib", "unpack_gzip"},
+  constexpr std::array<packed_format, 6> known{{{"gzip", "zlib", "unpack_gzip"},
+                                                {"zlib", "zlib", "unpack_zlib"},
                                                 {"zstd", "zstd", "unpack_zstd"},
                                                 {"lz4", "lz4", "unpack_lz4"},
                                                 {"bzip2", "bz2", "unpack_bzip2"},
@@ -39952,8 +41463,13 @@ namespace detail::tar {
 /// Groups members into samples by WebDataset's rules, and makes the index of the shard.
 class index_builder {
  public:
+  /// `bytewise`: of a file of records, which begin anywhere.
+  explicit index_builder(bool bytewise = false) noexcept : bytewise_(bytewise) {}
+
   /// Adds the next member of the archive; a member that belongs to no sample is skipped.
   void add(const member& m);
+  /// Adds a sample of one member without a name, to a bytewise index: anywhere in the first TiB.
+  void add_record(std::uint64_t offset, std::uint64_t size);
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
   /// The number of samples so far, including those left out because they are marked bad.
@@ -40000,7 +41516,7 @@ class index_builder {
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
   std::size_t met_ = 0;
-  bool bad_ = false, unended_ = false;
+  bool bad_ = false, unended_ = false, bytewise_;
 };
 
 /// Makes the index of an object in one pass over its headers.
@@ -40045,6 +41561,14 @@ PENSTOCK_INLINE void index_builder::add(const member& m) {
   payload_ += m.size;
 }
 
+PENSTOCK_INLINE void index_builder::add_record(std::uint64_t offset, std::uint64_t size) {
+  if (offset >> 40 != 0) throw error(errc::format, "a file of records may have up to 1 TiB");
+  open_sample_of({});
+  check_room(members_.size(), "records");
+  members_.push_back({offset << 24 | number_of({}), size});
+  payload_ += size;
+}
+
 PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
   leave_out_bad();
   index_header header;
@@ -40057,6 +41581,7 @@ PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
   header.key_bytes = keys_.size();
   header.payload = payload_;
   header.unended = unended_ ? 1 : 0;
+  header.bytewise = bytewise_ ? 1 : 0;
   check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
 
   buffer out(detail::to_size(header.file_size()));
@@ -40449,11 +41974,36 @@ PENSTOCK_INLINE buffer build_foreign_index(session_view session, object_id id, c
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/tar/shard_kind.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// A kind of shards: how their indexes are made, and compared with them.
+struct shard_kind {
+  std::string_view source_name;  ///< the source that reads them
+  bool bytewise;                 ///< whether samples begin anywhere, and not at multiples of 512
+  bool has_foreign_indexes;      ///< whether DALI's and Energon's indexes are known
+
+  /// Makes the index of an object in one pass over its headers. `name` is for errors.
+  buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
+                  scan_pace pace);
+  /// Whether an index of the object's size is that of its content, as far as a few headers show.
+  bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
+                 std::uint64_t extension_limit);
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/tar/stored_index.hpp
 
 /// Indexes that lie beside a shard in its store.
 namespace penstock::inline v0_1 {
 namespace detail::tar {
+
+/// WebDataset's tar archives.
+[[nodiscard]] const shard_kind& tar_shards() noexcept;
 
 /// The index of a shard that lies beside it in the store: Penstock's own, or else DALI's of version v1.2,
 /// which names all members. It has the shard's signature as the store says it.
@@ -40462,8 +42012,8 @@ namespace detail::tar {
 /// of the shard with another stamp, and DALI's are compared with a few headers of the shard. Nothing if there
 /// is none that agrees; `why` then gets what is wrong with Penstock's.
 [[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
-                                                   scan_pace pace, std::uint64_t extension_limit,
-                                                   std::string& why);
+                                                   const shard_kind& kind, scan_pace pace,
+                                                   std::uint64_t extension_limit, std::string& why);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
@@ -40473,7 +42023,6 @@ namespace detail::tar {
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-// Compares an index with some headers of its shard: the first, the last, and a few between them.
 class stored_check {
  public:
   stored_check(session_view session, object_id id, const shard_index& index, scan_pace pace,
@@ -40533,18 +42082,30 @@ class stored_check {
   std::string path_;
 };
 
+// Compares an index with some headers of its archive: the first, the last, and a few between them.
+PENSTOCK_INLINE bool agrees_with_headers(session_view session, object_id id, const shard_index& index,
+                                         scan_pace pace, std::uint64_t extension_limit) {
+  return stored_check(session, id, index, pace, extension_limit).passes();
+}
+
+PENSTOCK_INLINE const shard_kind& tar_shards() noexcept {
+  static constexpr shard_kind kind{"webdataset", false, true, &build_index, &agrees_with_headers};
+  return kind;
+}
+
 // Whether an index of Penstock's belongs to the shard; writes the shard's signature into it.
 PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_signature shard,
-                           scan_pace pace, std::uint64_t extension_limit, std::string& why) {
+                           const shard_kind& kind, scan_pace pace, std::uint64_t extension_limit,
+                           std::string& why) {
   const auto tables = shard_index::over(bytes.view());
-  if (!tables) {
+  if (!tables || (tables->header().bytewise != 0) != kind.bytewise) {
     why = to_text(index_state::damaged);
     return false;
   }
   index_header header = tables->header();
   const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
-  if (!same && (header.shard_size != shard.size ||
-                !stored_check(session, id, *tables, pace, extension_limit).passes())) {
+  if (!same &&
+      (header.shard_size != shard.size || !kind.agrees(session, id, *tables, pace, extension_limit))) {
     why = to_text(index_state::stale);
     return false;
   }
@@ -40554,14 +42115,15 @@ PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, ob
 }
 
 PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
-                                                     scan_pace pace, std::uint64_t extension_limit,
-                                                     std::string& why) {
+                                                     const shard_kind& kind, scan_pace pace,
+                                                     std::uint64_t extension_limit, std::string& why) {
   const object_signature shard = session.signature(id);
   const std::uint64_t most = most_index_bytes(shard.size);
   try {
     if (auto own = near.read(id, own_index, most, &why);
-        own && adopt(*own, session, id, shard, pace, extension_limit, why))
+        own && adopt(*own, session, id, shard, kind, pace, extension_limit, why))
       return own;
+    if (!kind.has_foreign_indexes) return std::nullopt;
     const auto text = near.read(id, dali_index, most);
     if (text && text_of(text->view()).starts_with("v1.2 "))
       return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,
@@ -40611,7 +42173,7 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
     std::optional<buffer> made;
     if (!index_is_there(there, id, near)) {
       std::string why;
-      made = index_in_store(session, id, near, pace, options.extension_limit, why);
+      made = index_in_store(session, id, near, tar_shards(), pace, options.extension_limit, why);
       if (!made) made = build_index(session, id, where.names[i], options.extension_limit, pace);
     }
     const std::scoped_lock held(one_at_a_time);
@@ -42003,6 +43565,12 @@ class mapped_file {
       if (known == nullptr) return;
       known->check_lost(path(id));
       if (state_->options.checked) check_signature(*known, path(id), 0);
+    }
+    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
+    [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+      if (id >= state_->names->names.size()) return;
+      const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
+      if (known != nullptr && offset < known->size()) detail::touch_lines(known->data() + offset, size);
     }
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
 
@@ -44049,11 +45617,11 @@ PENSTOCK_INLINE std::uint64_t synthetic_source::fingerprint() const noexcept {
 
 // ---- penstock/source/detail/token_files.hpp
 
-/// The three layouts of token files, with their headers checked against their sizes.
+/// The layouts of token files, with their headers checked against their sizes.
 namespace penstock::inline v0_1 {
 namespace detail {
 
-enum class token_format { raw, llmc, megatron };
+enum class token_format { raw, llmc, megatron, litdata };
 
 /// The number type of tokens.
 struct token_type {
@@ -44178,6 +45746,31 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const
   return {0, size / type.width};
 }
 
+// The tokens of a chunk of LitData: behind the number of items and the offsets of their begins, and of the
+// end.
+// Source: litdata, streaming/writer.py.
+PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object, std::uint64_t size,
+                                          const std::string& path, token_type type) {
+  const auto fail = [&](std::string what, std::uint64_t offset) -> error {
+    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
+  };
+  const auto number = [&](std::uint64_t offset) {
+    buffer room;
+    if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
+    return std::uint64_t{little_endian<std::uint32_t>(session.range(object, offset, 4, room), 0)};
+  };
+  const std::uint64_t items = number(0), begin = 4 * (items + 2);
+  if (number(4) != begin || number(begin - 4) != size)
+    throw fail(
+        "the chunk's table does not match its size: it is no chunk of LitData, was cut off, or is compressed",
+        4);
+  if ((size - begin) % type.width != 0)
+    throw fail(text({"the chunk has ", size - begin, " bytes of tokens, which is not a whole number of ",
+                     type.width, "-byte tokens"}),
+               begin);
+  return {begin, (size - begin) / type.width};
+}
+
 // The index of a Megatron dataset, checked as a whole.
 // Source: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
 class megatron_index {
@@ -44289,7 +45882,17 @@ class megatron_index {
 };
 
 PENSTOCK_INLINE std::string_view token_format_name(token_format format) noexcept {
-  return format == token_format::raw ? "raw" : format == token_format::llmc ? "llmc" : "megatron";
+  switch (format) {
+    case token_format::raw:
+      return "raw";
+    case token_format::llmc:
+      return "llmc";
+    case token_format::megatron:
+      return "megatron";
+    case token_format::litdata:
+      break;
+  }
+  return "litdata";
 }
 
 PENSTOCK_INLINE std::string megatron_prefix(std::string_view name) {
@@ -44359,6 +45962,8 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
         all += windows;
       });
       index_hash = index.hash();
+    } else if (format == token_format::litdata) {
+      range = parse_litdata(session, object, signature.size, names[object], type);
     } else {
       const std::uint64_t head = format == token_format::raw ? 8 : llmc_header_bytes;
       const bytes_view start = session.range(object, 0, std::min(signature.size, head), room);
@@ -44447,7 +46052,8 @@ struct token_shape<token_window<Length, Targets>> {
 
 }  // namespace detail
 
-/// The source that `raw_tokens`, `llmc_tokens` and `megatron_tokens` make: windows of the tokens of files.
+/// The source that `raw_tokens`, `llmc_tokens`, `megatron_tokens` and `litdata_tokens` make: windows of the
+/// tokens of files.
 template <token_value T, class Window, storage Storage>
 class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
   static_assert(detail::is_token_window<Window>,
@@ -44828,11 +46434,11 @@ struct file_options {
 /// A file that is in memory is read faster through a mapping; one that must come from the disk is better read
 /// with pread, which loads less data that was not requested. So after 8, 16, 32 ... reads of a file, a
 /// session checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a
-/// read is only the copy, except at the file's end, where its size is checked. The choice is final: a file
-/// that leaves memory later comes back page by page. Set `file_options::access` to choose by hand;
-/// `session::shows` tells which choice was made. Files below 1 MiB, files on file systems that cannot tell
-/// without waiting (mostly network file systems), and all files beyond the first 16,384 in a session are read
-/// with pread.
+/// read is only the copy, and a look at the file's last page, which tells whether the file was cut off; in
+/// that page the size is asked for. The choice is final: a file that leaves memory later comes back page by
+/// page. Set `file_options::access` to choose by hand; `session::shows` tells which choice was made. Files
+/// below 1 MiB, files on file systems that cannot tell without waiting (mostly network file systems), and all
+/// files beyond the first 16,384 in a session are read with pread.
 /// The first mapping installs a handler for SIGBUS in the process, which passes on every fault that is not
 /// its own: see `sigbus_guard`. With `file_access::read`, signals are left alone.
 /// Errors: errc::io, with the file, the system's reason and what to do, for a file that cannot be opened or
@@ -44902,16 +46508,19 @@ class file {
       return {there->data() + offset, detail::to_size(size)};
     }
     /// Throws errc::io if bytes seen through views of this object may not have been the file's, because the
-    /// file was truncated since. A truncation within its last page is not noticed here, but by the next read.
+    /// file was truncated since. A truncation within its last page is not noticed here, but by a read in that
+    /// page.
     void confirm(object_id id) const {
-      if (const mapping* const there = mapped(id)) {
-        order_reads();
-        (void)*static_cast<const volatile std::byte*>(there->data() +
-                                                      (there->size() - 1) / state_->page * state_->page);
-        there->check_lost(path(id));
-      }
+      if (const mapping* const there = mapped(id)) touch_last_page(*there, id);
     }
 
+    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
+    [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+      const mapping* const there = mapped(id);
+      if (there == nullptr || offset >= there->size()) return;
+      detail::touch_lines(there->data() + offset, size);
+      detail::touch_lines(there->data() + last_page(*there), 1);  // which the read checks
+    }
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
     /// Whether a file is in memory and mapped; checks now and then, as `read` does.
     [[nodiscard]] bool warm(object_id id) const;
@@ -44937,13 +46546,18 @@ class file {
     }
 
     /// Call after copying bytes up to `end`: throws if they may not have been the file's. Bytes lost within a
-    /// page read as zeros and raise no signal; touching the page after them does.
+    /// page read as zeros and raise no signal; touching the file's last page after them does.
     void check_whole(const mapping& there, object_id id, std::uint64_t end) const {
-      const std::uint64_t behind = (end + state_->page - 1) & ~(state_->page - 1);
-      if (behind >= there.size()) [[unlikely]]
+      if (end > last_page(there)) [[unlikely]]
         return check_end(there, id);
+      touch_last_page(there, id);
+    }
+    [[nodiscard]] std::uint64_t last_page(const mapping& there) const noexcept {
+      return (there.size() - 1) & ~(state_->page - 1);
+    }
+    void touch_last_page(const mapping& there, object_id id) const {
       order_reads();
-      (void)*static_cast<const volatile std::byte*>(there.data() + behind);
+      (void)*static_cast<const volatile std::byte*>(there.data() + last_page(there));
       there.check_lost(path(id));
     }
     void check_end(const mapping& there, object_id id) const;
@@ -45684,6 +47298,14 @@ class unpackers {
   tuple streams_;
 };
 
+/// What tells a file that is not packed from one that is: the first bytes alone may not.
+struct stream_kind {
+  bool (*is_plain)(bytes_view head);  ///< whether these are the first bytes of a file that is not packed
+  bool may_be_zlib;                   ///< whether files may be packed with zlib, which leaves no certain mark
+};
+/// Tar archives.
+[[nodiscard]] const stream_kind& tar_streams() noexcept;
+
 /// The bytes of a file, a pipe or an object, forward only; unpacked if the first bytes show that they are
 /// packed.
 ///
@@ -45693,8 +47315,9 @@ class unpackers {
 class shard_stream {
  public:
   /// With `objects`, it reads those, and otherwise files.
-  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr) noexcept
-      : objects_(objects), unpackers_(given) {}
+  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr,
+                        const stream_kind& kind = tar_streams()) noexcept
+      : kind_(&kind), objects_(objects), unpackers_(given) {}
 
   static constexpr bool forward = true;
 
@@ -45746,6 +47369,7 @@ class shard_stream {
   /// Moves the contents of the window to its front, and makes room for `count` bytes.
   void reserve(std::size_t count);
 
+  const stream_kind* kind_;
   forward_pieces* objects_;
   owned_descriptor file_;
   int number_ = -1;
@@ -45814,11 +47438,19 @@ PENSTOCK_INLINE void shard_stream::open(std::size_t object, std::string_view rea
   recognise(reader);
 }
 
+PENSTOCK_INLINE const stream_kind& tar_streams() noexcept {
+  // the name of a tar member may look like the magic bytes of a format
+  static constexpr stream_kind kind{
+      [](bytes_view head) { return head.size() >= block_size && checksum_matches(head.first(block_size)); },
+      false};
+  return kind;
+}
+
 PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
   const bytes_view head(raw_from_, raw_end_);
-  const std::string_view format = compression_of(head);
-  // the name of a tar member may look like the magic bytes of a format
-  if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+  std::string_view format = compression_of(head);
+  if (format.empty() && kind_->may_be_zlib && may_begin_zlib(head)) format = "zlib";
+  if (!format.empty() && !kind_->is_plain(head)) {
     packed_ = unpackers_.begin(unpackers_.streams, format);
     if (packed_ == plain) throw not_unpacked(format, reader);
   }
@@ -46111,6 +47743,136 @@ PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::s
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/tar/coming_samples.hpp
+
+namespace penstock::inline v0_1::detail::tar {
+
+/// Where a sample is that will be evaluated soon.
+struct coming_sample {
+  const shard_index* tables = nullptr;  ///< null: not loaded yet
+  std::uint64_t index = 0;              ///< in the dataset
+  std::uint64_t shard_begin = 0;        ///< the first sample of the shard
+  object_id shard = 0;
+  std::uint32_t first = 0;  ///< the first member
+  std::uint32_t end = 0;
+};
+
+struct bytes_in_shard {
+  object_id shard = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t size = 0;
+};
+
+/// The samples that a worker evaluates next. In a shuffled order each sample costs several cache misses one
+/// after another: its entries in the index, then its bytes. Those of several samples are waited for together.
+class coming_samples {
+ public:
+  static constexpr std::size_t capacity = 64;
+
+  void clear() noexcept { next_ = end_ = 0; }
+  /// Appends a sample, and prefetches the first table of its shard; further ones than 64 are left out.
+  void add(const coming_sample& one) noexcept {
+    if (end_ == capacity) return;
+    if (one.tables != nullptr) one.tables->touch_first(one.index - one.shard_begin);
+    all_[end_++] = one;
+  }
+  /// Finds the members of all samples, and prefetches their entries.
+  void touch_members() noexcept {
+    for (std::size_t i = 0; i < end_; ++i) {
+      coming_sample& one = all_[i];
+      if (one.tables == nullptr) continue;
+      one.first = one.tables->first_member(one.index - one.shard_begin);
+      one.end = one.tables->end_member(one.index - one.shard_begin);
+      if (one.first != one.end) one.tables->touch_member(one.first);
+    }
+  }
+  /// The bytes of a sample's used members; none if its tables are not loaded.
+  [[nodiscard]] bytes_in_shard bytes_of(std::size_t i) const noexcept {
+    if (i >= end_ || all_[i].tables == nullptr) return {};
+    const coming_sample& one = all_[i];
+    std::uint32_t first = one.first, end = one.end;
+    while (first != end && !one.tables->uses(first)) ++first;
+    while (first != end && !one.tables->uses(end - 1)) --end;
+    if (first == end) return {};
+    const std::uint64_t begin = one.tables->offset(first);
+    return {one.shard, begin, one.tables->end(end - 1) - begin};
+  }
+  /// The next sample if it has this index and its tables are loaded, else null.
+  [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
+    if (next_ == end_ || all_[next_].index != index) return nullptr;
+    const coming_sample& one = all_[next_++];
+    return one.tables != nullptr ? &one : nullptr;
+  }
+
+ private:
+  std::array<coming_sample, capacity> all_{};
+  std::size_t next_ = 0;
+  std::size_t end_ = 0;
+};
+
+}  // namespace penstock::inline v0_1::detail::tar
+
+// ---- penstock/source/detail/loaded_once.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// What a run loads for each shard when it is first needed, and keeps.
+template <class T>
+class loaded_once {
+ public:
+  /// Of these shards, `filled` have samples, and will be loaded some day.
+  loaded_once(std::size_t shards, std::size_t filled) : missing_(filled), count_(shards), loaded_(shards) {}
+  loaded_once(const loaded_once&) = delete;
+  loaded_once& operator=(const loaded_once&) = delete;
+  ~loaded_once() {
+    for (std::size_t i = 0; i < count_; ++i) delete loaded_[i].load(std::memory_order_relaxed);
+  }
+
+  /// Null if it is not loaded. Takes no lock.
+  [[nodiscard]] const T* find(std::size_t shard) const noexcept {
+    return loaded_[shard].load(std::memory_order_acquire);
+  }
+  /// Loads it if it is not loaded; `load()` returns the result of `new`. Others wait meanwhile.
+  template <class Load>
+  [[nodiscard]] const T& get(std::size_t shard, Load&& load) {
+    const std::scoped_lock lock(mutexes_[shard % mutexes_.size()]);
+    if (const T* other = find(shard)) return *other;
+    const T* const fresh = load();
+    loaded_[shard].store(fresh, std::memory_order_release);
+    missing_.fetch_sub(1, std::memory_order_relaxed);
+    return *fresh;
+  }
+  /// Whether all that have samples are loaded.
+  [[nodiscard]] bool complete() const noexcept { return missing_.load(std::memory_order_relaxed) == 0; }
+
+  /// Calls `load(shard)` for the shards of these samples that are not loaded, several at once. A failure is
+  /// ignored here and reported when the shard is needed.
+  template <class ShardOf, class Load>
+  void get_ready(std::span<const position> samples, ShardOf&& shard_of, Load&& load) const {
+    constexpr std::size_t at_once = 8;
+    std::vector<std::size_t> absent;
+    for (const position sample : samples)
+      if (const std::size_t shard = shard_of(sample.index);
+          find(shard) == nullptr && std::find(absent.begin(), absent.end(), shard) == absent.end())
+        absent.push_back(shard);
+    if (absent.empty()) return;
+    tar::for_each_in_parallel(absent.size(), std::min(absent.size(), at_once), [&](std::size_t i) {
+      try {
+        load(absent[i]);
+      } catch (...) {
+      }
+    });
+  }
+
+ private:
+  std::atomic<std::size_t> missing_;
+  std::size_t count_;
+  fixed_array<std::atomic<const T*>> loaded_;
+  std::array<std::mutex, 64> mutexes_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/tar/shard_set.hpp
 
 namespace penstock::inline v0_1 {
@@ -46123,6 +47885,7 @@ struct index_rules {
   std::uint64_t extension_limit = 0;
   std::uint64_t scan_gap = 0;
   std::string folder;
+  const shard_kind* kind = &tar_shards();
 };
 
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
@@ -46203,33 +47966,25 @@ class open_indexes {
 
   /// The tables of a shard. Takes no lock once they are loaded.
   [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
-    const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
+    const loaded_index* known = loaded_->find(shard);
     return known != nullptr ? known->tables() : load(session, shard);
+  }
+  /// The tables of a shard if they are loaded, else null.
+  [[nodiscard]] const shard_index* find(std::size_t shard) const noexcept {
+    const loaded_index* known = loaded_->find(shard);
+    return known != nullptr ? &known->tables() : nullptr;
   }
   /// Loads the tables of the shards of these samples, several at once. A failure is ignored here and reported
   /// when the tables are needed.
   void get_ready(session_view session, std::span<const position> samples) const;
   /// Whether the tables of all shards are loaded.
-  [[nodiscard]] bool are_ready() const noexcept {
-    return slots_->missing.load(std::memory_order_relaxed) == 0;
-  }
+  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
 
   /// Ends reading what lies beside the shards.
   void end_reads() const noexcept { near_->end_reads(); }
 
  private:
   open_indexes(shared<const known_shards> set, const projection& used, detail::owned<objects_beside> near);
-
-  struct slots {
-    explicit slots(std::size_t n);
-    slots(const slots&) = delete;
-    slots& operator=(const slots&) = delete;
-    ~slots();
-    std::atomic<std::size_t> missing;
-    std::size_t count;
-    fixed_array<std::atomic<const loaded_index*>> loaded;
-    std::array<std::mutex, 64> mutexes;
-  };
 
   [[nodiscard]] const shard_index& load(session_view session, std::size_t shard) const;
   [[nodiscard]] std::unique_ptr<loaded_index> from_file(session_view session, std::size_t shard,
@@ -46238,7 +47993,7 @@ class open_indexes {
   shared<const known_shards> set_;
   projection used_;
   detail::owned<objects_beside> near_;  // of a storage that `set_` has
-  detail::owned<slots> slots_;
+  detail::owned<loaded_once<loaded_index>> loaded_;
 };
 
 }  // namespace detail::tar
@@ -46287,7 +48042,9 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
     signatures[i] = session.signature(static_cast<object_id>(i));
     for (const std::string& path : index_files(names[i], signatures[i])) {
-      const auto [state, header] = peek_index(path, signatures[i]);
+      auto [state, header] = peek_index(path, signatures[i]);
+      if (state == index_state::good && (header.bytewise != 0) != rules.kind->bytewise)
+        state = index_state::stale;
       found[i] = state == index_state::good ? 1 : 0;
       headers[i] = header;
       if (found[i] != 0) return;
@@ -46376,12 +48133,12 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, o
   }
   if (!local) {
     std::string why;
-    if (auto found = index_in_store(session, id, near, pace(), rules.extension_limit, why))
+    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why))
       return made(std::move(*found));
     if (rules.policy == index_policy::require)
       throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
   }
-  return made(build_index(session, id, name, rules.extension_limit, pace()));
+  return made(rules.kind->build(session, id, name, rules.extension_limit, pace()));
 }
 
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
@@ -46410,8 +48167,8 @@ PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_signatur
 
 PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (where.empty()) where = std::to_string(signatures.size()) + " objects";
-  std::string line = detail::text({"webdataset(", where, "): ", shards.shards().size(), " shards, ",
-                                   shards.samples(), " samples, ", shards.payload(), " bytes"});
+  std::string line = detail::text({rules.kind->source_name, "(", where, "): ", shards.shards().size(),
+                                   " shards, ", shards.samples(), " samples, ", shards.payload(), " bytes"});
   const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
@@ -46429,15 +48186,13 @@ PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
 
 PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used,
                                            detail::owned<objects_beside> near)
-    : set_(std::move(set)), used_(used), near_(std::move(near)), slots_(new slots(set_->signatures.size())) {}
+    : set_(std::move(set)),
+      used_(used),
+      near_(std::move(near)),
+      loaded_(
+          new loaded_once<loaded_index>(set_->shards.shards().size(), set_->shards.starts()->size() - 1)) {}
 PENSTOCK_INLINE open_indexes::open_indexes(open_indexes&&) noexcept = default;
 PENSTOCK_INLINE open_indexes::~open_indexes() = default;
-
-PENSTOCK_INLINE open_indexes::slots::slots(std::size_t n) : missing(n), count(n), loaded(n) {}
-
-PENSTOCK_INLINE open_indexes::slots::~slots() {
-  for (std::size_t i = 0; i < count; ++i) delete loaded[i].load(std::memory_order_relaxed);
-}
 
 // Whether an index matches its shard in the manifest.
 PENSTOCK_INLINE bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
@@ -46447,44 +48202,29 @@ PENSTOCK_INLINE bool belongs(const loaded_index& index, const manifest::shard& e
 }
 
 PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std::size_t shard) const {
-  const std::scoped_lock lock(slots_->mutexes[shard % slots_->mutexes.size()]);
-  auto& slot = slots_->loaded[shard];
-  if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
-  const manifest::shard& entry = set_->shards.shards()[shard];
-  if (!session.has_signature(static_cast<object_id>(shard), set_->signatures[shard])) {
-    throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
-        .in_file(entry.name);
-  }
-  std::unique_ptr<loaded_index> fresh = set_->in_memory[shard]
-                                            ? loaded_index::from_buffer(set_->in_memory[shard])
-                                            : from_file(session, shard, entry);
-  if (!fresh || !belongs(*fresh, entry)) {
-    throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
-        .in_file(entry.name);
-  }
-  fresh->use(used_);
-  const loaded_index* shown = fresh.release();
-  slot.store(shown, std::memory_order_release);
-  slots_->missing.fetch_sub(1, std::memory_order_relaxed);
-  return shown->tables();
+  const auto made = [&] {
+    const manifest::shard& entry = set_->shards.shards()[shard];
+    if (!session.has_signature(static_cast<object_id>(shard), set_->signatures[shard])) {
+      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
+          .in_file(entry.name);
+    }
+    std::unique_ptr<loaded_index> fresh = set_->in_memory[shard]
+                                              ? loaded_index::from_buffer(set_->in_memory[shard])
+                                              : from_file(session, shard, entry);
+    if (!fresh || !belongs(*fresh, entry)) {
+      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
+          .in_file(entry.name);
+    }
+    fresh->use(used_);
+    return fresh.release();
+  };
+  return loaded_->get(shard, made).tables();
 }
 
 PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<const position> samples) const {
-  constexpr std::size_t at_once = 8;
-  std::vector<std::size_t> missing;
-  for (const position sample : samples) {
-    const std::size_t shard = set_->locate(sample.index).shard;
-    if (slots_->loaded[shard].load(std::memory_order_relaxed) == nullptr &&
-        std::find(missing.begin(), missing.end(), shard) == missing.end())
-      missing.push_back(shard);
-  }
-  if (missing.empty()) return;
-  for_each_in_parallel(missing.size(), std::min(missing.size(), at_once), [&](std::size_t i) {
-    try {
-      (void)get(session, missing[i]);
-    } catch (...) {
-    }
-  });
+  loaded_->get_ready(
+      samples, [&](std::uint64_t index) { return set_->locate(index).shard; },
+      [&](std::size_t shard) { (void)get(session, shard); });
 }
 
 // The header was valid when the plan was made. If the rest is not, the index is rebuilt.
@@ -46521,7 +48261,7 @@ namespace detail::tar {
 
 inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
 
-/// The current sample of a worker.
+/// The current sample of a worker, and the next ones if they were looked up.
 struct sample_cursor {
   const shard_index* tables = nullptr;
   const std::string* url = nullptr;
@@ -46532,6 +48272,7 @@ struct sample_cursor {
   std::uint32_t first = 0;   ///< first and end member
   std::uint32_t end = 0;
   std::uint64_t touched = no_offset;  ///< the offset of the bytes requested last
+  coming_samples coming;
 
   /// Adds shard, offset and key to an error.
   void say_where(error& e) const;
@@ -46563,8 +48304,12 @@ class copying_worker : public fetch_link<Session> {
     session_ = &session;
     in_order_ = in_order;
     pinned_ = false;
+    has_shown_ = false;
     ++generation_;
   }
+
+  /// Whether the current sample has given out views of a file, which only `confirm` makes sure of.
+  [[nodiscard]] bool has_shown() const noexcept { return has_shown_; }
 
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     if (into.empty()) return;
@@ -46586,13 +48331,26 @@ class copying_worker : public fetch_link<Session> {
     session_->read(at.shard, offset, into);
   }
 
+  /// Whether `finish` would read these bytes into memory of the worker, so that `read` saves a copy.
+  [[nodiscard]] bool reads_straight(std::uint64_t offset, std::uint64_t size) const {
+    if (size < direct) return false;
+    if constexpr (partly_viewing_session<Session>)
+      if (session_->shows(at.shard)) return false;
+    return this->find(*session_, at.shard, offset, size).empty();
+  }
+  /// Reads bytes that belong to those that were read before.
+  void read_more(std::uint64_t offset, mutable_bytes into) { session_->read(at.shard, offset, into); }
+
   [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
     if (size == 0) return {};
     at.touched = offset;
     if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
     if constexpr (partly_viewing_session<Session>) {
       if (size >= direct || !uses_window())
-        if (session_->shows(at.shard)) return session_->view(at.shard, offset, size);
+        if (session_->shows(at.shard)) {
+          has_shown_ = true;
+          return session_->view(at.shard, offset, size);
+        }
     }
     if (size < direct) {
       if (!holds(offset, size) && !pinned_) fill(around(member));
@@ -46685,6 +48443,7 @@ class copying_worker : public fetch_link<Session> {
   std::uint64_t generation_ = 0;
   bool in_order_ = false;
   bool pinned_ = false;
+  bool has_shown_ = false;
   std::vector<spare_member> spares_;  // by the member's number in its sample
 };
 
@@ -46696,6 +48455,9 @@ class viewing_worker {
   sample_cursor at;
 
   void begin(Session& session, bool) noexcept { session_ = &session; }
+  [[nodiscard]] static constexpr bool has_shown() noexcept { return true; }
+  [[nodiscard]] static constexpr bool reads_straight(std::uint64_t, std::uint64_t) noexcept { return false; }
+  void read_more(std::uint64_t offset, mutable_bytes into) { read(0, offset, into); }
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     const bytes_view found = finish(member, offset, into.size());
     if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
@@ -46798,6 +48560,156 @@ PENSTOCK_INLINE void grow(std::vector<spare_member>& spares, std::size_t count) 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/shard_reader.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// What `webdataset` delivers: open samples, with the keys that their shard has.
+struct show_samples {
+  template <class Worker>
+  using element = tar_sample<Worker>;
+
+  template <class Worker>
+  [[nodiscard]] tar_sample<Worker> open(Worker& w) const noexcept {
+    return tar_sample<Worker>(w);
+  }
+  [[nodiscard]] static std::string key(const std::string&, const shard_index& tables, std::uint64_t sample) {
+    return std::string(tables.key(sample));
+  }
+  static void say_where(const sample_cursor& at, error& e) { at.say_where(e); }
+};
+
+/// A run's reader of shards with indexes: a session, and the indexes of the shards used so far. `Show` makes
+/// the element of a sample.
+template <storage Storage, class Show>
+class shard_reader {
+  using session_type = typename Storage::session;
+
+ public:
+  shard_reader(shared<const shard_set<Storage>> set, const projection& used, Show show = {})
+      : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_, used), show_(show) {}
+
+  using worker = typename worker_for<session_type>::type;
+  using element = typename Show::template element<worker>;
+  static constexpr bool has_latency = latent_session<session_type>;
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    move_to(w, p.index);
+    try {
+      sink(show_.open(w));
+      if (w.has_shown()) confirm(session_, w.at.shard);
+    } catch (error& e) {
+      if (w.has_shown()) confirm(session_, w.at.shard);
+      Show::say_where(w.at, e);
+      throw;
+    }
+  }
+
+  /// Finds the index entries of the samples that come next, up to 64, and prefetches them.
+  void look_ahead(std::span<const position> next, worker& w) const noexcept
+    requires touching_session<session_type>
+  {
+    w.at.coming.clear();
+    for (const position p : next) {
+      const manifest::place place = set_->locate(p.index);
+      w.at.coming.add(
+          {indexes_.find(place.shard), p.index, place.first, static_cast<object_id>(place.shard)});
+    }
+    w.at.coming.touch_members();
+  }
+  /// Prefetches the bytes of one of these samples, if its shard is mapped.
+  [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w) const noexcept
+    requires touching_session<session_type>
+  {
+    const bytes_in_shard found = w.at.coming.bytes_of(i);
+    if (found.size != 0) session_.touch(found.shard, found.begin, found.size);
+  }
+
+  [[nodiscard]] std::string key(std::uint64_t index) const {
+    const manifest::place place = set_->locate(index);
+    return Show::key(set_->path(place.shard), indexes_.get(session_, place.shard), place.sample);
+  }
+  /// The shard of a sample.
+  [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
+  /// Loads the missing indexes of the samples' shards, several at once.
+  void get_ready(std::span<const position> samples) const { indexes_.get_ready(session_, samples); }
+  /// Whether all indexes are loaded.
+  [[nodiscard]] bool is_ready() const noexcept { return indexes_.are_ready(); }
+  /// The ranges of the used members of a sample: one for each run of adjacent members.
+  template <class Sink>
+  void ranges(std::uint64_t index, Sink&& sink) const {
+    ranges(index, 1, sink);
+  }
+  /// The ranges of `count` consecutive samples.
+  template <class Sink>
+  void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
+    while (count != 0) {
+      const manifest::place place = set_->locate(index);
+      const auto& tables = indexes_.get(session_, place.shard);
+      const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
+      tables.runs_of_used(tables.first_member(place.sample), tables.end_member(place.sample + here - 1),
+                          [&](std::uint64_t begin, std::uint64_t end) {
+                            sink(session_, static_cast<object_id>(place.shard), begin, end - begin);
+                          });
+      index += here;
+      count -= here;
+    }
+  }
+  /// What the session counted.
+  [[nodiscard]] storage_counters counters() const
+    requires counting_session<session_type>
+  {
+    return session_.counters();
+  }
+  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+  /// Ends the session's reads.
+  void cancel_reads() const noexcept {
+    indexes_.end_reads();
+    end_reads(session_);
+  }
+  /// The mean payload of a sample.
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
+  }
+
+ private:
+  void move_to(worker& w, std::uint64_t index) const {
+    auto& at = w.at;
+    const coming_sample* const coming = at.coming.take(index);
+    bool in_order = false;
+    if (at.tables != nullptr && index >= at.shard_begin && index < at.shard_end) [[likely]] {
+      in_order = index == at.shard_begin + at.sample + 1;
+    } else if (coming != nullptr) {
+      enter(at, *coming->tables, coming->shard, coming->shard_begin);
+    } else {
+      const manifest::place place = set_->locate(index);
+      enter(at, indexes_.get(session_, place.shard), static_cast<object_id>(place.shard), place.first);
+    }
+    at.sample = index - at.shard_begin;
+    at.first = at.tables->first_member(at.sample);
+    at.end = at.tables->end_member(at.sample);
+    at.touched = no_offset;
+    w.begin(session_, in_order);
+  }
+  void enter(sample_cursor& at, const shard_index& tables, object_id which, std::uint64_t shard_begin) const {
+    at.tables = &tables;
+    at.url = &set_->path(which);
+    at.shard = which;
+    at.shard_begin = shard_begin;
+    at.shard_end = shard_begin + tables.header().samples;
+  }
+
+  shared<const shard_set<Storage>> set_;
+  mutable session_type session_;  // a session may be used by many threads
+  open_indexes indexes_;
+  [[no_unique_address]] Show show_;
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/webdataset.hpp
 
 namespace penstock::inline v0_1 {
@@ -46858,111 +48770,14 @@ struct webdataset_options {
 template <storage Storage>
 class webdataset : public opens_as_plan<webdataset<Storage>> {
   using shard_set = detail::tar::shard_set<Storage>;
-  using session_type = typename Storage::session;
 
  public:
   using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
 
   /// A run's reader: a session, and the indexes of the shards used so far.
-  class reader {
-   public:
-    using worker = typename detail::tar::worker_for<session_type>::type;
-    static constexpr bool has_latency = latent_session<session_type>;
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      move_to(w, p.index);
-      try {
-        sink(detail::tar::tar_sample<worker>(w));
-        confirm(session_, w.at.shard);
-      } catch (error& e) {
-        confirm(session_, w.at.shard);
-        w.at.say_where(e);
-        throw;
-      }
-    }
-
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = set_->locate(index);
-      return std::string(indexes_.get(session_, place.shard).key(place.sample));
-    }
-    /// The shard of a sample.
-    [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
-    /// Loads the missing indexes of the samples' shards, several at once.
-    void get_ready(std::span<const position> samples) const { indexes_.get_ready(session_, samples); }
-    /// Whether all indexes are loaded.
-    [[nodiscard]] bool is_ready() const noexcept { return indexes_.are_ready(); }
-    /// The ranges of the used members of a sample: one for each run of adjacent members.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      ranges(index, 1, sink);
-    }
-    /// The ranges of `count` consecutive samples.
-    template <class Sink>
-    void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
-      while (count != 0) {
-        const manifest::place place = set_->locate(index);
-        const auto& tables = indexes_.get(session_, place.shard);
-        const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
-        tables.runs_of_used(tables.first_member(place.sample), tables.end_member(place.sample + here - 1),
-                            [&](std::uint64_t begin, std::uint64_t end) {
-                              sink(session_, static_cast<object_id>(place.shard), begin, end - begin);
-                            });
-        index += here;
-        count -= here;
-      }
-    }
-    /// What the session counted.
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<session_type>
-    {
-      return session_.counters();
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
-    /// Ends the session's reads.
-    void cancel_reads() const noexcept {
-      indexes_.end_reads();
-      end_reads(session_);
-    }
-    /// The mean payload of a sample.
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
-    }
-
-   private:
-    friend class webdataset;
-    reader(shared<const shard_set> set, const projection& used)
-        : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_, used) {}
-
-    void move_to(worker& w, std::uint64_t index) const {
-      auto& at = w.at;
-      bool in_order = false;
-      if (at.tables != nullptr && index >= at.shard_begin && index < at.shard_end) [[likely]] {
-        in_order = index == at.shard_begin + at.sample + 1;
-        at.sample = index - at.shard_begin;
-      } else {
-        const manifest::place place = set_->locate(index);
-        const auto& tables = indexes_.get(session_, place.shard);
-        at.tables = &tables;
-        at.url = &set_->path(place.shard);
-        at.shard = static_cast<object_id>(place.shard);
-        at.shard_begin = place.first;
-        at.shard_end = place.first + tables.header().samples;
-        at.sample = place.sample;
-      }
-      at.first = at.tables->first_member(at.sample);
-      at.end = at.tables->end_member(at.sample);
-      at.touched = detail::tar::no_offset;
-      w.begin(session_, in_order);
-    }
-
-    shared<const shard_set> set_;
-    mutable session_type session_;  // a session may be used by many threads
-    detail::tar::open_indexes indexes_;
-  };
-
-  using element = detail::tar::tar_sample<typename reader::worker>;
+  using reader = detail::tar::shard_reader<Storage, detail::tar::show_samples>;
+  using element = typename reader::element;
 
   explicit webdataset(Storage where, webdataset_options options = {})
       : set_(new const shard_set(std::move(where), rules_of(options))) {
@@ -47224,27 +49039,92 @@ struct stream_shards {
   [[nodiscard]] std::uint64_t fingerprint() const;
 };
 
-/// Reads the samples of shards one after another. It must not be moved: the walk refers to the input.
-class stream_reader {
+/// Shards that are read one after another: which one it is, and how much of it was delivered. It must not be
+/// moved: others refer to its input.
+class shard_turns {
  public:
+  shard_turns(const shard_turns&) = delete;
+  shard_turns& operator=(const shard_turns&) = delete;
+
+  [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
+
+ protected:
   /// With `objects`, the shards are those, and otherwise files.
+  shard_turns(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects,
+              const stream_kind& kind)
+      : set_(std::move(set)), stored_(objects != nullptr), input_(unpack, objects, kind) {}
+
+  /// Delivers the next sample. `read(url)` reads it from the input, or returns false at the end of the shard;
+  /// `begin()` is called after a shard was opened, `close()` to close it after an error.
+  template <class Begin, class Read, class Close>
+  bool next_of(Begin&& begin, Read&& read, Close&& close) {
+    while (shard_ < set_->names.size()) {
+      const std::string& url = set_->names[shard_];
+      try {
+        if (!open_) {
+          open(url);
+          begin();
+        }
+        if (read(url)) {
+          ++given_;
+          return true;
+        }
+      } catch (error& problem) {
+        shard_ = set_->names.size();
+        problem.in_file(url);
+        if (open_) problem.at_offset(input_.offset());
+        close();
+        throw;
+      }
+      ++shard_;
+      given_ = 0;
+    }
+    return false;
+  }
+  /// Goes to the marked shard, after `rewind`, and past the samples already delivered: `pass()` reads one.
+  template <class Pass>
+  void seek_to(source_mark place, Pass&& pass) {
+    enter(place);
+    while (given_ != place.sample)
+      if (!pass() || shard_ != place.shard) too_few(place);
+  }
+
+  void rewind_turns() noexcept { shard_ = given_ = 0; }
+  void close_input() noexcept {
+    input_.close();
+    open_ = false;
+  }
+  [[nodiscard]] const stream_shards& set() const noexcept { return *set_; }
+  [[nodiscard]] shard_stream& input() noexcept { return input_; }
+  [[nodiscard]] std::uint64_t given() const noexcept { return given_; }
+
+ private:
+  void open(const std::string& url);
+  void enter(source_mark place);
+  [[noreturn]] void too_few(source_mark place) const;
+
+  shared<stream_shards> set_;
+  bool stored_;
+  std::size_t shard_ = 0;
+  std::uint64_t given_ = 0;  // samples of the current shard delivered so far
+  shard_stream input_;
+  bool open_ = false;
+};
+
+/// Reads the samples of tar shards one after another.
+class stream_reader : public shard_turns {
+ public:
   stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects = nullptr)
-      : set_(std::move(set)),
-        stored_(objects != nullptr),
-        input_(unpack, objects),
-        walk_(walk_input::of(input_), set_->extension_limit) {}
-  stream_reader(const stream_reader&) = delete;
-  stream_reader& operator=(const stream_reader&) = delete;
+      : shard_turns(std::move(set), unpack, objects, tar_streams()),
+        walk_(walk_input::of(input()), this->set().extension_limit) {}
 
   [[nodiscard]] bool next(stream_sample& e);
   void rewind() noexcept;
-  [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
   /// Opens the marked shard and reads past the samples already delivered; earlier shards are not
   /// touched.
   void seek(source_mark place);
 
  private:
-  void open(const std::string& url);
   void close() noexcept;
   /// Looks for the next member that belongs to a sample. At the end it reads through to the checksums,
   /// before the last sample is delivered.
@@ -47252,15 +49132,9 @@ class stream_reader {
   /// False at the end of the shard.
   bool read_sample(stream_sample& e, const std::string& url);
 
-  shared<stream_shards> set_;
-  bool stored_;
-  std::size_t shard_ = 0;
-  std::uint64_t given_ = 0;  // samples of the current shard delivered so far
-  shard_stream input_;
   member_walk walk_;
   member found_;
   split_path parts_;  // the name of the member that was found but not taken yet
-  bool open_ = false;
   bool pending_ = false;
   bool ended_ = false;
 };
@@ -47294,54 +49168,26 @@ PENSTOCK_INLINE std::string stream_shards::describe() const {
 
 PENSTOCK_INLINE std::uint64_t stream_shards::fingerprint() const {
   penstock::fingerprint mark;
-  mark.add("webdataset_stream", names.size());
+  // pipes give what files do
+  mark.add(source_name == "webdataset_pipe" ? "webdataset_stream" : source_name, names.size());
   for (const std::string& name : names) mark.add(std::string_view(name).substr(name.rfind('/') + 1));
   return mark.value();
 }
 
-PENSTOCK_INLINE bool stream_reader::next(stream_sample& e) {
-  while (shard_ < set_->names.size()) {
-    const std::string& url = set_->names[shard_];
-    try {
-      if (!open_) open(url);
-      if (read_sample(e, url)) {
-        ++given_;
-        return true;
-      }
-    } catch (error& problem) {
-      shard_ = set_->names.size();
-      problem.in_file(url);
-      if (open_) problem.at_offset(input_.offset());
-      close();
-      throw;
-    }
-    ++shard_;
-    given_ = 0;
-  }
-  return false;
-}
-
-PENSTOCK_INLINE void stream_reader::rewind() noexcept {
-  close();
-  shard_ = 0;
-  given_ = 0;
-}
-
-PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
-  rewind();
+PENSTOCK_INLINE void shard_turns::enter(source_mark place) {
   const std::uint64_t shards = set_->names.size();
   if (place.shard > shards || (place.shard == shards && place.sample != 0))
     throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
   shard_ = detail::to_size(place.shard);
-  for (stream_sample passed; given_ != place.sample;) {
-    if (next(passed) && shard_ == place.shard) continue;
-    throw error(errc::state, {"the shard has fewer than the ", place.sample,
-                              " samples that the state counts; it was changed"})
-        .in_file(set_->names[detail::to_size(place.shard)]);
-  }
 }
 
-PENSTOCK_INLINE void stream_reader::open(const std::string& url) {
+PENSTOCK_INLINE void shard_turns::too_few(source_mark place) const {
+  throw error(errc::state, {"the shard has fewer than the ", place.sample,
+                            " samples that the state counts; it was changed"})
+      .in_file(set_->names[detail::to_size(place.shard)]);
+}
+
+PENSTOCK_INLINE void shard_turns::open(const std::string& url) {
   if (stored_) {
     input_.open(shard_, set_->source_name);
   } else {
@@ -47350,13 +49196,28 @@ PENSTOCK_INLINE void stream_reader::open(const std::string& url) {
                   "this is a pipe, and a run over a pipe cannot be resumed; write webdataset_pipe");
     input_.open(url, set_->used[shard_], set_->source_name);
   }
-  walk_.restart();
   open_ = true;
 }
 
+PENSTOCK_INLINE bool stream_reader::next(stream_sample& e) {
+  return next_of([&] { walk_.restart(); }, [&](const std::string& url) { return read_sample(e, url); },
+                 [&] { close(); });
+}
+
+PENSTOCK_INLINE void stream_reader::rewind() noexcept {
+  close();
+  rewind_turns();
+}
+
+PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
+  rewind();
+  stream_sample passed;
+  seek_to(place, [&] { return next(passed); });
+}
+
 PENSTOCK_INLINE void stream_reader::close() noexcept {
-  input_.close();
-  open_ = pending_ = ended_ = false;
+  close_input();
+  pending_ = ended_ = false;
 }
 
 PENSTOCK_INLINE bool stream_reader::find() {
@@ -47369,7 +49230,7 @@ PENSTOCK_INLINE bool stream_reader::find() {
     return true;
   }
   ended_ = true;
-  input_.drain();
+  input().drain();
   return false;
 }
 
@@ -47377,7 +49238,7 @@ PENSTOCK_INLINE bool stream_reader::read_sample(stream_sample& e, const std::str
   while (pending_ || find()) {
     e.start(parts_.key, url);
     do {
-      e.take(found_, parts_.suffix, set_->limit, input_, walk_);
+      e.take(found_, parts_.suffix, set().limit, input(), walk_);
       pending_ = find();
     } while (pending_ && parts_.key == e.key());
     if (!e.bad()) return true;
@@ -48733,10 +50594,15 @@ struct codec_words<C, void> {
 
 [[gnu::cold]] void name_codec(error& e, std::string_view codec);
 
+/// Bytes that know how they are encoded, as those of a column: they refuse a codec that cannot read them.
+template <class Bytes>
+concept described_bytes = requires(const Bytes& bytes) { bytes.check_codec(std::string_view()); };
+
 /// Runs a codec and adds its name to errors.
 template <class C, class In, class Scratch>
 decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
   try {
+    if constexpr (described_bytes<In>) in.check_codec(C::codec_name);
     return c.decode(in, scratch);
   } catch (error& e) {
     name_codec(e, C::codec_name);
@@ -51310,8 +53176,8 @@ namespace detail {
 
 /// The number of threads that evaluate samples; with 0, the thread that requests batches evaluates them, with
 /// the same bytes. An annotation: its place does not matter, the sequence does not change. Default: the
-/// processors that this process may use, shared among the ranks of the node, less one, but at least one. More
-/// than 2^16 are `errc::argument`.
+/// processors that this process may use, shared among the ranks of the node, less one if they are more than
+/// two; at least one. More than 2^16 are `errc::argument`.
 ///
 /// `{.processors, .nice}` keeps the threads of the run away from a thread that must not wait, such as the one
 /// that launches kernels:
@@ -53242,6 +55108,11 @@ class relayed_session {
 
   void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
     state_->session.will_need(id, offset, size);
+  }
+  [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
+    requires touching_session<inner>
+  {
+    state_->session.touch(id, offset, size);
   }
   [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
     requires viewing_session<inner> || partly_viewing_session<inner>
@@ -55276,6 +57147,553 @@ PENSTOCK_INLINE std::uint64_t zstd_frame_walk::blocks() {
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/folder_names.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Whether a relative path stays within the folder it is relative to. A description must not lead to files
+/// outside its folder.
+[[nodiscard]] bool stays_in_folder(std::string_view path) noexcept;
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/folder_names.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE bool stays_in_folder(std::string_view path) noexcept {
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return false;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (path.substr(begin, end - begin) == "..") return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/mds_sample.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A column of an MDS dataset: its name, its encoding as MosaicML writes it ("int", "ndarray:uint8:2,3"), and
+/// the bytes of each of its values; 0 if they differ.
+struct mds_column {
+  std::string name;
+  std::string encoding;
+  std::uint32_t size = 0;
+  friend bool operator==(const mds_column&, const mds_column&) = default;
+};
+
+namespace detail {
+
+/// The columns of a shard, and how its samples begin.
+struct mds_columns {
+  std::vector<mds_column> all;
+  std::uint32_t head = 0;  ///< bytes before the first value: the sizes of those that differ
+
+  explicit mds_columns(std::vector<mds_column> columns);
+};
+
+/// Throws `errc::format` if a codec of this name cannot read a column of this encoding.
+void check_mds_codec(const mds_column& column, std::string_view codec);
+
+/// The current sample of a worker.
+struct mds_cursor {
+  static constexpr std::uint64_t nothing_touched = std::numeric_limits<std::uint64_t>::max();
+
+  const mds_columns* columns = nullptr;
+  const std::string* path = nullptr;
+  const std::string* name = nullptr;  ///< of the shard in the index
+  object_id shard = 0;
+  std::uint64_t sample = 0;  ///< in the shard
+  std::uint64_t begin = 0;   ///< in the shard's file
+  std::uint64_t size = 0;
+  std::uint64_t touched = nothing_touched;  ///< the offset of the bytes requested last, from `begin`
+
+  /// Moves to another shard.
+  void enter(const mds_columns& new_columns, const std::string& new_path, const std::string& new_name,
+             object_id new_shard);
+  /// Finds where values begin. `head` is at least the first `columns->head` bytes, or all there are.
+  void divide(bytes_view head);
+  /// Values are unknown, and look empty.
+  void forget() { begins.assign(columns->all.size() + 1, 0); }
+  [[nodiscard]] std::uint64_t value_begin(std::size_t column) const noexcept { return begins[column]; }
+  [[nodiscard]] std::uint64_t value_size(std::size_t column) const noexcept {
+    return begins[column + 1] - begins[column];
+  }
+  /// The shard's name and the sample's number in it: "shard.00000.mds:17".
+  [[nodiscard]] std::string_view key() const;
+  /// Adds shard, offset and key to an error.
+  void say_where(error& e) const;
+  [[nodiscard]] bool knows_codec(std::size_t column, std::string_view codec) const noexcept {
+    return column < codecs.size() && codecs[column].data() == codec.data() &&
+           codecs[column].size() == codec.size() && codec.data() != nullptr;
+  }
+  void learn_codec(std::size_t column, std::string_view codec);
+
+ private:
+  std::vector<std::uint64_t> begins;     // of the values, from `begin`, and their end
+  std::vector<std::string_view> codecs;  // by column: the codec that was checked last
+  mutable std::string key_text;
+};
+
+/// The state of one worker. A sample is shown in place where the session can; a smaller one is otherwise read
+/// as a whole, and of a larger one the values that are asked for, straight into their destinations.
+template <class Session>
+class mds_worker : public fetch_link<Session> {
+ public:
+  static constexpr bool views = viewing_session<Session>;
+  mds_cursor at;
+
+  /// Finds the values of the sample that `at` names; with `unread`, none may be asked for.
+  void begin(Session& session, bool unread) {
+    session_ = &session;
+    shown_ = {};
+    has_shown_ = views;
+    at.touched = mds_cursor::nothing_touched;
+    for (std::size_t i = 0; i < read_.size(); ++i) read_[i] = false;
+    if (unread) return at.forget();
+    if constexpr (views) {
+      shown_ = session.view(at.shard, at.begin, at.size);
+    } else {
+      shown_ = this->find(session, at.shard, at.begin, at.size);
+      if constexpr (partly_viewing_session<Session>)
+        if (shown_.empty() && session.shows(at.shard)) {
+          has_shown_ = true;
+          shown_ = session.view(at.shard, at.begin, at.size);
+        }
+      if (shown_.empty()) {
+        room_.resize_for_overwrite(detail::to_size(at.size));
+        const std::uint64_t first =
+            at.size < direct || at.columns->head > at.size ? at.size : at.columns->head;
+        if (first != 0) session.read(at.shard, at.begin, room_.span().first(detail::to_size(first)));
+        if (first == at.size) shown_ = room_.view();
+      }
+    }
+    at.divide(shown_.empty() ? room_.view() : shown_);
+  }
+  /// Whether the sample was shown in place, which only `confirm` makes sure of.
+  [[nodiscard]] bool has_shown() const noexcept { return has_shown_; }
+
+  void read(std::size_t column, mutable_bytes into) {
+    at.touched = at.value_begin(column);
+    if (into.empty()) return;
+    if (!shown_.empty())
+      std::memcpy(into.data(), shown_.data() + at.touched, into.size());
+    else
+      session_->read(at.shard, at.begin + at.touched, into);
+  }
+  [[nodiscard]] bytes_view finish(std::size_t column) {
+    const std::size_t size = detail::to_size(at.value_size(column));
+    at.touched = at.value_begin(column);
+    const std::size_t begin = detail::to_size(at.touched);
+    if (!shown_.empty() || size == 0) return shown_.empty() ? bytes_view() : shown_.subspan(begin, size);
+    if (read_.size() <= column) read_.resize(column + 1);
+    const mutable_bytes mine = room_.span().subspan(begin, size);
+    if (!read_[column]) session_->read(at.shard, at.begin + begin, mine);
+    read_[column] = true;
+    return mine;
+  }
+
+ private:
+  static constexpr std::uint64_t direct = 32_KiB;
+
+  Session* session_ = nullptr;
+  bytes_view shown_;        // the whole sample; empty: values are read one by one
+  buffer room_;             // the sample, or those of its values that were read
+  std::vector<bool> read_;  // by column: whether its value is in the room
+  bool has_shown_ = false;
+};
+
+/// A value of a column: bytes that know their encoding. Valid during the call that delivers its sample.
+template <class Worker>
+class mds_value {
+ public:
+  using unfinished = void;
+  /// Views of mapped shards are valid as long as the run, so holding one needs no copy.
+  static constexpr bool lasting = Worker::views;
+
+  mds_value() = default;
+  mds_value(Worker& worker, std::size_t column) noexcept : worker_(&worker), column_(column) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return worker_->at.value_size(column_); }
+  /// The offset of the bytes in the shard.
+  [[nodiscard]] std::uint64_t offset() const noexcept {
+    return worker_->at.begin + worker_->at.value_begin(column_);
+  }
+  void read_into(mutable_bytes into) const {
+    if (into.size() != size())
+      throw error(errc::argument, {"a value of ", size(), " bytes was to be read into ", into.size()});
+    worker_->read(column_, into);
+  }
+  [[nodiscard]] bytes_view finish() const { return worker_->finish(column_); }
+  /// The column's encoding, as MosaicML writes it.
+  [[nodiscard]] std::string_view encoding() const noexcept {
+    return worker_->at.columns->all[column_].encoding;
+  }
+  /// Throws `errc::format` if a codec of this name cannot read the column.
+  void check_codec(std::string_view codec) const {
+    worker_->at.touched = worker_->at.value_begin(column_);  // where an error of the codec belongs
+    if (!worker_->at.knows_codec(column_, codec)) [[unlikely]]
+      worker_->at.learn_codec(column_, codec);
+  }
+
+ private:
+  Worker* worker_ = nullptr;
+  std::size_t column_ = 0;
+};
+
+/// An open sample of an MDS shard: a member for each column.
+template <class Worker>
+class mds_sample {
+ public:
+  using is_open_sample = void;
+  using blob_type = mds_value<Worker>;
+
+  explicit mds_sample(Worker& worker) noexcept : worker_(&worker) {}
+
+  [[nodiscard]] std::string_view key() const { return worker_->at.key(); }
+  /// The shard that the sample is in.
+  [[nodiscard]] std::string_view url() const noexcept { return *worker_->at.path; }
+  [[nodiscard]] std::size_t size() const noexcept { return worker_->at.columns->all.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept {
+    return worker_->at.columns->all[i].name;
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const noexcept { return {*worker_, i}; }
+
+ private:
+  Worker* worker_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/mds_sample.ipp
+
+// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer,encodings}.py.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE mds_columns::mds_columns(std::vector<mds_column> columns) : all(std::move(columns)) {
+  for (const mds_column& one : all)
+    if (one.size == 0) head += 4;
+}
+
+PENSTOCK_INLINE void check_mds_codec(const mds_column& column, std::string_view codec) {
+  // The encodings that a codec reads: beside `bytes`, whose content only the user knows.
+  struct reads {
+    std::string_view codec;
+    std::array<std::string_view, 5> encodings;
+  };
+  constexpr std::array<reads, 15> known{{{"text", {"str", "str_int", "str_float", "str_decimal", "json"}},
+                                         {"integer", {"str", "str_int"}},
+                                         {"floating", {"str", "str_int", "str_float", "str_decimal"}},
+                                         {"json", {"str", "json"}},
+                                         {"json_field", {"str", "json"}},
+                                         {"jpeg", {"jpeg"}},
+                                         {"png", {"png"}},
+                                         {"image", {"jpeg", "png"}},
+                                         {"webp", {}},
+                                         {"npy", {}},
+                                         {"npy_image", {}},
+                                         {"pixels", {}},
+                                         {"zstd", {}},
+                                         {"gzip", {}},
+                                         {"lz4", {}}}};
+  if (column.encoding == "pkl" || column.encoding.starts_with("pkl:"))
+    throw error(errc::format, {"the column '", column.name,
+                               "' holds pickles, which can run any program and are never read: write it anew "
+                               "with another encoding"});
+  if (column.encoding == "bytes") return;
+  const auto found = std::ranges::find(known, codec, &reads::codec);
+  if (found == known.end() || std::ranges::find(found->encodings, column.encoding) != found->encodings.end())
+    return;
+  throw error(errc::format, {"the column '", column.name, "' is of encoding '", column.encoding,
+                             "', which this codec does not read; raw_number<T> reads numbers, mds_array<T> "
+                             "and litdata_array<T> arrays, mds_list lists, pil_pixels images of PIL"});
+}
+
+PENSTOCK_INLINE void mds_cursor::divide(bytes_view head) {
+  const std::vector<mds_column>& all = columns->all;
+  begins.resize(all.size() + 1);
+  const auto refuse = [&](std::uint64_t what) {
+    throw error(errc::format, {"the sample has ", size, " bytes, and its columns have ", what,
+                               ": the shard is damaged, or is not the one that its index describes"})
+        .at_offset(begin);
+  };
+  if (size < columns->head) refuse(columns->head);
+  std::uint64_t at = columns->head;
+  const std::byte* sizes = head.data();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    begins[i] = at;
+    if (all[i].size != 0) {
+      at += all[i].size;
+      continue;
+    }
+    std::uint32_t said = 0;
+    for (std::size_t k = 0; k < 4; ++k) said |= std::to_integer<std::uint32_t>(sizes[k]) << (8 * k);
+    sizes += 4;
+    at += said;
+  }
+  begins.back() = at;
+  if (at != size) refuse(at);
+}
+
+PENSTOCK_INLINE void mds_cursor::enter(const mds_columns& new_columns, const std::string& new_path,
+                                       const std::string& new_name, object_id new_shard) {
+  if (columns != &new_columns) codecs.clear();
+  columns = &new_columns;
+  path = &new_path;
+  name = &new_name;
+  shard = new_shard;
+}
+
+PENSTOCK_INLINE std::string_view mds_cursor::key() const {
+  key_text.clear();
+  append(key_text, {*name, ":", sample});
+  return key_text;
+}
+
+PENSTOCK_INLINE void mds_cursor::say_where(error& e) const {
+  // An offset without a file comes from a codec and counts from the value's first byte.
+  const bool asked = touched != nothing_touched;
+  if (e.file().empty() && e.offset() && asked) e.within("the value", begin + touched);
+  e.in_file(*path).for_key(key()).at_offset(asked ? begin + touched : begin);
+}
+
+PENSTOCK_INLINE void mds_cursor::learn_codec(std::size_t column, std::string_view codec) {
+  check_mds_codec(columns->all[column], codec);
+  if (codecs.size() <= column) codecs.resize(column + 1);
+  codecs[column] = codec;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/mds_shards.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A shard of an MDS dataset, as its index describes it. Names are relative to the index's folder.
+struct mds_shard {
+  std::string name;  ///< of the shard when it is not compressed
+  std::uint64_t bytes = 0;
+  std::uint64_t samples = 0;
+  std::string compression;  ///< as in the index ("zstd:7"); empty: none
+  std::string packed_name;  ///< of the compressed shard; empty if there is none
+  std::uint64_t packed_bytes = 0;
+  std::size_t columns = 0;    ///< which of the index's lists of columns
+  std::uint64_t content = 0;  ///< a hash of columns, and of the checksums that the index has
+};
+
+/// What the `index.json` of an MDS dataset says.
+struct mds_index {
+  std::vector<mds_shard> shards;
+  std::vector<std::vector<mds_column>> columns;  ///< the lists of columns that shards have; mostly one
+};
+
+namespace detail {
+
+/// Where the samples of a shard begin in its file, and the last one's end.
+struct mds_table {
+  std::vector<std::uint32_t> begins;
+};
+
+/// Where a sample begins and ends that will be evaluated soon; null if its table is not loaded.
+struct mds_coming {
+  const std::uint32_t* entry = nullptr;
+  object_id shard = 0;
+};
+
+/// A kind of shards that have MDS's layout.
+struct mds_kind {
+  std::string_view source_name;
+  /// Whether the description in a shard has these columns.
+  bool (*agrees)(std::string_view config, const std::vector<mds_column>& columns);
+  /// Whether the size of a shard in the index may leave out the table in front of its samples.
+  bool may_omit_table;
+  /// Explains a shard that does not end where its last sample does, by its last bytes; nothing if it cannot.
+  std::string_view (*explain)(bytes_view end);
+};
+
+/// The shards of an MDS dataset, as part of a plan.
+struct mds_files : known_files {
+  std::vector<mds_columns> columns;
+  std::vector<std::size_t> columns_of;  // by shard
+  std::vector<std::string> names;       // by shard: its name in the index
+  std::uint64_t mark = 0;               // a hash of what the index says
+  const mds_kind* kind;
+
+  /// `stored`: the names of the storage, by shard. Throws `errc::argument` if they are not those of the
+  /// index's shards, or the index is not one that could have been read.
+  mds_files(const mds_index& index, std::span<const std::string> stored, const mds_kind& which);
+  /// Reads the beginning of a shard. Throws `errc::format` unless it is what the index says.
+  [[nodiscard]] const mds_table* read_table(session_view session, std::size_t shard) const;
+};
+
+/// The tables of a run, each of which is read when its shard is first used.
+class mds_tables {
+ public:
+  explicit mds_tables(shared<const mds_files> files);
+  mds_tables(mds_tables&&) noexcept;
+  ~mds_tables();
+
+  [[nodiscard]] const mds_table& get(session_view session, std::size_t shard) const {
+    const mds_table* known = loaded_->find(shard);
+    return known != nullptr ? *known : load(session, shard);
+  }
+  /// Null if it is not loaded.
+  [[nodiscard]] const mds_table* find(std::size_t shard) const noexcept { return loaded_->find(shard); }
+  void get_ready(session_view session, std::span<const position> samples) const;
+  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
+
+ private:
+  [[nodiscard]] const mds_table& load(session_view session, std::size_t shard) const;
+
+  shared<const mds_files> files_;
+  owned<loaded_once<mds_table>> loaded_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/mds_shards.ipp
+
+// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer}.py.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+// The part of a name behind its folders, without a query.
+PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
+  name = name.substr(0, name.find('?'));
+  return name.substr(name.rfind('/') + 1);
+}
+
+PENSTOCK_INLINE mds_files::mds_files(const mds_index& index, std::span<const std::string> stored,
+                                     const mds_kind& which)
+    : kind(&which) {
+  const auto refuse = [](std::initializer_list<piece> why) { throw error(errc::argument, why); };
+  if (stored.size() != index.shards.size())
+    refuse({"the index describes ", index.shards.size(), " shards, and the storage has ", stored.size(),
+            " objects"});
+  if (stored.empty()) refuse({"a dataset needs at least one shard"});
+  for (const std::vector<mds_column>& list : index.columns) {
+    for (const mds_column& one : list)
+      if (one.encoding.empty()) refuse({"the column '", one.name, "' has no encoding"});
+    if (list.empty()) refuse({"a dataset needs at least one column"});
+    columns.emplace_back(list);
+  }
+  std::vector<manifest::shard> entries;
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const mds_shard& one = index.shards[i];
+    if (one.columns >= columns.size()) refuse({"the index has no list of columns number ", one.columns});
+    // A copy has the name of its shard, or that of the compressed one, and an ending.
+    const std::string_view given = last_part(stored[i]);
+    if (!given.starts_with(last_part(one.name)) &&
+        (one.packed_name.empty() || !given.starts_with(last_part(one.packed_name))))
+      refuse({"object ", i, " of the storage is called '", stored[i], "', and shard ", i, " of the index '",
+              one.name, "': give them in the index's order"});
+    entries.push_back({stored[i], one.bytes, one.samples, one.bytes, one.content});
+    columns_of.push_back(one.columns);
+    names.push_back(one.name);
+    mark = hash_words(hash_bytes(mark, bytes_of(one.name)), std::array{one.bytes, one.samples, one.content});
+  }
+  mark = hash_bytes(mark, bytes_of(which.source_name));
+  shards = manifest(std::move(entries));
+}
+
+PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std::size_t shard) const {
+  const manifest::shard& said = shards.shards()[shard];
+  const object_id object = this->object(shard);
+  const auto number = [](const std::byte* at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value |= std::to_integer<std::uint32_t>(at[i]) << (8 * i);
+    return value;
+  };
+  const auto refuse = [](std::initializer_list<piece> what, std::uint64_t offset) {
+    throw error(errc::format, what).at_offset(offset);
+  };
+  try {
+    const std::uint64_t size = session.size(object);
+    const bool all_said = size == said.bytes;
+    if (!all_said &&
+        !(kind->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
+      refuse({"the shard has ", size, " bytes, and its index says ", said.bytes,
+              ": if it is compressed, unpack it, or use ", kind->source_name, "<unpack_zstd>(folder)"},
+             0);
+    const std::uint64_t table_end = 4 * (said.samples + 2);
+    if (said.samples >= size / 4 || table_end > size)
+      refuse({"the shard of ", size, " bytes cannot have the ", said.samples, " samples that its index says"},
+             0);
+    // Most descriptions are short, and then come with the table.
+    constexpr std::uint64_t usual = 4_KiB;
+    buffer room;
+    bytes_view head = session.range(object, 0, std::min(size, table_end + usual), room);
+    if (number(head.data()) != said.samples)
+      refuse({"the shard has ", number(head.data()), " samples, and its index says ", said.samples}, 0);
+    std::vector<std::uint32_t> begins;
+    for (std::uint64_t at = 4; at != table_end; at += 4) {
+      const std::uint32_t begin = number(head.data() + at);
+      if (begin < (begins.empty() ? table_end : begins.back()) || begin > size)
+        refuse({"sample ", begins.size(), " of the shard begins at ", begin,
+                ", which is not behind the one before it"},
+               at);
+      begins.push_back(begin);
+    }
+    if (begins.back() != size && kind->explain != nullptr) {
+      buffer last;
+      const std::uint64_t some = std::min<std::uint64_t>(size, 8);
+      if (const auto why = kind->explain(session.range(object, size - some, some, last)); !why.empty())
+        refuse({why}, table_end - 4);
+    }
+    if (begins.back() != size)
+      refuse({"the shard's last sample ends at ", begins.back(), ", and the shard at ", size}, table_end - 4);
+    const std::uint64_t described = begins.front();
+    constexpr std::uint64_t most = 1_MiB;
+    if (described - table_end > most)
+      throw error(errc::limit, {"the shard's description of its columns has ", described - table_end,
+                                " bytes; the limit is 1 MiB"})
+          .at_offset(table_end);
+    if (described > head.size()) head = session.range(object, 0, described, room);
+    const bytes_view config = head.subspan(to_size(table_end), to_size(described - table_end));
+    bool agreed = false;
+    try {
+      agreed = kind->agrees(text_of(config), columns[columns_of[shard]].all);
+    } catch (error& e) {
+      e.within("the shard's description", table_end).at_offset(table_end);
+      throw;
+    }
+    if (!agreed) refuse({"the shard describes other columns than its index"}, table_end);
+    session.confirm(object);
+    return new mds_table{std::move(begins)};
+  } catch (error& e) {
+    session.confirm(object);
+    e.in_file(path(shard));
+    throw;
+  }
+}
+
+PENSTOCK_INLINE mds_tables::mds_tables(shared<const mds_files> files)
+    : files_(std::move(files)),
+      loaded_(new loaded_once<mds_table>(files_->names.size(), files_->shards.starts()->size() - 1)) {}
+PENSTOCK_INLINE mds_tables::mds_tables(mds_tables&&) noexcept = default;
+PENSTOCK_INLINE mds_tables::~mds_tables() = default;
+
+PENSTOCK_INLINE const mds_table& mds_tables::load(session_view session, std::size_t shard) const {
+  return loaded_->get(shard, [&] { return files_->read_table(session, shard); });
+}
+
+PENSTOCK_INLINE void mds_tables::get_ready(session_view session, std::span<const position> samples) const {
+  loaded_->get_ready(
+      samples, [&](std::uint64_t index) { return files_->locate(index).shard; },
+      [&](std::size_t shard) { (void)get(session, shard); });
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/detail/http_proxies.hpp
 

@@ -15,6 +15,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -22,8 +23,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <type_traits>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -326,6 +329,38 @@ struct json_field {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/json_description.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Parses a description that others wrote, nested at most 16 deep. Throws `errc::format`, with the offset
+/// where it is known.
+[[nodiscard]] inline nlohmann::json parse_description(std::string_view text) {
+  // The parser's message repeats the whole text or number it was reading, so it is cut.
+  const auto not_json = [](const nlohmann::json::exception& e) {
+    const std::string_view said = e.what();
+    constexpr std::size_t most = 300;
+    return detail::text(
+        {"the description is not JSON: ", said.substr(0, most), said.size() > most ? "..." : ""});
+  };
+  // a one-byte bracket becomes an object of 70 bytes
+  const auto shallow = [](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
+    constexpr int deepest = 16;
+    if (depth > deepest)
+      throw error(errc::format, {"the description is nested more than ", deepest, " deep"});
+    return true;
+  };
+  try {
+    return nlohmann::json::parse(text.begin(), text.end(), shallow);
+  } catch (const nlohmann::json::parse_error& e) {
+    throw error(errc::format, not_json(e)).at_offset(e.byte == 0 ? 0 : e.byte - 1);
+  } catch (const nlohmann::json::exception& e) {  // a number beyond the range of a double
+    throw error(errc::format, not_json(e));
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/source/detail/safetensors_header.hpp
 
 namespace penstock::inline v0_1 {
@@ -560,6 +595,913 @@ class safetensors_reader {
 }
 
 }  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/litdata_index.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What the `index.json` of a LitData dataset says.
+struct litdata_index {
+  mds_index chunks;     ///< with a column for each leaf of a sample
+  bool tokens = false;  ///< whether `TokensLoader` wrote it: chunks are tokens, and not samples
+};
+
+namespace detail {
+
+/// The message for chunks whose samples are rows of an Arrow file.
+inline constexpr std::string_view litdata_of_rows =
+    "the chunks hold rows of Arrow, as BinaryWriter writes dicts of plain values where pyarrow is installed, "
+    "and these are not read: write tuples, or samples with a tensor in them, or write where pyarrow is not "
+    "installed";
+
+/// Reads the JSON of a LitData dataset.
+class litdata_json {
+ public:
+  static constexpr std::uint64_t most_bytes = 256_MiB;
+
+  [[nodiscard]] static litdata_index index(std::string_view text) {
+    const nlohmann::json all = parse_description(text);
+    if (!all.is_object() || !all.contains("chunks") || !all["chunks"].is_array() || !all.contains("config") ||
+        !all["config"].is_object())
+      fail("the index has no list 'chunks' and no object 'config'");
+    const nlohmann::json& config = all["config"];
+    check(config);
+    litdata_index made;
+    const std::string loader = text_at(config, "item_loader");
+    made.tokens = loader == "TokensLoader";
+    if (!made.tokens && !loader.empty() && loader != "PyTreeLoader")
+      fail("the chunks were written for '" + loader.substr(0, 80) +
+           "'; those of PyTreeLoader and TokensLoader are read");
+    made.chunks.columns.push_back(columns(config));
+    std::uint64_t content = 0;
+    for (const mds_column& one : made.chunks.columns[0])
+      content = hash_bytes(hash_bytes(content, bytes_of(one.name)), bytes_of(one.encoding));
+    const std::string compression = text_at(config, "compression");
+    for (const nlohmann::json& one : all["chunks"]) {
+      mds_shard chunk;
+      if (!one.is_object()) fail("an entry of 'chunks' is not an object");
+      chunk.name = text_at(one, "filename");
+      if (chunk.name.empty() || !stays_in_folder(chunk.name) || chunk.name.find("://") != std::string::npos)
+        fail("the index names a chunk outside its folder, or none: '" + chunk.name.substr(0, 80) + "'");
+      chunk.bytes = number(one, "chunk_bytes");
+      chunk.samples = number(one, "chunk_size");
+      chunk.compression = compression;
+      chunk.content = content;
+      // A compressed chunk is called chunk-0-0.zstd.bin where the plain one is chunk-0-0.bin.
+      const std::string mark = "." + compression + ".";
+      if (const std::size_t at = compression.empty() ? std::string::npos : chunk.name.rfind(mark);
+          at != std::string::npos) {
+        chunk.packed_name = chunk.name;
+        chunk.name.erase(at, mark.size() - 1);
+      }
+      made.chunks.shards.push_back(std::move(chunk));
+    }
+    return made;
+  }
+
+  /// Chunks do not describe themselves.
+  [[nodiscard]] static bool agree(std::string_view config, const std::vector<mds_column>&) {
+    return config.empty();
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& what) { throw error(errc::format, what); }
+
+  /// Throws for chunks whose bytes are not as they are described here.
+  static void check(const nlohmann::json& config) {
+    const auto given = [&](const char* key) { return config.contains(key) && !config[key].is_null(); };
+    if (given("encryption"))
+      fail("the chunks are encrypted, which is not read: write them without encryption");
+    const std::string level = text_at(config, "compression_level");
+    if (!level.empty() && level != "chunk")
+      fail("the chunks are compressed inside, by " + level.substr(0, 20) +
+           ": write them with compression_level=\"chunk\", or without compression");
+    if (given("ipc_compression")) fail(std::string(litdata_of_rows));
+  }
+
+  [[nodiscard]] static std::vector<mds_column> columns(const nlohmann::json& config) {
+    if (!config.contains("data_format") || !config["data_format"].is_array() || config["data_format"].empty())
+      fail("'config' has no list 'data_format'");
+    const nlohmann::json& formats = config["data_format"];
+    constexpr std::size_t most = 4096;
+    if (formats.size() > most)
+      throw error(errc::limit, {"samples of ", formats.size(), " leaves; the limit is ", most});
+    std::vector<std::string> names;
+    if (const std::string spec = text_at(config, "data_spec"); !spec.empty()) {
+      const nlohmann::json tree = inner(spec, "data_spec");
+      if (!tree.is_array() || tree.size() != 2) fail("'data_spec' is not the specification of a tree");
+      name_leaves(tree[1], "", formats.size(), names);
+    } else {
+      for (std::size_t i = 0; i < formats.size(); ++i) names.push_back(std::to_string(i));
+    }
+    if (names.size() != formats.size())
+      fail("'data_spec' has " + std::to_string(names.size()) + " leaves, and 'data_format' " +
+           std::to_string(formats.size()));
+    std::vector<mds_column> made;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (!formats[i].is_string()) fail("an entry of 'data_format' is not a text");
+      for (const mds_column& other : made)
+        if (other.name == names[i])
+          fail("two leaves are called '" + names[i].substr(0, 80) + "': write the samples with other keys");
+      made.push_back({names[i], encoding_of(formats[i].get<std::string>()), 0});
+    }
+    return made;
+  }
+
+  /// JSON within the index's JSON, in which an offset would mislead.
+  [[nodiscard]] static nlohmann::json inner(std::string_view text, const char* key) {
+    try {
+      return parse_description(text);
+    } catch (const error& e) {
+      throw error(e.code(), {"'", key, "': ", e.message()});
+    }
+  }
+
+  /// The keys of a dict, an OrderedDict or a defaultdict: its context is JSON within JSON.
+  [[nodiscard]] static nlohmann::json keys_of(const nlohmann::json& node) {
+    if (const std::string type = text_at(node, "type"); !type.ends_with("dict") && !type.ends_with("Dict"))
+      return {};
+    if (!node.contains("context")) fail("'data_spec' has a dict without its keys");
+    const nlohmann::json& context = node["context"];
+    const nlohmann::json all =
+        context.is_string() ? inner(context.get_ref<const std::string&>(), "context") : context;
+    return all.is_object() && all.contains("dict_context") ? all["dict_context"] : all;
+  }
+
+  /// The names of the leaves of a tree, in its order: the keys and numbers on the way to each, with dots
+  /// between.
+  static void name_leaves(const nlohmann::json& node, const std::string& before, std::size_t leaves,
+                          std::vector<std::string>& names) {
+    constexpr std::size_t longest = 1024;
+    if (before.size() > longest)
+      throw error(errc::limit, {"'data_spec' has a leaf whose name is longer than ", longest, " bytes"});
+    if (!node.is_object() || !node.contains("children_spec") || !node["children_spec"].is_array())
+      fail("'data_spec' has a node without 'children_spec'");
+    const nlohmann::json& children = node["children_spec"];
+    if (!node.contains("type") || node["type"].is_null()) {
+      if (names.size() == leaves) fail("'data_spec' has more leaves than 'data_format'");
+      names.push_back(before.empty() ? "0" : before);
+      return;
+    }
+    const nlohmann::json keys = keys_of(node);
+    if (!keys.is_null() && (!keys.is_array() || keys.size() != children.size()))
+      fail("'data_spec' has a dict without its keys");
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      std::string name = before.empty() ? "" : before + ".";
+      if (keys.is_null())
+        name += std::to_string(i);
+      else
+        name += keys[i].is_string() ? keys[i].get<std::string>() : keys[i].dump();
+      name_leaves(children[i], name, leaves, names);
+    }
+  }
+
+  /// A leaf's format in the words of MDS where that has the same bytes.
+  [[nodiscard]] static std::string encoding_of(const std::string& format) {
+    const std::string kind = format.substr(0, format.find(':'));
+    if (kind == "pickle" || format.ends_with(":pickle")) return "pkl";
+    if (kind == "bool") return "uint8";
+    if (kind == "float") return "float64";
+    if (kind == "image") {
+      const std::string ending = format.substr(std::min(format.size(), kind.size() + 1));
+      if (ending == "jpg" || ending == "jpeg") return "jpeg";
+      return ending == "png" ? "png" : "bytes";
+    }
+    for (const char* const same : {"int", "str", "bytes", "pil", "jpeg", "jpeg_array"})
+      if (kind == same) return kind;
+    for (const char* const array : {"numpy", "tensor", "no_header_numpy", "no_header_tensor"})
+      if (kind == array) return format;
+    return "bytes";  // files, LitData's packed lists (`json`), and what later versions bring
+  }
+
+  [[nodiscard]] static std::string text_at(const nlohmann::json& object, const char* key) {
+    if (!object.contains(key) || object[key].is_null()) return {};
+    if (!object[key].is_string()) fail(std::string("'") + key + "' is not a text");
+    return object[key].get<std::string>();
+  }
+  [[nodiscard]] static std::uint64_t number(const nlohmann::json& object, const char* key) {
+    if (!object.contains(key) || !object[key].is_number_unsigned())
+      fail(std::string("a chunk has no '") + key + "' that is a number");
+    return object[key].get<std::uint64_t>();
+  }
+};
+
+}  // namespace detail
+
+/// Reads the text of an `index.json` of LitData. Throws, as `read_litdata_index` does, without the file.
+[[nodiscard]] inline litdata_index litdata_index_from_string(std::string_view text) {
+  if (text.size() > detail::litdata_json::most_bytes)
+    throw error(errc::limit, {"an index of ", text.size(), " bytes; the limit is 256 MiB"});
+  return detail::litdata_json::index(text);
+}
+
+/// Reads the `index.json` of a LitData dataset.
+///
+///     const litdata_index known = read_litdata_index("optimized/index.json");
+///     const std::uint64_t samples_of_the_first = known.chunks.shards.at(0).samples;
+///
+/// Throws, with the file: `errc::io`; `errc::format`, with the offset where it is known, for anything that is
+/// not such an index, for encrypted chunks and those that are compressed inside, for other loaders than
+/// PyTreeLoader and TokensLoader, names that lead out of the index's folder, and two leaves of one name;
+/// `errc::limit` for more than 256 MiB, or 4,096 leaves.
+/// Source: litdata, streaming/writer.py and utilities/_pytree.py.
+[[nodiscard]] inline litdata_index read_litdata_index(const std::string& path) {
+  const buffer bytes = detail::read_whole_file(path, detail::litdata_json::most_bytes, "an index of chunks");
+  try {
+    return detail::litdata_json::index(text_of(bytes.view()));
+  } catch (error& e) {
+    e.in_file(path);
+    throw;
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/mds_index.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Reads the JSON of an MDS dataset: its index, and what a shard says of its columns.
+class mds_json {
+ public:
+  static constexpr std::uint64_t most_bytes = 256_MiB;
+
+  [[nodiscard]] static mds_index index(std::string_view text) {
+    const nlohmann::json all = parse_description(text);
+    if (!all.is_object() || !all.contains("shards") || !all["shards"].is_array())
+      fail("the index has no list 'shards'");
+    if (!all.contains("version") || all["version"] != 2)
+      fail("the index's 'version' is missing or not 2, the only known version");
+    mds_index made;
+    for (const nlohmann::json& one : all["shards"]) made.shards.push_back(shard(one, made));
+    return made;
+  }
+
+  /// The columns that a shard, or a shard's entry in the index, describes.
+  [[nodiscard]] static std::vector<mds_column> columns(const nlohmann::json& one) {
+    const nlohmann::json &names = list(one, "column_names"), &encodings = list(one, "column_encodings"),
+                         &sizes = list(one, "column_sizes");
+    constexpr std::size_t most = 4096;
+    if (names.size() > most)
+      throw error(errc::limit, {"a shard of ", names.size(), " columns; the limit is ", most});
+    if (names.empty() || names.size() != encodings.size() || names.size() != sizes.size())
+      fail(
+          "the lists 'column_names', 'column_encodings' and 'column_sizes' are empty or of different "
+          "lengths");
+    std::vector<mds_column> made;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (!names[i].is_string() || !encodings[i].is_string() ||
+          encodings[i].get_ref<const std::string&>().empty() ||
+          !(sizes[i].is_null() || sizes[i].is_number_unsigned()) ||
+          (sizes[i].is_number_unsigned() &&
+           sizes[i].get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max()))
+        fail("a column has a name or encoding that is not a text, or a size that is no number");
+      mds_column column{names[i].get<std::string>(), encodings[i].get<std::string>(),
+                        sizes[i].is_null() ? 0 : sizes[i].get<std::uint32_t>()};
+      for (const mds_column& other : made)
+        if (other.name == column.name) fail("two columns are called '" + column.name.substr(0, 80) + "'");
+      made.push_back(std::move(column));
+    }
+    return made;
+  }
+
+  [[nodiscard]] static bool agree(std::string_view config, const std::vector<mds_column>& known) {
+    const nlohmann::json described = parse_description(config);
+    return described.is_object() && columns(described) == known;
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& what) { throw error(errc::format, what); }
+
+  [[nodiscard]] static const nlohmann::json& list(const nlohmann::json& object, const char* key) {
+    if (!object.contains(key) || !object[key].is_array()) fail(std::string("there is no list '") + key + "'");
+    return object[key];
+  }
+  [[nodiscard]] static std::uint64_t number(const nlohmann::json& object, const char* key) {
+    if (!object.contains(key) || !object[key].is_number_unsigned())
+      fail(std::string("a shard has no '") + key + "' that is a number");
+    return object[key].get<std::uint64_t>();
+  }
+  [[nodiscard]] static std::string name_of(const nlohmann::json& file) {
+    if (!file.is_object() || !file.contains("basename") || !file["basename"].is_string())
+      fail("a shard has no 'basename' that is a text");
+    std::string name = file["basename"].get<std::string>();
+    if (!stays_in_folder(name) || name.find("://") != std::string::npos)
+      fail("the index names a shard outside its folder: '" + name.substr(0, 80) + "'");
+    return name;
+  }
+
+  [[nodiscard]] static mds_shard shard(const nlohmann::json& one, mds_index& index) {
+    if (!one.is_object()) fail("an entry of 'shards' is not an object");
+    if (!one.contains("format") || one["format"] != "mds")
+      fail("a shard is not of format \"mds\", the only one that is read; write it anew with MDSWriter");
+    if (!one.contains("raw_data")) fail("a shard has no 'raw_data'");
+    mds_shard made;
+    made.name = name_of(one["raw_data"]);
+    made.bytes = number(one["raw_data"], "bytes");
+    made.samples = number(one, "samples");
+    if (one.contains("compression") && one["compression"].is_string())
+      made.compression = one["compression"].get<std::string>();
+    const bool packed = one.contains("zip_data") && one["zip_data"].is_object();
+    if (packed) {
+      made.packed_name = name_of(one["zip_data"]);
+      made.packed_bytes = number(one["zip_data"], "bytes");
+    }
+    std::vector<mds_column> list = columns(one);
+    const auto known = std::find(index.columns.begin(), index.columns.end(), list);
+    made.columns = static_cast<std::size_t>(known - index.columns.begin());
+    constexpr std::size_t most = 1024;
+    if (known == index.columns.end()) index.columns.push_back(std::move(list));
+    if (index.columns.size() > most)
+      throw error(errc::limit, {"shards of more than ", most, " different lists of columns"});
+
+    for (const char* const key : {"column_names", "column_encodings", "column_sizes"})
+      made.content = hashed(made.content, one[key]);
+    for (const char* const key : {"raw_data", "zip_data"})
+      if (one.contains(key) && one[key].is_object() && one[key].contains("hashes"))
+        made.content = hashed(made.content, one[key]["hashes"]);
+    return made;
+  }
+  [[nodiscard]] static std::uint64_t hashed(std::uint64_t seed, const nlohmann::json& value) {
+    const std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return hash_bytes(seed, bytes_of(text));
+  }
+};
+
+}  // namespace detail
+
+/// Reads the text of an `index.json`. Throws, as `read_mds_index` does, without the file.
+[[nodiscard]] inline mds_index mds_index_from_string(std::string_view text) {
+  if (text.size() > detail::mds_json::most_bytes)
+    throw error(errc::limit, {"an index of ", text.size(), " bytes; the limit is 256 MiB"});
+  return detail::mds_json::index(text);
+}
+
+/// Reads the `index.json` of an MDS dataset.
+///
+///     const mds_index known = read_mds_index("imagenet/index.json");
+///     const std::uint64_t samples_of_the_first = known.shards.at(0).samples;
+///
+/// In: a path, or a storage of one object, such as `http("https://host/imagenet/index.json")`.
+/// Throws, with the file: `errc::io`; `errc::format`, with the offset where it is known, for anything that is
+/// not such an index, an unknown version, shards of another format than "mds", names that lead out of the
+/// index's folder, two columns of one name, and nesting of more than 16; `errc::limit` for more than 256 MiB,
+/// 4,096 columns, or 1,024 different lists of columns.
+/// Source: mosaicml-streaming, streaming/base/format/mds/writer.py.
+[[nodiscard]] inline mds_index read_mds_index(const std::string& path) {
+  const buffer bytes = detail::read_whole_file(path, detail::mds_json::most_bytes, "an index of shards");
+  try {
+    return detail::mds_json::index(text_of(bytes.view()));
+  } catch (error& e) {
+    e.in_file(path);
+    throw;
+  }
+}
+template <storage Storage>
+[[nodiscard]] mds_index read_mds_index(const Storage& where) {
+  if (where.names().size() != 1)
+    throw error(errc::argument, {"an index is one object, and the storage has ", where.names().size()});
+  auto session = where.connect();
+  try {
+    const std::uint64_t size = session.size(0);
+    if (size > detail::mds_json::most_bytes)
+      throw error(errc::limit, {"an index of ", size, " bytes; the limit is 256 MiB"});
+    buffer room;
+    room.resize_for_overwrite(detail::to_size(size));
+    session.read(0, 0, room.span());
+    return detail::mds_json::index(text_of(room.view()));
+  } catch (error& e) {
+    e.in_file(where.names()[0]);
+    throw;
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/mds.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// MosaicML's shards.
+struct mds_shards_kind {
+  static constexpr mds_kind kind{"mds", &mds_json::agree, false, nullptr};
+};
+
+}  // namespace detail
+
+/// The source that `mds` makes of MosaicML's shards, and `litdata` of chunks, which are laid out alike.
+template <storage Storage, class Kind = detail::mds_shards_kind>
+class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
+  using session_type = typename Storage::session;
+  using files = detail::stored_in<detail::mds_files, Storage>;
+
+ public:
+  using penstock_part = source_tag;
+  static constexpr std::string_view source_name = Kind::kind.source_name;
+
+  /// A run's reader: a session, and the tables of the shards used so far.
+  class reader {
+   public:
+    struct worker : detail::mds_worker<session_type> {
+      std::uint64_t shard_begin = 0, shard_end = 0;  // the samples of the current shard, in the dataset
+      const detail::mds_table* table = nullptr;
+      std::array<detail::mds_coming, 64> coming{};  // the samples that come next
+    };
+    static constexpr bool has_latency = latent_session<session_type>;
+
+    reader(shared<const files> known, bool unread)
+        : known_(std::move(known)), session_(known_->where.connect()), tables_(known_), unread_(unread) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      move_to(w, p.index);
+      try {
+        w.begin(session_, unread_);
+        sink(detail::mds_sample<detail::mds_worker<session_type>>(w));
+        if (w.has_shown()) confirm(session_, w.at.shard);
+      } catch (error& e) {
+        if (w.has_shown()) confirm(session_, w.at.shard);
+        w.at.say_where(e);
+        throw;
+      }
+    }
+
+    /// Finds the samples that come next, up to 64, and prefetches their table entries.
+    void look_ahead(std::span<const position> next, worker& w) const noexcept
+      requires touching_session<session_type>
+    {
+      for (std::size_t i = 0; i < std::min(next.size(), w.coming.size()); ++i) {
+        const manifest::place place = known_->shards.locate(next[i].index);
+        const detail::mds_table* const table = tables_.find(place.shard);
+        const std::uint32_t* const entry = table == nullptr ? nullptr : table->begins.data() + place.sample;
+        w.coming[i] = {entry, static_cast<object_id>(place.shard)};
+        __builtin_prefetch(entry);
+      }
+    }
+    /// Prefetches the bytes of one of these samples, if its shard is mapped.
+    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w) const noexcept
+      requires touching_session<session_type>
+    {
+      if (i >= w.coming.size() || w.coming[i].entry == nullptr) return;
+      const std::uint32_t* const entry = w.coming[i].entry;
+      session_.touch(w.coming[i].shard, entry[0], entry[1] - entry[0]);
+    }
+
+    /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
+    [[nodiscard]] std::string key(std::uint64_t index) const {
+      const manifest::place place = known_->locate(index);
+      return detail::text({known_->names[place.shard], ":", place.sample});
+    }
+    void get_ready(std::span<const position> samples) const { tables_.get_ready(session_, samples); }
+    [[nodiscard]] bool is_ready() const noexcept { return tables_.are_ready(); }
+    /// The bytes of the sample; none if no column is used.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
+      if (unread_) return;
+      const manifest::place place = known_->locate(index);
+      const detail::mds_table& table = tables_.get(session_, place.shard);
+      const std::uint64_t begin = table.begins[detail::to_size(place.sample)];
+      sink(session_, static_cast<object_id>(place.shard), begin,
+           table.begins[detail::to_size(place.sample + 1)] - begin);
+    }
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<session_type>
+    {
+      return session_.counters();
+    }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+    void cancel_reads() const noexcept { end_reads(session_); }
+    /// The mean size of a sample.
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+      return unread_ || known_->shards.samples() == 0 ? 0 : known_->shards.bytes() / known_->shards.samples();
+    }
+
+   private:
+    void move_to(worker& w, std::uint64_t index) const {
+      if (w.table == nullptr || index < w.shard_begin || index >= w.shard_end) {
+        const manifest::place place = known_->locate(index);
+        w.table = &tables_.get(session_, place.shard);
+        w.shard_begin = place.first;
+        w.shard_end = place.first + w.table->begins.size() - 1;
+        w.at.enter(known_->columns[known_->columns_of[place.shard]], known_->path(place.shard),
+                   known_->names[place.shard], static_cast<object_id>(place.shard));
+      }
+      w.at.sample = index - w.shard_begin;
+      const std::uint32_t* const entry = w.table->begins.data() + w.at.sample;
+      w.at.begin = entry[0];
+      w.at.size = entry[1] - entry[0];
+    }
+
+    shared<const files> known_;
+    mutable session_type session_;  // a session may be used by many threads
+    detail::mds_tables tables_;
+    bool unread_;
+  };
+
+  using element = detail::mds_sample<detail::mds_worker<session_type>>;
+
+  mds_source(Storage where, const mds_index& index)
+      : known_(new const files(where, index, where.names(), Kind::kind)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return known_->shards.starts();
+  }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  /// Covers what the index says: each shard's name, size and samples, the columns, and checksums if there are
+  /// some. Whether shards are compressed, and where they lie, makes no difference.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
+  [[nodiscard]] std::string describe() const {
+    std::string line = detail::text({source_name, "(", known_->shards.shards().size(), " shards, ",
+                                     known_->shards.bytes(), " bytes): ", size(), " samples of "});
+    const std::vector<mds_column>& first = known_->columns.front().all;
+    for (std::size_t i = 0; i < first.size(); ++i)
+      detail::append(line, {i == 0 ? "" : ", ", first[i].name, " (", first[i].encoding, ")"});
+    return line;
+  }
+  /// Returns the reader. If no column is used, it reads the shards' tables alone.
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used.nothing()); }
+
+ private:
+  shared<const files> known_;
+};
+
+namespace detail {
+
+[[noreturn]] inline void no_mds_unpacker(const mds_shard& shard, const std::string& path) {
+  throw error(errc::argument,
+              {"the shard's compression is '", shard.compression,
+               "'; those of gzip, zstd and bzip2 are read: unpack the dataset, or write it anew"})
+      .in_file(path);
+}
+
+/// The files of a dataset's shards: those that are not compressed where they are there, and copies of the
+/// others.
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> mds_paths(const std::string& folder, const mds_index& index,
+                                                 const unpacked_options& options) {
+  std::vector<std::string> paths, packed;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < index.shards.size(); ++i) {
+    const mds_shard& one = index.shards[i];
+    paths.push_back(folder + "/" + one.name);
+    if (one.packed_name.empty() || ::access(paths.back().c_str(), F_OK) == 0) continue;
+    places.push_back(i);
+    packed.push_back(folder + "/" + one.packed_name);
+  }
+  const std::vector<std::string> copies = packed.empty() ? packed : unpacked<Unpack...>(packed, options);
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    if (copies[i] == packed[i]) no_mds_unpacker(index.shards[places[i]], packed[i]);
+    paths[places[i]] = copies[i];
+  }
+  return paths;
+}
+
+}  // namespace detail
+
+/// Datasets of MosaicML Streaming: a folder with an `index.json` and MDS shards.
+///
+///     auto samples = mds("imagenet") | shuffle(seed) |
+///                    decode<field<"image", identity>, field<"label", raw_number<std::int64_t>>>;
+///     auto copies = mds<unpack_zstd>("compressed", {.folder = "cache"});
+///     auto others = mds(mapped_file("shard.{00000..00001}.mds"), read_mds_index("index.json"));
+///
+/// In: the folder's path; as template arguments the unpackers that may be needed, with the options of
+/// `unpacked`; or any storage, whose objects are the shards that are not compressed, in the order of an
+/// `mds_index`. A compressed shard is unpacked once, while the plan is made, to a copy; a shard that also is
+/// there uncompressed is taken as it is.
+/// Out: an open sample with a member for each column. `raw_number<T>` reads MosaicML's `int`, `uint8`,
+/// `float32` and so on; `mds_array<T>` its arrays, `text` its `str`, `integer` and `floating` its `str_int`
+/// and `str_float`, `jpeg` and `png` its images, `pil_pixels` its uncompressed ones, `mds_list` lists of
+/// images, `json` and `json_field` its `json`. In `decode` a codec of this library that cannot read a
+/// column's encoding is an error; codecs are told apart by their `codec_name`. Pickles are never executed,
+/// and no codec gets them.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. `mosaic` gives its samples in
+/// Streaming's order. Of shards that are not compressed, making the plan reads the index alone; a run reads a
+/// shard's table of 4 bytes a sample when the shard is first used.
+/// Cost per sample: in a mapped file (see `file`) nothing is copied; elsewhere a sample below 32 KiB is read
+/// as a whole, and of a larger one the values that are asked for, straight into the batch. What is fetched
+/// ahead is whole samples, since only a sample says where its values are. No allocation in the steady state.
+/// Errors: errc::format, with shard and offset, for a shard that is not what its index says in size, samples
+/// and columns; with the key too, for a sample whose columns do not fill it exactly; errc::limit for a
+/// description of columns above 1 MiB; errc::argument for a storage whose objects are not called as the
+/// index's shards are; errc::io. Of the checksums in the index only the fingerprint makes use: bytes are not
+/// hashed.
+/// Threads: any number may evaluate, each with its own worker.
+/// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer,encodings}.py.
+template <unpacker... Unpack>
+[[nodiscard]] mds_source<file> mds(const std::string& folder, const unpacked_options& options = {}) {
+  const mds_index index = read_mds_index(folder + "/index.json");
+  return {file(detail::mds_paths<Unpack...>(folder, index, options)), index};
+}
+template <storage Storage>
+[[nodiscard]] mds_source<Storage> mds(Storage where, const mds_index& index) {
+  return {std::move(where), index};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/litdata.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// LitData's chunks: MDS's layout without a description.
+struct litdata_kind {
+  static constexpr mds_kind kind{
+      "litdata", &litdata_json::agree, true, [](bytes_view end) {
+        return text_of(end) == std::string_view("LDARW01\0", 8) ? litdata_of_rows : std::string_view();
+      }};
+};
+
+[[noreturn]] inline void litdata_of_tokens() {
+  throw error(errc::argument, "these chunks are tokens: read them with litdata_tokens<T>(folder, window)");
+}
+
+/// Throws `errc::format` unless the tokens are of `T`, or of the other integer type of its size.
+template <token_value T>
+void check_litdata_tokens(const litdata_index& index) {
+  const std::string_view format = index.chunks.columns[0][0].encoding;
+  if (!index.tokens)
+    throw error(errc::argument, "these chunks are samples, and not tokens: read them with litdata(folder)");
+  const std::string_view stored = litdata_dtype(format);
+  for (const std::string_view one :
+       {mds_dtype<T>, mds_dtype<std::make_unsigned_t<T>>, mds_dtype<std::make_signed_t<T>>})
+    if (stored == one) return;
+  throw error(errc::format, {"the tokens are of ", stored.empty() ? format : stored, ", and ", mds_dtype<T>,
+                             " was asked for: write litdata_tokens for their type"});
+}
+
+}  // namespace detail
+
+/// The source that `litdata` makes of LitData's chunks.
+template <storage Storage>
+using litdata_source = mds_source<Storage, detail::litdata_kind>;
+
+/// Datasets of LitData: a folder with an `index.json` and the chunks that `optimize` wrote.
+///
+///     auto samples = litdata("optimized") | shuffle(seed) |
+///                    decode<field<"image", jpeg>, field<"label", raw_number<std::int64_t>>>;
+///     auto copies = litdata<unpack_zstd>("compressed_chunks", {.folder = "cache"});
+///
+/// In: the folder's path, with the unpackers that may be needed as template arguments; or any storage, whose
+/// objects are the chunks, not compressed, in the order of an index. A chunk that is compressed as a whole is
+/// unpacked once, while the plan is made, to a copy.
+/// Out: an open sample with a member for each leaf, called by the keys and numbers on the way to it: "image",
+/// "boxes.0". `raw_number<std::int64_t>` reads an `int`, `raw_number<double>` a `float`,
+/// `raw_number<std::uint8_t>` a `bool`, `text` a `str`, `litdata_array<T>` arrays and tensors, `jpeg` and
+/// `png` images, `pil_pixels` those of PIL, `mds_list` lists of JPEGs; files of other kinds, and lists and
+/// dicts that LitData packs into one leaf (`json`), are their bytes. In `decode` a codec of this library that
+/// cannot read a leaf's format is an error. Pickles are never executed, and no codec gets them.
+/// Everything else is as for `mds`.
+/// Errors: as for `mds`; those of `read_litdata_index`; errc::argument for chunks of tokens, see
+/// `litdata_tokens`.
+/// Source: litdata, streaming/{writer,item_loader,serializers}.py.
+template <unpacker... Unpack>
+[[nodiscard]] litdata_source<file> litdata(const std::string& folder, const unpacked_options& options = {}) {
+  const litdata_index index = read_litdata_index(folder + "/index.json");
+  if (index.tokens) detail::litdata_of_tokens();
+  return {file(detail::mds_paths<Unpack...>(folder, index.chunks, options)), index.chunks};
+}
+template <storage Storage>
+[[nodiscard]] litdata_source<Storage> litdata(Storage where, const litdata_index& index) {
+  if (index.tokens) detail::litdata_of_tokens();
+  return {std::move(where), index.chunks};
+}
+
+/// Windows of the tokens that LitData wrote for its `TokensLoader`.
+///
+///     auto text = litdata_tokens<std::int32_t>("tokens", token_windows{.length = 2049, .targets = 0}) | batch(32);
+///
+/// In: the folder's path; chunks that are compressed as a whole need their unpacker, as in
+/// `litdata_tokens<T, unpack_zstd>`, and are unpacked once. Out: what `raw_tokens` gives. With
+/// `.length = block_size` and `.targets = 0` the windows are LitData's blocks: they ignore where items end,
+/// and what is left at the end of a chunk is in none. Kind, cost and threads are those of `raw_tokens`.
+/// Throws `errc::format` for tokens of another type than `T`, or the other integer type of its size, and,
+/// with file and offset, for a chunk whose table does not match its size; `errc::argument` for chunks of
+/// samples, or if no chunk is as long as a window; `errc::io`.
+/// Source: litdata, streaming/item_loader.py (TokensLoader).
+template <token_value T, unpacker... Unpack, class Window>
+[[nodiscard]] token_source<T, Window, mapped_file> litdata_tokens(const std::string& folder, Window window,
+                                                                  const unpacked_options& options = {}) {
+  const std::string path = folder + "/index.json";
+  const litdata_index index = read_litdata_index(path);
+  try {
+    detail::check_litdata_tokens<T>(index);
+  } catch (error& e) {
+    e.in_file(path);
+    throw;
+  }
+  return {mapped_file(detail::mds_paths<Unpack...>(folder, index.chunks, options)), window,
+          detail::token_format::litdata};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/mds_writer.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `mds_writer`.
+struct mds_writer_options {
+  /// The largest shard in bytes, below 4 GiB; a single larger sample gets a shard of its own.
+  std::uint64_t size_limit = 64_MiB;
+};
+
+/// The value of a column, in bytes, for `mds_writer`.
+struct mds_field {
+  std::string_view column;
+  bytes_view bytes;
+
+  mds_field(std::string_view name, bytes_view value) noexcept : column(name), bytes(value) {}
+  mds_field(std::string_view name, std::string_view text) noexcept : column(name), bytes(bytes_of(text)) {}
+};
+
+/// The bytes of a number in a column of `int`, `uint8`, `float32` and so on.
+///
+///     const auto seven = mds_number(std::int64_t{7});
+template <class T>
+  requires(!mds_dtype<T>.empty())
+[[nodiscard]] std::array<std::byte, sizeof(T)> mds_number(T value) noexcept {
+  auto bytes = std::bit_cast<std::array<std::byte, sizeof(T)>>(value);
+  if constexpr (std::endian::native == std::endian::big) std::reverse(bytes.begin(), bytes.end());
+  return bytes;
+}
+
+/// The bytes of an array in a column of `ndarray`, `ndarray:DTYPE` or `ndarray:DTYPE:SHAPE`. Throws
+/// `errc::argument` for an array that the encoding cannot hold, and for empty ones, which MosaicML refuses.
+///
+///     const std::vector<float> two{1, 2};
+///     const std::vector<std::byte> bytes = mds_array_bytes<float>("ndarray:float32", extents(1, 2), two);
+template <class T>
+  requires(!mds_dtype<T>.empty())
+[[nodiscard]] std::vector<std::byte> mds_array_bytes(std::string_view encoding, const extents& shape,
+                                                     std::span<const T> values) {
+  std::vector<std::byte> made = detail::mds_array_header(encoding, mds_dtype<T>, shape, values.size());
+  for (const T& value : values) {
+    const auto bytes = mds_number(value);
+    made.insert(made.end(), bytes.begin(), bytes.end());
+  }
+  return made;
+}
+
+/// Writes a dataset that MosaicML Streaming and `mds` read: a folder of MDS shards and their `index.json`.
+///
+///     mds_writer out("written", {{"image", "jpeg"}, {"label", "int"}});
+///     out.write({{"image", jpeg_bytes}, {"label", mds_number(std::int64_t{7})}});
+///     out.close();
+///
+/// In: a folder, which is made if it is missing; the columns with their encodings, any of MosaicML's except
+/// `pkl`; and the bytes of each value, which `mds_number` and `mds_array_bytes` make of numbers and arrays
+/// and which are otherwise stored as they are. Out: the bytes that MosaicML's MDSWriter writes without
+/// compression and hashes, except that no shard is empty. Each file appears under its name when it is
+/// complete and flushed; the index comes last, at `close`: without it the folder is no dataset.
+/// Cost: the samples of one shard are kept in memory.
+/// Errors: errc::argument for an encoding that is not MosaicML's, for a folder that has an index already, a
+/// column that is missing, unknown or given twice, and a value of the wrong size; errc::io with the path if a
+/// file cannot be written; errc::state after `close`.
+/// Threads: one at a time. Source: mosaicml-streaming, streaming/base/format/mds/writer.py.
+class mds_writer {
+ public:
+  explicit mds_writer(std::string folder, std::vector<std::pair<std::string, std::string>> columns,
+                      mds_writer_options options = {})
+      : folder_(std::move(folder)), options_(options) {
+    if (columns.empty()) throw error(errc::argument, "a dataset needs at least one column");
+    if (options.size_limit >> 32 != 0)
+      throw error(errc::argument, "a shard has less than 4 GiB; lower mds_writer_options::size_limit");
+    std::sort(columns.begin(), columns.end());
+    for (auto& [name, encoding] : columns) {
+      if (!columns_.empty() && columns_.back().name == name)
+        throw error(errc::argument, {"two columns are called '", name, "'"});
+      const std::uint32_t size = detail::mds_value_size(encoding);
+      columns_.push_back({std::move(name), std::move(encoding), size});
+    }
+    config_ = "{" + columns_text() +
+              R"(, "compression": null, "format": "mds", "hashes": [], "size_limit": )" +
+              std::to_string(options_.size_limit) + R"(, "version": 2})";
+    if (::access(index_path().c_str(), F_OK) == 0)
+      throw error(errc::argument, "the folder has an index already; write to another, or delete its files")
+          .in_file(index_path());
+    if (const int code = detail::tar::make_folders(folder_); code != 0)
+      throw error(errc::io, {"cannot make the folder: ", std::generic_category().message(code)})
+          .in_file(folder_);
+  }
+
+  /// Appends a sample: each column once, in any order.
+  void write(std::span<const mds_field> fields) {
+    if (closed_) throw error(errc::state, "this mds_writer is closed");
+    std::vector<const mds_field*> sorted(columns_.size());
+    for (const mds_field& one : fields) *place_of(one, sorted) = &one;
+    std::uint64_t size = 0;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (sorted[i] == nullptr)
+        throw error(errc::argument, {"the sample has no value for the column '", columns_[i].name, "'"});
+      size += sorted[i]->bytes.size() + (columns_[i].size == 0 ? 4 : 0);
+    }
+    const std::uint64_t frame = 8 + config_.size();
+    if ((frame + size + 4) >> 32 != 0)
+      throw error(errc::argument, {"a sample of ", size, " bytes does not fit into a shard of 4 GiB"});
+    if (!begins_.empty() && frame + samples_.size() + 4 * begins_.size() + size + 4 > options_.size_limit)
+      finish_shard();
+    begins_.push_back(samples_.size());
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      if (columns_[i].size == 0) put_number(samples_, sorted[i]->bytes.size());
+    for (const mds_field* const one : sorted) samples_ += text_of(one->bytes);
+  }
+  void write(std::initializer_list<mds_field> fields) {
+    write(std::span<const mds_field>(fields.begin(), fields.size()));
+  }
+
+  /// Writes what is left, and the index.
+  void close() {
+    if (closed_) throw error(errc::state, "this mds_writer is closed");
+    if (!begins_.empty()) finish_shard();
+    detail::tar::output_file index(index_path());
+    index.write(bytes_of(R"({"shards": [)" + entries_ + R"(], "version": 2})"));
+    index.commit();
+    closed_ = true;
+  }
+
+ private:
+  [[nodiscard]] std::string index_path() const { return folder_ + "/index.json"; }
+
+  /// Text as Python's json writes it.
+  [[nodiscard]] static std::string quoted(const std::string& text) {
+    try {
+      return nlohmann::json(text).dump(-1, ' ', true);
+    } catch (const nlohmann::json::exception&) {
+      throw error(errc::argument, "the name of a column is not UTF-8");
+    }
+  }
+  [[nodiscard]] std::string columns_text() const {
+    std::string encodings, names, sizes;
+    for (const mds_column& one : columns_) {
+      const char* const comma = &one == columns_.data() ? "" : ", ";
+      encodings += comma + quoted(one.encoding);
+      names += comma + quoted(one.name);
+      sizes += comma + (one.size == 0 ? "null" : std::to_string(one.size));
+    }
+    return R"("column_encodings": [)" + encodings + R"(], "column_names": [)" + names +
+           R"(], "column_sizes": [)" + sizes + "]";
+  }
+  [[nodiscard]] const mds_field** place_of(const mds_field& one,
+                                           std::vector<const mds_field*>& sorted) const {
+    const auto found = std::ranges::lower_bound(columns_, one.column, {}, &mds_column::name);
+    if (found == columns_.end() || found->name != one.column)
+      throw error(errc::argument, {"there is no column '", one.column, "'"});
+    const mds_field*& place = sorted[static_cast<std::size_t>(found - columns_.begin())];
+    if (place != nullptr)
+      throw error(errc::argument, {"the sample has two values for the column '", one.column, "'"});
+    if (found->size != 0 && one.bytes.size() != found->size)
+      throw error(errc::argument, {"a value of '", one.column, "' (", found->encoding, ") has ", found->size,
+                                   " bytes, and ", one.bytes.size(), " were given"});
+    return &place;
+  }
+  static void put_number(std::string& into, std::uint64_t number) {
+    for (int i = 0; i < 4; ++i) into += static_cast<char>(number >> (8 * i) & 255);
+  }
+
+  void finish_shard() {
+    const std::uint64_t first = 4 * (begins_.size() + 2) + config_.size();
+    std::string head;
+    put_number(head, begins_.size());
+    for (const std::uint64_t begin : begins_) put_number(head, first + begin);
+    put_number(head, first + samples_.size());
+    head += config_;
+    std::string number = std::to_string(shards_);
+    number.insert(0, number.size() < 5 ? 5 - number.size() : 0, '0');
+    const std::string name = "shard." + number + ".mds";
+    detail::tar::output_file file(folder_ + "/" + name);
+    file.write(bytes_of(head));
+    file.write(bytes_of(samples_));
+    file.commit();
+    entries_ += (shards_ == 0 ? "{" : ", {") + columns_text() +
+                R"(, "compression": null, "format": "mds", "hashes": [], "raw_data": {"basename": )" +
+                quoted(name) + R"(, "bytes": )" + std::to_string(head.size() + samples_.size()) +
+                R"(, "hashes": {}}, "samples": )" + std::to_string(begins_.size()) + R"(, "size_limit": )" +
+                std::to_string(options_.size_limit) + R"(, "version": 2, "zip_data": null})";
+    ++shards_;
+    begins_.clear();
+    samples_.clear();
+  }
+
+  std::string folder_;
+  mds_writer_options options_;
+  std::vector<mds_column> columns_;  // by name
+  std::string config_;
+  std::vector<std::uint64_t> begins_;  // of the samples of the shard, from the first one
+  std::string samples_;
+  std::string entries_;  // of the index
+  std::uint64_t shards_ = 0;
+  bool closed_ = false;
+};
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/safetensors.hpp
@@ -822,8 +1764,6 @@ class wids_reader {
   }
 
  private:
-  static constexpr int deepest = 16;
-
   [[noreturn]] void fail(const std::string& what) const { throw error(errc::format, what).in_file(path_); }
 
   [[nodiscard]] nlohmann::json parsed(wids_listing& found) const {
@@ -831,27 +1771,12 @@ class wids_reader {
     found.read_bytes += bytes.size();
     if (found.read_bytes > wids_listing::most_bytes)
       throw error(errc::limit, "this description and those before it exceed 64 MiB in total").in_file(path_);
-    const std::string_view text = text_of(bytes.view());
-    // a one-byte bracket becomes an object of 70 bytes
-    const auto shallow = [this](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
-      if (depth > deepest) fail(detail::text({"the description is nested more than ", deepest, " deep"}));
-      return true;
-    };
     try {
-      return nlohmann::json::parse(text.begin(), text.end(), shallow);
-    } catch (const nlohmann::json::parse_error& e) {
-      throw error(errc::format, not_json(e)).in_file(path_).at_offset(e.byte == 0 ? 0 : e.byte - 1);
-    } catch (const nlohmann::json::exception& e) {  // a number beyond the range of a double
-      fail(not_json(e));
+      return parse_description(text_of(bytes.view()));
+    } catch (error& e) {
+      e.in_file(path_);
+      throw;
     }
-  }
-
-  /// The parser's message repeats the whole text or number it was reading, so it is cut.
-  [[nodiscard]] static std::string not_json(const nlohmann::json::exception& e) {
-    const std::string_view said = e.what();
-    constexpr std::size_t most = 300;
-    return detail::text(
-        {"the description is not JSON: ", said.substr(0, most), said.size() > most ? "..." : ""});
   }
   [[nodiscard]] static std::string folder_of(const std::string& path) {
     return path.substr(0, path.rfind('/') + 1);

@@ -61,7 +61,7 @@ byte_vector made(std::string_view dict, std::size_t payload, int major = 1) {
 
 template <class T>
 std::vector<T> read(const byte_vector& file, ps::extents* shape = nullptr) {
-  ps::buffer scratch;
+  typename ps::npy<T>::scratch scratch;
   const auto array = ps::npy<T>{}.decode(file, scratch);
   if (shape != nullptr) *shape = array.shape();
   const auto size = static_cast<std::size_t>(array.shape().elements());
@@ -177,12 +177,13 @@ TEST_CASE("codec/npy: a view is in place if possible, and always aligned") {
   const std::vector<double> values = {1.5, -2.5, 3.5};
   const byte_vector file = ps::npy_bytes<double>(ps::extents(3), values);
   for (std::size_t shift = 0; shift < 8; ++shift) {
-    ps::buffer moved(file.size() + shift), scratch;
+    ps::buffer moved(file.size() + shift);
+    ps::npy<double>::scratch scratch;
     std::memcpy(moved.data() + shift, file.data(), file.size());
     const auto view = ps::npy<double>{}.decode(moved.view().subspan(shift), scratch).finish();
     CHECK(reinterpret_cast<std::uintptr_t>(view.data()) % alignof(double) == 0);
     CHECK(std::equal(view.flat().begin(), view.flat().end(), values.begin(), values.end()));
-    CHECK((scratch.size() == 0) == (shift == 0));
+    CHECK((scratch.values.size() == 0) == (shift == 0));
   }
 }
 
@@ -278,6 +279,39 @@ TEST_CASE("codec/npy: a false or damaged header is an error with an offset") {
   CHECK_THAT(refusal(file), contains("the npy header says it has"));
 }
 
+TEST_CASE("codec/npy: a header like the last one is compared, and any other one is read") {
+  ps::npy<float>::scratch scratch;
+  const auto decoded = [&](const byte_vector& file) {
+    const auto array = ps::npy<float>{}.decode(file, scratch);
+    const auto view = array.finish();
+    return std::pair(array.shape(), std::vector<float>(view.data(), view.data() + view.shape().elements()));
+  };
+  const auto file = [](const ps::extents& shape, float value) {
+    return ps::npy_bytes<float>(shape, std::vector<float>(static_cast<std::size_t>(shape.elements()), value));
+  };
+  const ps::extents wide(2, 3), high(3, 2), longer(2, 4);
+  for (const ps::extents& shape : {wide, wide, high, wide, longer, longer, high})
+    for (const float value : {1.0f, 2.0f})
+      CHECK(decoded(file(shape, value)) ==
+            std::pair(shape, std::vector<float>(static_cast<std::size_t>(shape.elements()), value)));
+  // after a good one, every damaged header of the same size gives what it gives by itself
+  const byte_vector good = file(wide, 1.0f);
+  std::size_t wrong = 0;
+  for (std::size_t bit = 0; bit < 128 * 8; ++bit) {
+    byte_vector flipped = good;
+    flipped[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
+    static_cast<void>(decoded(good));
+    const std::string alone = npy_test::refusal(flipped);
+    wrong += caught([&] { static_cast<void>(decoded(flipped)); }).line == alone ? 0 : 1;
+  }
+  CHECK(wrong == 0);
+  const std::string padded =
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" + std::string(500, ' ') + "\n";
+  for (int i = 0; i < 2; ++i)
+    CHECK(decoded(npy_test::made(padded, 24)).first == wide);  // too long to be kept
+  CHECK(caught([&] { static_cast<void>(decoded(npy_test::made(padded, 23))); }).code == ps::errc::format);
+}
+
 TEST_CASE("codec/npy: every truncated header and every flipped bit gives an array or an error") {
   const std::vector<float> values(6, 1.0f);
   const byte_vector file = ps::npy_bytes<float>(ps::extents(2, 3), values);
@@ -306,7 +340,7 @@ TEST_CASE("codec/npy: allocates nothing once its scratch has grown, and finishes
   byte_vector file = ps::npy_bytes<float>(ps::extents(10, 100), values);
   file.insert(file.begin(), std::byte{});  // misaligned: finish must copy
   const ps::bytes_view input = ps::bytes_view(file).subspan(1);
-  ps::buffer scratch;
+  ps::npy<float>::scratch scratch;
   std::vector<float> out(1000);
   int reads = 0;
   const auto sample = [&] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/strided_view.hpp>
 
 #include "support/catch.hpp"
@@ -81,4 +82,28 @@ TEST_CASE("core/strided_view: dense views convert to strided ones, and mutable v
   CHECK(&also(1, 1) == values + 3);
   STATIC_REQUIRE_FALSE(std::is_convertible_v<ps::strided_view<const int>, ps::strided_view<int>>);
   STATIC_REQUIRE_FALSE(std::is_convertible_v<ps::strided_view<int>, ps::tensor_view<int>>);
+}
+
+TEST_CASE("core/strided_view: a view becomes a std::mdspan with its strides") {
+#ifdef __cpp_lib_mdspan
+  std::vector<int> memory(2 * 3 * 5);
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<int>(i);
+  const ps::strided_view<int> view(memory.data(), ps::extents(2, 3, 4), {15, 5, 1});
+  const auto pitched = view.mdspan<3>();
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t j = 0; j < 3; ++j)
+      for (std::size_t k = 0; k < 4; ++k) CHECK(&pitched[i, j, k] == &view(i, j, k));
+  CHECK(pitched.stride(1) == 5);
+  CHECK_FALSE(pitched.is_exhaustive());
+  const auto turned = ps::strided_view<const int>(memory.data(), ps::extents(3, 2), {1, 3}).mdspan<2>();
+  CHECK(turned[2, 1] == 5);
+  const auto one = ps::strided_view<int>(memory.data(), ps::extents(1, 3), {-7, 1}).mdspan<2>();
+  CHECK(one[0, 2] == 2);
+  CHECK(ps::strided_view<int>(nullptr, ps::extents(0, 3), {0, 0}).mdspan<2>().empty());
+  CHECK_THROWS_AS(view.mdspan<2>(), ps::error);
+  CHECK_THROWS_AS(ps::strided_view<int>(memory.data() + 5, ps::extents(6), {-1}).mdspan<1>(), ps::error);
+  CHECK_THROWS_AS(ps::strided_view<int>(memory.data(), ps::extents(4, 3), {1, 1}).mdspan<2>(), ps::error);
+#else
+  WARN("not run: this standard library has no std::mdspan");
+#endif
 }

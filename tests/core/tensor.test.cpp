@@ -157,8 +157,8 @@ TEST_CASE("core/tensor: a loop goes over rows, and flat() over elements") {
         ps::tensor_view<int>(values.data(), ps::extents()).end());
 }
 
-#ifdef __cpp_lib_mdspan
 TEST_CASE("core/tensor: a view becomes a std::mdspan of its rank") {
+#ifdef __cpp_lib_mdspan
   std::array<int, 6> values{0, 1, 2, 3, 4, 5};
   const ps::tensor_view<int> view(values.data(), ps::extents(2, 3));
   const auto two = view.mdspan<2>();
@@ -166,10 +166,19 @@ TEST_CASE("core/tensor: a view becomes a std::mdspan of its rank") {
   CHECK(two.data_handle() == values.data());
   const std::mdspan<const int, std::extents<int, 2, 3>> known = view;
   CHECK(known.extent(0) == 2);
+  CHECK(&known[1, 2] == &view(1, 2));
   CHECK_THROWS_AS(view.mdspan<3>(), ps::error);
   CHECK_THROWS_AS((std::mdspan<int, std::extents<int, 2, 4>>(view)), ps::error);
-}
+  const ps::tensor_view<int> long_one(values.data(), ps::extents(300));
+  CHECK_THROWS_AS((std::mdspan<int, std::dextents<signed char, 1>>(long_one)), ps::error);
+  const ps::tensor_view<int> empty(values.data(), ps::extents(0, 300));
+  CHECK_THROWS_AS((std::mdspan<int, std::dextents<signed char, 2>>(empty)), ps::error);
+  int seven = 7;
+  CHECK(ps::tensor_view<int>(&seven, ps::extents()).mdspan<0>()[std::array<int, 0>{}] == 7);
+#else
+  WARN("not run: this standard library has no std::mdspan");
 #endif
+}
 
 TEST_CASE("core/tensor: the example of the header") {
   std::vector<float> memory{0, 1, 2, 3, 4, 5};

@@ -8,7 +8,9 @@
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace ps = penstock;
@@ -24,6 +26,18 @@ TEST_CASE("device/host: memory is aligned") {
     session.deallocate(memory, bytes);
   }
   CHECK(ps::host{}.describe() == "host");
+}
+
+TEST_CASE("device/host: large memory begins at a huge page, and all of it can be written") {
+  auto session = ps::host{}.connect();
+  for (const std::size_t bytes :
+       {(std::size_t{4} << 20) - 1, std::size_t{4} << 20, (std::size_t{6} << 20) + 5}) {
+    void* const memory = session.allocate(bytes);
+    const std::uintptr_t alignment = bytes < std::size_t{4} << 20 ? 64 : std::uintptr_t{2} << 20;
+    CHECK(reinterpret_cast<std::uintptr_t>(memory) % alignment == 0);
+    std::memset(memory, 1, bytes);
+    session.deallocate(memory, bytes);
+  }
 }
 
 TEST_CASE("device/host: batches are used where they were written") {

@@ -2,7 +2,9 @@
 
 #include <penstock/evaluation/reader_calls.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -43,6 +45,19 @@ TEST_CASE("evaluation/reader_calls: the file of a sample, if the reader knows it
       "who has keys and files is told by its calls");
   CHECK(ps::url_of(filed{}, {1, 3}) == "file 3");
   CHECK(ps::url_of(silent{}, {1, 3}).empty());
+}
+
+struct looking_ahead {
+  struct worker {
+    std::uint64_t last = 0;
+  };
+  void look_ahead(std::span<const ps::position> next, worker& w) const { w.last = next.back().index; }
+  void touch_ahead(std::size_t, const worker&) const {}
+};
+
+TEST_CASE("evaluation/reader_calls: who looks ahead is told by its calls") {
+  static_assert(ps::looks_ahead<looking_ahead>, "a reader with both calls looks ahead");
+  static_assert(!ps::looks_ahead<by_index>, "a reader without them does not");
 }
 
 TEST_CASE("evaluation/reader_calls: a hint with a scout, with an index, or none") {

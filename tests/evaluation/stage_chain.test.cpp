@@ -206,3 +206,25 @@ TEST_CASE("evaluation/stage_chain: timed samples are counted for the source and 
                     ps::map([](int x) { return x; }) | ps::batch(4);
   CHECK(evaluate_all(plan).second == 3);
 }
+
+TEST_CASE("evaluation/stage_chain: an order that throws ends a look-up before its sample") {
+  const auto source = ps::generated(100, [](std::uint64_t i) { return i; });
+  const auto reader = source.connect();
+  const auto binding = [](std::uint64_t i) -> ps::position {
+    if (i == 40) throw 7;
+    return {0, 99 - i};
+  };
+  const ps::source_node<std::remove_cvref_t<decltype(reader)>, decltype(binding)> node{&reader};
+  typename std::remove_cvref_t<decltype(node)>::worker worker;
+  worker.binding = &binding;
+  const auto same = [](std::uint64_t i) { return i; };
+  CHECK(node.look_up(0, 64, worker, same) == 40);
+  std::vector<std::uint64_t> found;
+  for (std::uint64_t i = 0; i < 40; ++i)
+    node.evaluate(
+        {0, i}, worker, [&](std::uint64_t value) { found.push_back(value); }, ps::looked_up{});
+  CHECK(found.front() == 99);
+  CHECK(found.back() == 60);
+  CHECK_THROWS_AS(node.look_up(40, 24, worker, same), int);
+  CHECK(node.look_up(41, 59, worker, same) == 59);
+}

@@ -89,9 +89,9 @@ TEST_CASE("source/webdataset_stream_resume: shards before the place are not open
   auto run = plan.open();
   for (int i = 0; i < 4; ++i) CHECK(run.next());
   const ps::state where = run.state();
-  const auto kept = values_of(*run.next());
+  const auto kept = engine_test::values_of(*run.next());
   for (const std::size_t shard : {0u, 1u, 2u}) std::filesystem::remove(names[shard]);
-  CHECK(values_of(*plan.open(where).next()) == kept);
+  CHECK(engine_test::values_of(*plan.open(where).next()) == kept);
 }
 
 TEST_CASE("source/webdataset_stream_resume: places that do not exist") {

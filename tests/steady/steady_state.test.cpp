@@ -31,6 +31,7 @@
 
 #include "support/catch.hpp"
 #include "support/engine_test.hpp"
+#include "support/steady_test.hpp"
 #include "support/test_image.hpp"
 
 #include <algorithm>
@@ -43,10 +44,12 @@
 #include <vector>
 
 namespace ps = penstock;
+using penstock_test::calls_of_new;
+using penstock_test::check_steady;
+
+std::atomic<std::uint64_t> penstock_test::calls_of_new{0};
 
 namespace {
-
-std::atomic<std::uint64_t> calls_of_new{0};
 
 void* counted(std::size_t size, std::size_t alignment) {
   calls_of_new.fetch_add(1, std::memory_order_relaxed);
@@ -119,34 +122,6 @@ struct placed_picture : simple_picture {
     into.fill_from([this] { return static_cast<float>(number); });
   }
 };
-
-/// Checks that no thread allocates while the consumer takes the batches of sixty epochs, after a warm-up.
-/// The epochs are short, so that their ends are covered; the warm-up is long enough for each block to have
-/// held every batch. A worker that the machine starts late allocates its own memory late: then the sixty
-/// epochs after that count. Without workers nothing is late.
-template <class Plan>
-void check_steady(const Plan& plan, const char* name) {
-  const penstock_test::deadline guard(name);
-  for (const unsigned workers : {0u, 1u, 3u}) {
-    INFO(name << " with " << workers << " workers");
-    auto run = (plan | ps::workers(workers)).open();
-    std::uint64_t seen = 0, before = 0, since = 59, last = 0;
-    for (auto epoch : run.epochs(workers == 0 ? 120 : 800)) {
-      for (auto&& b : epoch) {
-        seen += b.valid_size();
-        (void)b.template field<0>();
-      }
-      last = epoch.number();
-      if (last < 59) continue;
-      const std::uint64_t now = calls_of_new.load();
-      if (now != before) since = last;
-      before = now;
-      if (last - since == 60) break;
-    }
-    CHECK(seen > 0);
-    CHECK(last - since == 60);
-  }
-}
 
 }  // namespace
 

@@ -309,9 +309,8 @@ TEST_CASE(
   {
     const auto session = fresh();
     std::filesystem::resize_file(dir / "a", 10'000);
-    CHECK(text_at(session, 10, 10) == content.substr(10, 10));
+    CHECK(error_at(session, 10, 10).code() == penstock::errc::io);  // any read notices, wherever it is
     CHECK(error_at(session, 200'000, 100).code() == penstock::errc::io);
-    CHECK(error_at(session, 10, 10).code() == penstock::errc::io);  // the mapping is no longer valid
   }
   {
     const auto session = fresh();

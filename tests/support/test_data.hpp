@@ -9,14 +9,18 @@
 
 namespace penstock_test {
 
-/// A folder of real files written by other tools: $PENSTOCK_TEST_DATA/<folder>. Nothing if the variable is
-/// not set or the folder does not exist; the test then says so with WARN and returns.
+/// A folder of real files written by other tools: $PENSTOCK_TEST_DATA/<folder>, by default
+/// ../shared/data/<folder> beside the project. Nothing if the folder does not exist; the test then says so
+/// with WARN and returns.
 [[nodiscard]] inline std::optional<std::filesystem::path> test_data(std::string_view folder) {
-  const char* root = std::getenv("PENSTOCK_TEST_DATA");
-  if (root == nullptr || *root == '\0') {
+  std::filesystem::path found;
+  if (const char* const root = std::getenv("PENSTOCK_TEST_DATA"); root != nullptr && *root != '\0')
+    found = root;
+  else if (const char* const support = std::getenv("PENSTOCK_TEST_SUPPORT"); support != nullptr)
+    found = std::filesystem::path(support).parent_path().parent_path().parent_path() / "shared" / "data";
+  else
     return std::nullopt;
-  }
-  std::filesystem::path found = std::filesystem::path(root) / folder;
+  found /= folder;
   std::error_code ignored;
   if (!std::filesystem::is_directory(found, ignored)) {
     return std::nullopt;

@@ -13,6 +13,13 @@ namespace detail {
 
 template <std::size_t I, class T>
 struct pack_slot {
+  T value{};
+};
+/// Only here the attribute pays; with it Clang 16 initialises nested aggregates through a temporary, and may
+/// crash.
+template <std::size_t I, class T>
+  requires std::is_empty_v<T>
+struct pack_slot<I, T> {
   [[no_unique_address]] T value{};
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/detail/layout_stride.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 
@@ -10,6 +11,11 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <version>
+
+#ifdef __cpp_lib_mdspan
+#include <mdspan>
+#endif
 
 namespace penstock::inline v0_1 {
 
@@ -91,6 +97,28 @@ class strided_view {
   [[nodiscard]] constexpr std::int64_t row_pitch() const noexcept {
     return shape_.rank() < 2 ? 0 : strides_[shape_.rank() - 2] * static_cast<std::int64_t>(sizeof(T));
   }
+
+#ifdef __cpp_lib_mdspan
+  /// The view as a `std::mdspan` with `Rank` dimensions and the view's strides. Throws `errc::shape` if the
+  /// view's rank differs, or if a stride is not positive or several indexes reach one element, which
+  /// `std::layout_stride` does not allow.
+  template <std::size_t Rank>
+  [[nodiscard]] constexpr auto mdspan() const {
+    if (Rank != rank()) detail::refuse_mdspan(shape_, "a different rank");
+    element_strides fitted = strides_;
+    if (!detail::fit_layout_stride(shape_, fitted))
+      detail::refuse_mdspan(shape_,
+                            "strides that are not positive, or lead from several indexes to one element");
+    std::array<std::size_t, Rank> lengths{}, steps{};
+    for (std::size_t i = 0; i < Rank; ++i) {
+      lengths[i] = detail::to_size(shape_[i]);
+      steps[i] = static_cast<std::size_t>(fitted[i]);
+    }
+    using mapping = std::layout_stride::mapping<std::dextents<std::size_t, Rank>>;
+    return std::mdspan<T, std::dextents<std::size_t, Rank>, std::layout_stride>(
+        data_, mapping(std::dextents<std::size_t, Rank>(lengths), steps));
+  }
+#endif
 
  private:
   T* data_ = nullptr;

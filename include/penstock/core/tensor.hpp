@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <version>
 
 #ifdef __cpp_lib_mdspan
@@ -181,18 +182,21 @@ class tensor_view {
     return static_cast<std::mdspan<T, std::dextents<std::size_t, Rank>>>(*this);
   }
   /// The view as a `std::mdspan`. Throws `errc::shape` if its rank differs, or if a static extent of the
-  /// mdspan's type does.
+  /// mdspan's type does, or if its index type is too small.
   template <class U, class Index, std::size_t... Lengths>
     requires(std::is_same_v<U, T> || std::is_same_v<U, const T>)
   [[nodiscard]] constexpr operator std::mdspan<U, std::extents<Index, Lengths...>>() const {
     using lengths = std::extents<Index, Lengths...>;
     if (lengths::rank() != rank()) detail::refuse_mdspan(shape_, "a different rank");
     std::array<Index, lengths::rank()> given{};
+    bool small = !std::in_range<Index>(shape_.elements());
     for (std::size_t i = 0; i < lengths::rank(); ++i) {
       given[i] = static_cast<Index>(shape_[i]);
+      small = small || !std::in_range<Index>(shape_[i]);
       if (lengths::static_extent(i) != std::dynamic_extent && lengths::static_extent(i) != shape_[i])
         detail::refuse_mdspan(shape_, "different extents");
     }
+    if (small) detail::refuse_mdspan(shape_, "too many elements for its index type");
     return std::mdspan<U, lengths>(data_, lengths(given));
   }
 #endif

@@ -3,6 +3,7 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/plan.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/evaluation/detail/landing.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 
@@ -28,6 +29,8 @@ struct stage_cost {
 using untimed = std::false_type;
 /// Untimed, with source positions computed in advance by `look_up`.
 struct looked_up : std::false_type {};
+/// Like `looked_up`, for samples whose bytes may have been fetched before their turn.
+struct looked_up_at_turn : looked_up {};
 
 namespace detail {
 
@@ -87,20 +90,30 @@ struct source_node {
   };
   static constexpr std::uint32_t depth = 0;
   static constexpr bool has_pieces = false;
+  /// Whether looking up several samples at once pays, even if each is slow to evaluate.
+  static constexpr bool wants_look_up = looks_ahead<Reader>;
 
   const Reader* reader = nullptr;
 
   /// Computes the source positions of the next n <= 64 samples, so that permutations overlap with each other
-  /// and not with the reading of samples.
+  /// and not with the reading of samples. Returns how many there are: an order that throws is asked again
+  /// when it is that sample's turn.
   template <class IndexOf>
-  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     const Binding& bound = *w.binding;
-    for (std::size_t i = 0; i < n; ++i) w.places[i] = bound(index_of(first + i));
+    std::size_t found = 0;
+    try {
+      for (; found < n; ++found) w.places[found] = bound(index_of(first + found));
+    } catch (...) {
+      if (found == 0) throw;
+    }
+    if constexpr (looks_ahead<Reader>) reader->look_ahead({w.places.data(), found}, w.own);
     for (std::size_t i = 0; i < look_ahead; ++i) {
-      touch(w.places[i]);
-      w.places[n + i] = w.places[n - 1];
+      touch(i, w);
+      w.places[found + i] = w.places[found - 1];
     }
     w.next = 0;
+    return found;
   }
 
   template <class Timing, class Sink>
@@ -116,8 +129,11 @@ struct source_node {
         root.cost.nanoseconds += root.landing.template share_of_source<std::remove_cvref_t<V>>();
       });
     } else if constexpr (std::is_same_v<Timing, looked_up>) {
-      touch(w.places[w.next + look_ahead]);
+      touch(w.next + look_ahead, w);
       reader->evaluate(w.places[w.next++], w.own, std::forward<Sink>(sink));
+    } else if constexpr (std::is_same_v<Timing, looked_up_at_turn>) {
+      touch(w.next + look_ahead, w);
+      ask(w.places[w.next++], w, std::forward<Sink>(sink));
     } else {
       ask((*w.binding)(p.index), w, std::forward<Sink>(sink));
     }
@@ -136,8 +152,11 @@ struct source_node {
     }
   }
   // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
-  [[gnu::always_inline]] void touch(position p) const noexcept {
-    if constexpr (touches_memory<Reader>) reader->touch(p);
+  [[gnu::always_inline]] void touch(std::size_t next, const worker& w) const noexcept {
+    if constexpr (looks_ahead<Reader>)
+      reader->touch_ahead(next, w.own);
+    else if constexpr (touches_memory<Reader>)
+      reader->touch(w.places[next]);
   }
 };
 
@@ -149,7 +168,7 @@ struct item_node {
     const Item* item = nullptr;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false;
+  static constexpr bool has_pieces = false, wants_look_up = false;
 
   template <class Timing, class Sink>
   void evaluate(position, worker& w, Sink&& sink, Timing) const {
@@ -168,6 +187,7 @@ struct stage_node {
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, expander_tag>;
+  static constexpr bool wants_look_up = Up::wants_look_up;
 
   [[no_unique_address]] Up up;
   [[no_unique_address]] Stage stage;
@@ -175,8 +195,8 @@ struct stage_node {
   std::uint64_t stream = 0;
 
   template <class IndexOf>
-  void look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
-    up.look_up(first, n, w.up, index_of);
+  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    return up.look_up(first, n, w.up, index_of);
   }
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {

@@ -7,6 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/detail/folder_names.hpp>
 #include <penstock/source/detail/name_list.hpp>
 #include <penstock/source/detail/whole_file.hpp>
 #include <penstock/source/detail/yaml_document.hpp>
@@ -16,7 +17,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -113,13 +113,8 @@ class energon_reader {
 
   /// Shards lie in the folder: a description must not lead us to files outside it.
   void check_name(const yaml_node& at, std::string_view name) const {
-    bool leads_out = name.empty() || name.front() == '/' || name.find('\0') != std::string_view::npos;
-    for (std::size_t begin = 0; begin <= name.size();) {
-      const std::size_t end = std::min(name.find('/', begin), name.size());
-      leads_out = leads_out || name.substr(begin, end - begin) == "..";
-      begin = end + 1;
-    }
-    if (leads_out) fail(at, "names a shard outside the dataset's folder: '" + std::string(name) + "'");
+    if (!stays_in_folder(name))
+      fail(at, "names a shard outside the dataset's folder: '" + std::string(name) + "'");
   }
 
   /// The texts of a list with their braces expanded: at most `most` names and 64 MiB in total, counted before

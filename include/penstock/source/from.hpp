@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
+#include <penstock/base/touch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -101,9 +102,7 @@ class from_source : public opens_as_plan<from_source<Range>> {
     [[gnu::always_inline]] void touch(position p) const noexcept
       requires in_one_piece
     {
-      const auto* const bytes = reinterpret_cast<const char*>(std::data(*range_) + p.index);
-      for (std::size_t at = 0; at < std::min<std::size_t>(sizeof(element), 2048); at += 64)
-        __builtin_prefetch(bytes + at);
+      detail::touch_lines(std::data(*range_) + p.index, sizeof(element));
     }
     [[nodiscard]] std::string key(std::uint64_t index) const { return std::to_string(index); }
     /// The mean payload of a sample, estimated from a few of them.

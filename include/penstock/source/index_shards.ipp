@@ -48,7 +48,7 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
     std::optional<buffer> made;
     if (!index_is_there(there, id, near)) {
       std::string why;
-      made = index_in_store(session, id, near, pace, options.extension_limit, why);
+      made = index_in_store(session, id, near, tar_shards(), pace, options.extension_limit, why);
       if (!made) made = build_index(session, id, where.names[i], options.extension_limit, pace);
     }
     const std::scoped_lock held(one_at_a_time);

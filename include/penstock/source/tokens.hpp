@@ -81,7 +81,8 @@ struct token_shape<token_window<Length, Targets>> {
 
 }  // namespace detail
 
-/// The source that `raw_tokens`, `llmc_tokens` and `megatron_tokens` make: windows of the tokens of files.
+/// The source that `raw_tokens`, `llmc_tokens`, `megatron_tokens` and `litdata_tokens` make: windows of the
+/// tokens of files.
 template <token_value T, class Window, storage Storage>
 class token_source : public opens_as_plan<token_source<T, Window, Storage>> {
   static_assert(detail::is_token_window<Window>,

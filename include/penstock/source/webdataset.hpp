@@ -3,28 +3,22 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/error.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/source/detail/shard_reader.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/shard_set.hpp>
-#include <penstock/source/tar/tar_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
-#include <penstock/storage/storage_counters.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -89,111 +83,14 @@ struct webdataset_options {
 template <storage Storage>
 class webdataset : public opens_as_plan<webdataset<Storage>> {
   using shard_set = detail::tar::shard_set<Storage>;
-  using session_type = typename Storage::session;
 
  public:
   using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
 
   /// A run's reader: a session, and the indexes of the shards used so far.
-  class reader {
-   public:
-    using worker = typename detail::tar::worker_for<session_type>::type;
-    static constexpr bool has_latency = latent_session<session_type>;
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      move_to(w, p.index);
-      try {
-        sink(detail::tar::tar_sample<worker>(w));
-        confirm(session_, w.at.shard);
-      } catch (error& e) {
-        confirm(session_, w.at.shard);
-        w.at.say_where(e);
-        throw;
-      }
-    }
-
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = set_->locate(index);
-      return std::string(indexes_.get(session_, place.shard).key(place.sample));
-    }
-    /// The shard of a sample.
-    [[nodiscard]] std::string url(std::uint64_t index) const { return set_->path(set_->locate(index).shard); }
-    /// Loads the missing indexes of the samples' shards, several at once.
-    void get_ready(std::span<const position> samples) const { indexes_.get_ready(session_, samples); }
-    /// Whether all indexes are loaded.
-    [[nodiscard]] bool is_ready() const noexcept { return indexes_.are_ready(); }
-    /// The ranges of the used members of a sample: one for each run of adjacent members.
-    template <class Sink>
-    void ranges(std::uint64_t index, Sink&& sink) const {
-      ranges(index, 1, sink);
-    }
-    /// The ranges of `count` consecutive samples.
-    template <class Sink>
-    void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
-      while (count != 0) {
-        const manifest::place place = set_->locate(index);
-        const auto& tables = indexes_.get(session_, place.shard);
-        const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
-        tables.runs_of_used(tables.first_member(place.sample), tables.end_member(place.sample + here - 1),
-                            [&](std::uint64_t begin, std::uint64_t end) {
-                              sink(session_, static_cast<object_id>(place.shard), begin, end - begin);
-                            });
-        index += here;
-        count -= here;
-      }
-    }
-    /// What the session counted.
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<session_type>
-    {
-      return session_.counters();
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
-    /// Ends the session's reads.
-    void cancel_reads() const noexcept {
-      indexes_.end_reads();
-      end_reads(session_);
-    }
-    /// The mean payload of a sample.
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      return set_->shards.samples() == 0 ? 0 : set_->shards.payload() / set_->shards.samples();
-    }
-
-   private:
-    friend class webdataset;
-    reader(shared<const shard_set> set, const projection& used)
-        : set_(std::move(set)), session_(set_->where.connect()), indexes_(set_, used) {}
-
-    void move_to(worker& w, std::uint64_t index) const {
-      auto& at = w.at;
-      bool in_order = false;
-      if (at.tables != nullptr && index >= at.shard_begin && index < at.shard_end) [[likely]] {
-        in_order = index == at.shard_begin + at.sample + 1;
-        at.sample = index - at.shard_begin;
-      } else {
-        const manifest::place place = set_->locate(index);
-        const auto& tables = indexes_.get(session_, place.shard);
-        at.tables = &tables;
-        at.url = &set_->path(place.shard);
-        at.shard = static_cast<object_id>(place.shard);
-        at.shard_begin = place.first;
-        at.shard_end = place.first + tables.header().samples;
-        at.sample = place.sample;
-      }
-      at.first = at.tables->first_member(at.sample);
-      at.end = at.tables->end_member(at.sample);
-      at.touched = detail::tar::no_offset;
-      w.begin(session_, in_order);
-    }
-
-    shared<const shard_set> set_;
-    mutable session_type session_;  // a session may be used by many threads
-    detail::tar::open_indexes indexes_;
-  };
-
-  using element = detail::tar::tar_sample<typename reader::worker>;
+  using reader = detail::tar::shard_reader<Storage, detail::tar::show_samples>;
+  using element = typename reader::element;
 
   explicit webdataset(Storage where, webdataset_options options = {})
       : set_(new const shard_set(std::move(where), rules_of(options))) {

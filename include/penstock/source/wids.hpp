@@ -7,6 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/detail/json_description.hpp>
 #include <penstock/source/detail/whole_file.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/webdataset.hpp>
@@ -69,8 +70,6 @@ class wids_reader {
   }
 
  private:
-  static constexpr int deepest = 16;
-
   [[noreturn]] void fail(const std::string& what) const { throw error(errc::format, what).in_file(path_); }
 
   [[nodiscard]] nlohmann::json parsed(wids_listing& found) const {
@@ -78,27 +77,12 @@ class wids_reader {
     found.read_bytes += bytes.size();
     if (found.read_bytes > wids_listing::most_bytes)
       throw error(errc::limit, "this description and those before it exceed 64 MiB in total").in_file(path_);
-    const std::string_view text = text_of(bytes.view());
-    // a one-byte bracket becomes an object of 70 bytes
-    const auto shallow = [this](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
-      if (depth > deepest) fail(detail::text({"the description is nested more than ", deepest, " deep"}));
-      return true;
-    };
     try {
-      return nlohmann::json::parse(text.begin(), text.end(), shallow);
-    } catch (const nlohmann::json::parse_error& e) {
-      throw error(errc::format, not_json(e)).in_file(path_).at_offset(e.byte == 0 ? 0 : e.byte - 1);
-    } catch (const nlohmann::json::exception& e) {  // a number beyond the range of a double
-      fail(not_json(e));
+      return parse_description(text_of(bytes.view()));
+    } catch (error& e) {
+      e.in_file(path_);
+      throw;
     }
-  }
-
-  /// The parser's message repeats the whole text or number it was reading, so it is cut.
-  [[nodiscard]] static std::string not_json(const nlohmann::json::exception& e) {
-    const std::string_view said = e.what();
-    constexpr std::size_t most = 300;
-    return detail::text(
-        {"the description is not JSON: ", said.substr(0, most), said.size() > most ? "..." : ""});
   }
   [[nodiscard]] static std::string folder_of(const std::string& path) {
     return path.substr(0, path.rfind('/') + 1);

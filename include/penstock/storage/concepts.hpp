@@ -187,9 +187,17 @@ concept partly_viewing_session =
       s.confirm(id);
     };
 
+/// A session that can prefetch bytes into the processor's cache: `mapped_file`, `file`, and storages around
+/// them.
+///   touch(id, offset, size)         a range that will be read soon; does nothing for what is not in memory
+template <class S>
+concept touching_session = storage_session<S> && requires(const S& s, object_id id, std::uint64_t n) {
+  { s.touch(id, n, n) } noexcept;
+};
+
 /// For a session whose views may turn out to be invalid, such as `mapped_file` with `guarded`: throws if an
-/// object's views were. Does nothing for other sessions. Sources call it after using a sample, even if that
-/// failed, since lost bytes are the better explanation.
+/// object's views were. Does nothing for other sessions. Sources call it after using views of a sample, even
+/// if that failed, since lost bytes are the better explanation. `read` must check its own bytes.
 template <storage_session S>
 void confirm(const S& session, object_id id) {
   if constexpr (requires { session.confirm(id); }) session.confirm(id);

@@ -3,6 +3,7 @@
 
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/base/shared.hpp>
+#include <penstock/base/touch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/to_size.hpp>
@@ -58,11 +59,11 @@ struct file_options {
 /// A file that is in memory is read faster through a mapping; one that must come from the disk is better read
 /// with pread, which loads less data that was not requested. So after 8, 16, 32 ... reads of a file, a
 /// session checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a
-/// read is only the copy, except at the file's end, where its size is checked. The choice is final: a file
-/// that leaves memory later comes back page by page. Set `file_options::access` to choose by hand;
-/// `session::shows` tells which choice was made. Files below 1 MiB, files on file systems that cannot tell
-/// without waiting (mostly network file systems), and all files beyond the first 16,384 in a session are read
-/// with pread.
+/// read is only the copy, and a look at the file's last page, which tells whether the file was cut off; in
+/// that page the size is asked for. The choice is final: a file that leaves memory later comes back page by
+/// page. Set `file_options::access` to choose by hand; `session::shows` tells which choice was made. Files
+/// below 1 MiB, files on file systems that cannot tell without waiting (mostly network file systems), and all
+/// files beyond the first 16,384 in a session are read with pread.
 /// The first mapping installs a handler for SIGBUS in the process, which passes on every fault that is not
 /// its own: see `sigbus_guard`. With `file_access::read`, signals are left alone.
 /// Errors: errc::io, with the file, the system's reason and what to do, for a file that cannot be opened or
@@ -132,16 +133,19 @@ class file {
       return {there->data() + offset, detail::to_size(size)};
     }
     /// Throws errc::io if bytes seen through views of this object may not have been the file's, because the
-    /// file was truncated since. A truncation within its last page is not noticed here, but by the next read.
+    /// file was truncated since. A truncation within its last page is not noticed here, but by a read in that
+    /// page.
     void confirm(object_id id) const {
-      if (const mapping* const there = mapped(id)) {
-        order_reads();
-        (void)*static_cast<const volatile std::byte*>(there->data() +
-                                                      (there->size() - 1) / state_->page * state_->page);
-        there->check_lost(path(id));
-      }
+      if (const mapping* const there = mapped(id)) touch_last_page(*there, id);
     }
 
+    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
+    [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+      const mapping* const there = mapped(id);
+      if (there == nullptr || offset >= there->size()) return;
+      detail::touch_lines(there->data() + offset, size);
+      detail::touch_lines(there->data() + last_page(*there), 1);  // which the read checks
+    }
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
     /// Whether a file is in memory and mapped; checks now and then, as `read` does.
     [[nodiscard]] bool warm(object_id id) const;
@@ -167,13 +171,18 @@ class file {
     }
 
     /// Call after copying bytes up to `end`: throws if they may not have been the file's. Bytes lost within a
-    /// page read as zeros and raise no signal; touching the page after them does.
+    /// page read as zeros and raise no signal; touching the file's last page after them does.
     void check_whole(const mapping& there, object_id id, std::uint64_t end) const {
-      const std::uint64_t behind = (end + state_->page - 1) & ~(state_->page - 1);
-      if (behind >= there.size()) [[unlikely]]
+      if (end > last_page(there)) [[unlikely]]
         return check_end(there, id);
+      touch_last_page(there, id);
+    }
+    [[nodiscard]] std::uint64_t last_page(const mapping& there) const noexcept {
+      return (there.size() - 1) & ~(state_->page - 1);
+    }
+    void touch_last_page(const mapping& there, object_id id) const {
       order_reads();
-      (void)*static_cast<const volatile std::byte*>(there.data() + behind);
+      (void)*static_cast<const volatile std::byte*>(there.data() + last_page(there));
       there.check_lost(path(id));
     }
     void check_end(const mapping& there, object_id id) const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
+#include <penstock/base/touch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
@@ -100,6 +101,12 @@ class mapped_file {
       if (known == nullptr) return;
       known->check_lost(path(id));
       if (state_->options.checked) check_signature(*known, path(id), 0);
+    }
+    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
+    [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+      if (id >= state_->names->names.size()) return;
+      const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
+      if (known != nullptr && offset < known->size()) detail::touch_lines(known->data() + offset, size);
     }
     void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
 

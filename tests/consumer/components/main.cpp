@@ -44,6 +44,9 @@
 #ifdef CONSUMER_WEBP
 #include <penstock/codec/webp.hpp>
 #endif
+#ifdef CONSUMER_TFRECORD
+#include <penstock/source/tfrecord.hpp>
+#endif
 #ifdef CONSUMER_CUDA
 #include <penstock/device/cuda.hpp>
 #endif
@@ -166,6 +169,9 @@ int main() {
 #endif
 #ifdef CONSUMER_WEBP
   codec_refuses<ps::webp>();
+#endif
+#ifdef CONSUMER_TFRECORD
+  refuses("tfrecord", [](ps::bytes_view) { (void)ps::tfrecord("/no such file"); });
 #endif
 #ifdef CONSUMER_FMT
   if (fmt::format("{}", ps::position{3, 4}) != "3:4") ++faults;

@@ -37,6 +37,9 @@
 #ifdef CONSUMER_HAS_WEBP
 #include <penstock/penstock_webp.hpp>
 #endif
+#ifdef CONSUMER_HAS_TFRECORD
+#include <penstock/penstock_tfrecord.hpp>
+#endif
 #ifdef CONSUMER_HAS_FMT
 #include <penstock/penstock_fmt.hpp>
 #endif

@@ -14,8 +14,11 @@ TEST_CASE("run/machine: there is a processor, and ranks share them") {
   const unsigned all = ps::usable_processors();
   CHECK(all >= 1);
   CHECK(all <= 65536);
-  CHECK(ps::default_workers(1) == (all > 1 ? all - 1 : 1));
+  CHECK(ps::default_workers(1) == (all > 2 ? all - 1 : all));
   CHECK(ps::default_workers(all) == 1);
+  CHECK(ps::processors_of_rank(1) == all);
+  CHECK(ps::processors_of_rank(0) == all);
+  CHECK(ps::processors_of_rank(10 * all) == 1);
   CHECK(ps::default_workers(10 * all) == 1);
   CHECK(ps::default_workers(0) == ps::default_workers(1));
 }

@@ -176,6 +176,7 @@ TEST_CASE("run/sizes: the depth is the one requested, or follows the workers") {
   CHECK(sizes_of(words, on(1)).depth(16) == 4);
   CHECK(sizes_of(words, on(7)).depth(16) == 10);
   CHECK(sizes_of(words, on(3), {1024, true}).depth(16) == 48);
+  CHECK(sizes_of(words, on(3), {4096, true}).depth(64) == 8);  // 2 MiB in flight
   CHECK(sizes_of(words, on(3), {1'000'000, true}).depth(16) == 6);
 }
 

@@ -5,8 +5,10 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/tensor.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +38,32 @@ struct npy_header {
 /// The header of a complete npy file with this `kind` and item size, checked against the size of the
 /// payload.
 [[nodiscard]] npy_header whole_npy(bytes_view file, char kind, std::size_t item_size);
+
+/// The header of the npy file that a worker read last. The files of a dataset mostly have the same header,
+/// which then costs a comparison.
+class npy_memo {
+ public:
+  /// The header of a complete file, if its size and header are those of the last one, else null.
+  [[nodiscard]] const npy_header* find(bytes_view file) const noexcept {
+    const bool same = size_ == file.size() && size_ != 0 &&
+                      std::memcmp(file.data(), bytes_.data(), known_.data_offset) == 0;
+    return same ? &known_ : nullptr;
+  }
+  /// Keeps what `whole_npy` returned for a file, and returns it.
+  const npy_header& keep(bytes_view file, const npy_header& header) noexcept {
+    known_ = header;
+    known_.descr = {};
+    const bool fits = header.data_offset <= bytes_.size();
+    if (fits) std::memcpy(bytes_.data(), file.data(), header.data_offset);
+    size_ = fits ? file.size() : 0;
+    return known_;
+  }
+
+ private:
+  npy_header known_;
+  std::array<std::byte, 256> bytes_{};
+  std::size_t size_ = 0;
+};
 
 /// An npy file, version 1.0, as numpy itself writes it: `count` items with these bytes.
 [[nodiscard]] std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,

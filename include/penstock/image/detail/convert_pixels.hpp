@@ -62,6 +62,7 @@ void convert_plane(const In* __restrict from, float* __restrict to, std::size_t 
 template <std::size_t Channels, class In>
 void convert_planes(const In* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
                     const channel_map<Channels>& map) noexcept {
+  if (pixels == 0) return;  // there may be no memory to point into
   for (std::size_t c = 0; c < Channels; ++c)
     convert_plane<Channels>(from + c, to + static_cast<std::ptrdiff_t>(c) * plane, pixels, map.shift[c],
                             map.scale[c]);

@@ -65,7 +65,7 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   if (*options.workers != 0) {
     thread_place::check(options.threads);
     const unsigned own = options.threads.processors.size();
-    crowded = *options.workers + 1 > usable_processors() || (own != 0 && *options.workers > own);
+    crowded = *options.workers + 1 > processors_of_rank(local_ranks) || (own != 0 && *options.workers > own);
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;

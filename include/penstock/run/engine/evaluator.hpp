@@ -310,15 +310,27 @@ class evaluator {
       chain_.evaluate({p.epoch, index}, rows.w, rows, timing);
       ++rows.slot;
     };
+    [[maybe_unused]] const auto look_up = [&]() -> std::uint64_t {
+      if constexpr (looks_up)
+        return chain_.look_up(rows.slot, std::min<std::uint64_t>(last - rows.slot, 64), rows.w, index_of);
+      else
+        return 0;
+    };
     bool again = false;
     do {
       try {
-        if (times && rows.slot < last) one(timed{});
+        if (times && rows.slot < last) {
+          if constexpr (looks_up) look_up();  // so that the one timed finds what the others find
+          one(timed{});
+        }
         while (rows.slot < last && !ring_.stopped()) {
           if constexpr (Plain && Rows::one_each) {
             const std::uint64_t count = std::min(last - rows.slot, counts.run);
             counts.begin_run(index_of(rows.slot), count);
             write_plain(rows, batch, rows.slot + count, bring);
+          } else if constexpr (looks_up) {
+            const std::uint64_t end = rows.slot + look_up();
+            while (rows.slot < end && !ring_.stopped()) one(looked_up_at_turn{});
           } else {
             one(untimed{});
           }
@@ -355,8 +367,7 @@ class evaluator {
       };
       if constexpr (Ordered) {
         while (at < last) {
-          const std::uint64_t n = std::min<std::uint64_t>(last - at, 64);
-          chain_.look_up(at, n, w, index_of);
+          const std::uint64_t n = chain_.look_up(at, std::min<std::uint64_t>(last - at, 64), w, index_of);
           evaluate_until(at + n, looked_up{});
         }
       } else {
@@ -377,6 +388,8 @@ class evaluator {
     rows.end(into, at);
   }
 
+  /// Whether a worker looks up several samples before it evaluates them one by one.
+  static constexpr bool looks_up = Ordered && Chain::wants_look_up && !Plain;
   static constexpr bool at_turns =
       detail::stands_at_turns<std::remove_reference_t<decltype(detail::innermost(std::declval<worker&>()))>>;
 

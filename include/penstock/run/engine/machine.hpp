@@ -16,8 +16,11 @@ namespace penstock::inline v0_1 {
 /// say.
 [[nodiscard]] processor_set allowed_processors();
 
-/// The default number of workers: this rank's share of the node's processors, less one for the training loop,
-/// but at least one.
+/// A rank's share of the usable processors, at least one.
+[[nodiscard]] unsigned processors_of_rank(std::uint64_t local_ranks);
+
+/// The default number of workers: the rank's share of the processors, less one for the training loop if they
+/// are more than two.
 [[nodiscard]] unsigned default_workers(std::uint64_t local_ranks);
 
 }  // namespace penstock::inline v0_1

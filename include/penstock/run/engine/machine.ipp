@@ -69,9 +69,14 @@ PENSTOCK_INLINE processor_set allowed_processors() {
   return all;
 }
 
+PENSTOCK_INLINE unsigned processors_of_rank(std::uint64_t local_ranks) {
+  const std::uint64_t share = usable_processors() / std::max<std::uint64_t>(1, local_ranks);
+  return static_cast<unsigned>(std::max<std::uint64_t>(1, share));
+}
+
 PENSTOCK_INLINE unsigned default_workers(std::uint64_t local_ranks) {
-  const unsigned share = usable_processors() / static_cast<unsigned>(std::max<std::uint64_t>(1, local_ranks));
-  return share > 1 ? share - 1 : 1;
+  const unsigned share = processors_of_rank(local_ranks);
+  return share > 2 ? share - 1 : share;
 }
 
 }  // namespace penstock::inline v0_1

@@ -3,6 +3,8 @@
 
 #include <penstock/run/engine/sizes.hpp>
 
+#include <penstock/core/bytes.hpp>
+
 #include <algorithm>
 
 namespace penstock::inline v0_1 {
@@ -18,10 +20,12 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   const unsigned workers = options_.workers.value_or(1);
   if (workers == 0) return 2;
   const std::size_t few = std::max(4u, workers + 3);
-  const bool small =
-      !facts_.one_at_a_time && facts_.sample_bytes != 0 &&
-      std::max(facts_.sample_bytes, facts_.slot_bytes) <= 262'144 / std::max<std::uint64_t>(1, slots);
-  return facts_.crowded && small ? std::max<std::size_t>(few, std::min(16 * workers, 64u)) : few;
+  const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
+  const bool small = facts_.sample_bytes != 0 && each <= 262'144 / std::max<std::uint64_t>(1, slots);
+  if (!facts_.crowded || facts_.one_at_a_time || !small) return few;
+  // in all about as much as stays in the caches
+  const std::uint64_t fit = 2_MiB / (each * std::max<std::uint64_t>(1, slots));
+  return std::max(few, static_cast<std::size_t>(std::min<std::uint64_t>(fit, std::min(16 * workers, 64u))));
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {

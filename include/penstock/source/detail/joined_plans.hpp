@@ -98,7 +98,9 @@ class joined_plans {
     struct worker : pack<typename plan_reader<Plans>::worker...> {
       const fetched_sample* fetched = nullptr;
     };
-    struct scout : pack<typename plan_reader<Plans>::scout...> {};
+    struct scout : pack<typename plan_reader<Plans>::scout...> {
+      scout() noexcept {}  // Clang 16 crashes where an aggregate of such aggregates is initialised
+    };
 
     /// `used`: the fields used of the samples of each plan, in order.
     readers(const joined_plans& all, std::string_view joint,

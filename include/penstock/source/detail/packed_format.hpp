@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 
 #include <string>
@@ -15,6 +16,9 @@ struct packed_format {
 };
 
 [[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
+
+/// Whether these may be the first bytes of a zlib stream, which has no certain mark.
+[[nodiscard]] bool may_begin_zlib(bytes_view head) noexcept;
 
 /// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
 /// `before` and `after` are the text around the unpacker's name.

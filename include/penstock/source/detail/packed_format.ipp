@@ -4,11 +4,20 @@
 #include <penstock/source/detail/packed_format.hpp>
 
 #include <array>
+#include <cstddef>
 
 namespace penstock::inline v0_1::detail::tar {
 
+// Source: RFC 1950, section 2.2.
+PENSTOCK_INLINE bool may_begin_zlib(bytes_view head) noexcept {
+  if (head.size() < 2) return false;
+  const auto method = std::to_integer<unsigned>(head[0]), flags = std::to_integer<unsigned>(head[1]);
+  return (method & 15) == 8 && method >> 4 <= 7 && (256 * method + flags) % 31 == 0 && (flags & 32) == 0;
+}
+
 PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
-  constexpr std::array<packed_format, 5> known{{{"gzip", "zlib", "unpack_gzip"},
+  constexpr std::array<packed_format, 6> known{{{"gzip", "zlib", "unpack_gzip"},
+                                                {"zlib", "zlib", "unpack_zlib"},
                                                 {"zstd", "zstd", "unpack_zstd"},
                                                 {"lz4", "lz4", "unpack_lz4"},
                                                 {"bzip2", "bz2", "unpack_bzip2"},

@@ -36,7 +36,7 @@ struct placed_node {
     typename Reader::worker own;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false;
+  static constexpr bool has_pieces = false, wants_look_up = false;
 
   const Reader* reader = nullptr;
 
@@ -125,6 +125,7 @@ class plan_reader {
     const fetched_sample* fetched = nullptr;
   };
   struct scout {
+    scout() noexcept {}  // see joined_plans.hpp
     [[no_unique_address]] bindings_type bindings;
     [[no_unique_address]] scout_of<source_reader> inner;
   };

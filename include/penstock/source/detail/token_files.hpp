@@ -13,11 +13,11 @@
 #include <string_view>
 #include <vector>
 
-/// The three layouts of token files, with their headers checked against their sizes.
+/// The layouts of token files, with their headers checked against their sizes.
 namespace penstock::inline v0_1 {
 namespace detail {
 
-enum class token_format { raw, llmc, megatron };
+enum class token_format { raw, llmc, megatron, litdata };
 
 /// The number type of tokens.
 struct token_type {

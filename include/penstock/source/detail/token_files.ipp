@@ -90,6 +90,31 @@ PENSTOCK_INLINE token_range parse_raw(bytes_view head, std::uint64_t size, const
   return {0, size / type.width};
 }
 
+// The tokens of a chunk of LitData: behind the number of items and the offsets of their begins, and of the
+// end.
+// Source: litdata, streaming/writer.py.
+PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object, std::uint64_t size,
+                                          const std::string& path, token_type type) {
+  const auto fail = [&](std::string what, std::uint64_t offset) -> error {
+    return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
+  };
+  const auto number = [&](std::uint64_t offset) {
+    buffer room;
+    if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
+    return std::uint64_t{little_endian<std::uint32_t>(session.range(object, offset, 4, room), 0)};
+  };
+  const std::uint64_t items = number(0), begin = 4 * (items + 2);
+  if (number(4) != begin || number(begin - 4) != size)
+    throw fail(
+        "the chunk's table does not match its size: it is no chunk of LitData, was cut off, or is compressed",
+        4);
+  if ((size - begin) % type.width != 0)
+    throw fail(text({"the chunk has ", size - begin, " bytes of tokens, which is not a whole number of ",
+                     type.width, "-byte tokens"}),
+               begin);
+  return {begin, (size - begin) / type.width};
+}
+
 // The index of a Megatron dataset, checked as a whole.
 // Source: Megatron-LM, megatron/core/datasets/indexed_dataset.py.
 class megatron_index {
@@ -201,7 +226,17 @@ class megatron_index {
 };
 
 PENSTOCK_INLINE std::string_view token_format_name(token_format format) noexcept {
-  return format == token_format::raw ? "raw" : format == token_format::llmc ? "llmc" : "megatron";
+  switch (format) {
+    case token_format::raw:
+      return "raw";
+    case token_format::llmc:
+      return "llmc";
+    case token_format::megatron:
+      return "megatron";
+    case token_format::litdata:
+      break;
+  }
+  return "litdata";
 }
 
 PENSTOCK_INLINE std::string megatron_prefix(std::string_view name) {
@@ -271,6 +306,8 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
         all += windows;
       });
       index_hash = index.hash();
+    } else if (format == token_format::litdata) {
+      range = parse_litdata(session, object, signature.size, names[object], type);
     } else {
       const std::uint64_t head = format == token_format::raw ? 8 : llmc_header_bytes;
       const bytes_view start = session.range(object, 0, std::min(signature.size, head), room);

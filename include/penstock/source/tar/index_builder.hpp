@@ -21,8 +21,13 @@ namespace detail::tar {
 /// Groups members into samples by WebDataset's rules, and makes the index of the shard.
 class index_builder {
  public:
+  /// `bytewise`: of a file of records, which begin anywhere.
+  explicit index_builder(bool bytewise = false) noexcept : bytewise_(bytewise) {}
+
   /// Adds the next member of the archive; a member that belongs to no sample is skipped.
   void add(const member& m);
+  /// Adds a sample of one member without a name, to a bytewise index: anywhere in the first TiB.
+  void add_record(std::uint64_t offset, std::uint64_t size);
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.size(); }
   /// The number of samples so far, including those left out because they are marked bad.
@@ -69,7 +74,7 @@ class index_builder {
   std::uint64_t payload_ = 0;
   std::size_t guess_ = 0;
   std::size_t met_ = 0;
-  bool bad_ = false, unended_ = false;
+  bool bad_ = false, unended_ = false, bytewise_;
 };
 
 /// Makes the index of an object in one pass over its headers.

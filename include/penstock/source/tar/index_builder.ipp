@@ -45,6 +45,14 @@ PENSTOCK_INLINE void index_builder::add(const member& m) {
   payload_ += m.size;
 }
 
+PENSTOCK_INLINE void index_builder::add_record(std::uint64_t offset, std::uint64_t size) {
+  if (offset >> 40 != 0) throw error(errc::format, "a file of records may have up to 1 TiB");
+  open_sample_of({});
+  check_room(members_.size(), "records");
+  members_.push_back({offset << 24 | number_of({}), size});
+  payload_ += size;
+}
+
 PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
   leave_out_bad();
   index_header header;
@@ -57,6 +65,7 @@ PENSTOCK_INLINE buffer index_builder::finish(object_signature shard) {
   header.key_bytes = keys_.size();
   header.payload = payload_;
   header.unended = unended_ ? 1 : 0;
+  header.bytewise = bytewise_ ? 1 : 0;
   check_room(detail::to_size(header.suffix_bytes), "bytes of suffixes");
 
   buffer out(detail::to_size(header.file_size()));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/base/fixed_array.hpp>
 #include <penstock/base/owned.hpp>
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
@@ -9,21 +8,21 @@
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/detail/known_files.hpp>
+#include <penstock/source/detail/loaded_once.hpp>
 #include <penstock/source/detail/objects_beside.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/index_file.hpp>
 #include <penstock/source/tar/shard_index.hpp>
+#include <penstock/source/tar/shard_kind.hpp>
+#include <penstock/source/tar/stored_index.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,6 +38,7 @@ struct index_rules {
   std::uint64_t extension_limit = 0;
   std::uint64_t scan_gap = 0;
   std::string folder;
+  const shard_kind* kind = &tar_shards();
 };
 
 /// What a plan knows about the shards of a dataset: their manifest, and the indexes that could not be kept in
@@ -119,33 +119,25 @@ class open_indexes {
 
   /// The tables of a shard. Takes no lock once they are loaded.
   [[nodiscard]] const shard_index& get(session_view session, std::size_t shard) const {
-    const loaded_index* known = slots_->loaded[shard].load(std::memory_order_acquire);
+    const loaded_index* known = loaded_->find(shard);
     return known != nullptr ? known->tables() : load(session, shard);
+  }
+  /// The tables of a shard if they are loaded, else null.
+  [[nodiscard]] const shard_index* find(std::size_t shard) const noexcept {
+    const loaded_index* known = loaded_->find(shard);
+    return known != nullptr ? &known->tables() : nullptr;
   }
   /// Loads the tables of the shards of these samples, several at once. A failure is ignored here and reported
   /// when the tables are needed.
   void get_ready(session_view session, std::span<const position> samples) const;
   /// Whether the tables of all shards are loaded.
-  [[nodiscard]] bool are_ready() const noexcept {
-    return slots_->missing.load(std::memory_order_relaxed) == 0;
-  }
+  [[nodiscard]] bool are_ready() const noexcept { return loaded_->complete(); }
 
   /// Ends reading what lies beside the shards.
   void end_reads() const noexcept { near_->end_reads(); }
 
  private:
   open_indexes(shared<const known_shards> set, const projection& used, detail::owned<objects_beside> near);
-
-  struct slots {
-    explicit slots(std::size_t n);
-    slots(const slots&) = delete;
-    slots& operator=(const slots&) = delete;
-    ~slots();
-    std::atomic<std::size_t> missing;
-    std::size_t count;
-    fixed_array<std::atomic<const loaded_index*>> loaded;
-    std::array<std::mutex, 64> mutexes;
-  };
 
   [[nodiscard]] const shard_index& load(session_view session, std::size_t shard) const;
   [[nodiscard]] std::unique_ptr<loaded_index> from_file(session_view session, std::size_t shard,
@@ -154,7 +146,7 @@ class open_indexes {
   shared<const known_shards> set_;
   projection used_;
   detail::owned<objects_beside> near_;  // of a storage that `set_` has
-  detail::owned<slots> slots_;
+  detail::owned<loaded_once<loaded_index>> loaded_;
 };
 
 }  // namespace detail::tar

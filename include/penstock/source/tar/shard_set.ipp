@@ -7,7 +7,6 @@
 #include <penstock/core/message.hpp>
 #include <penstock/source/detail/parallel.hpp>
 #include <penstock/source/tar/foreign_index.hpp>
-#include <penstock/source/tar/index_builder.hpp>
 #include <penstock/source/tar/stored_index.hpp>
 
 #include <algorithm>
@@ -57,7 +56,9 @@ PENSTOCK_INLINE void known_shards::look(storage_facts where, session_view sessio
   for_each_in_parallel(names.size(), lookers, [&](std::size_t i) {
     signatures[i] = session.signature(static_cast<object_id>(i));
     for (const std::string& path : index_files(names[i], signatures[i])) {
-      const auto [state, header] = peek_index(path, signatures[i]);
+      auto [state, header] = peek_index(path, signatures[i]);
+      if (state == index_state::good && (header.bytewise != 0) != rules.kind->bytewise)
+        state = index_state::stale;
       found[i] = state == index_state::good ? 1 : 0;
       headers[i] = header;
       if (found[i] != 0) return;
@@ -146,12 +147,12 @@ PENSTOCK_INLINE shared<const buffer> known_shards::build(session_view session, o
   }
   if (!local) {
     std::string why;
-    if (auto found = index_in_store(session, id, near, pace(), rules.extension_limit, why))
+    if (auto found = index_in_store(session, id, near, *rules.kind, pace(), rules.extension_limit, why))
       return made(std::move(*found));
     if (rules.policy == index_policy::require)
       throw index_required(own_index.of(name), name, "cannot be used (" + why + ")", errc::missing);
   }
-  return made(build_index(session, id, name, rules.extension_limit, pace()));
+  return made(rules.kind->build(session, id, name, rules.extension_limit, pace()));
 }
 
 PENSTOCK_INLINE std::vector<std::string> known_shards::index_files(const std::string& name,
@@ -180,8 +181,8 @@ PENSTOCK_INLINE bool known_shards::keep(const std::string& name, object_signatur
 
 PENSTOCK_INLINE std::string known_shards::describe(std::string where) const {
   if (where.empty()) where = std::to_string(signatures.size()) + " objects";
-  std::string line = detail::text({"webdataset(", where, "): ", shards.shards().size(), " shards, ",
-                                   shards.samples(), " samples, ", shards.payload(), " bytes"});
+  std::string line = detail::text({rules.kind->source_name, "(", where, "): ", shards.shards().size(),
+                                   " shards, ", shards.samples(), " samples, ", shards.payload(), " bytes"});
   const bool keeps = rules.policy == index_policy::keep || rules.policy == index_policy::cache;
   if (local || !keeps) return line;
   const auto homeless = std::count_if(in_memory.begin(), in_memory.end(),
@@ -199,15 +200,13 @@ PENSTOCK_INLINE std::vector<std::string> names_in(const manifest& known) {
 
 PENSTOCK_INLINE open_indexes::open_indexes(shared<const known_shards> set, const projection& used,
                                            detail::owned<objects_beside> near)
-    : set_(std::move(set)), used_(used), near_(std::move(near)), slots_(new slots(set_->signatures.size())) {}
+    : set_(std::move(set)),
+      used_(used),
+      near_(std::move(near)),
+      loaded_(
+          new loaded_once<loaded_index>(set_->shards.shards().size(), set_->shards.starts()->size() - 1)) {}
 PENSTOCK_INLINE open_indexes::open_indexes(open_indexes&&) noexcept = default;
 PENSTOCK_INLINE open_indexes::~open_indexes() = default;
-
-PENSTOCK_INLINE open_indexes::slots::slots(std::size_t n) : missing(n), count(n), loaded(n) {}
-
-PENSTOCK_INLINE open_indexes::slots::~slots() {
-  for (std::size_t i = 0; i < count; ++i) delete loaded[i].load(std::memory_order_relaxed);
-}
 
 // Whether an index matches its shard in the manifest.
 PENSTOCK_INLINE bool belongs(const loaded_index& index, const manifest::shard& entry) noexcept {
@@ -217,44 +216,29 @@ PENSTOCK_INLINE bool belongs(const loaded_index& index, const manifest::shard& e
 }
 
 PENSTOCK_INLINE const shard_index& open_indexes::load(session_view session, std::size_t shard) const {
-  const std::scoped_lock lock(slots_->mutexes[shard % slots_->mutexes.size()]);
-  auto& slot = slots_->loaded[shard];
-  if (const loaded_index* other = slot.load(std::memory_order_acquire)) return other->tables();
-  const manifest::shard& entry = set_->shards.shards()[shard];
-  if (!session.has_signature(static_cast<object_id>(shard), set_->signatures[shard])) {
-    throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
-        .in_file(entry.name);
-  }
-  std::unique_ptr<loaded_index> fresh = set_->in_memory[shard]
-                                            ? loaded_index::from_buffer(set_->in_memory[shard])
-                                            : from_file(session, shard, entry);
-  if (!fresh || !belongs(*fresh, entry)) {
-    throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
-        .in_file(entry.name);
-  }
-  fresh->use(used_);
-  const loaded_index* shown = fresh.release();
-  slot.store(shown, std::memory_order_release);
-  slots_->missing.fetch_sub(1, std::memory_order_relaxed);
-  return shown->tables();
+  const auto made = [&] {
+    const manifest::shard& entry = set_->shards.shards()[shard];
+    if (!session.has_signature(static_cast<object_id>(shard), set_->signatures[shard])) {
+      throw error(errc::io, "the shard was changed after the dataset was opened; open it again")
+          .in_file(entry.name);
+    }
+    std::unique_ptr<loaded_index> fresh = set_->in_memory[shard]
+                                              ? loaded_index::from_buffer(set_->in_memory[shard])
+                                              : from_file(session, shard, entry);
+    if (!fresh || !belongs(*fresh, entry)) {
+      throw error(errc::io, "the shard does not hold what its manifest says; open the dataset again")
+          .in_file(entry.name);
+    }
+    fresh->use(used_);
+    return fresh.release();
+  };
+  return loaded_->get(shard, made).tables();
 }
 
 PENSTOCK_INLINE void open_indexes::get_ready(session_view session, std::span<const position> samples) const {
-  constexpr std::size_t at_once = 8;
-  std::vector<std::size_t> missing;
-  for (const position sample : samples) {
-    const std::size_t shard = set_->locate(sample.index).shard;
-    if (slots_->loaded[shard].load(std::memory_order_relaxed) == nullptr &&
-        std::find(missing.begin(), missing.end(), shard) == missing.end())
-      missing.push_back(shard);
-  }
-  if (missing.empty()) return;
-  for_each_in_parallel(missing.size(), std::min(missing.size(), at_once), [&](std::size_t i) {
-    try {
-      (void)get(session, missing[i]);
-    } catch (...) {
-    }
-  });
+  loaded_->get_ready(
+      samples, [&](std::uint64_t index) { return set_->locate(index).shard; },
+      [&](std::size_t shard) { (void)get(session, shard); });
 }
 
 // The header was valid when the plan was made. If the rest is not, the index is rebuilt.

@@ -68,6 +68,14 @@ class unpackers {
   tuple streams_;
 };
 
+/// What tells a file that is not packed from one that is: the first bytes alone may not.
+struct stream_kind {
+  bool (*is_plain)(bytes_view head);  ///< whether these are the first bytes of a file that is not packed
+  bool may_be_zlib;                   ///< whether files may be packed with zlib, which leaves no certain mark
+};
+/// Tar archives.
+[[nodiscard]] const stream_kind& tar_streams() noexcept;
+
 /// The bytes of a file, a pipe or an object, forward only; unpacked if the first bytes show that they are
 /// packed.
 ///
@@ -77,8 +85,9 @@ class unpackers {
 class shard_stream {
  public:
   /// With `objects`, it reads those, and otherwise files.
-  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr) noexcept
-      : objects_(objects), unpackers_(given) {}
+  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr,
+                        const stream_kind& kind = tar_streams()) noexcept
+      : kind_(&kind), objects_(objects), unpackers_(given) {}
 
   static constexpr bool forward = true;
 
@@ -130,6 +139,7 @@ class shard_stream {
   /// Moves the contents of the window to its front, and makes room for `count` bytes.
   void reserve(std::size_t count);
 
+  const stream_kind* kind_;
   forward_pieces* objects_;
   owned_descriptor file_;
   int number_ = -1;

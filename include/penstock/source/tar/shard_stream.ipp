@@ -63,11 +63,19 @@ PENSTOCK_INLINE void shard_stream::open(std::size_t object, std::string_view rea
   recognise(reader);
 }
 
+PENSTOCK_INLINE const stream_kind& tar_streams() noexcept {
+  // the name of a tar member may look like the magic bytes of a format
+  static constexpr stream_kind kind{
+      [](bytes_view head) { return head.size() >= block_size && checksum_matches(head.first(block_size)); },
+      false};
+  return kind;
+}
+
 PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
   const bytes_view head(raw_from_, raw_end_);
-  const std::string_view format = compression_of(head);
-  // the name of a tar member may look like the magic bytes of a format
-  if (!format.empty() && !(head.size() >= block_size && checksum_matches(head.first(block_size)))) {
+  std::string_view format = compression_of(head);
+  if (format.empty() && kind_->may_be_zlib && may_begin_zlib(head)) format = "zlib";
+  if (!format.empty() && !kind_->is_plain(head)) {
     packed_ = unpackers_.begin(unpackers_.streams, format);
     if (packed_ == plain) throw not_unpacked(format, reader);
   }

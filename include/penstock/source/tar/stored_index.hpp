@@ -4,6 +4,8 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/source/detail/objects_beside.hpp>
+#include <penstock/source/tar/shard_index.hpp>
+#include <penstock/source/tar/shard_kind.hpp>
 #include <penstock/source/tar/tar_scan.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -16,6 +18,9 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
+/// WebDataset's tar archives.
+[[nodiscard]] const shard_kind& tar_shards() noexcept;
+
 /// The index of a shard that lies beside it in the store: Penstock's own, or else DALI's of version v1.2,
 /// which names all members. It has the shard's signature as the store says it.
 ///
@@ -23,8 +28,8 @@ namespace detail::tar {
 /// of the shard with another stamp, and DALI's are compared with a few headers of the shard. Nothing if there
 /// is none that agrees; `why` then gets what is wrong with Penstock's.
 [[nodiscard]] std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
-                                                   scan_pace pace, std::uint64_t extension_limit,
-                                                   std::string& why);
+                                                   const shard_kind& kind, scan_pace pace,
+                                                   std::uint64_t extension_limit, std::string& why);
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1

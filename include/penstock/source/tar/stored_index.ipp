@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/source/detail/member_name.hpp>
 #include <penstock/source/tar/foreign_index.hpp>
+#include <penstock/source/tar/index_builder.hpp>
 #include <penstock/source/tar/index_file.hpp>
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/source/tar/tar_header.hpp>
@@ -18,7 +19,6 @@
 namespace penstock::inline v0_1 {
 namespace detail::tar {
 
-// Compares an index with some headers of its shard: the first, the last, and a few between them.
 class stored_check {
  public:
   stored_check(session_view session, object_id id, const shard_index& index, scan_pace pace,
@@ -78,18 +78,30 @@ class stored_check {
   std::string path_;
 };
 
+// Compares an index with some headers of its archive: the first, the last, and a few between them.
+PENSTOCK_INLINE bool agrees_with_headers(session_view session, object_id id, const shard_index& index,
+                                         scan_pace pace, std::uint64_t extension_limit) {
+  return stored_check(session, id, index, pace, extension_limit).passes();
+}
+
+PENSTOCK_INLINE const shard_kind& tar_shards() noexcept {
+  static constexpr shard_kind kind{"webdataset", false, true, &build_index, &agrees_with_headers};
+  return kind;
+}
+
 // Whether an index of Penstock's belongs to the shard; writes the shard's signature into it.
 PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, object_signature shard,
-                           scan_pace pace, std::uint64_t extension_limit, std::string& why) {
+                           const shard_kind& kind, scan_pace pace, std::uint64_t extension_limit,
+                           std::string& why) {
   const auto tables = shard_index::over(bytes.view());
-  if (!tables) {
+  if (!tables || (tables->header().bytewise != 0) != kind.bytewise) {
     why = to_text(index_state::damaged);
     return false;
   }
   index_header header = tables->header();
   const bool same = header.shard_size == shard.size && header.shard_stamp == shard.stamp && shard.stamp != 0;
-  if (!same && (header.shard_size != shard.size ||
-                !stored_check(session, id, *tables, pace, extension_limit).passes())) {
+  if (!same &&
+      (header.shard_size != shard.size || !kind.agrees(session, id, *tables, pace, extension_limit))) {
     why = to_text(index_state::stale);
     return false;
   }
@@ -99,14 +111,15 @@ PENSTOCK_INLINE bool adopt(buffer& bytes, session_view session, object_id id, ob
 }
 
 PENSTOCK_INLINE std::optional<buffer> index_in_store(session_view session, object_id id, objects_beside& near,
-                                                     scan_pace pace, std::uint64_t extension_limit,
-                                                     std::string& why) {
+                                                     const shard_kind& kind, scan_pace pace,
+                                                     std::uint64_t extension_limit, std::string& why) {
   const object_signature shard = session.signature(id);
   const std::uint64_t most = most_index_bytes(shard.size);
   try {
     if (auto own = near.read(id, own_index, most, &why);
-        own && adopt(*own, session, id, shard, pace, extension_limit, why))
+        own && adopt(*own, session, id, shard, kind, pace, extension_limit, why))
       return own;
+    if (!kind.has_foreign_indexes) return std::nullopt;
     const auto text = near.read(id, dali_index, most);
     if (text && text_of(text->view()).starts_with("v1.2 "))
       return index_from_dali(session, id, shard, text_of(text->view()), extension_limit, pace,

@@ -3,6 +3,7 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/member_name.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -36,27 +38,92 @@ struct stream_shards {
   [[nodiscard]] std::uint64_t fingerprint() const;
 };
 
-/// Reads the samples of shards one after another. It must not be moved: the walk refers to the input.
-class stream_reader {
+/// Shards that are read one after another: which one it is, and how much of it was delivered. It must not be
+/// moved: others refer to its input.
+class shard_turns {
  public:
+  shard_turns(const shard_turns&) = delete;
+  shard_turns& operator=(const shard_turns&) = delete;
+
+  [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
+
+ protected:
   /// With `objects`, the shards are those, and otherwise files.
+  shard_turns(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects,
+              const stream_kind& kind)
+      : set_(std::move(set)), stored_(objects != nullptr), input_(unpack, objects, kind) {}
+
+  /// Delivers the next sample. `read(url)` reads it from the input, or returns false at the end of the shard;
+  /// `begin()` is called after a shard was opened, `close()` to close it after an error.
+  template <class Begin, class Read, class Close>
+  bool next_of(Begin&& begin, Read&& read, Close&& close) {
+    while (shard_ < set_->names.size()) {
+      const std::string& url = set_->names[shard_];
+      try {
+        if (!open_) {
+          open(url);
+          begin();
+        }
+        if (read(url)) {
+          ++given_;
+          return true;
+        }
+      } catch (error& problem) {
+        shard_ = set_->names.size();
+        problem.in_file(url);
+        if (open_) problem.at_offset(input_.offset());
+        close();
+        throw;
+      }
+      ++shard_;
+      given_ = 0;
+    }
+    return false;
+  }
+  /// Goes to the marked shard, after `rewind`, and past the samples already delivered: `pass()` reads one.
+  template <class Pass>
+  void seek_to(source_mark place, Pass&& pass) {
+    enter(place);
+    while (given_ != place.sample)
+      if (!pass() || shard_ != place.shard) too_few(place);
+  }
+
+  void rewind_turns() noexcept { shard_ = given_ = 0; }
+  void close_input() noexcept {
+    input_.close();
+    open_ = false;
+  }
+  [[nodiscard]] const stream_shards& set() const noexcept { return *set_; }
+  [[nodiscard]] shard_stream& input() noexcept { return input_; }
+  [[nodiscard]] std::uint64_t given() const noexcept { return given_; }
+
+ private:
+  void open(const std::string& url);
+  void enter(source_mark place);
+  [[noreturn]] void too_few(source_mark place) const;
+
+  shared<stream_shards> set_;
+  bool stored_;
+  std::size_t shard_ = 0;
+  std::uint64_t given_ = 0;  // samples of the current shard delivered so far
+  shard_stream input_;
+  bool open_ = false;
+};
+
+/// Reads the samples of tar shards one after another.
+class stream_reader : public shard_turns {
+ public:
   stream_reader(shared<stream_shards> set, unpacker_calls unpack, forward_pieces* objects = nullptr)
-      : set_(std::move(set)),
-        stored_(objects != nullptr),
-        input_(unpack, objects),
-        walk_(walk_input::of(input_), set_->extension_limit) {}
-  stream_reader(const stream_reader&) = delete;
-  stream_reader& operator=(const stream_reader&) = delete;
+      : shard_turns(std::move(set), unpack, objects, tar_streams()),
+        walk_(walk_input::of(input()), this->set().extension_limit) {}
 
   [[nodiscard]] bool next(stream_sample& e);
   void rewind() noexcept;
-  [[nodiscard]] source_mark mark() const noexcept { return {shard_, given_}; }
   /// Opens the marked shard and reads past the samples already delivered; earlier shards are not
   /// touched.
   void seek(source_mark place);
 
  private:
-  void open(const std::string& url);
   void close() noexcept;
   /// Looks for the next member that belongs to a sample. At the end it reads through to the checksums,
   /// before the last sample is delivered.
@@ -64,15 +131,9 @@ class stream_reader {
   /// False at the end of the shard.
   bool read_sample(stream_sample& e, const std::string& url);
 
-  shared<stream_shards> set_;
-  bool stored_;
-  std::size_t shard_ = 0;
-  std::uint64_t given_ = 0;  // samples of the current shard delivered so far
-  shard_stream input_;
   member_walk walk_;
   member found_;
   split_path parts_;  // the name of the member that was found but not taken yet
-  bool open_ = false;
   bool pending_ = false;
   bool ended_ = false;
 };

@@ -33,54 +33,26 @@ PENSTOCK_INLINE std::string stream_shards::describe() const {
 
 PENSTOCK_INLINE std::uint64_t stream_shards::fingerprint() const {
   penstock::fingerprint mark;
-  mark.add("webdataset_stream", names.size());
+  // pipes give what files do
+  mark.add(source_name == "webdataset_pipe" ? "webdataset_stream" : source_name, names.size());
   for (const std::string& name : names) mark.add(std::string_view(name).substr(name.rfind('/') + 1));
   return mark.value();
 }
 
-PENSTOCK_INLINE bool stream_reader::next(stream_sample& e) {
-  while (shard_ < set_->names.size()) {
-    const std::string& url = set_->names[shard_];
-    try {
-      if (!open_) open(url);
-      if (read_sample(e, url)) {
-        ++given_;
-        return true;
-      }
-    } catch (error& problem) {
-      shard_ = set_->names.size();
-      problem.in_file(url);
-      if (open_) problem.at_offset(input_.offset());
-      close();
-      throw;
-    }
-    ++shard_;
-    given_ = 0;
-  }
-  return false;
-}
-
-PENSTOCK_INLINE void stream_reader::rewind() noexcept {
-  close();
-  shard_ = 0;
-  given_ = 0;
-}
-
-PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
-  rewind();
+PENSTOCK_INLINE void shard_turns::enter(source_mark place) {
   const std::uint64_t shards = set_->names.size();
   if (place.shard > shards || (place.shard == shards && place.sample != 0))
     throw error(errc::state, {"there is no shard ", place.shard, "; the dataset has ", shards});
   shard_ = detail::to_size(place.shard);
-  for (stream_sample passed; given_ != place.sample;) {
-    if (next(passed) && shard_ == place.shard) continue;
-    throw error(errc::state, {"the shard has fewer than the ", place.sample,
-                              " samples that the state counts; it was changed"})
-        .in_file(set_->names[detail::to_size(place.shard)]);
-  }
 }
 
-PENSTOCK_INLINE void stream_reader::open(const std::string& url) {
+PENSTOCK_INLINE void shard_turns::too_few(source_mark place) const {
+  throw error(errc::state, {"the shard has fewer than the ", place.sample,
+                            " samples that the state counts; it was changed"})
+      .in_file(set_->names[detail::to_size(place.shard)]);
+}
+
+PENSTOCK_INLINE void shard_turns::open(const std::string& url) {
   if (stored_) {
     input_.open(shard_, set_->source_name);
   } else {
@@ -89,13 +61,28 @@ PENSTOCK_INLINE void stream_reader::open(const std::string& url) {
                   "this is a pipe, and a run over a pipe cannot be resumed; write webdataset_pipe");
     input_.open(url, set_->used[shard_], set_->source_name);
   }
-  walk_.restart();
   open_ = true;
 }
 
+PENSTOCK_INLINE bool stream_reader::next(stream_sample& e) {
+  return next_of([&] { walk_.restart(); }, [&](const std::string& url) { return read_sample(e, url); },
+                 [&] { close(); });
+}
+
+PENSTOCK_INLINE void stream_reader::rewind() noexcept {
+  close();
+  rewind_turns();
+}
+
+PENSTOCK_INLINE void stream_reader::seek(source_mark place) {
+  rewind();
+  stream_sample passed;
+  seek_to(place, [&] { return next(passed); });
+}
+
 PENSTOCK_INLINE void stream_reader::close() noexcept {
-  input_.close();
-  open_ = pending_ = ended_ = false;
+  close_input();
+  pending_ = ended_ = false;
 }
 
 PENSTOCK_INLINE bool stream_reader::find() {
@@ -108,7 +95,7 @@ PENSTOCK_INLINE bool stream_reader::find() {
     return true;
   }
   ended_ = true;
-  input_.drain();
+  input().drain();
   return false;
 }
 
@@ -116,7 +103,7 @@ PENSTOCK_INLINE bool stream_reader::read_sample(stream_sample& e, const std::str
   while (pending_ || find()) {
     e.start(parts_.key, url);
     do {
-      e.take(found_, parts_.suffix, set_->limit, input_, walk_);
+      e.take(found_, parts_.suffix, set().limit, input(), walk_);
       pending_ = find();
     } while (pending_ && parts_.key == e.key());
     if (!e.bad()) return true;

@@ -5,6 +5,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/source/tar/coming_samples.hpp>
 #include <penstock/source/tar/shard_index.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
@@ -24,7 +25,7 @@ namespace detail::tar {
 
 inline constexpr std::uint64_t no_offset = std::numeric_limits<std::uint64_t>::max();
 
-/// The current sample of a worker.
+/// The current sample of a worker, and the next ones if they were looked up.
 struct sample_cursor {
   const shard_index* tables = nullptr;
   const std::string* url = nullptr;
@@ -35,6 +36,7 @@ struct sample_cursor {
   std::uint32_t first = 0;   ///< first and end member
   std::uint32_t end = 0;
   std::uint64_t touched = no_offset;  ///< the offset of the bytes requested last
+  coming_samples coming;
 
   /// Adds shard, offset and key to an error.
   void say_where(error& e) const;
@@ -66,8 +68,12 @@ class copying_worker : public fetch_link<Session> {
     session_ = &session;
     in_order_ = in_order;
     pinned_ = false;
+    has_shown_ = false;
     ++generation_;
   }
+
+  /// Whether the current sample has given out views of a file, which only `confirm` makes sure of.
+  [[nodiscard]] bool has_shown() const noexcept { return has_shown_; }
 
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     if (into.empty()) return;
@@ -89,13 +95,26 @@ class copying_worker : public fetch_link<Session> {
     session_->read(at.shard, offset, into);
   }
 
+  /// Whether `finish` would read these bytes into memory of the worker, so that `read` saves a copy.
+  [[nodiscard]] bool reads_straight(std::uint64_t offset, std::uint64_t size) const {
+    if (size < direct) return false;
+    if constexpr (partly_viewing_session<Session>)
+      if (session_->shows(at.shard)) return false;
+    return this->find(*session_, at.shard, offset, size).empty();
+  }
+  /// Reads bytes that belong to those that were read before.
+  void read_more(std::uint64_t offset, mutable_bytes into) { session_->read(at.shard, offset, into); }
+
   [[nodiscard]] bytes_view finish(std::uint32_t member, std::uint64_t offset, std::uint64_t size) {
     if (size == 0) return {};
     at.touched = offset;
     if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
     if constexpr (partly_viewing_session<Session>) {
       if (size >= direct || !uses_window())
-        if (session_->shows(at.shard)) return session_->view(at.shard, offset, size);
+        if (session_->shows(at.shard)) {
+          has_shown_ = true;
+          return session_->view(at.shard, offset, size);
+        }
     }
     if (size < direct) {
       if (!holds(offset, size) && !pinned_) fill(around(member));
@@ -188,6 +207,7 @@ class copying_worker : public fetch_link<Session> {
   std::uint64_t generation_ = 0;
   bool in_order_ = false;
   bool pinned_ = false;
+  bool has_shown_ = false;
   std::vector<spare_member> spares_;  // by the member's number in its sample
 };
 
@@ -199,6 +219,9 @@ class viewing_worker {
   sample_cursor at;
 
   void begin(Session& session, bool) noexcept { session_ = &session; }
+  [[nodiscard]] static constexpr bool has_shown() noexcept { return true; }
+  [[nodiscard]] static constexpr bool reads_straight(std::uint64_t, std::uint64_t) noexcept { return false; }
+  void read_more(std::uint64_t offset, mutable_bytes into) { read(0, offset, into); }
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     const bytes_view found = finish(member, offset, into.size());
     if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());

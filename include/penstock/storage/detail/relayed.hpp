@@ -80,6 +80,11 @@ class relayed_session {
   void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
     state_->session.will_need(id, offset, size);
   }
+  [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
+    requires touching_session<inner>
+  {
+    state_->session.touch(id, offset, size);
+  }
   [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
     requires viewing_session<inner> || partly_viewing_session<inner>
   {

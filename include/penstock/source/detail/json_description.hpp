@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<nlohmann/json.hpp>)
+#error "penstock/source/detail/json_description.hpp needs nlohmann-json: link penstock::json"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1::detail {
+
+/// Parses a description that others wrote, nested at most 16 deep. Throws `errc::format`, with the offset
+/// where it is known.
+[[nodiscard]] inline nlohmann::json parse_description(std::string_view text) {
+  // The parser's message repeats the whole text or number it was reading, so it is cut.
+  const auto not_json = [](const nlohmann::json::exception& e) {
+    const std::string_view said = e.what();
+    constexpr std::size_t most = 300;
+    return detail::text(
+        {"the description is not JSON: ", said.substr(0, most), said.size() > most ? "..." : ""});
+  };
+  // a one-byte bracket becomes an object of 70 bytes
+  const auto shallow = [](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
+    constexpr int deepest = 16;
+    if (depth > deepest)
+      throw error(errc::format, {"the description is nested more than ", deepest, " deep"});
+    return true;
+  };
+  try {
+    return nlohmann::json::parse(text.begin(), text.end(), shallow);
+  } catch (const nlohmann::json::parse_error& e) {
+    throw error(errc::format, not_json(e)).at_offset(e.byte == 0 ? 0 : e.byte - 1);
+  } catch (const nlohmann::json::exception& e) {  // a number beyond the range of a double
+    throw error(errc::format, not_json(e));
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<nlohmann/json.hpp>)
+#error "penstock/source/mds.hpp needs nlohmann-json: link penstock::json"
+#endif
+
+#include <penstock/base/shared.hpp>
+#include <penstock/codec/concepts.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/opens_as_plan.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/known_files.hpp>
+#include <penstock/source/detail/mds_sample.hpp>
+#include <penstock/source/detail/mds_shards.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/source/mds_index.hpp>
+#include <penstock/source/unpacked.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/file.hpp>
+#include <penstock/storage/storage_counters.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// MosaicML's shards.
+struct mds_shards_kind {
+  static constexpr mds_kind kind{"mds", &mds_json::agree, false, nullptr};
+};
+
+}  // namespace detail
+
+/// The source that `mds` makes of MosaicML's shards, and `litdata` of chunks, which are laid out alike.
+template <storage Storage, class Kind = detail::mds_shards_kind>
+class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
+  using session_type = typename Storage::session;
+  using files = detail::stored_in<detail::mds_files, Storage>;
+
+ public:
+  using penstock_part = source_tag;
+  static constexpr std::string_view source_name = Kind::kind.source_name;
+
+  /// A run's reader: a session, and the tables of the shards used so far.
+  class reader {
+   public:
+    struct worker : detail::mds_worker<session_type> {
+      std::uint64_t shard_begin = 0, shard_end = 0;  // the samples of the current shard, in the dataset
+      const detail::mds_table* table = nullptr;
+      std::array<detail::mds_coming, 64> coming{};  // the samples that come next
+    };
+    static constexpr bool has_latency = latent_session<session_type>;
+
+    reader(shared<const files> known, bool unread)
+        : known_(std::move(known)), session_(known_->where.connect()), tables_(known_), unread_(unread) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      move_to(w, p.index);
+      try {
+        w.begin(session_, unread_);
+        sink(detail::mds_sample<detail::mds_worker<session_type>>(w));
+        if (w.has_shown()) confirm(session_, w.at.shard);
+      } catch (error& e) {
+        if (w.has_shown()) confirm(session_, w.at.shard);
+        w.at.say_where(e);
+        throw;
+      }
+    }
+
+    /// Finds the samples that come next, up to 64, and prefetches their table entries.
+    void look_ahead(std::span<const position> next, worker& w) const noexcept
+      requires touching_session<session_type>
+    {
+      for (std::size_t i = 0; i < std::min(next.size(), w.coming.size()); ++i) {
+        const manifest::place place = known_->shards.locate(next[i].index);
+        const detail::mds_table* const table = tables_.find(place.shard);
+        const std::uint32_t* const entry = table == nullptr ? nullptr : table->begins.data() + place.sample;
+        w.coming[i] = {entry, static_cast<object_id>(place.shard)};
+        __builtin_prefetch(entry);
+      }
+    }
+    /// Prefetches the bytes of one of these samples, if its shard is mapped.
+    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w) const noexcept
+      requires touching_session<session_type>
+    {
+      if (i >= w.coming.size() || w.coming[i].entry == nullptr) return;
+      const std::uint32_t* const entry = w.coming[i].entry;
+      session_.touch(w.coming[i].shard, entry[0], entry[1] - entry[0]);
+    }
+
+    /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
+    [[nodiscard]] std::string key(std::uint64_t index) const {
+      const manifest::place place = known_->locate(index);
+      return detail::text({known_->names[place.shard], ":", place.sample});
+    }
+    void get_ready(std::span<const position> samples) const { tables_.get_ready(session_, samples); }
+    [[nodiscard]] bool is_ready() const noexcept { return tables_.are_ready(); }
+    /// The bytes of the sample; none if no column is used.
+    template <class Sink>
+    void ranges(std::uint64_t index, Sink&& sink) const {
+      if (unread_) return;
+      const manifest::place place = known_->locate(index);
+      const detail::mds_table& table = tables_.get(session_, place.shard);
+      const std::uint64_t begin = table.begins[detail::to_size(place.sample)];
+      sink(session_, static_cast<object_id>(place.shard), begin,
+           table.begins[detail::to_size(place.sample + 1)] - begin);
+    }
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<session_type>
+    {
+      return session_.counters();
+    }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+    void cancel_reads() const noexcept { end_reads(session_); }
+    /// The mean size of a sample.
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+      return unread_ || known_->shards.samples() == 0 ? 0 : known_->shards.bytes() / known_->shards.samples();
+    }
+
+   private:
+    void move_to(worker& w, std::uint64_t index) const {
+      if (w.table == nullptr || index < w.shard_begin || index >= w.shard_end) {
+        const manifest::place place = known_->locate(index);
+        w.table = &tables_.get(session_, place.shard);
+        w.shard_begin = place.first;
+        w.shard_end = place.first + w.table->begins.size() - 1;
+        w.at.enter(known_->columns[known_->columns_of[place.shard]], known_->path(place.shard),
+                   known_->names[place.shard], static_cast<object_id>(place.shard));
+      }
+      w.at.sample = index - w.shard_begin;
+      const std::uint32_t* const entry = w.table->begins.data() + w.at.sample;
+      w.at.begin = entry[0];
+      w.at.size = entry[1] - entry[0];
+    }
+
+    shared<const files> known_;
+    mutable session_type session_;  // a session may be used by many threads
+    detail::mds_tables tables_;
+    bool unread_;
+  };
+
+  using element = detail::mds_sample<detail::mds_worker<session_type>>;
+
+  mds_source(Storage where, const mds_index& index)
+      : known_(new const files(where, index, where.names(), Kind::kind)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return known_->shards.starts();
+  }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  /// Covers what the index says: each shard's name, size and samples, the columns, and checksums if there are
+  /// some. Whether shards are compressed, and where they lie, makes no difference.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
+  [[nodiscard]] std::string describe() const {
+    std::string line = detail::text({source_name, "(", known_->shards.shards().size(), " shards, ",
+                                     known_->shards.bytes(), " bytes): ", size(), " samples of "});
+    const std::vector<mds_column>& first = known_->columns.front().all;
+    for (std::size_t i = 0; i < first.size(); ++i)
+      detail::append(line, {i == 0 ? "" : ", ", first[i].name, " (", first[i].encoding, ")"});
+    return line;
+  }
+  /// Returns the reader. If no column is used, it reads the shards' tables alone.
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used.nothing()); }
+
+ private:
+  shared<const files> known_;
+};
+
+namespace detail {
+
+[[noreturn]] inline void no_mds_unpacker(const mds_shard& shard, const std::string& path) {
+  throw error(errc::argument,
+              {"the shard's compression is '", shard.compression,
+               "'; those of gzip, zstd and bzip2 are read: unpack the dataset, or write it anew"})
+      .in_file(path);
+}
+
+/// The files of a dataset's shards: those that are not compressed where they are there, and copies of the
+/// others.
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> mds_paths(const std::string& folder, const mds_index& index,
+                                                 const unpacked_options& options) {
+  std::vector<std::string> paths, packed;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < index.shards.size(); ++i) {
+    const mds_shard& one = index.shards[i];
+    paths.push_back(folder + "/" + one.name);
+    if (one.packed_name.empty() || ::access(paths.back().c_str(), F_OK) == 0) continue;
+    places.push_back(i);
+    packed.push_back(folder + "/" + one.packed_name);
+  }
+  const std::vector<std::string> copies = packed.empty() ? packed : unpacked<Unpack...>(packed, options);
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    if (copies[i] == packed[i]) no_mds_unpacker(index.shards[places[i]], packed[i]);
+    paths[places[i]] = copies[i];
+  }
+  return paths;
+}
+
+}  // namespace detail
+
+/// Datasets of MosaicML Streaming: a folder with an `index.json` and MDS shards.
+///
+///     auto samples = mds("imagenet") | shuffle(seed) |
+///                    decode<field<"image", identity>, field<"label", raw_number<std::int64_t>>>;
+///     auto copies = mds<unpack_zstd>("compressed", {.folder = "cache"});
+///     auto others = mds(mapped_file("shard.{00000..00001}.mds"), read_mds_index("index.json"));
+///
+/// In: the folder's path; as template arguments the unpackers that may be needed, with the options of
+/// `unpacked`; or any storage, whose objects are the shards that are not compressed, in the order of an
+/// `mds_index`. A compressed shard is unpacked once, while the plan is made, to a copy; a shard that also is
+/// there uncompressed is taken as it is.
+/// Out: an open sample with a member for each column. `raw_number<T>` reads MosaicML's `int`, `uint8`,
+/// `float32` and so on; `mds_array<T>` its arrays, `text` its `str`, `integer` and `floating` its `str_int`
+/// and `str_float`, `jpeg` and `png` its images, `pil_pixels` its uncompressed ones, `mds_list` lists of
+/// images, `json` and `json_field` its `json`. In `decode` a codec of this library that cannot read a
+/// column's encoding is an error; codecs are told apart by their `codec_name`. Pickles are never executed,
+/// and no codec gets them.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. `mosaic` gives its samples in
+/// Streaming's order. Of shards that are not compressed, making the plan reads the index alone; a run reads a
+/// shard's table of 4 bytes a sample when the shard is first used.
+/// Cost per sample: in a mapped file (see `file`) nothing is copied; elsewhere a sample below 32 KiB is read
+/// as a whole, and of a larger one the values that are asked for, straight into the batch. What is fetched
+/// ahead is whole samples, since only a sample says where its values are. No allocation in the steady state.
+/// Errors: errc::format, with shard and offset, for a shard that is not what its index says in size, samples
+/// and columns; with the key too, for a sample whose columns do not fill it exactly; errc::limit for a
+/// description of columns above 1 MiB; errc::argument for a storage whose objects are not called as the
+/// index's shards are; errc::io. Of the checksums in the index only the fingerprint makes use: bytes are not
+/// hashed.
+/// Threads: any number may evaluate, each with its own worker.
+/// Source: mosaicml-streaming, streaming/base/format/mds/{reader,writer,encodings}.py.
+template <unpacker... Unpack>
+[[nodiscard]] mds_source<file> mds(const std::string& folder, const unpacked_options& options = {}) {
+  const mds_index index = read_mds_index(folder + "/index.json");
+  return {file(detail::mds_paths<Unpack...>(folder, index, options)), index};
+}
+template <storage Storage>
+[[nodiscard]] mds_source<Storage> mds(Storage where, const mds_index& index) {
+  return {std::move(where), index};
+}
+
+}  // namespace penstock::inline v0_1

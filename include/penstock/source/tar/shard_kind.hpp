@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/source/tar/shard_index.hpp>
+#include <penstock/source/tar/tar_scan.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// A kind of shards: how their indexes are made, and compared with them.
+struct shard_kind {
+  std::string_view source_name;  ///< the source that reads them
+  bool bytewise;                 ///< whether samples begin anywhere, and not at multiples of 512
+  bool has_foreign_indexes;      ///< whether DALI's and Energon's indexes are known
+
+  /// Makes the index of an object in one pass over its headers. `name` is for errors.
+  buffer (*build)(session_view session, object_id id, const std::string& name, std::uint64_t extension_limit,
+                  scan_pace pace);
+  /// Whether an index of the object's size is that of its content, as far as a few headers show.
+  bool (*agrees)(session_view session, object_id id, const shard_index& index, scan_pace pace,
+                 std::uint64_t extension_limit);
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1

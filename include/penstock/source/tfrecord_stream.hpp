@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<isa-l/crc.h>)
+#error "penstock/source/tfrecord_stream.hpp needs ISA-L: link penstock::tfrecord"
+#endif
+
+#include <penstock/base/shared.hpp>
+#include <penstock/codec/concepts.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/opens_as_plan.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/source/detail/forward_pieces.hpp>
+#include <penstock/source/detail/tf_records.hpp>
+#include <penstock/source/tar/shard_stream.hpp>
+#include <penstock/source/tar/stream_reader.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/file.hpp>
+#include <penstock/storage/storage_counters.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Options of `tfrecord_stream`.
+struct tfrecord_stream_options {
+  /// The maximum bytes of one record.
+  std::uint64_t limit = 1_GiB;
+  /// As in `webdataset_stream_options`.
+  std::uint64_t read_ahead = 8_MiB;
+};
+
+namespace detail {
+
+/// Files of TFRecord, of which a zlib stream is told by its first record's checksum alone.
+[[nodiscard]] inline const tar::stream_kind& tf_record_streams() noexcept {
+  static constexpr tar::stream_kind kind{[](bytes_view head) {
+                                           return head.size() >= tf_header_size &&
+                                                  tf_header(head.first(tf_header_size)).intact;
+                                         },
+                                         true};
+  return kind;
+}
+
+/// Reads the records of files one after another.
+class tf_stream_reader : public tar::shard_turns {
+ public:
+  tf_stream_reader(shared<tar::stream_shards> set, tar::unpacker_calls unpack, forward_pieces* objects)
+      : shard_turns(std::move(set), unpack, objects, tf_record_streams()) {}
+
+  [[nodiscard]] bool next(std::string& payload) {
+    return next_of([] {}, [&](const std::string&) { return read(payload); }, [this] { close_input(); });
+  }
+  void rewind() noexcept {
+    close_input();
+    rewind_turns();
+  }
+  void seek(source_mark place) {
+    rewind();
+    std::string passed;
+    seek_to(place, [&] { return next(passed); });
+  }
+
+ private:
+  /// False at the end of the file.
+  bool read(std::string& payload) {
+    const std::uint64_t begin = input().offset();
+    const auto cut_off = [&](std::uint64_t size, std::uint64_t got) {
+      tf_record_cut_off(given(), size, got, begin);
+    };
+    std::array<std::byte, tf_header_size> head;
+    if (const std::size_t got = input().read(head); got == 0) {
+      input().drain();
+      close_input();
+      return false;
+    } else if (got < head.size()) {
+      if (begin == 0) not_tf_records(bytes_view(head).first(got), set().source_name);
+      cut_off(tf_header_size + tf_footer_size, got);
+    }
+    const tf_header header(head);
+    if (!header.intact) {
+      if (begin == 0) not_tf_records(head, set().source_name);
+      tf_header_damaged(given(), begin);
+    }
+    if (header.size > set().limit)
+      throw error(errc::limit, {"record ", given(), " has ", header.size, " bytes, and the limit is ",
+                                set().limit, "; raise it with tfrecord_stream_options{.limit = ...}"})
+          .at_offset(begin);
+    const std::size_t size = to_size(header.size);
+    // A header may announce more bytes than there are, so memory grows only as bytes arrive.
+    payload.clear();
+    while (payload.size() != size) {
+      const std::size_t done = payload.size(),
+                        some = std::min(size - done, std::max<std::size_t>(1_MiB, done));
+      payload.resize(done + some);
+      const std::size_t got = input().read(bytes_to_write(payload).subspan(done));
+      if (got < some) cut_off(size + tf_footer_size, done + got);
+    }
+    std::array<std::byte, tf_footer_size> footer;
+    if (const std::size_t got = input().read(footer); got < footer.size())
+      cut_off(size + tf_footer_size, size + got);
+    try {
+      check_tf_payload(bytes_of(payload), footer);
+    } catch (error& e) {
+      e.at_offset(begin + tf_header_size).for_key(text({"record ", given()}));
+      throw;
+    }
+    return true;
+  }
+  [[nodiscard]] static mutable_bytes bytes_to_write(std::string& text) noexcept {
+    return {reinterpret_cast<std::byte*>(text.data()), text.size()};
+  }
+};
+
+}  // namespace detail
+
+/// The source that `tfrecord_stream` makes of files in a storage.
+template <storage Storage, unpacker... Unpack>
+class tfrecord_stream_source : public opens_as_plan<tfrecord_stream_source<Storage, Unpack...>> {
+  using session_type = typename Storage::session;
+
+ public:
+  using penstock_part = source_tag;
+  using element = std::string;
+  static constexpr std::string_view source_name = "tfrecord_stream";
+  static constexpr bool seekable = true;
+
+  class reader {
+   public:
+    [[nodiscard]] bool next(element& e) { return state_->records.next(e); }
+    void rewind(std::uint64_t) noexcept { state_->records.rewind(); }
+    [[nodiscard]] source_mark mark() const noexcept { return state_->records.mark(); }
+    /// Opens the marked file and reads past the records already delivered; earlier files are not touched.
+    void seek(std::uint64_t, source_mark place) { state_->records.seek(place); }
+    /// What the session counted.
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<session_type>
+    {
+      return std::as_const(state_->session).counters();
+    }
+    [[nodiscard]] std::optional<named_read> oldest_read() const {
+      return oldest_read_of(std::as_const(state_->session));
+    }
+    /// Ends the session's reads. Any thread.
+    void cancel_reads() const noexcept { state_->pieces.end(); }
+
+   private:
+    friend class tfrecord_stream_source;
+
+    // Keeps its address when the reader is moved.
+    struct state {
+      state(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+          : session(where.connect()),
+            pieces(detail::forward_session(session), set->names.size(), ahead),
+            records(std::move(set), unpack.calls(), &pieces) {}
+      session_type session;
+      detail::forward_pieces pieces;
+      detail::tar::unpackers<Unpack...> unpack;
+      detail::tf_stream_reader records;
+    };
+
+    reader(const Storage& where, shared<detail::tar::stream_shards> set, std::uint64_t ahead)
+        : state_(std::make_unique<state>(where, std::move(set), ahead)) {}
+
+    std::unique_ptr<state> state_;
+  };
+
+  tfrecord_stream_source(Storage where, tfrecord_stream_options options)
+      : where_(std::move(where)),
+        ahead_(options.read_ahead),
+        set_(std::make_shared<detail::tar::stream_shards>(
+            std::vector<std::string>(where_.names().begin(), where_.names().end()), options.limit, 0, true,
+            source_name)) {}
+
+  [[nodiscard]] std::string describe() const { return set_->describe(); }
+  /// Covers the files' names without their folders: their contents are not known until they are read.
+  [[nodiscard]] std::uint64_t fingerprint() const { return set_->fingerprint(); }
+  [[nodiscard]] reader connect() const { return reader(where_, set_, ahead_); }
+
+ private:
+  Storage where_;
+  std::uint64_t ahead_;
+  shared<detail::tar::stream_shards> set_;
+};
+
+/// The records of TFRecord files, read from beginning to end: for files that are compressed as a whole, as
+/// TensorFlow does with "GZIP" and "ZLIB". If files are not compressed, `tfrecord` can do more: shuffle,
+/// resume on a different number of ranks, read in parallel.
+///
+///     auto packed = tfrecord_stream<unpack_gzip>("train-{00..15}.tfrecord.gz") | decode<identity>;
+///
+/// In: a pattern of paths, which is `file`, or any storage; the unpackers that may be needed, as template
+/// arguments.
+/// The compression is recognised from a file's first bytes; its name is ignored. Out: a record's payload, as
+/// a `std::string`.
+/// Kind: a forward source; deterministic and resumable: a resumed run opens the file where it stopped and
+/// reads past the records already delivered; earlier files are not touched. One file is open at a time.
+/// Cost per sample: its bytes are unpacked and copied once out of a window, and its checksum. No allocation
+/// in the steady state if records do not grow. Memory: `read_ahead`, and what the unpackers need, plus the
+/// records, each of at most `limit`.
+/// Threads: one reads at a time, all evaluate.
+/// Errors: those of `tfrecord`, thrown when the run reaches the place; offsets are in the unpacked file. An
+/// error of a later stage has the position in the sequence, but neither file nor record.
+/// errc::argument for a compression without an unpacker, with what to write; errc::limit for a record beyond
+/// `limit`, before its bytes are read.
+/// Source: tensorflow, tsl/lib/io/record_reader.cc.
+template <unpacker... Unpack, storage Storage>
+[[nodiscard]] tfrecord_stream_source<Storage, Unpack...> tfrecord_stream(
+    Storage where, tfrecord_stream_options options = {}) {
+  return {std::move(where), options};
+}
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] tfrecord_stream_source<file, Unpack...> tfrecord_stream(const Text& pattern,
+                                                                      tfrecord_stream_options options = {}) {
+  return {detail::tar::files_of(detail::tar::to_pattern(pattern)), options};
+}
+
+/// From a list of paths, in which braces are not expanded.
+template <unpacker... Unpack>
+[[nodiscard]] tfrecord_stream_source<file, Unpack...> tfrecord_stream(std::vector<std::string> paths,
+                                                                      tfrecord_stream_options options = {}) {
+  return {file(std::move(paths)), options};
+}
+
+}  // namespace penstock::inline v0_1
