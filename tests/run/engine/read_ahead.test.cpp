@@ -9,6 +9,7 @@
 #include <penstock/storage/concepts.hpp>
 
 #include "support/catch.hpp"
+#include "support/deadline.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -164,6 +165,29 @@ TEST_CASE("run/read_ahead: a restart does not wait until everything has been req
     ahead.restart(batches_of(8000));  // and requests start immediately
     CHECK(asked.exchange(0) < 500);
   }
+}
+
+TEST_CASE("run/read_ahead: further epochs are requested when they are allowed, although nothing is opened") {
+  const ps::run_watch nobody({}, 0, true, false, 0);
+  const ps::live_limits limits(1, 1, 1, 1000);
+  listener reader;
+  reader.size = 20;
+  ps::feed from = batches_of(20);
+  from.limit(0);
+  const penstock_test::deadline late("requests for further epochs");
+  ps::read_ahead ahead;
+  ahead.start(from, reader.hints(), nobody, limits, true, {});
+  // The thread looks at the feed meanwhile, or has gone to sleep.
+  for (std::size_t epochs = 1; epochs <= 40; ++epochs) {
+    if (epochs % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ahead.limit(epochs);
+    for (std::size_t asked = 0; asked < 20 * epochs; std::this_thread::yield()) {
+      const std::lock_guard guard(reader.lock);
+      asked = reader.asked.size();
+    }
+  }
+  ahead.stop();
+  CHECK(reader.asked == numbers_below(20 * 40));
 }
 
 TEST_CASE("run/read_ahead: a failed allocation is one sentence") {

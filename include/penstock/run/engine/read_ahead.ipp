@@ -52,8 +52,11 @@ PENSTOCK_INLINE void read_ahead::opened(std::uint64_t slots) {
 
 PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs) {
   if (who_.self == nullptr) return;
-  const std::lock_guard guard(lock_);
-  feed_.limit(epochs);
+  {
+    const std::lock_guard guard(lock_);
+    feed_.limit(epochs);
+  }
+  more_.notify_one();
 }
 
 PENSTOCK_INLINE void read_ahead::look_again() {
@@ -207,9 +210,10 @@ PENSTOCK_INLINE void read_ahead::follow() noexcept {
       more_.wait(held);
       continue;
     }
-    const std::uint64_t begun = restarted_;
+    const std::uint64_t begun = restarted_, limit = feed_.limit();
     if (!cut_epoch(held)) {
-      if (!stop_ && begun == restarted_) more_.wait(held);
+      // Unless the feed was changed while the lock was released, in which case it may well be cut now.
+      if (!stop_ && begun == restarted_ && limit == feed_.limit()) more_.wait(held);
       continue;
     }
     if (!behind()) {
