@@ -50,7 +50,7 @@ PROGRAMS = (
     ("bench_s3", ("24a", "24b")),
     ("bench_tensors", ("25a", "25b", "25c", "25d")),
     ("bench_tensors_libtorch", ("25e", "25f", "25g", "25h")),
-    ("bench_formats", tuple(f"26{letter}" for letter in "abcdefghijkl")),
+    ("bench_formats", tuple(f"26{letter}" for letter in "abcdefghijklmn")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )
 # Programs of components that a build may lack: what their rows measure, and why they are left out.

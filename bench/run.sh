@@ -102,6 +102,11 @@ if "$peers/bin/python" -c 'import torch, tfrecord' 2> /dev/null || pip_install t
 else
   echo "run.sh: tfrecord cannot be installed; rows 26f and 26l go without it" >&2
 fi
+if "$peers/bin/python" -c 'import pyarrow' 2> /dev/null || pip_install pyarrow; then
+  export BENCH_ARROW_PYTHON=$peers/bin/python
+else
+  echo "run.sh: pyarrow cannot be installed; rows 26m and 26n go without it" >&2
+fi
 [ -n "${BENCH_TORCHVISION_PYTHON:-}" ] || echo "run.sh: there is no torchvision; rows 21e, 21l and 22c go without it" >&2
 
 python3 "$root/bench/report.py" "$build" "$@"

@@ -22,6 +22,7 @@
 #include <penstock/source/tar/index_builder.hpp>
 #include <penstock/storage/memory_files.hpp>
 
+#include "support/arrow_text.hpp"
 #include "support/raw_png.hpp"
 #include "support/raw_tar.hpp"
 #include "support/tar_cases.hpp"
@@ -357,6 +358,11 @@ void litdata(folder& out) {
   out.add("litdata", little(index.size(), 2) + index + chunk);
 }
 
+void arrow_ipc(folder& out) {
+  for (const penstock_test::oracle_file& one : penstock_test::arrow_oracles)
+    if (!one.path.ends_with(".expected")) out.add("arrow_ipc", std::string(one.bytes));
+}
+
 void tf_records(folder& out) {
   const std::int64_t integers[] = {-1, 300};
   const float floats[] = {0.5f, -2.0f};
@@ -606,6 +612,7 @@ int main(int argc, char** argv) {
   tokens(out);
   mds(out);
   litdata(out);
+  arrow_ipc(out);
   tf_records(out);
   tensors(out);
   metadata(out);

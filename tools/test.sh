@@ -37,7 +37,7 @@ if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
     export PENSTOCK_TEST_WEED=$weed
   fi
   if [ -z "${PENSTOCK_TEST_ARROW:-}" ] && arrow=$(arrow_python "$PWD/build/arrow"); then
-    PENSTOCK_TEST_ARROW=$arrow
+    export PENSTOCK_TEST_ARROW=$arrow
   fi
   if [ -z "${PENSTOCK_TEST_NANOBIND:-}" ] && nanobind=$(nanobind_python "$PWD/build/nanobind"); then
     export PENSTOCK_TEST_NANOBIND=$nanobind

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rows 26: the samples of other formats, in the page cache, fully shuffled, against the same samples in our
-// own tar shards; and against the readers that belong to these formats, in samples a second.
+// own tar shards; and against the readers that belong to these formats, in samples a second. Arrow's rows
+// against copies of the same rows.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
 #include "support/program.hpp"
 
+#include <penstock/codec/arrow_value.hpp>
 #include <penstock/codec/identity.hpp>
 #include <penstock/codec/tf_example.hpp>
 #include <penstock/codec/tf_example_bytes.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run.hpp>
+#include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/mds.hpp>
 #include <penstock/source/mds_writer.hpp>
 #include <penstock/source/tfrecord.hpp>
@@ -27,6 +30,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -167,6 +171,83 @@ void measure_size(const bench::options& o, std::string_view size, std::uint64_t 
                      examples, look_at_field{}, samples, "BENCH_TFRECORD_PYTHON", "tfrecord" + paths);
 }
 
+/// Rows of Arrow files, whose columns are of fixed size, against loops that copy the same rows in the same
+/// order: one in the consumer's thread, and two threads against two workers.
+void measure_arrow(const bench::options& o) {
+  const std::string what = "Arrow, columns of 1 KB and 8 B shuffled, batches of 256, ";
+  const bench::row alone{"26m", what + "no worker / memcpy of the rows", 0.8};
+  const bench::row pair{"26n", what + "2 workers / memcpy in two threads", 0.8};
+  const char* const python = std::getenv("BENCH_ARROW_PYTHON");
+  const char* const scripts = std::getenv("BENCH_FORMATS_SCRIPTS");
+  if (python == nullptr || scripts == nullptr) {
+    for (const bench::row& row : {alone, pair})
+      bench::print_skipped(row,
+                           "BENCH_ARROW_PYTHON is not set; run.sh sets it where pyarrow can be installed");
+    return;
+  }
+  constexpr std::size_t batch = 256, bytes = 1024, row_bytes = bytes + sizeof(std::int64_t);
+  const std::uint64_t samples = (o.quick ? 20'000 : 200'000) / (2 * batch) * (2 * batch);
+  const bench::folder folder(o, "formats_arrow");
+  const std::string path = folder.file("rows.arrow");
+  if (bench::rate_of_program("'" + std::string(python) + "' '" + scripts + "/write_arrow.py' '" + path +
+                             "' " + std::to_string(samples) + " " + std::to_string(bytes)) <= 0)
+    return bench::print_skipped(alone, "pyarrow failed to write the file");
+  const auto source = ps::arrow_ipc(path);
+  const auto run_of = [&](std::size_t workers) {
+    return (source | ps::shuffle(7) |
+            ps::decode<ps::field<"bin", ps::arrow_array<std::uint8_t>>,
+                       ps::field<"label", ps::arrow_value<std::int64_t>>> |
+            ps::batch(batch) | ps::workers(workers))
+        .open();
+  };
+  // Where the rows are in the mapped file, in the order of an epoch.
+  struct place {
+    const std::byte *bin, *label;
+  };
+  std::vector<place> places, order;
+  const auto reader = source.connect();
+  typename decltype(source.connect())::worker worker;
+  for (std::uint64_t i = 0; i < samples; ++i)
+    reader.evaluate({0, i}, worker, [&](const auto& one) {
+      const ps::arrow_slice list = one.member(0).cell().list();
+      places.push_back(
+          {ps::arrow_cell(*list.column, list.first).bytes().data(), one.member(1).cell().bytes().data()});
+    });
+  auto single = run_of(0), both = run_of(2);
+  for (auto&& b : single.epoch(0))
+    for (const std::int64_t label : ps::get<"label">(b))
+      order.push_back(places[static_cast<std::size_t>(label)]);
+  // Several batches in turn, as a run has them.
+  constexpr std::size_t slots = 4;
+  const auto copy = [&](std::vector<std::byte>& into, std::size_t begin, std::size_t end) {
+    std::uint64_t seen = 0;
+    for (std::size_t first = begin; first < end; first += batch) {
+      std::byte* const rows = into.data() + first / batch % slots * batch * row_bytes;
+      for (std::size_t i = 0; i < batch; ++i) {
+        std::memcpy(rows + i * bytes, order[first + i].bin, bytes);
+        std::memcpy(rows + batch * bytes + i * sizeof(std::int64_t), order[first + i].label,
+                    sizeof(std::int64_t));
+      }
+      seen += bench::first_words(rows, batch, bytes);
+    }
+    return seen;
+  };
+  std::vector<std::byte> one(slots * batch * row_bytes), other(slots * batch * row_bytes);
+  const auto in_one_thread = [&] { return copy(one, 0, order.size()); };
+  const auto in_two_threads = [&] {
+    return bench::on_two_threads([&](int half) {
+      const std::size_t middle = order.size() / 2;
+      return half == 0 ? copy(one, 0, middle) : copy(other, middle, order.size());
+    });
+  };
+  auto ours_alone = bench::epochs_of(single, look_at_field{}),
+       ours_both = bench::epochs_of(both, look_at_field{});
+  ours_alone();
+  ours_both();
+  bench::compare(o, alone, ours_alone, in_one_thread);
+  bench::compare(o, pair, ours_both, in_two_threads);
+}
+
 void measure(const bench::options& o) {
   const auto any = [&](const char* letters) {
     for (; *letters != 0; ++letters)
@@ -175,6 +256,7 @@ void measure(const bench::options& o) {
   };
   if (any("abcdef")) measure_size(o, "1 KB", o.quick ? 20'000 : 200'000, 1024, "abcdef", 20);
   if (any("ghijkl")) measure_size(o, "110 KB", o.quick ? 512 : 4'096, 110'000, "ghijkl", 2);
+  if (any("mn")) measure_arrow(o);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include "names.hpp"
 
+#include "support/arrow_text.hpp"
+
 #include <penstock/codec/gzip.hpp>
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/jpeg_encoder.hpp>
@@ -13,6 +15,7 @@
 #include <penstock/codec/unpack_gzip.hpp>
 #include <penstock/codec/unpack_xz.hpp>
 #include <penstock/codec/zstd.hpp>
+#include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/tfrecord_writer.hpp>
 
@@ -41,6 +44,7 @@ const bool has_files = [] {
     out.write(penstock::tf_example_bytes({{"image/encoded", "a dog"}, {"label", 7}}));
     out.close();
   }
+  write_file("train.arrow", penstock_test::arrow_oracle("file.arrow"));
   return true;
 }();
 

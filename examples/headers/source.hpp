@@ -3,13 +3,16 @@
 
 #include "names.hpp"
 
+#include "support/arrow_text.hpp"
 #include "support/zip_writer.hpp"
 
+#include <penstock/codec/arrow_value.hpp>
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/json.hpp>
 #include <penstock/codec/tf_example.hpp>
 #include <penstock/codec/tf_example_bytes.hpp>
 #include <penstock/codec/unpack_gzip.hpp>
+#include <penstock/codec/unpack_lz4.hpp>
 #include <penstock/codec/unpack_zstd.hpp>
 #include <penstock/source/energon.hpp>
 #include <penstock/source/idx_gz.hpp>
@@ -144,6 +147,10 @@ const bool has_files = [] {
       out.write(penstock::tf_example_bytes({{"image/encoded", "a dog"}, {"image/class/label", 7}}));
       out.close();
     }
+  fs::create_directory("imagenet/train");
+  for (const std::string& name : penstock::expand_braces("part-{00..15}.feather"))
+    write_file(name, penstock_test::arrow_oracle("zstd.feather"));
+  write_file("imagenet/train/data-00000-of-00001.arrow", penstock_test::arrow_oracle("stream.arrow"));
   write_idx("train-images-idx3-ubyte", "\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\3"s + "123456");
   write_idx("train-labels-idx1-ubyte", "\0\0\10\1\0\0\0\2"s + "12");
   return true;
@@ -160,5 +167,10 @@ const std::vector<float> values = {1, 2, 3};
 const std::vector<std::uint64_t> images = {1, 2, 3};
 const std::vector<std::int64_t> labels = {4, 5, 6};
 const std::string key = "0001", jpeg_bytes = "\377\330";
+
+// What a database gives: here, a stream that has nothing.
+penstock::arrow_abi::array_stream stream;
+const int database = 0;
+const auto query = [](int, const char*) { return penstock::arrow_abi::array_stream(); };
 
 }  // namespace

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
+#include <penstock/core/arrow_abi.hpp>
+#include <penstock/core/arrow_column.hpp>
+#include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/call.hpp>
 #include <penstock/core/collate.hpp>

@@ -5,4 +5,5 @@
 #include <penstock/integration/dlpack_abi.hpp>
 #include <penstock/integration/dlpack_tensor.hpp>
 #include <penstock/integration/from_dlpack.hpp>
+#include <penstock/integration/to_arrow.hpp>
 #include <penstock/integration/to_dlpack.hpp>

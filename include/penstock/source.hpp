@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/source/arrow_ipc.hpp>
+#include <penstock/source/arrow_stream.hpp>
 #include <penstock/source/concat.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/derived_index.hpp>

@@ -356,6 +356,9 @@ class error : public std::exception {
   /// Adds to the sentence which part of a whole it happened in: "..., in source 2 of mix".
   [[gnu::cold]] error& in_part(std::string_view part);
 
+  /// Gives the error texts that no copy shares, for another thread: the last owner of a text frees it.
+  [[gnu::cold]] error& own_texts();
+
   /// Replaces an offset that was relative to `part` of the file: the old offset moves into the sentence, and
   /// `offset`, relative to the file, becomes the fact.
   [[gnu::cold]] error& within(std::string_view part, std::uint64_t offset);
@@ -410,7 +413,13 @@ namespace penstock::inline v0_1 {
   return say_more(detail::text({"in ", part}));
 }
 
-[[gnu::noinline]] PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset) {
+[[gnu::noinline]] PENSTOCK_INLINE error& error::own_texts() {
+  for (detail::shared_text* const one : {&message_, &stage_, &file_, &key_, &line_})
+    *one = detail::shared_text(std::string(one->view()));
+  return *this;
+}
+
+PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset) {
   if (offset_)
     message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
   offset_ = offset;
@@ -2546,6 +2555,2014 @@ concept unpacker = std::default_initializable<typename U::stream> && std::movabl
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/half.hpp
+
+/// Real numbers of 16 bits for batches: an accelerator computes with them, the host only stores them.
+namespace penstock::inline v0_1 {
+
+/// IEEE 754 binary16: 1 bit of sign, 5 of exponent, 11 of precision; largest finite value 65,504. Two bytes.
+/// Construct it from a `float`, rounded to the nearest (ties to even; too large becomes infinite); it
+/// converts to `float` without loss, so that you compute and compare in `float`.
+///
+///     const half third(1.0f / 3.0f);
+///     const bool close = third > 0.333f && third < 0.334f;
+class half {
+ public:
+  half() = default;
+  constexpr explicit half(float value) noexcept : bits_(bits_of(value)) {}
+  /// The number with these bits.
+  [[nodiscard]] static constexpr half from_bits(std::uint16_t bits) noexcept {
+    half one(0.0f);
+    one.bits_ = bits;
+    return one;
+  }
+  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
+  constexpr operator float() const noexcept {
+    const std::uint32_t sign = (std::uint32_t{bits_} & 0x8000u) << 16;
+    const std::uint32_t rest = std::uint32_t{bits_} & 0x7fffu;
+    const float small = static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f;
+    const std::uint32_t normal = (rest << 13) + (112u << 23);
+    const std::uint32_t finite = choose(rest < 0x400u, std::bit_cast<std::uint32_t>(small), normal);
+    // A NaN becomes quiet, as by the processors' instructions.
+    const std::uint32_t large = 0x7f800000u | (rest & 0x3ffu) << 13 | choose(rest > 0x7c00u, 0x400000u, 0);
+    return std::bit_cast<float>(sign | choose(rest < 0x7c00u, finite, large));
+  }
+
+ private:
+  static constexpr std::uint32_t choose(bool which, std::uint32_t yes, std::uint32_t no) noexcept {
+    const std::uint32_t mask = 0u - static_cast<std::uint32_t>(which);
+    return (yes & mask) | (no & ~mask);
+  }
+  // Without a branch, so that loops over arrays become vector code.
+  static constexpr std::uint16_t bits_of(float value) noexcept {
+    const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t magnitude = all & 0x7fffffffu;
+    const std::uint32_t odd = (magnitude >> 13) & 1u;
+    const std::uint32_t normal = (magnitude - (112u << 23) + 0xfffu + odd) >> 13;
+    // The last bit of 0.5f is worth 2^-24, as that of a subnormal half: the sum rounds where it must.
+    const bool subnormal = magnitude < 0x38800000u;
+    const float sum = std::bit_cast<float>(choose(subnormal, magnitude, 0)) + 0.5f;
+    const std::uint32_t small = std::bit_cast<std::uint32_t>(sum) - std::bit_cast<std::uint32_t>(0.5f);
+    const std::uint32_t finite = choose(subnormal, small, normal);
+    const std::uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
+    const std::uint32_t large = choose(magnitude > 0x7f800000u, nan, 0x7c00u);
+    return static_cast<std::uint16_t>((all >> 16 & 0x8000u) | choose(magnitude < 0x47800000u, finite, large));
+  }
+
+  std::uint16_t bits_;
+};
+
+/// The upper half of a `float`: its range, 8 bits of precision. Two bytes. Construct it from a `float`,
+/// rounded to the nearest (ties to even; too large becomes infinite); it converts to `float` without loss.
+///
+///     const bfloat16 third(1.0f / 3.0f);
+///     const bool close = third > 0.333f && third < 0.335f;
+class bfloat16 {
+ public:
+  bfloat16() = default;
+  constexpr explicit bfloat16(float value) noexcept : bits_(bits_of(value)) {}
+  /// The number with these bits.
+  [[nodiscard]] static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
+    bfloat16 one(0.0f);
+    one.bits_ = bits;
+    return one;
+  }
+  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
+  constexpr operator float() const noexcept { return std::bit_cast<float>(std::uint32_t{bits_} << 16); }
+
+ private:
+  static constexpr std::uint16_t bits_of(float value) noexcept {
+    const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t rounded = (all + 0x7fffu + ((all >> 16) & 1u)) >> 16;
+    const std::uint32_t quiet = (all >> 16) | 0x40u;
+    const std::uint32_t nan = 0u - static_cast<std::uint32_t>((all & 0x7fffffffu) > 0x7f800000u);
+    return static_cast<std::uint16_t>((quiet & nan) | (rounded & ~nan));
+  }
+
+  std::uint16_t bits_;
+};
+
+/// Converts `count` numbers, each as the constructor does. The arrays must not overlap. With the processor's
+/// own instructions where it has them (F16C), otherwise with vector code of integers; the bits are equal.
+void convert(const float* from, half* to, std::size_t count) noexcept;
+void convert(const float* from, bfloat16* to, std::size_t count) noexcept;
+void convert(const half* from, float* to, std::size_t count) noexcept;
+void convert(const bfloat16* from, float* to, std::size_t count) noexcept;
+
+namespace detail {
+
+/// The conversions without special instructions.
+void convert_portably(const float* from, half* to, std::size_t count) noexcept;
+void convert_portably(const half* from, float* to, std::size_t count) noexcept;
+/// Whether this processor has AVX2 and F16C; asks it once.
+[[nodiscard]] bool has_avx2() noexcept;
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/half.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Converts blocks of a length that the compiler knows, which GCC 12 wants for vector code at -O2.
+template <class From, class To>
+void convert_blocks(const From* __restrict input, To* __restrict to, std::size_t count) noexcept {
+  constexpr std::size_t block = 16;
+  std::size_t i = 0;
+  for (; i + block <= count; i += block)
+    for (std::size_t k = 0; k < block; ++k) to[i + k] = To(input[i + k]);
+  for (; i < count; ++i) to[i] = To(input[i]);
+}
+
+PENSTOCK_INLINE void convert_portably(const float* input, half* to, std::size_t count) noexcept {
+  convert_blocks(input, to, count);
+}
+PENSTOCK_INLINE void convert_portably(const half* input, float* to, std::size_t count) noexcept {
+  convert_blocks(input, to, count);
+}
+
+#ifdef __x86_64__
+
+// Vectors as the compilers themselves know them, and instructions by name: the header of intrinsics takes
+// longer to compile than all of this library's images, and compilers rename what stands behind it.
+using floats8 [[gnu::vector_size(32)]] = float;
+using shorts8 [[gnu::vector_size(16)]] = short;
+
+__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float* input, half* to,
+                                                                     std::size_t count) noexcept {
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    floats8 values;
+    std::memcpy(&values, input + i, sizeof values);
+    shorts8 halves;
+    __asm__("vcvtps2ph $0, %1, %0" : "=x"(halves) : "x"(values));  // 0: to the nearest, ties to even
+    std::memcpy(static_cast<void*>(to + i), &halves, sizeof halves);
+  }
+  return i;
+}
+__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half* input, float* to,
+                                                                     std::size_t count) noexcept {
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    shorts8 halves;
+    std::memcpy(&halves, input + i, sizeof halves);
+    floats8 values;
+    __asm__("vcvtph2ps %1, %0" : "=x"(values) : "x"(halves));
+    std::memcpy(to + i, &values, sizeof values);
+  }
+  return i;
+}
+
+PENSTOCK_INLINE bool has_avx2() noexcept {
+  static const bool has = [] {
+    unsigned a = 1, b = 0, c = 0, d = 0;
+    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    const bool f16c = (c >> 29 & 1) != 0;  // which Clang 16 has no name for below
+    __builtin_cpu_init();
+    return f16c && __builtin_cpu_supports("avx2") != 0;
+  }();
+  return has;
+}
+
+#else
+
+template <class From, class To>
+std::size_t convert_avx2(const From*, To*, std::size_t) noexcept {
+  return 0;
+}
+PENSTOCK_INLINE bool has_avx2() noexcept { return false; }
+
+#endif
+
+}  // namespace detail
+
+PENSTOCK_INLINE void convert(const float* input, half* to, std::size_t count) noexcept {
+  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
+  detail::convert_portably(input + done, to + done, count - done);
+}
+PENSTOCK_INLINE void convert(const half* input, float* to, std::size_t count) noexcept {
+  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
+  detail::convert_portably(input + done, to + done, count - done);
+}
+PENSTOCK_INLINE void convert(const float* input, bfloat16* to, std::size_t count) noexcept {
+  detail::convert_blocks(input, to, count);
+}
+PENSTOCK_INLINE void convert(const bfloat16* input, float* to, std::size_t count) noexcept {
+  detail::convert_blocks(input, to, count);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/arrow_type.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How the values of an Arrow column lie in memory. Columns of layout `other` (unions, runs, and formats that
+/// this library does not know) are passed over.
+enum class arrow_layout : std::uint8_t {
+  nothing,     ///< every value is null
+  bits,        ///< booleans, eight to a byte
+  fixed,       ///< `width` bytes a value
+  bytes32,     ///< offsets of 32 bits into bytes
+  bytes64,     ///< offsets of 64 bits into bytes
+  views,       ///< 16 bytes a value, which hold it or say where it is
+  list32,      ///< offsets of 32 bits into the values of the child
+  list64,      ///< offsets of 64 bits into the values of the child
+  fixed_list,  ///< `width` values of the child
+  record,      ///< a value of each child: a struct
+  other
+};
+
+/// The number that a value of fixed width is. Dates, times, timestamps and durations are the whole numbers
+/// that they count.
+enum class arrow_number : std::uint8_t {
+  none,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float16,
+  float32,
+  float64
+};
+
+/// The number that Arrow has for `T`: `none` for other types, `bool` and characters.
+template <class T>
+inline constexpr arrow_number arrow_number_of = [] {
+  if constexpr (std::same_as<T, half>)
+    return arrow_number::float16;
+  else if constexpr (std::same_as<T, float>)
+    return arrow_number::float32;
+  else if constexpr (std::same_as<T, double>)
+    return arrow_number::float64;
+  else if constexpr (!std::integral<T> || std::same_as<T, bool> || std::same_as<T, char> ||
+                     std::same_as<T, wchar_t> || std::same_as<T, char8_t> || std::same_as<T, char16_t> ||
+                     std::same_as<T, char32_t> || sizeof(T) > 8)
+    return arrow_number::none;
+  else if constexpr (std::signed_integral<T>)
+    return sizeof(T) == 1   ? arrow_number::int8
+           : sizeof(T) == 2 ? arrow_number::int16
+           : sizeof(T) == 4 ? arrow_number::int32
+                            : arrow_number::int64;
+  else
+    return sizeof(T) == 1   ? arrow_number::uint8
+           : sizeof(T) == 2 ? arrow_number::uint16
+           : sizeof(T) == 4 ? arrow_number::uint32
+                            : arrow_number::uint64;
+}();
+
+/// The type of an Arrow column: what its format string says, and its children.
+///
+/// Source: Arrow, "The Arrow C data interface", "Data type description - format strings".
+struct arrow_type {
+  std::string name;    ///< of the column
+  std::string format;  ///< as in the C data interface: "l", "+w:4", "tsu:UTC"
+  arrow_layout layout = arrow_layout::other;
+  arrow_number number = arrow_number::none;
+  std::uint64_t width = 0;             ///< bytes of a value of fixed width, or values of a list
+  std::vector<arrow_type> children;    ///< of a list one, of a struct its fields
+  std::vector<arrow_type> dictionary;  ///< one if the values are numbers of others: their type
+  std::int64_t dictionary_id = 0;      ///< in an IPC file
+  std::uint64_t unread_buffers = 0;    ///< of layout `other`: how many an IPC file has for it
+
+  /// What a format string says; layout `other` if it is none that is read. Children are the caller's.
+  [[nodiscard]] static arrow_type of_format(std::string_view format);
+
+  /// Whether the values of both are read alike. Names of lists' values make no difference.
+  [[nodiscard]] bool reads_like(const arrow_type& other) const noexcept;
+  /// As pyarrow prints it: "int64", "list<float>", "timestamp[us, tz=UTC]".
+  [[nodiscard]] std::string text() const;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/arrow_type.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+struct arrow_format {
+  std::string_view format;  // the whole of it, or its beginning up to the colon
+  std::string_view name;
+  arrow_layout layout;
+  arrow_number number;
+  std::uint64_t width;
+};
+
+PENSTOCK_INLINE const arrow_format* find_arrow_format(std::string_view format) noexcept {
+  using enum arrow_layout;
+  using n = arrow_number;
+  static constexpr auto known =
+      std::to_array<arrow_format>({{"n", "null", nothing, n::none, 0},
+                                   {"b", "bool", bits, n::none, 0},
+                                   {"c", "int8", fixed, n::int8, 1},
+                                   {"C", "uint8", fixed, n::uint8, 1},
+                                   {"s", "int16", fixed, n::int16, 2},
+                                   {"S", "uint16", fixed, n::uint16, 2},
+                                   {"i", "int32", fixed, n::int32, 4},
+                                   {"I", "uint32", fixed, n::uint32, 4},
+                                   {"l", "int64", fixed, n::int64, 8},
+                                   {"L", "uint64", fixed, n::uint64, 8},
+                                   {"e", "halffloat", fixed, n::float16, 2},
+                                   {"f", "float", fixed, n::float32, 4},
+                                   {"g", "double", fixed, n::float64, 8},
+                                   {"z", "binary", bytes32, n::none, 0},
+                                   {"Z", "large_binary", bytes64, n::none, 0},
+                                   {"vz", "binary_view", views, n::none, 16},
+                                   {"u", "string", bytes32, n::none, 0},
+                                   {"U", "large_string", bytes64, n::none, 0},
+                                   {"vu", "string_view", views, n::none, 16},
+                                   {"tdD", "date32[day]", fixed, n::int32, 4},
+                                   {"tdm", "date64[ms]", fixed, n::int64, 8},
+                                   {"tts", "time32[s]", fixed, n::int32, 4},
+                                   {"ttm", "time32[ms]", fixed, n::int32, 4},
+                                   {"ttu", "time64[us]", fixed, n::int64, 8},
+                                   {"ttn", "time64[ns]", fixed, n::int64, 8},
+                                   {"tDs", "duration[s]", fixed, n::int64, 8},
+                                   {"tDm", "duration[ms]", fixed, n::int64, 8},
+                                   {"tDu", "duration[us]", fixed, n::int64, 8},
+                                   {"tDn", "duration[ns]", fixed, n::int64, 8},
+                                   {"tiM", "month_interval", fixed, n::int32, 4},
+                                   {"tiD", "day_time_interval", fixed, n::none, 8},
+                                   {"tin", "month_day_nano_interval", fixed, n::none, 16},
+                                   {"tss:", "timestamp[s", fixed, n::int64, 8},
+                                   {"tsm:", "timestamp[ms", fixed, n::int64, 8},
+                                   {"tsu:", "timestamp[us", fixed, n::int64, 8},
+                                   {"tsn:", "timestamp[ns", fixed, n::int64, 8},
+                                   {"+l", "list", list32, n::none, 0},
+                                   {"+L", "large_list", list64, n::none, 0},
+                                   {"+m", "map", list32, n::none, 0},
+                                   {"+s", "struct", record, n::none, 0},
+                                   {"w:", "fixed_size_binary", fixed, n::none, 0},
+                                   {"d:", "decimal", fixed, n::none, 0},
+                                   {"+w:", "fixed_size_list", fixed_list, n::none, 0},
+                                   {"+vl", "list_view", other, n::none, 0},
+                                   {"+vL", "large_list_view", other, n::none, 0},
+                                   {"+r", "run_end_encoded", other, n::none, 0},
+                                   {"+ud:", "dense_union", other, n::none, 0},
+                                   {"+us:", "sparse_union", other, n::none, 0}});
+  const std::string_view head = format.substr(0, format.find(':') + 1);
+  for (const arrow_format& one : known)
+    if (one.format == format || (!head.empty() && one.format == head)) return &one;
+  return nullptr;
+}
+
+// The last of the numbers that stand behind the colon of a format, of which there are `count`.
+PENSTOCK_INLINE bool arrow_format_number(std::string_view format, std::size_t count,
+                                         std::int64_t& last) noexcept {
+  const char *at = format.data() + format.find(':') + 1, *const end = format.data() + format.size();
+  for (; count != 0; --count) {
+    const auto [behind, failed] = std::from_chars(at, end, last);
+    if (failed != std::errc{} || (count != 1 && (behind == end || *behind != ','))) return false;
+    at = behind + (count == 1 ? 0 : 1);
+  }
+  return at == end;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE arrow_type arrow_type::of_format(std::string_view format) {
+  arrow_type made;
+  made.format = format;
+  const detail::arrow_format* const known = detail::find_arrow_format(format);
+  if (known == nullptr) return made;
+  made.layout = known->layout;
+  made.number = known->number;
+  made.width = known->width;
+  std::int64_t said = 0;
+  bool good = true;
+  if (known->format == "w:" || known->format == "+w:") {
+    good = detail::arrow_format_number(format, 1, said);
+  } else if (known->format == "d:") {
+    // precision, scale and, unless it is 128, the bits
+    good = detail::arrow_format_number(format, 3, said);
+    if (!good) good = detail::arrow_format_number(format, 2, said), said = 128;
+    good = good && (said == 32 || said == 64 || said == 128 || said == 256);
+    said /= 8;
+  } else {
+    return made;
+  }
+  if (!good || said < 0) {
+    made.layout = arrow_layout::other;
+    said = 0;
+  }
+  made.width = static_cast<std::uint64_t>(said);
+  return made;
+}
+
+PENSTOCK_INLINE bool arrow_type::reads_like(const arrow_type& other) const noexcept {
+  if (format != other.format || children.size() != other.children.size() ||
+      dictionary.size() != other.dictionary.size())
+    return false;
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    if (layout == arrow_layout::record && children[i].name != other.children[i].name) return false;
+    if (!children[i].reads_like(other.children[i])) return false;
+  }
+  return dictionary.empty() || dictionary.front().reads_like(other.dictionary.front());
+}
+
+PENSTOCK_INLINE std::string arrow_type::text() const {
+  if (!dictionary.empty()) return detail::text({"dictionary<", dictionary.front().text(), ">"});
+  const detail::arrow_format* const known = detail::find_arrow_format(format);
+  if (known == nullptr) return detail::text({"unknown ('", format, "')"});
+  std::string line(known->name);
+  if (known->name.starts_with("timestamp")) {
+    const std::string_view zone = std::string_view(format).substr(format.find(':') + 1);
+    detail::append(line, {zone.empty() ? "" : ", tz=", zone, "]"});
+  } else if (known->format == "w:") {
+    detail::append(line, {"[", width, "]"});
+  } else if (known->format == "d:") {
+    detail::append(line, {8 * width, "(", std::string_view(format).substr(2), ")"});
+  }
+  if (children.empty()) return line;
+  line += '<';
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    if (i != 0) line += ", ";
+    if (layout == arrow_layout::record) detail::append(line, {children[i].name, ": "});
+    line += children[i].text();
+  }
+  line += '>';
+  if (layout == arrow_layout::fixed_list) detail::append(line, {"[", width, "]"});
+  return line;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/arrow_column.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A column of Arrow data in memory: pointers to its buffers, which others own, in this machine's byte order.
+///
+/// Rows are counted from `offset`, as in the C data interface. What a row says about other buffers (offsets,
+/// numbers of dictionary values) is checked when the row is read.
+struct arrow_column {
+  const arrow_type* type = nullptr;
+  std::uint64_t length = 0;             ///< rows
+  std::uint64_t offset = 0;             ///< of row 0 in the buffers
+  const std::byte* validity = nullptr;  ///< bits; null: no value is null
+  const std::byte* values = nullptr;    ///< of fixed width, bits, views, or bytes behind offsets
+  const std::byte* offsets = nullptr;   ///< of bytes and lists
+  std::uint64_t bytes = 0;              ///< of `values`, if there are offsets into them
+  std::vector<arrow_column> children;
+  std::vector<const arrow_column*> dictionary;  ///< its parts, one after another
+  std::vector<bytes_view> buffers;              ///< that views refer to
+
+  /// Whether the value of a row is null, by this column alone.
+  [[nodiscard]] bool null_at(std::uint64_t row) const noexcept {
+    return validity != nullptr && !bit(validity, offset + row);
+  }
+  [[nodiscard]] static bool bit(const std::byte* bits, std::uint64_t i) noexcept {
+    return (std::to_integer<unsigned>(bits[i / 8]) >> (i % 8) & 1u) != 0;
+  }
+};
+
+/// Some values of a column one after another: those of a list.
+struct arrow_slice {
+  const arrow_column* column = nullptr;
+  std::uint64_t first = 0, count = 0;
+};
+
+/// One value of a column. Numbers of dictionary values are followed to the values. Valid as long as the
+/// column.
+class arrow_cell {
+ public:
+  /// The value of a row, which must be below `column.length`. Throws errc::format, naming the column, if the
+  /// row has the number of no dictionary value.
+  arrow_cell(const arrow_column& column, std::uint64_t row)
+      : column_(&column), row_(column.offset + row), null_(column.null_at(row)) {
+    if (!column.type->dictionary.empty()) [[unlikely]]
+      follow_dictionary();
+  }
+  /// The value of a column where a struct above it is null.
+  [[nodiscard]] static arrow_cell null_of(const arrow_column& column) noexcept { return arrow_cell(column); }
+
+  [[nodiscard]] const arrow_type& type() const noexcept { return *column_->type; }
+  [[nodiscard]] bool is_null() const noexcept {
+    return null_ || column_->type->layout == arrow_layout::nothing;
+  }
+
+  /// The value as a number. Requires a value of fixed width that has `sizeof(T)` bytes.
+  template <class T>
+  [[nodiscard]] T number() const noexcept {
+    T value;
+    std::memcpy(&value, column_->values + detail::to_size(row_) * sizeof(T), sizeof(T));
+    return value;
+  }
+  /// Requires the layout `bits`.
+  [[nodiscard]] bool bit() const noexcept { return arrow_column::bit(column_->values, row_); }
+  /// The bytes of a binary value or a text, or of a value of fixed width. Throws errc::format for any other
+  /// layout, and for offsets that lead out of the buffer.
+  [[nodiscard]] bytes_view bytes() const {
+    const arrow_layout layout = column_->type->layout;
+    if (layout == arrow_layout::bytes32) [[likely]]
+      return between(offset<std::uint32_t>(0), offset<std::uint32_t>(1));
+    if (layout == arrow_layout::bytes64) return between(offset<std::uint64_t>(0), offset<std::uint64_t>(1));
+    if (layout == arrow_layout::fixed) {
+      const std::size_t width = detail::to_size(column_->type->width);
+      return {column_->values + detail::to_size(row_) * width, width};
+    }
+    return viewed();
+  }
+  /// The values of a list. Throws errc::format for any other layout, and for offsets that lead out of the
+  /// child.
+  [[nodiscard]] arrow_slice list() const;
+
+ private:
+  explicit arrow_cell(const arrow_column& column) noexcept : column_(&column), null_(true) {}
+
+  template <class Offset>
+  [[nodiscard]] std::uint64_t offset(std::uint64_t behind) const noexcept {
+    Offset value;
+    std::memcpy(&value, column_->offsets + detail::to_size(row_ + behind) * sizeof(Offset), sizeof(Offset));
+    return value;
+  }
+  [[nodiscard]] bytes_view between(std::uint64_t begin, std::uint64_t end) const {
+    if (begin > end || end > column_->bytes) [[unlikely]]
+      bad_offsets(begin, end, column_->bytes);
+    return {column_->values + begin, detail::to_size(end - begin)};
+  }
+  void follow_dictionary();
+  [[nodiscard]] bytes_view viewed() const;
+  [[noreturn, gnu::cold]] void bad_offsets(std::uint64_t begin, std::uint64_t end, std::uint64_t size) const;
+
+  const arrow_column* column_;
+  std::uint64_t row_ = 0;  // in the buffers
+  bool null_;
+};
+
+namespace detail {
+
+/// The column of a leaf: what is left of a schema if structs are replaced by their fields.
+struct arrow_leaf {
+  struct above {
+    const arrow_column* column;
+    std::uint64_t add;
+  };
+  const arrow_column* column = nullptr;
+  std::uint64_t add = 0;       ///< the leaf's row is the batch's row and this
+  std::vector<above> structs;  ///< that it is in, as far as they may be null
+
+  [[nodiscard]] arrow_cell at(std::uint64_t row) const {
+    for (const above& one : structs)
+      if (one.column->null_at(row + one.add)) return arrow_cell::null_of(*column);
+    return {*column, row + add};
+  }
+};
+
+/// The leaves of a schema, by path: "label", "image.bytes".
+[[nodiscard]] std::vector<std::string> arrow_leaf_names(const arrow_type& root);
+/// Those of a batch, in the same order.
+[[nodiscard]] std::vector<arrow_leaf> arrow_leaves(const arrow_column& root);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/arrow_column.ipp
+
+// Source: Arrow, "Arrow columnar format", "Physical memory layout".
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void arrow_cell::bad_offsets(std::uint64_t begin, std::uint64_t end,
+                                             std::uint64_t size) const {
+  throw error(errc::format, {"the value of the column '", column_->type->name, "' goes from ", begin, " to ",
+                             end, " of the ", size, " there are: the data are damaged"});
+}
+
+PENSTOCK_INLINE void arrow_cell::follow_dictionary() {
+  // A dictionary's values may have a dictionary of their own.
+  while (!null_ && !column_->type->dictionary.empty()) {
+    std::uint64_t which = 0;
+    switch (column_->type->number) {
+      case arrow_number::int8:
+        which = static_cast<std::uint64_t>(number<std::int8_t>());
+        break;
+      case arrow_number::int16:
+        which = static_cast<std::uint64_t>(number<std::int16_t>());
+        break;
+      case arrow_number::int32:
+        which = static_cast<std::uint64_t>(number<std::int32_t>());
+        break;
+      case arrow_number::uint8:
+        which = number<std::uint8_t>();
+        break;
+      case arrow_number::uint16:
+        which = number<std::uint16_t>();
+        break;
+      case arrow_number::uint32:
+        which = number<std::uint32_t>();
+        break;
+      default:
+        which = number<std::uint64_t>();
+    }
+    const arrow_column* found = nullptr;
+    std::uint64_t in_part = which, all = 0;
+    for (const arrow_column* const part : column_->dictionary) {
+      all += part->length;
+      if (in_part < part->length) {
+        found = part;
+        break;
+      }
+      in_part -= part->length;
+    }
+    if (found == nullptr)
+      throw error(errc::format, {"the column '", column_->type->name, "' has dictionary value ", which,
+                                 ", and the dictionary has ", all, ": the data are damaged"});
+    null_ = found->null_at(in_part);
+    column_ = found;
+    row_ = found->offset + in_part;
+  }
+}
+
+PENSTOCK_INLINE bytes_view arrow_cell::viewed() const {
+  if (column_->type->layout != arrow_layout::views)
+    throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
+                               ", which has no bytes of its own"});
+  const std::byte* const view = column_->values + detail::to_size(row_) * 16;
+  const auto part = [&](std::size_t at) {
+    std::uint32_t value;
+    std::memcpy(&value, view + at, sizeof(value));
+    return value;
+  };
+  const std::uint32_t size = part(0), inside = 12;
+  if (size <= inside) return {view + 4, size};
+  const std::uint32_t buffer = part(8), begin = part(12);
+  if (buffer >= column_->buffers.size()) bad_offsets(buffer, buffer, column_->buffers.size());
+  const bytes_view all = column_->buffers[buffer];
+  if (begin > all.size() || size > all.size() - begin)
+    bad_offsets(begin, std::uint64_t{begin} + size, all.size());
+  return all.subspan(begin, size);
+}
+
+PENSTOCK_INLINE arrow_slice arrow_cell::list() const {
+  arrow_slice found;
+  const arrow_layout layout = column_->type->layout;
+  if (layout == arrow_layout::list32 || layout == arrow_layout::list64) {
+    const bool small = layout == arrow_layout::list32;
+    found.first = small ? offset<std::uint32_t>(0) : offset<std::uint64_t>(0);
+    const std::uint64_t end = small ? offset<std::uint32_t>(1) : offset<std::uint64_t>(1);
+    if (end < found.first) bad_offsets(found.first, end, column_->children.front().length);
+    found.count = end - found.first;
+  } else if (layout == arrow_layout::fixed_list) {
+    found.count = column_->type->width;
+    found.first = row_ * found.count;
+  } else {
+    throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
+                               ", which is no list"});
+  }
+  found.column = &column_->children.front();
+  const std::uint64_t all = found.column->length;
+  if (found.first > all || found.count > all - found.first)
+    bad_offsets(found.first, found.first + found.count, all);
+  return found;
+}
+
+namespace detail {
+
+PENSTOCK_INLINE void add_arrow_leaf_names(const arrow_type& type, const std::string& path,
+                                          std::vector<std::string>& names) {
+  for (const arrow_type& child : type.children) {
+    const std::string name = path.empty() ? child.name : text({path, ".", child.name});
+    if (child.layout == arrow_layout::record && child.dictionary.empty())
+      add_arrow_leaf_names(child, name, names);
+    else
+      names.push_back(name);
+  }
+}
+PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root) {
+  std::vector<std::string> names;
+  add_arrow_leaf_names(root, "", names);
+  return names;
+}
+
+PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf above,
+                                      std::vector<arrow_leaf>& leaves) {
+  if (column.validity != nullptr) above.structs.push_back({&column, above.add});
+  above.add += column.offset;
+  for (const arrow_column& child : column.children) {
+    if (child.type->layout == arrow_layout::record && child.type->dictionary.empty()) {
+      add_arrow_leaves(child, above, leaves);
+    } else {
+      leaves.push_back(above);
+      leaves.back().column = &child;
+    }
+  }
+}
+PENSTOCK_INLINE std::vector<arrow_leaf> arrow_leaves(const arrow_column& root) {
+  std::vector<arrow_leaf> leaves;
+  add_arrow_leaves(root, {}, leaves);
+  return leaves;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/arrow_values.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A whole number of any of Arrow's types, in two's complement.
+struct arrow_whole {
+  std::uint64_t bits = 0;
+  bool negative = false;
+};
+/// Throws errc::format if the value is none.
+[[nodiscard]] arrow_whole whole_arrow_number(const arrow_cell& cell);
+/// A floating-point number. Throws errc::format if the value is none, or has more than `most` bytes.
+[[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t most);
+
+/// Throws errc::format unless the value is binary or a text.
+[[nodiscard]] bytes_view arrow_bytes(const arrow_cell& cell);
+/// Throws errc::limit for a list of more than a million values that take no space, which would cost memory
+/// that nothing in the file stands for.
+void check_arrow_count(const arrow_slice& list);
+/// The bytes of a list's numbers. Throws errc::format if they are not of this type, errc::missing if one of
+/// them is null.
+[[nodiscard]] bytes_view arrow_list_bytes(const arrow_slice& list, arrow_number wanted, std::size_t width);
+/// The values, or a copy of them in `scratch` if they are not aligned.
+[[nodiscard]] const std::byte* aligned_arrow_values(bytes_view values, std::size_t alignment,
+                                                    buffer& scratch);
+
+/// An array in the values of lists.
+struct arrow_array_place {
+  bytes_view values;
+  extents shape;
+};
+[[nodiscard]] arrow_array_place find_arrow_array(arrow_cell cell, arrow_number wanted, std::size_t width);
+
+[[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
+[[noreturn, gnu::cold]] void null_arrow_value(const arrow_type& type);
+[[noreturn, gnu::cold]] void arrow_out_of_range(const arrow_type& type);
+[[noreturn, gnu::cold]] void no_arrow_column(std::string_view codec);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/arrow_values.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void other_arrow_type(const arrow_type& type, std::string_view wanted) {
+  throw error(errc::format, {"the column '", type.name, "' is of type ", type.text(), ", and ", wanted,
+                             " was asked for: give arrow_value the column's type"});
+}
+PENSTOCK_INLINE void null_arrow_value(const arrow_type& type) {
+  throw error(
+      errc::missing,
+      {"the value of the column '", type.name,
+       "' is null: read it with arrow_value<std::optional<T>>, or arrow_value<T, value> with a number "
+       "to take instead, or leave such samples out with bad_samples"});
+}
+PENSTOCK_INLINE void arrow_out_of_range(const arrow_type& type) {
+  throw error(errc::format, {"a number of the column '", type.name, "', which is of type ", type.text(),
+                             ", does not fit the type that was asked for"});
+}
+PENSTOCK_INLINE void no_arrow_column(std::string_view codec) {
+  throw error(errc::argument,
+              {codec, " reads values of arrow_ipc and arrow_stream, and gets bytes of something else"});
+}
+
+PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
+  const auto of_signed = [](std::int64_t value) {
+    return arrow_whole{static_cast<std::uint64_t>(value), value < 0};
+  };
+  switch (cell.type().number) {
+    case arrow_number::int8:
+      return of_signed(cell.number<std::int8_t>());
+    case arrow_number::int16:
+      return of_signed(cell.number<std::int16_t>());
+    case arrow_number::int32:
+      return of_signed(cell.number<std::int32_t>());
+    case arrow_number::int64:
+      return of_signed(cell.number<std::int64_t>());
+    case arrow_number::uint8:
+      return {cell.number<std::uint8_t>(), false};
+    case arrow_number::uint16:
+      return {cell.number<std::uint16_t>(), false};
+    case arrow_number::uint32:
+      return {cell.number<std::uint32_t>(), false};
+    case arrow_number::uint64:
+      return {cell.number<std::uint64_t>(), false};
+    default:
+      other_arrow_type(cell.type(), "a whole number");
+  }
+}
+
+PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t most) {
+  const arrow_number stored = cell.type().number;
+  if (stored == arrow_number::float16) return static_cast<double>(static_cast<float>(cell.number<half>()));
+  if (stored == arrow_number::float32 && most >= sizeof(float))
+    return static_cast<double>(cell.number<float>());
+  if (stored == arrow_number::float64 && most >= sizeof(double)) return cell.number<double>();
+  other_arrow_type(cell.type(), "a floating-point number of fewer bytes");
+}
+
+PENSTOCK_INLINE bytes_view arrow_bytes(const arrow_cell& cell) {
+  const arrow_layout layout = cell.type().layout;
+  if (layout == arrow_layout::fixed && cell.type().number != arrow_number::none)
+    other_arrow_type(cell.type(), "bytes or a text");
+  return cell.bytes();
+}
+
+// Whether each value of a column stands for bytes of a file.
+PENSTOCK_INLINE bool takes_arrow_space(const arrow_type& type) noexcept {
+  switch (type.layout) {
+    case arrow_layout::nothing:
+    case arrow_layout::other:
+      return false;
+    case arrow_layout::fixed:
+      return type.width != 0;
+    case arrow_layout::fixed_list:
+      return type.width != 0 && takes_arrow_space(type.children.front());
+    case arrow_layout::record:
+      for (const arrow_type& child : type.children)
+        if (takes_arrow_space(child)) return true;
+      return false;
+    default:
+      return true;
+  }
+}
+PENSTOCK_INLINE void check_arrow_count(const arrow_slice& list) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 20;
+  const arrow_type& type = *list.column->type;
+  if (list.count > most && !takes_arrow_space(type))
+    throw error(errc::limit, {"a list of the column '", type.name, "' has ", list.count,
+                              " values that take no space; the limit is ", most});
+}
+
+PENSTOCK_INLINE bytes_view arrow_list_bytes(const arrow_slice& list, arrow_number wanted, std::size_t width) {
+  const arrow_column& values = *list.column;
+  if (values.type->number != wanted || !values.type->dictionary.empty())
+    other_arrow_type(*values.type, "a list of another type");
+  if (values.validity != nullptr)
+    for (std::uint64_t i = 0; i < list.count; ++i)
+      if (values.null_at(list.first + i)) null_arrow_value(*values.type);
+  if (list.count == 0) return {};
+  return {values.values + to_size(values.offset + list.first) * width, to_size(list.count) * width};
+}
+
+PENSTOCK_INLINE const std::byte* aligned_arrow_values(bytes_view values, std::size_t alignment,
+                                                      buffer& scratch) {
+  if (reinterpret_cast<std::uintptr_t>(values.data()) % alignment == 0) return values.data();
+  scratch.resize_for_overwrite(values.size());
+  std::memcpy(scratch.data(), values.data(), values.size());
+  return scratch.data();
+}
+
+PENSTOCK_INLINE arrow_array_place find_arrow_array(arrow_cell cell, arrow_number wanted, std::size_t width) {
+  arrow_array_place found;
+  if (cell.is_null()) null_arrow_value(cell.type());
+  const std::string& name = cell.type().name;
+  const auto uneven = [&] {
+    throw error(errc::shape, {"the lists of the column '", name,
+                              "' have different lengths, so that they make no array: read them with "
+                              "arrow_value<std::vector<std::vector<T>>>"});
+  };
+  const auto add = [&](std::uint64_t length) {
+    if (!found.shape.push_back(length))
+      throw error(errc::shape, {"the lists of the column '", name, "' are nested deeper than the ",
+                                extents::max_rank, " dimensions that an array may have"});
+  };
+  arrow_slice values = cell.list();
+  check_arrow_count(values);
+  add(values.count);
+  while (values.column->type->number == arrow_number::none &&
+         values.column->type->layout != arrow_layout::bits) {
+    if (values.count == 0) {
+      // An empty outer list says nothing about the lengths of the inner ones.
+      const arrow_type& inner = *values.column->type;
+      if (inner.layout != arrow_layout::list32 && inner.layout != arrow_layout::list64 &&
+          inner.layout != arrow_layout::fixed_list)
+        other_arrow_type(inner, "a list of numbers");
+      values = {&values.column->children.front(), 0, 0};
+      add(inner.layout == arrow_layout::fixed_list ? inner.width : 0);
+      continue;
+    }
+    arrow_slice all;
+    std::uint64_t each = 0;
+    for (std::uint64_t i = 0; i < values.count; ++i) {
+      const arrow_cell inner(*values.column, values.first + i);
+      if (inner.is_null()) null_arrow_value(inner.type());
+      const arrow_slice one = inner.list();
+      if (i == 0) {
+        all = one;
+        each = one.count;
+      } else {
+        if (one.count != each) uneven();
+        all.count += one.count;
+      }
+    }
+    add(each);
+    values = all;
+    check_arrow_count(values);
+  }
+  found.values = arrow_list_bytes(values, wanted, width);
+  return found;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/npy_header.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The header of an npy file. `descr` is a view into the file.
+struct npy_header {
+  std::string_view descr;
+  char order = '|';  // '<', '>', '=' or '|'
+  char kind = 0;     // 'b', 'i', 'u', 'f' ...
+  std::uint64_t item_size = 0;
+  bool fortran = false;
+  extents shape;
+  std::size_t data_offset = 0;
+};
+
+/// Reads the preamble of an npy file, versions 1.0, 2.0 and 3.0. Does not check that the payload has the
+/// size that the header gives.
+/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
+[[nodiscard]] npy_header read_npy_header(bytes_view file);
+
+/// The number of bytes that the shape needs, checked for overflow by numpy's own rule: a length of zero
+/// does not hide an overflow.
+[[nodiscard]] std::uint64_t npy_payload(const npy_header& header);
+
+/// The header of a complete npy file with this `kind` and item size, checked against the size of the
+/// payload.
+[[nodiscard]] npy_header whole_npy(bytes_view file, char kind, std::size_t item_size);
+
+/// The header of the npy file that a worker read last. The files of a dataset mostly have the same header,
+/// which then costs a comparison.
+class npy_memo {
+ public:
+  /// The header of a complete file, if its size and header are those of the last one, else null.
+  [[nodiscard]] const npy_header* find(bytes_view file) const noexcept {
+    const bool same = size_ == file.size() && size_ != 0 &&
+                      std::memcmp(file.data(), bytes_.data(), known_.data_offset) == 0;
+    return same ? &known_ : nullptr;
+  }
+  /// Keeps what `whole_npy` returned for a file, and returns it.
+  const npy_header& keep(bytes_view file, const npy_header& header) noexcept {
+    known_ = header;
+    known_.descr = {};
+    const bool fits = header.data_offset <= bytes_.size();
+    if (fits) std::memcpy(bytes_.data(), file.data(), header.data_offset);
+    size_ = fits ? file.size() : 0;
+    return known_;
+  }
+
+ private:
+  npy_header known_;
+  std::array<std::byte, 256> bytes_{};
+  std::size_t size_ = 0;
+};
+
+/// An npy file, version 1.0, as numpy itself writes it: `count` items with these bytes.
+[[nodiscard]] std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,
+                                              std::size_t count, bytes_view values);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/quoted.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The first bytes of a field as one readable, quoted word for a message: `"12x
+/// "`; longer ones end in "...".
+[[nodiscard, gnu::cold]] std::string quoted(bytes_view bytes, std::size_t most = 20);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/quoted.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::string quoted(bytes_view bytes, std::size_t most) {
+  constexpr char hex[] = "0123456789abcdef";
+  std::string text = "\"";
+  for (const std::byte b : bytes.first(bytes.size() < most ? bytes.size() : most)) {
+    const auto c = std::to_integer<unsigned char>(b);
+    if (c == '"' || c == '\\') {
+      text += '\\';
+      text += static_cast<char>(c);
+    } else if (c == '\n') {
+      text += "\\n";
+    } else if (c >= 0x20 && c < 0x7f) {
+      text += static_cast<char>(c);
+    } else {
+      text += "\\x";
+      text += hex[c >> 4];
+      text += hex[c & 15];
+    }
+  }
+  text += '"';
+  if (bytes.size() > most) text += "...";
+  return text;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/detail/npy_header.ipp
+
+namespace penstock::inline v0_1::detail {
+
+/// Reads the Python dict literal of an npy header: exactly the keys descr, fortran_order and shape, in any
+/// order, with any spacing and an optional trailing comma. No recursion, and no allocation except for
+/// messages.
+class npy_header_parser {
+ public:
+  npy_header_parser(std::string_view literal, std::uint64_t base) noexcept : text_(literal), base_(base) {}
+
+  void parse(npy_header& header) {
+    expect('{');
+    bool descr = false, fortran = false, shape = false;
+    for (;;) {
+      skip_space();
+      if (peek() == '}') break;
+      const std::string_view key = quoted_text();
+      expect(':');
+      skip_space();
+      if (key == "descr") {
+        once(descr, key);
+        read_descr(header);
+      } else if (key == "fortran_order") {
+        once(fortran, key);
+        header.fortran = truth();
+      } else if (key == "shape") {
+        once(shape, key);
+        read_shape(header.shape);
+      } else {
+        fail("has an unknown key " + quoted(bytes_of(key)));
+      }
+      skip_space();
+      if (peek() != ',') break;
+      ++at_;
+    }
+    expect('}');
+    skip_space();
+    if (at_ != text_.size()) fail("has " + quoted(bytes_of(text_.substr(at_))) + " after its closing brace");
+    if (!descr || !fortran || !shape) fail("lacks one of the keys 'descr', 'fortran_order' and 'shape'");
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw error(errc::format, {"the npy header ", what}).at_offset(base_ + at_);
+  }
+  [[nodiscard]] char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
+  void skip_space() noexcept {
+    while (at_ < text_.size() && std::string_view(" \t\n\v\f\r").find(text_[at_]) != std::string_view::npos)
+      ++at_;
+  }
+  void expect(char c) {
+    skip_space();
+    if (peek() != c)
+      fail(std::string("should have '") + c + "' where it has " + quoted(bytes_of(text_.substr(at_)), 8));
+    ++at_;
+  }
+  void once(bool& seen, std::string_view key) {
+    if (seen) fail("has the key " + quoted(bytes_of(key)) + " twice");
+    seen = true;
+  }
+  std::string_view quoted_text() {
+    const char quote = peek();
+    if (quote != '\'' && quote != '"')
+      fail("should have a quoted text where it has " + quoted(bytes_of(text_.substr(at_)), 8));
+    const std::size_t first = at_ + 1;
+    const std::size_t last = text_.find(quote, first);
+    if (last == std::string_view::npos) fail("has a text without a closing quote");
+    at_ = last + 1;
+    return text_.substr(first, last - first);
+  }
+  bool truth() {
+    for (const bool value : {true, false}) {
+      const std::string_view word = value ? "True" : "False";
+      if (text_.substr(at_, word.size()) == word) {
+        at_ += word.size();
+        return value;
+      }
+    }
+    fail("should have True or False where it has " + quoted(bytes_of(text_.substr(at_)), 8));
+  }
+  void read_descr(npy_header& header) {
+    if (peek() == '[' || peek() == '(')
+      fail("describes a structured dtype, which is not supported: save the fields as arrays of their own");
+    const std::string_view descr = quoted_text();
+    header.descr = descr;
+    std::size_t i = 0;
+    if (i < descr.size() && std::string_view("<>|=").find(descr[i]) != std::string_view::npos)
+      header.order = descr[i++];
+    if (i < descr.size()) header.kind = descr[i++];
+    if (header.kind == 'O')
+      fail(
+          "says dtype object, which is pickled Python code and is never read: save the array with a numeric "
+          "dtype");
+    const char* const end = descr.data() + descr.size();
+    const auto [stop, failure] = std::from_chars(descr.data() + i, end, header.item_size);
+    if (failure != std::errc{} || stop != end)
+      fail("has a dtype " + quoted(bytes_of(descr)) + " that is not supported");
+  }
+  void read_shape(extents& shape) {
+    expect('(');
+    for (;;) {
+      skip_space();
+      if (peek() == ')') break;
+      std::uint64_t length = 0;
+      const char* const end = text_.data() + text_.size();
+      const auto [stop, failure] = std::from_chars(text_.data() + at_, end, length);
+      if (failure != std::errc{})
+        fail("has a shape with " + quoted(bytes_of(text_.substr(at_)), 8) + " in it");
+      if (!shape.push_back(length))
+        fail("has more than " + std::to_string(extents::max_rank) +
+             " dimensions, the most that is supported");
+      at_ = static_cast<std::size_t>(stop - text_.data());
+      if (peek() == 'L') ++at_;  // as Python 2 wrote its long integers
+      skip_space();
+      if (peek() != ',') break;
+      ++at_;
+    }
+    expect(')');
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::uint64_t base_;
+};
+
+PENSTOCK_INLINE npy_header read_npy_header(bytes_view file) {
+  constexpr std::string_view magic{"\x93NUMPY", 6};
+  if (file.size() < 10 || text_of(file.first(6)) != magic)
+    throw error(
+        errc::format,
+        {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
+         text_of(file).starts_with("PK\3\4") ? "; it is an archive, as .npz files are: see npz_rows" : ""})
+        .at_offset(0);
+  const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
+  const std::uint32_t major = byte_at(6);
+  if (major < 1 || major > 3 || byte_at(7) != 0)
+    throw error(errc::format, {"npy version ", major, ".", byte_at(7), " is not supported"}).at_offset(6);
+  const std::size_t preamble = major == 1 ? 10 : 12;
+  std::size_t length = byte_at(8) | byte_at(9) << 8;
+  if (major > 1) {
+    if (file.size() < preamble) throw error(errc::format, "the npy file ends within its header").at_offset(8);
+    length |= static_cast<std::size_t>(byte_at(10) | byte_at(11) << 8) << 16;
+  }
+  if (length > file.size() - preamble)
+    throw error(errc::format, {"the npy header says it has ", length, " bytes, but the file has only ",
+                               file.size() - preamble, " more"})
+        .at_offset(8);
+  npy_header header;
+  npy_header_parser(text_of(file.subspan(preamble, length)), preamble).parse(header);
+  header.data_offset = preamble + length;
+  return header;
+}
+
+PENSTOCK_INLINE std::uint64_t npy_payload(const npy_header& header) {
+  std::uint64_t bytes = header.item_size;
+  bool empty = false;
+  for (const std::uint64_t length : header.shape) {
+    empty = empty || length == 0;
+    if (length != 0 && bytes > (std::uint64_t{1} << 62) / length)
+      throw error(errc::format,
+                  {"the npy header says shape ", to_string(header.shape), ", which no file can hold"})
+          .at_offset(8);
+    if (length != 0) bytes *= length;
+  }
+  return empty ? 0 : bytes;
+}
+
+PENSTOCK_INLINE npy_header whole_npy(bytes_view file, char kind, std::size_t item_size) {
+  npy_header header = read_npy_header(file);
+  if (header.kind != kind || header.item_size != item_size)
+    throw error(errc::format,
+                {"the npy file holds dtype '", header.descr, "', but '", kind, item_size, "' was asked for"})
+        .at_offset(8);
+  if (header.fortran && header.shape.rank() > 1)
+    throw error(
+        errc::format,
+        "the npy file is in Fortran order, which is not supported: save it with numpy.ascontiguousarray")
+        .at_offset(8);
+  const std::size_t size = file.size() - header.data_offset;
+  const std::uint64_t expected = npy_payload(header);
+  if (size != expected)
+    throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
+                               "', which is ", expected, " bytes, but ", size, " follow it"})
+        .at_offset(header.data_offset);
+  return header;
+}
+
+PENSTOCK_INLINE std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,
+                                                std::size_t count, bytes_view values) {
+  if (shape.elements() != count)
+    throw error(errc::argument, {"npy_bytes: shape ", to_string(shape), " has ", shape.elements(),
+                                 " elements, but ", count, " values were given"});
+  const char native = item_size == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
+  std::string head = text({"{'descr': '", native, kind, item_size,
+                           "', 'fortran_order': False, 'shape': ", to_string(shape), ", }"});
+  head.append(63 - (10 + head.size()) % 64, ' ');  // numpy aligns the values to 64
+  head += '\n';
+  std::string preamble("\x93NUMPY\1\0", 8);
+  preamble += static_cast<char>(head.size() & 0xff);
+  preamble += static_cast<char>(head.size() >> 8);
+  preamble += head;
+  std::vector<std::byte> file(preamble.size() + values.size());
+  std::memcpy(file.data(), preamble.data(), preamble.size());
+  if (!values.empty()) std::memcpy(file.data() + preamble.size(), values.data(), values.size());
+  return file;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/codec/npy.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The letter that npy files use for numbers like `T` ('b', 'i', 'u', 'f'), or zero. Specialise it for your
+/// own number types if they are trivially copyable and have 1, 2, 4 or 8 bytes: `template <> inline constexpr
+/// char penstock::npy_kind<half> = 'f';`
+template <class T>
+inline constexpr char npy_kind = std::same_as<T, bool>        ? 'b'
+                                 : std::same_as<T, std::byte> ? 'u'
+                                 : std::floating_point<T>     ? 'f'
+                                 : std::signed_integral<T>    ? 'i'
+                                 : std::unsigned_integral<T>  ? 'u'
+                                                              : '\0';
+
+/// The array of an npy file, not yet copied: an array expression over bytes that are valid as long as the
+/// codec's input.
+template <class T>
+class npy_array {
+ public:
+  using unfinished = void;
+  using value_type = T;
+
+  npy_array(bytes_view payload, const extents& shape, bool swapped, buffer& scratch) noexcept
+      : payload_(payload), shape_(shape), swapped_(swapped), scratch_(&scratch) {}
+
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+
+  /// Writes `shape().elements()` values: one memcpy, or, for files of the other byte order, a pass that swaps
+  /// the bytes.
+  void write_to(const destination<T>& into) const {
+    if (into.dense())
+      write_dense(into.data());
+    else
+      into.copy_from(finish());
+  }
+
+  /// A view of the values: in place if byte order and alignment allow it, otherwise of a copy in the worker's
+  /// scratch.
+  [[nodiscard]] tensor_view<const T> finish() const {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(payload_.data()) % alignof(T) == 0;
+    if (!std::same_as<T, bool> && !swapped_ && aligned)
+      return {reinterpret_cast<const T*>(payload_.data()), shape_};
+    scratch_->resize_for_overwrite(payload_.size());
+    T* const copy = reinterpret_cast<T*>(scratch_->data());
+    write_dense(copy);
+    return {copy, shape_};
+  }
+
+ private:
+  void write_dense(T* into) const noexcept {
+    if (payload_.empty()) return;
+    if constexpr (std::same_as<T, bool>) {
+      // a bool with a byte other than 0 and 1 is undefined behaviour, and untrusted files may contain one
+      std::transform(payload_.begin(), payload_.end(), into, [](std::byte b) { return b != std::byte{0}; });
+    } else if (swapped_) {
+      for (std::size_t i = 0; i < payload_.size(); i += sizeof(T)) {
+        std::array<std::byte, sizeof(T)> item;
+        for (std::size_t k = 0; k < sizeof(T); ++k) item[k] = payload_[i + sizeof(T) - 1 - k];
+        std::memcpy(into + i / sizeof(T), item.data(), sizeof(T));
+      }
+    } else {
+      std::memcpy(into, payload_.data(), payload_.size());
+    }
+  }
+
+  bytes_view payload_;
+  extents shape_;
+  bool swapped_;
+  buffer* scratch_;
+};
+
+/// Reads numpy's `.npy` arrays of the element type `T`.
+///
+/// In: any byte element; a blob is finished once, as a whole. Out: an array expression of the file's shape
+/// (at most eight dimensions, row-major) that writes its values straight to their destination. Versions 1.0
+/// to 3.0, either byte order.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: a comparison for the header, or 0.3 us if it
+/// differs from the last one, and one copy of the values; no allocation, except for the scratch of `finish`
+/// if values are misaligned or of the other byte order. Thread-safe, with a scratch per thread.
+/// Throws `errc::format` with the offset for anything that is not an npy file, a header that does not parse
+/// or gives a wrong size, a dtype other than `T` (nothing is converted silently), Fortran order, structured
+/// dtypes, and object dtypes, which are pickles.
+/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
+///
+///     npy<float>::scratch scratch;
+///     auto array = npy<float>{}.decode(file_bytes, scratch);    // array.shape(), array.finish()
+template <class T>
+struct npy {
+  static_assert(npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
+                    std::has_single_bit(sizeof(T)),
+                "penstock: npy<T> needs a bool, integer or floating type of 1, 2, 4 or 8 bytes; for a "
+                "half-float type of your own "
+                "specialise penstock::npy_kind");
+
+  static constexpr std::string_view codec_name = "npy";
+  static constexpr std::string_view extensions[] = {"npy"};
+  struct scratch {
+    buffer values;
+    detail::npy_memo last;
+  };
+
+  template <byte_element Bytes>
+  [[nodiscard]] npy_array<T> decode(const Bytes& in, scratch& s) const {
+    const bytes_view file = as_bytes(in);
+    const detail::npy_header* header = s.last.find(file);
+    if (header == nullptr) header = &s.last.keep(file, detail::whole_npy(file, npy_kind<T>, sizeof(T)));
+    constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
+    const bool swapped = header->order == foreign && sizeof(T) > 1;
+    return {file.subspan(header->data_offset), header->shape, swapped, s.values};
+  }
+};
+
+/// An array as the bytes of an npy file, version 1.0, as numpy itself writes it: for tests and small tools.
+/// Throws `errc::argument` if the number of values does not match `shape`.
+///
+///     std::vector<std::byte> file = npy_bytes<float>(extents(2, 3), values);
+template <class T>
+  requires(npy_kind<T> != '\0')
+[[nodiscard]] std::vector<std::byte> npy_bytes(const extents& shape, std::span<const T> values) {
+  return detail::npy_file(npy_kind<T>, sizeof(T), shape, values.size(), std::as_bytes(values));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/tf_features.hpp
+
+/// The features of a `tf.train.Example`, found in its bytes without an object for each of them.
+/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A feature in the bytes of its example: the entry of the map, of several the last.
+struct tf_feature {
+  std::string_view name;
+  bytes_view entry;  ///< null if the example has no such feature
+};
+
+/// Finds the entries of these features. Throws `errc::format`, with the offset, unless the bytes are a
+/// message.
+void find_tf_features(bytes_view example, std::span<tf_feature> wanted);
+
+/// The values of a feature, in the order of the message. An absent feature has none. Throw `errc::format`,
+/// with the offset in `example`, for a feature with values of another kind.
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into);
+void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into);
+
+/// `number`: whether a single number was asked for, which may have a default, or be a list.
+[[noreturn, gnu::cold]] void no_tf_value(std::string_view name, bool number);
+[[noreturn, gnu::cold]] void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted,
+                                            bool numbers);
+[[noreturn, gnu::cold]] void tf_value_out_of_range(std::string_view name);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/detail/tf_features.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+// One field of a message of protocol buffers: a number, or the bytes of a text, a message or packed values.
+struct proto_field {
+  enum class form : std::uint8_t {
+    varint = 0,
+    fixed64 = 1,
+    bytes = 2,
+    group = 3,
+    end_of_group = 4,
+    fixed32 = 5
+  };
+
+  std::uint32_t number = 0;
+  form is = form::varint;
+  std::uint64_t value = 0;
+  bytes_view content;
+};
+
+// Goes through the fields of a message that lies in `whole`.
+class proto_walk {
+ public:
+  proto_walk(bytes_view whole, bytes_view message) noexcept
+      : begin_(whole.data()), at_(message.data()), end_(message.data() + message.size()) {}
+
+  // False at the end. Groups, which nobody writes any more, are passed over.
+  [[nodiscard]] bool next(proto_field& f) {
+    constexpr std::size_t deepest = 100;
+    std::size_t depth = 0;
+    while (at_ != end_) {
+      take(f);
+      if (f.is == proto_field::form::group) {
+        if (++depth > deepest) damaged("a group in more than 100 others");
+      } else if (f.is == proto_field::form::end_of_group) {
+        if (depth-- == 0) damaged("the end of a group that did not begin");
+      } else if (depth == 0) {
+        return true;
+      }
+    }
+    if (depth != 0) damaged("a group without an end");
+    return false;
+  }
+  [[nodiscard]] std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (unsigned bits = 0; bits < 70; bits += 7) {
+      if (at_ == end_) damaged("the end of the message within a number");
+      const auto byte = std::to_integer<std::uint64_t>(*at_++);
+      value |= (byte & 127) << bits;
+      if (byte < 128) return value;
+    }
+    damaged("a number of more than 10 bytes");
+  }
+  [[nodiscard]] bool at_end() const noexcept { return at_ == end_; }
+  [[noreturn, gnu::cold]] void damaged(std::string_view what) const {
+    throw error(errc::format, {"this is no tf.train.Example, or it is damaged: it has ", what})
+        .at_offset(static_cast<std::uint64_t>(at_ - begin_));
+  }
+
+ private:
+  void take(proto_field& f) {
+    const std::uint64_t tag = varint();
+    if (tag >> 35 != 0 || tag < 8) damaged("a field without a number");
+    f.number = static_cast<std::uint32_t>(tag >> 3);
+    if ((tag & 7) > 5) damaged("a field of an unknown form");
+    f.is = static_cast<proto_field::form>(tag & 7);
+    switch (f.is) {
+      case proto_field::form::varint:
+        f.value = varint();
+        break;
+      case proto_field::form::fixed64:
+        f.content = some(8);
+        break;
+      case proto_field::form::fixed32:
+        f.content = some(4);
+        break;
+      case proto_field::form::bytes:
+        f.content = some(varint());
+        break;
+      case proto_field::form::group:
+      case proto_field::form::end_of_group:
+        break;
+    }
+  }
+  [[nodiscard]] bytes_view some(std::uint64_t size) {
+    if (size > static_cast<std::uint64_t>(end_ - at_)) damaged("a field that goes beyond its end");
+    const bytes_view found(at_, to_size(size));
+    at_ += size;
+    return found;
+  }
+
+  const std::byte* begin_;
+  const std::byte* at_;
+  const std::byte* end_;
+};
+
+// Calls f(content) for each field of bytes with this number.
+template <class F>
+void each_content(bytes_view whole, bytes_view message, std::uint32_t number, F&& f) {
+  proto_walk walk(whole, message);
+  for (proto_field one; walk.next(one);)
+    if (one.number == number && one.is == proto_field::form::bytes) f(one.content);
+}
+
+PENSTOCK_INLINE void find_tf_features(bytes_view example, std::span<tf_feature> wanted) {
+  for (tf_feature& one : wanted) one.entry = {};
+  const auto entry_of = [&](bytes_view entry) {
+    bytes_view key;
+    each_content(example, entry, 1, [&](bytes_view name) { key = name; });
+    for (tf_feature& one : wanted)
+      if (one.name == text_of(key)) one.entry = entry;
+  };
+  each_content(example, example, 1,
+               [&](bytes_view features) { each_content(example, features, 1, entry_of); });
+}
+
+inline constexpr std::uint32_t tf_bytes = 1, tf_floats = 2, tf_integers = 3;
+
+[[noreturn, gnu::cold]] inline void other_tf_kind(const tf_feature& one, std::uint32_t found,
+                                                  std::string_view wanted, std::uint64_t offset) {
+  const std::string_view has = found == tf_bytes ? "bytes" : found == tf_floats ? "floats" : "integers";
+  throw error(errc::format, {"the feature '", one.name, "' has ", has, ", but ", wanted, " were asked for"})
+      .at_offset(offset);
+}
+
+// Calls list(message) for the lists of a feature. One of another kind replaces those before it. Several
+// values of an entry are parts of one message.
+template <class T, class List>
+void each_tf_list(bytes_view example, const tf_feature& one, std::uint32_t kind, std::string_view wanted,
+                  std::vector<T>& into, List&& list) {
+  into.clear();
+  if (one.entry.data() == nullptr) return;
+  std::uint32_t found = 0;
+  bytes_view last;
+  each_content(example, one.entry, 2, [&](bytes_view message) {
+    proto_walk walk(example, message);
+    for (proto_field f; walk.next(f);) {
+      if (f.is != proto_field::form::bytes || f.number < tf_bytes || f.number > tf_integers) continue;
+      if (f.number != kind) into.clear();
+      if (f.number == kind) list(f.content);
+      found = f.number;
+      last = f.content;
+    }
+  });
+  if (found != 0 && found != kind)
+    other_tf_kind(one, found, wanted, static_cast<std::uint64_t>(last.data() - example.data()));
+}
+
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
+                                    std::vector<std::int64_t>& into) {
+  each_tf_list(example, one, tf_integers, "integers", into, [&](bytes_view list) {
+    proto_walk walk(example, list);
+    for (proto_field f; walk.next(f);) {
+      if (f.number != 1) continue;
+      if (f.is == proto_field::form::varint) into.push_back(std::bit_cast<std::int64_t>(f.value));
+      if (f.is != proto_field::form::bytes) continue;
+      for (proto_walk packed(example, f.content); !packed.at_end();)
+        into.push_back(std::bit_cast<std::int64_t>(packed.varint()));
+    }
+  });
+}
+
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into) {
+  each_tf_list(example, one, tf_floats, "floats", into, [&](bytes_view list) {
+    proto_walk walk(example, list);
+    for (proto_field f; walk.next(f);) {
+      if (f.number != 1 || (f.is != proto_field::form::bytes && f.is != proto_field::form::fixed32)) continue;
+      if (f.content.size() % 4 != 0) walk.damaged("packed floats whose bytes are no multiple of 4");
+      const std::size_t before = into.size();
+      into.resize(before + f.content.size() / 4);
+      for (std::size_t i = 0; i < f.content.size() / 4; ++i)
+        into[before + i] = std::bit_cast<float>(load_little<std::uint32_t>(f.content.data() + 4 * i));
+    }
+  });
+}
+
+PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
+                                    std::vector<bytes_view>& into) {
+  each_tf_list(example, one, tf_bytes, "bytes", into, [&](bytes_view list) {
+    each_content(example, list, 1, [&](bytes_view value) { into.push_back(value); });
+  });
+}
+
+PENSTOCK_INLINE void no_tf_value(std::string_view name, bool number) {
+  if (!number) throw error(errc::missing, {"the example has no value for the feature '", name, "'"});
+  throw error(errc::missing,
+              {"the example has no value for the feature '", name,
+               "'; where that is right, name one to take instead: feature<\"", name, "\", T, value>"});
+}
+PENSTOCK_INLINE void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted,
+                                    bool numbers) {
+  throw error(errc::shape, {"the feature '", name, "' has ", found, " values, but ", wanted,
+                            wanted == 1 ? " was" : " were", " asked for",
+                            numbers ? "; a std::span takes any number" : ""});
+}
+PENSTOCK_INLINE void tf_value_out_of_range(std::string_view name) {
+  throw error(errc::format, {"a value of the feature '", name, "' is out of the range of its type"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/tf_example.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The type of a feature whose value is bytes: `feature<"image/encoded", bytes>`.
+struct bytes {};
+
+/// Says that a feature has no value to take where an example lacks it.
+struct no_default {
+  friend bool operator==(no_default, no_default) = default;
+};
+
+namespace detail {
+
+template <class T>
+concept tf_character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
+                       std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+template <class T>
+concept tf_number = !tf_character<T> && (std::floating_point<T> || std::integral<T>);
+
+/// Whether a default, if there is one, is exactly a value of `T`.
+template <class T, auto Default>
+consteval bool tf_default_fits() {
+  using given = std::remove_cv_t<decltype(Default)>;
+  if constexpr (!tf_number<T> || !std::is_arithmetic_v<given>)
+    return true;
+  else if constexpr (std::same_as<T, bool> || std::same_as<given, bool>)
+    return std::same_as<T, given>;
+  else if constexpr (std::integral<T> && std::integral<given>)
+    return std::in_range<T>(Default);
+  else if constexpr (std::floating_point<T>)
+    return static_cast<given>(static_cast<T>(Default)) == Default;
+  else
+    return false;
+}
+
+/// How a type is read from a feature: the kind of its values, and how many they are.
+template <class T>
+struct tf_form {
+  static constexpr bool possible =
+      tf_number<T> || std::same_as<T, bytes> || std::same_as<T, std::string_view>;
+  static constexpr bool one = true;
+  using value = T;
+  using type = std::conditional_t<std::same_as<T, bytes>, bytes_view, T>;
+};
+template <class N>
+struct tf_list_form {
+  static constexpr bool possible = tf_number<N> && !std::same_as<N, bool>;
+  static constexpr bool one = false;
+  using value = N;
+};
+template <class N, std::size_t K>
+struct tf_form<std::array<N, K>> : tf_list_form<N> {
+  using type = std::array<N, K>;
+};
+template <class N>
+struct tf_form<std::span<const N>> : tf_list_form<N> {
+  using type = std::span<const N>;
+};
+template <class N, class A>
+struct tf_form<std::vector<N, A>> : tf_list_form<N> {
+  using type = std::vector<N, A>;
+};
+
+/// The values of a feature in an example, and those of another type that they become.
+template <class N>
+struct tf_values {
+  using stored = std::conditional_t<std::floating_point<N>, float,
+                                    std::conditional_t<tf_number<N>, std::int64_t, bytes_view>>;
+  std::vector<stored> found;
+  std::vector<std::conditional_t<tf_number<N> && !std::same_as<N, bool>, N, char>> converted;
+};
+
+template <class N>
+[[nodiscard]] N tf_converted(std::int64_t value, std::string_view name) {
+  if constexpr (std::same_as<N, bool>) {
+    if (value != 0 && value != 1) tf_value_out_of_range(name);
+    return value == 1;
+  } else {
+    if (!std::in_range<N>(value)) tf_value_out_of_range(name);
+    return static_cast<N>(value);
+  }
+}
+template <std::floating_point N>
+[[nodiscard]] N tf_converted(float value, std::string_view) {
+  return value;
+}
+
+}  // namespace detail
+
+/// A feature of a `tf_example`: its name, the type that it becomes, and what to take for a single value where
+/// an example lacks it; without that an example that lacks it is an error.
+template <fixed_string Name, class T, auto Default = no_default{}>
+struct feature {
+  using form = detail::tf_form<T>;
+  static_assert(
+      form::possible,
+      "penstock: feature<name, T> gives numbers, bool, bytes, std::string_view, and std::array, std::vector "
+      "or std::span<const N> of numbers");
+  static constexpr bool has_default = !std::same_as<std::remove_cv_t<decltype(Default)>, no_default>;
+  static_assert(!has_default || (detail::tf_number<T> && std::is_arithmetic_v<decltype(Default)>),
+                "penstock: only a feature that is one number has a value to take where it is missing");
+  static constexpr bool default_fits = detail::tf_default_fits<T, Default>();
+  static_assert(default_fits,
+                "penstock: the value to take where a feature is missing is not one of its type");
+
+  using name_type = name_of<Name>;
+  using type = typename form::type;
+  using scratch = detail::tf_values<typename form::value>;
+
+  /// The value in an example.
+  [[nodiscard]] static type read(bytes_view example, const detail::tf_feature& where, scratch& s) {
+    detail::read_tf_values(example, where, s.found);
+    constexpr std::string_view name = name_type::value;
+    if constexpr (form::one) {
+      if (s.found.empty()) {
+        if constexpr (has_default)
+          return static_cast<T>(Default);
+        else
+          detail::no_tf_value(name, detail::tf_number<T>);
+      }
+      if (s.found.size() != 1) detail::other_tf_count(name, s.found.size(), 1, detail::tf_number<T>);
+      if constexpr (std::same_as<T, bytes>)
+        return s.found.front();
+      else if constexpr (std::same_as<T, std::string_view>)
+        return text_of(s.found.front());
+      else
+        return detail::tf_converted<T>(s.found.front(), name);
+    } else if constexpr (requires { std::tuple_size<T>::value; }) {
+      T all{};
+      if (s.found.size() != all.size()) {
+        if (s.found.empty()) detail::no_tf_value(name, false);
+        detail::other_tf_count(name, s.found.size(), all.size(), true);
+      }
+      for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = detail::tf_converted<typename form::value>(s.found[i], name);
+      return all;
+    } else if constexpr (std::same_as<T, std::span<const typename scratch::stored>>) {
+      return s.found;
+    } else {
+      s.converted.clear();
+      for (const auto value : s.found)
+        s.converted.push_back(detail::tf_converted<typename form::value>(value, name));
+      return type(s.converted.begin(), s.converted.end());
+    }
+  }
+};
+
+/// Reads the named features of a `tf.train.Example`.
+///
+///     using example = tf_example<feature<"image/encoded", bytes>, feature<"label", std::int64_t, -1>>;
+///     auto samples = tfrecord("train-{00..15}-of-16.tfrecord") | decode<example> | decode<field<"image/encoded", jpeg>>;
+///
+/// In: any byte element, whose bytes are an Example. Out: a record with a field for each feature: an integer
+/// or `bool` of an Int64List, a floating-point number of a FloatList, `bytes` or a `std::string_view` of a
+/// BytesList, which lie in the example's bytes. A `std::array` takes exactly its number of values; a
+/// `std::span<const N>`, on the worker's scratch, or a `std::vector` takes any number, none if the feature is
+/// missing.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: one pass over the example's fields, which skips
+/// the values of other features, and one over each named feature; no allocation except for a `std::vector`.
+/// Thread-safe, with a scratch per thread.
+/// Throws `errc::missing` for an example without a feature that needs a value, `errc::shape` for another
+/// number of values, `errc::format` for values of another kind or out of the type's range and, with the
+/// offset, for bytes that are no Example. Of several features of one name the last counts, and unknown fields
+/// are skipped, as protocol buffers demand.
+/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
+template <class... Features>
+struct tf_example {
+  static_assert(sizeof...(Features) != 0, "penstock: tf_example<> names no feature");
+  static constexpr std::string_view codec_name = "tf_example";
+  using scratch = std::tuple<typename Features::scratch...>;
+
+  template <byte_element Bytes>
+  [[nodiscard]] record<basic_field<typename Features::name_type, typename Features::type>...> decode(
+      const Bytes& in, scratch& s) const {
+    const bytes_view example = as_bytes(in);
+    std::array<detail::tf_feature, sizeof...(Features)> found{
+        detail::tf_feature{Features::name_type::value, {}}...};
+    detail::find_tf_features(example, found);
+    return read(example, found, s, std::index_sequence_for<Features...>{});
+  }
+
+ private:
+  template <std::size_t... Is>
+  [[nodiscard]] static auto read(bytes_view example,
+                                 const std::array<detail::tf_feature, sizeof...(Features)>& found, scratch& s,
+                                 std::index_sequence<Is...>) {
+    return record<basic_field<typename Features::name_type, typename Features::type>...>(
+        Features::read(example, found[Is], std::get<Is>(s))...);
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/codec/arrow_value.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// A value of an Arrow column, as `arrow_ipc` and `arrow_stream` pass it on.
+template <class T>
+concept arrow_member = requires(const std::remove_cvref_t<T>& value) {
+  { value.cell() } -> std::same_as<arrow_cell>;
+};
+
+template <class T>
+concept arrow_numeric = arrow_number_of<T> != arrow_number::none;
+
+/// How `T` is read: `type` is what comes out, and `read(cell, scratch)` reads it from a value that is not
+/// null.
+template <class T>
+struct arrow_form {
+  static constexpr bool possible = false;
+  using type = T;
+};
+
+template <arrow_numeric T>
+struct arrow_form<T> {
+  static constexpr bool possible = true;
+  using type = T;
+  static T read(const arrow_cell& cell, buffer&) {
+    if (cell.type().number == arrow_number_of<T>) [[likely]]
+      return cell.template number<T>();
+    if constexpr (std::integral<T>) {
+      const arrow_whole whole = whole_arrow_number(cell);
+      if (whole.negative ? !std::in_range<T>(static_cast<std::int64_t>(whole.bits))
+                         : !std::in_range<T>(whole.bits))
+        arrow_out_of_range(cell.type());
+      return static_cast<T>(whole.bits);
+    } else if constexpr (std::floating_point<T>) {
+      return static_cast<T>(real_arrow_number(cell, sizeof(T)));
+    } else {
+      return T(static_cast<float>(real_arrow_number(cell, sizeof(T))));
+    }
+  }
+};
+template <>
+struct arrow_form<bool> {
+  static constexpr bool possible = true;
+  using type = bool;
+  static bool read(const arrow_cell& cell, buffer&) {
+    if (cell.type().layout != arrow_layout::bits) other_arrow_type(cell.type(), "bool");
+    return cell.bit();
+  }
+};
+template <>
+struct arrow_form<bytes> {
+  static constexpr bool possible = true;
+  using type = bytes_view;
+  static bytes_view read(const arrow_cell& cell, buffer&) { return arrow_bytes(cell); }
+};
+template <>
+struct arrow_form<std::string_view> {
+  static constexpr bool possible = true;
+  using type = std::string_view;
+  static std::string_view read(const arrow_cell& cell, buffer&) { return text_of(arrow_bytes(cell)); }
+};
+template <>
+struct arrow_form<std::string> {
+  static constexpr bool possible = true;
+  using type = std::string;
+  static std::string read(const arrow_cell& cell, buffer&) { return std::string(text_of(arrow_bytes(cell))); }
+};
+template <std::size_t N>
+struct arrow_form<std::array<std::byte, N>> {
+  static constexpr bool possible = N != 0;
+  using type = std::array<std::byte, N>;
+  static type read(const arrow_cell& cell, buffer&) {
+    if (cell.type().layout != arrow_layout::fixed || cell.type().width != N)
+      other_arrow_type(cell.type(), "a value of as many bytes as the array has");
+    const bytes_view found = cell.bytes();
+    type copy;
+    std::copy(found.begin(), found.end(), copy.begin());
+    return copy;
+  }
+};
+template <class T>
+struct arrow_form<std::optional<T>> {
+  static constexpr bool possible = arrow_form<T>::possible;
+  using type = std::optional<typename arrow_form<T>::type>;
+  static type read(const arrow_cell& cell, buffer& scratch) {
+    if (cell.is_null()) return std::nullopt;
+    return arrow_form<T>::read(cell, scratch);
+  }
+};
+template <class T>
+inline constexpr bool arrow_takes_null = false;
+template <class T>
+inline constexpr bool arrow_takes_null<std::optional<T>> = true;
+
+/// The value, or an error if it is null and `T` has nothing for that.
+template <class T>
+[[nodiscard]] typename arrow_form<T>::type read_arrow(const arrow_cell& cell, buffer& scratch) {
+  if constexpr (!arrow_takes_null<T>)
+    if (cell.is_null()) [[unlikely]]
+      null_arrow_value(cell.type());
+  return arrow_form<T>::read(cell, scratch);
+}
+template <arrow_numeric T>
+struct arrow_form<std::span<const T>> {
+  static constexpr bool possible = true;
+  using type = std::span<const T>;
+  static type read(const arrow_cell& cell, buffer& scratch) {
+    const bytes_view values = arrow_list_bytes(cell.list(), arrow_number_of<T>, sizeof(T));
+    return {reinterpret_cast<const T*>(aligned_arrow_values(values, alignof(T), scratch)),
+            values.size() / sizeof(T)};
+  }
+};
+template <class T, class A>
+struct arrow_form<std::vector<T, A>> {
+  static constexpr bool possible =
+      arrow_form<T>::possible && std::same_as<typename arrow_form<T>::type, T> && !std::same_as<T, bool>;
+  using type = std::vector<T, A>;
+  static type read(const arrow_cell& cell, buffer& scratch) {
+    const arrow_slice values = cell.list();
+    check_arrow_count(values);
+    type all;
+    all.reserve(to_size(values.count));
+    for (std::uint64_t i = 0; i < values.count; ++i)
+      all.push_back(read_arrow<T>({*values.column, values.first + i}, scratch));
+    return all;
+  }
+};
+
+}  // namespace detail
+
+/// Reads a value of an Arrow column: `arrow_value<std::int64_t>`, or `arrow_value<float, 0.0f>` with a number
+/// to take where a value is null.
+///
+///     auto rows = arrow_ipc("train.arrow") | decode<field<"label", arrow_value<std::int64_t, -1>>,
+///                                                   field<"scores", arrow_value<std::span<const float>>>>;
+///
+/// In: a value of `arrow_ipc` or `arrow_stream`. Out, by `T`:
+/// - a whole number: any whole number of Arrow's that fits; also what dates (`date32` days, `date64`
+///   milliseconds), times, timestamps and durations count, in the column's unit;
+/// - `half`, `float`, `double`: a floating-point number of at most as many bytes;
+/// - `bool`; `bytes`, `std::string_view`, `std::string`: binary values and texts, the first two in place;
+/// - `std::array<std::byte, N>`: a value of N bytes as it lies there, as decimals (little-endian, the
+/// unscaled
+///   number), `fixed_size_binary[N]` and intervals have;
+/// - `std::span<const N>`: a list of numbers of exactly that type, in place; becomes a ragged batch;
+/// - `std::vector<V>` of any of these that own what they are: a list, also of lists;
+/// - `std::optional<V>`: none where the value is null.
+/// Dictionary values are read as the values that they stand for.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: reading the value; no allocation except for those
+/// of `std::vector` and `std::string`, and the scratch of a list that is not aligned. Thread-safe, with a
+/// scratch per thread.
+/// Throws `errc::missing` for a null where `T` has nothing for it, `errc::format` for a column of another
+/// type, a number out of the range of `T`, and offsets that lead out of the column.
+template <class T, auto... Fill>
+struct arrow_value {
+  static constexpr bool possible = detail::arrow_form<T>::possible;
+  static_assert(possible,
+                "penstock: arrow_value<T> reads numbers, bool, bytes, std::string_view, std::string, "
+                "std::array<std::byte, N>, std::span<const N> of numbers, and std::vector and std::optional "
+                "of these");
+  static_assert(sizeof...(Fill) == 0 ||
+                    (sizeof...(Fill) == 1 && (std::is_arithmetic_v<T> || std::same_as<T, half>)),
+                "penstock: arrow_value<T, value>: only a number has a value to take where a column is null; "
+                "write std::optional for other types");
+  static constexpr bool fill_fits = (detail::tf_default_fits<T, Fill>() && ...);
+  static_assert(fill_fits, "penstock: arrow_value<T, value>: the value to take for null is not one of T");
+
+  static constexpr std::string_view codec_name = "arrow_value";
+  struct scratch {
+    buffer values;
+  };
+
+  template <class Value>
+  [[nodiscard]] typename detail::arrow_form<T>::type decode(const Value& in, scratch& s) const {
+    if constexpr (detail::arrow_member<Value>) {
+      const arrow_cell cell = in.cell();
+      if constexpr (sizeof...(Fill) != 0)
+        if (cell.is_null()) return (static_cast<T>(Fill), ...);
+      return detail::read_arrow<T>(cell, s.values);
+    } else {
+      detail::no_arrow_column(codec_name);
+    }
+  }
+};
+
+/// Reads arrays of an Arrow column: lists, or lists of lists, of numbers of exactly type `T`, whose lengths
+/// make them an array. So are tensors of fixed shape, and the arrays of Hugging Face's Array2D to Array5D.
+///
+///     auto rows = arrow_ipc("train.arrow") | decode<field<"pixels", arrow_array<std::uint8_t>>>;
+///
+/// In: a value of `arrow_ipc` or `arrow_stream`. Out: an array expression of one to eight dimensions, in
+/// place, that is copied once, straight to its destination. The shape of a `fixed_shape_tensor`, which only
+/// its metadata have, is that of its list: one dimension; give another with `map`.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: one look at each inner list of variable length; no
+/// allocation. Thread-safe, with a scratch per thread.
+/// Throws `errc::format` for a column of another type, `errc::shape` for lists that make no array,
+/// `errc::missing` for a null.
+template <class T>
+struct arrow_array {
+  static_assert(arrow_number_of<T> != arrow_number::none,
+                "penstock: arrow_array<T> needs a whole number type, half, float or double");
+
+  static constexpr std::string_view codec_name = "arrow_array";
+  struct scratch {
+    buffer values;
+  };
+
+  template <class Value>
+  [[nodiscard]] npy_array<T> decode(const Value& in, scratch& s) const {
+    if constexpr (detail::arrow_member<Value>) {
+      const auto found = detail::find_arrow_array(in.cell(), arrow_number_of<T>, sizeof(T));
+      return {found.values, found.shape, false, s.values};
+    } else {
+      detail::no_arrow_column(codec_name);
+    }
+  }
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/codec/chain.hpp
 
 namespace penstock::inline v0_1 {
@@ -2631,47 +4648,6 @@ namespace detail {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/quoted.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The first bytes of a field as one readable, quoted word for a message: `"12x
-/// "`; longer ones end in "...".
-[[nodiscard, gnu::cold]] std::string quoted(bytes_view bytes, std::size_t most = 20);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/quoted.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::string quoted(bytes_view bytes, std::size_t most) {
-  constexpr char hex[] = "0123456789abcdef";
-  std::string text = "\"";
-  for (const std::byte b : bytes.first(bytes.size() < most ? bytes.size() : most)) {
-    const auto c = std::to_integer<unsigned char>(b);
-    if (c == '"' || c == '\\') {
-      text += '\\';
-      text += static_cast<char>(c);
-    } else if (c == '\n') {
-      text += "\\n";
-    } else if (c >= 0x20 && c < 0x7f) {
-      text += static_cast<char>(c);
-    } else {
-      text += "\\x";
-      text += hex[c >> 4];
-      text += hex[c & 15];
-    }
-  }
-  text += '"';
-  if (bytes.size() > most) text += "...";
-  return text;
-}
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/codec/detail/number_text.ipp
 
@@ -3846,207 +5822,6 @@ PENSTOCK_INLINE litdata_place find_litdata_array(bytes_view bytes, const litdata
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/half.hpp
-
-/// Real numbers of 16 bits for batches: an accelerator computes with them, the host only stores them.
-namespace penstock::inline v0_1 {
-
-/// IEEE 754 binary16: 1 bit of sign, 5 of exponent, 11 of precision; largest finite value 65,504. Two bytes.
-/// Construct it from a `float`, rounded to the nearest (ties to even; too large becomes infinite); it
-/// converts to `float` without loss, so that you compute and compare in `float`.
-///
-///     const half third(1.0f / 3.0f);
-///     const bool close = third > 0.333f && third < 0.334f;
-class half {
- public:
-  half() = default;
-  constexpr explicit half(float value) noexcept : bits_(bits_of(value)) {}
-  /// The number with these bits.
-  [[nodiscard]] static constexpr half from_bits(std::uint16_t bits) noexcept {
-    half one(0.0f);
-    one.bits_ = bits;
-    return one;
-  }
-  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
-  constexpr operator float() const noexcept {
-    const std::uint32_t sign = (std::uint32_t{bits_} & 0x8000u) << 16;
-    const std::uint32_t rest = std::uint32_t{bits_} & 0x7fffu;
-    const float small = static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f;
-    const std::uint32_t normal = (rest << 13) + (112u << 23);
-    const std::uint32_t finite = choose(rest < 0x400u, std::bit_cast<std::uint32_t>(small), normal);
-    // A NaN becomes quiet, as by the processors' instructions.
-    const std::uint32_t large = 0x7f800000u | (rest & 0x3ffu) << 13 | choose(rest > 0x7c00u, 0x400000u, 0);
-    return std::bit_cast<float>(sign | choose(rest < 0x7c00u, finite, large));
-  }
-
- private:
-  static constexpr std::uint32_t choose(bool which, std::uint32_t yes, std::uint32_t no) noexcept {
-    const std::uint32_t mask = 0u - static_cast<std::uint32_t>(which);
-    return (yes & mask) | (no & ~mask);
-  }
-  // Without a branch, so that loops over arrays become vector code.
-  static constexpr std::uint16_t bits_of(float value) noexcept {
-    const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
-    const std::uint32_t magnitude = all & 0x7fffffffu;
-    const std::uint32_t odd = (magnitude >> 13) & 1u;
-    const std::uint32_t normal = (magnitude - (112u << 23) + 0xfffu + odd) >> 13;
-    // The last bit of 0.5f is worth 2^-24, as that of a subnormal half: the sum rounds where it must.
-    const bool subnormal = magnitude < 0x38800000u;
-    const float sum = std::bit_cast<float>(choose(subnormal, magnitude, 0)) + 0.5f;
-    const std::uint32_t small = std::bit_cast<std::uint32_t>(sum) - std::bit_cast<std::uint32_t>(0.5f);
-    const std::uint32_t finite = choose(subnormal, small, normal);
-    const std::uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
-    const std::uint32_t large = choose(magnitude > 0x7f800000u, nan, 0x7c00u);
-    return static_cast<std::uint16_t>((all >> 16 & 0x8000u) | choose(magnitude < 0x47800000u, finite, large));
-  }
-
-  std::uint16_t bits_;
-};
-
-/// The upper half of a `float`: its range, 8 bits of precision. Two bytes. Construct it from a `float`,
-/// rounded to the nearest (ties to even; too large becomes infinite); it converts to `float` without loss.
-///
-///     const bfloat16 third(1.0f / 3.0f);
-///     const bool close = third > 0.333f && third < 0.335f;
-class bfloat16 {
- public:
-  bfloat16() = default;
-  constexpr explicit bfloat16(float value) noexcept : bits_(bits_of(value)) {}
-  /// The number with these bits.
-  [[nodiscard]] static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
-    bfloat16 one(0.0f);
-    one.bits_ = bits;
-    return one;
-  }
-  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
-  constexpr operator float() const noexcept { return std::bit_cast<float>(std::uint32_t{bits_} << 16); }
-
- private:
-  static constexpr std::uint16_t bits_of(float value) noexcept {
-    const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
-    const std::uint32_t rounded = (all + 0x7fffu + ((all >> 16) & 1u)) >> 16;
-    const std::uint32_t quiet = (all >> 16) | 0x40u;
-    const std::uint32_t nan = 0u - static_cast<std::uint32_t>((all & 0x7fffffffu) > 0x7f800000u);
-    return static_cast<std::uint16_t>((quiet & nan) | (rounded & ~nan));
-  }
-
-  std::uint16_t bits_;
-};
-
-/// Converts `count` numbers, each as the constructor does. The arrays must not overlap. With the processor's
-/// own instructions where it has them (F16C), otherwise with vector code of integers; the bits are equal.
-void convert(const float* from, half* to, std::size_t count) noexcept;
-void convert(const float* from, bfloat16* to, std::size_t count) noexcept;
-void convert(const half* from, float* to, std::size_t count) noexcept;
-void convert(const bfloat16* from, float* to, std::size_t count) noexcept;
-
-namespace detail {
-
-/// The conversions without special instructions.
-void convert_portably(const float* from, half* to, std::size_t count) noexcept;
-void convert_portably(const half* from, float* to, std::size_t count) noexcept;
-/// Whether this processor has AVX2 and F16C; asks it once.
-[[nodiscard]] bool has_avx2() noexcept;
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/half.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// Converts blocks of a length that the compiler knows, which GCC 12 wants for vector code at -O2.
-template <class From, class To>
-void convert_blocks(const From* __restrict input, To* __restrict to, std::size_t count) noexcept {
-  constexpr std::size_t block = 16;
-  std::size_t i = 0;
-  for (; i + block <= count; i += block)
-    for (std::size_t k = 0; k < block; ++k) to[i + k] = To(input[i + k]);
-  for (; i < count; ++i) to[i] = To(input[i]);
-}
-
-PENSTOCK_INLINE void convert_portably(const float* input, half* to, std::size_t count) noexcept {
-  convert_blocks(input, to, count);
-}
-PENSTOCK_INLINE void convert_portably(const half* input, float* to, std::size_t count) noexcept {
-  convert_blocks(input, to, count);
-}
-
-#ifdef __x86_64__
-
-// Vectors as the compilers themselves know them, and instructions by name: the header of intrinsics takes
-// longer to compile than all of this library's images, and compilers rename what stands behind it.
-using floats8 [[gnu::vector_size(32)]] = float;
-using shorts8 [[gnu::vector_size(16)]] = short;
-
-__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const float* input, half* to,
-                                                                     std::size_t count) noexcept {
-  std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    floats8 values;
-    std::memcpy(&values, input + i, sizeof values);
-    shorts8 halves;
-    __asm__("vcvtps2ph $0, %1, %0" : "=x"(halves) : "x"(values));  // 0: to the nearest, ties to even
-    std::memcpy(static_cast<void*>(to + i), &halves, sizeof halves);
-  }
-  return i;
-}
-__attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half* input, float* to,
-                                                                     std::size_t count) noexcept {
-  std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    shorts8 halves;
-    std::memcpy(&halves, input + i, sizeof halves);
-    floats8 values;
-    __asm__("vcvtph2ps %1, %0" : "=x"(values) : "x"(halves));
-    std::memcpy(to + i, &values, sizeof values);
-  }
-  return i;
-}
-
-PENSTOCK_INLINE bool has_avx2() noexcept {
-  static const bool has = [] {
-    unsigned a = 1, b = 0, c = 0, d = 0;
-    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-    const bool f16c = (c >> 29 & 1) != 0;  // which Clang 16 has no name for below
-    __builtin_cpu_init();
-    return f16c && __builtin_cpu_supports("avx2") != 0;
-  }();
-  return has;
-}
-
-#else
-
-template <class From, class To>
-std::size_t convert_avx2(const From*, To*, std::size_t) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE bool has_avx2() noexcept { return false; }
-
-#endif
-
-}  // namespace detail
-
-PENSTOCK_INLINE void convert(const float* input, half* to, std::size_t count) noexcept {
-  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
-  detail::convert_portably(input + done, to + done, count - done);
-}
-PENSTOCK_INLINE void convert(const half* input, float* to, std::size_t count) noexcept {
-  const std::size_t done = detail::has_avx2() ? detail::convert_avx2(input, to, count) : 0;
-  detail::convert_portably(input + done, to + done, count - done);
-}
-PENSTOCK_INLINE void convert(const float* input, bfloat16* to, std::size_t count) noexcept {
-  detail::convert_blocks(input, to, count);
-}
-PENSTOCK_INLINE void convert(const bfloat16* input, float* to, std::size_t count) noexcept {
-  detail::convert_blocks(input, to, count);
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/codec/detail/mds_encoding.hpp
 
 namespace penstock::inline v0_1 {
@@ -4375,403 +6150,6 @@ PENSTOCK_INLINE void check_pil_encoding(std::string_view encoding) {
 }
 
 }  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/npy_header.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The header of an npy file. `descr` is a view into the file.
-struct npy_header {
-  std::string_view descr;
-  char order = '|';  // '<', '>', '=' or '|'
-  char kind = 0;     // 'b', 'i', 'u', 'f' ...
-  std::uint64_t item_size = 0;
-  bool fortran = false;
-  extents shape;
-  std::size_t data_offset = 0;
-};
-
-/// Reads the preamble of an npy file, versions 1.0, 2.0 and 3.0. Does not check that the payload has the
-/// size that the header gives.
-/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
-[[nodiscard]] npy_header read_npy_header(bytes_view file);
-
-/// The number of bytes that the shape needs, checked for overflow by numpy's own rule: a length of zero
-/// does not hide an overflow.
-[[nodiscard]] std::uint64_t npy_payload(const npy_header& header);
-
-/// The header of a complete npy file with this `kind` and item size, checked against the size of the
-/// payload.
-[[nodiscard]] npy_header whole_npy(bytes_view file, char kind, std::size_t item_size);
-
-/// The header of the npy file that a worker read last. The files of a dataset mostly have the same header,
-/// which then costs a comparison.
-class npy_memo {
- public:
-  /// The header of a complete file, if its size and header are those of the last one, else null.
-  [[nodiscard]] const npy_header* find(bytes_view file) const noexcept {
-    const bool same = size_ == file.size() && size_ != 0 &&
-                      std::memcmp(file.data(), bytes_.data(), known_.data_offset) == 0;
-    return same ? &known_ : nullptr;
-  }
-  /// Keeps what `whole_npy` returned for a file, and returns it.
-  const npy_header& keep(bytes_view file, const npy_header& header) noexcept {
-    known_ = header;
-    known_.descr = {};
-    const bool fits = header.data_offset <= bytes_.size();
-    if (fits) std::memcpy(bytes_.data(), file.data(), header.data_offset);
-    size_ = fits ? file.size() : 0;
-    return known_;
-  }
-
- private:
-  npy_header known_;
-  std::array<std::byte, 256> bytes_{};
-  std::size_t size_ = 0;
-};
-
-/// An npy file, version 1.0, as numpy itself writes it: `count` items with these bytes.
-[[nodiscard]] std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,
-                                              std::size_t count, bytes_view values);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/npy_header.ipp
-
-namespace penstock::inline v0_1::detail {
-
-/// Reads the Python dict literal of an npy header: exactly the keys descr, fortran_order and shape, in any
-/// order, with any spacing and an optional trailing comma. No recursion, and no allocation except for
-/// messages.
-class npy_header_parser {
- public:
-  npy_header_parser(std::string_view literal, std::uint64_t base) noexcept : text_(literal), base_(base) {}
-
-  void parse(npy_header& header) {
-    expect('{');
-    bool descr = false, fortran = false, shape = false;
-    for (;;) {
-      skip_space();
-      if (peek() == '}') break;
-      const std::string_view key = quoted_text();
-      expect(':');
-      skip_space();
-      if (key == "descr") {
-        once(descr, key);
-        read_descr(header);
-      } else if (key == "fortran_order") {
-        once(fortran, key);
-        header.fortran = truth();
-      } else if (key == "shape") {
-        once(shape, key);
-        read_shape(header.shape);
-      } else {
-        fail("has an unknown key " + quoted(bytes_of(key)));
-      }
-      skip_space();
-      if (peek() != ',') break;
-      ++at_;
-    }
-    expect('}');
-    skip_space();
-    if (at_ != text_.size()) fail("has " + quoted(bytes_of(text_.substr(at_))) + " after its closing brace");
-    if (!descr || !fortran || !shape) fail("lacks one of the keys 'descr', 'fortran_order' and 'shape'");
-  }
-
- private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw error(errc::format, {"the npy header ", what}).at_offset(base_ + at_);
-  }
-  [[nodiscard]] char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
-  void skip_space() noexcept {
-    while (at_ < text_.size() && std::string_view(" \t\n\v\f\r").find(text_[at_]) != std::string_view::npos)
-      ++at_;
-  }
-  void expect(char c) {
-    skip_space();
-    if (peek() != c)
-      fail(std::string("should have '") + c + "' where it has " + quoted(bytes_of(text_.substr(at_)), 8));
-    ++at_;
-  }
-  void once(bool& seen, std::string_view key) {
-    if (seen) fail("has the key " + quoted(bytes_of(key)) + " twice");
-    seen = true;
-  }
-  std::string_view quoted_text() {
-    const char quote = peek();
-    if (quote != '\'' && quote != '"')
-      fail("should have a quoted text where it has " + quoted(bytes_of(text_.substr(at_)), 8));
-    const std::size_t first = at_ + 1;
-    const std::size_t last = text_.find(quote, first);
-    if (last == std::string_view::npos) fail("has a text without a closing quote");
-    at_ = last + 1;
-    return text_.substr(first, last - first);
-  }
-  bool truth() {
-    for (const bool value : {true, false}) {
-      const std::string_view word = value ? "True" : "False";
-      if (text_.substr(at_, word.size()) == word) {
-        at_ += word.size();
-        return value;
-      }
-    }
-    fail("should have True or False where it has " + quoted(bytes_of(text_.substr(at_)), 8));
-  }
-  void read_descr(npy_header& header) {
-    if (peek() == '[' || peek() == '(')
-      fail("describes a structured dtype, which is not supported: save the fields as arrays of their own");
-    const std::string_view descr = quoted_text();
-    header.descr = descr;
-    std::size_t i = 0;
-    if (i < descr.size() && std::string_view("<>|=").find(descr[i]) != std::string_view::npos)
-      header.order = descr[i++];
-    if (i < descr.size()) header.kind = descr[i++];
-    if (header.kind == 'O')
-      fail(
-          "says dtype object, which is pickled Python code and is never read: save the array with a numeric "
-          "dtype");
-    const char* const end = descr.data() + descr.size();
-    const auto [stop, failure] = std::from_chars(descr.data() + i, end, header.item_size);
-    if (failure != std::errc{} || stop != end)
-      fail("has a dtype " + quoted(bytes_of(descr)) + " that is not supported");
-  }
-  void read_shape(extents& shape) {
-    expect('(');
-    for (;;) {
-      skip_space();
-      if (peek() == ')') break;
-      std::uint64_t length = 0;
-      const char* const end = text_.data() + text_.size();
-      const auto [stop, failure] = std::from_chars(text_.data() + at_, end, length);
-      if (failure != std::errc{})
-        fail("has a shape with " + quoted(bytes_of(text_.substr(at_)), 8) + " in it");
-      if (!shape.push_back(length))
-        fail("has more than " + std::to_string(extents::max_rank) +
-             " dimensions, the most that is supported");
-      at_ = static_cast<std::size_t>(stop - text_.data());
-      if (peek() == 'L') ++at_;  // as Python 2 wrote its long integers
-      skip_space();
-      if (peek() != ',') break;
-      ++at_;
-    }
-    expect(')');
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-  std::uint64_t base_;
-};
-
-PENSTOCK_INLINE npy_header read_npy_header(bytes_view file) {
-  constexpr std::string_view magic{"\x93NUMPY", 6};
-  if (file.size() < 10 || text_of(file.first(6)) != magic)
-    throw error(
-        errc::format,
-        {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
-         text_of(file).starts_with("PK\3\4") ? "; it is an archive, as .npz files are: see npz_rows" : ""})
-        .at_offset(0);
-  const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
-  const std::uint32_t major = byte_at(6);
-  if (major < 1 || major > 3 || byte_at(7) != 0)
-    throw error(errc::format, {"npy version ", major, ".", byte_at(7), " is not supported"}).at_offset(6);
-  const std::size_t preamble = major == 1 ? 10 : 12;
-  std::size_t length = byte_at(8) | byte_at(9) << 8;
-  if (major > 1) {
-    if (file.size() < preamble) throw error(errc::format, "the npy file ends within its header").at_offset(8);
-    length |= static_cast<std::size_t>(byte_at(10) | byte_at(11) << 8) << 16;
-  }
-  if (length > file.size() - preamble)
-    throw error(errc::format, {"the npy header says it has ", length, " bytes, but the file has only ",
-                               file.size() - preamble, " more"})
-        .at_offset(8);
-  npy_header header;
-  npy_header_parser(text_of(file.subspan(preamble, length)), preamble).parse(header);
-  header.data_offset = preamble + length;
-  return header;
-}
-
-PENSTOCK_INLINE std::uint64_t npy_payload(const npy_header& header) {
-  std::uint64_t bytes = header.item_size;
-  bool empty = false;
-  for (const std::uint64_t length : header.shape) {
-    empty = empty || length == 0;
-    if (length != 0 && bytes > (std::uint64_t{1} << 62) / length)
-      throw error(errc::format,
-                  {"the npy header says shape ", to_string(header.shape), ", which no file can hold"})
-          .at_offset(8);
-    if (length != 0) bytes *= length;
-  }
-  return empty ? 0 : bytes;
-}
-
-PENSTOCK_INLINE npy_header whole_npy(bytes_view file, char kind, std::size_t item_size) {
-  npy_header header = read_npy_header(file);
-  if (header.kind != kind || header.item_size != item_size)
-    throw error(errc::format,
-                {"the npy file holds dtype '", header.descr, "', but '", kind, item_size, "' was asked for"})
-        .at_offset(8);
-  if (header.fortran && header.shape.rank() > 1)
-    throw error(
-        errc::format,
-        "the npy file is in Fortran order, which is not supported: save it with numpy.ascontiguousarray")
-        .at_offset(8);
-  const std::size_t size = file.size() - header.data_offset;
-  const std::uint64_t expected = npy_payload(header);
-  if (size != expected)
-    throw error(errc::format, {"the npy header says shape ", to_string(header.shape), " of '", header.descr,
-                               "', which is ", expected, " bytes, but ", size, " follow it"})
-        .at_offset(header.data_offset);
-  return header;
-}
-
-PENSTOCK_INLINE std::vector<std::byte> npy_file(char kind, std::size_t item_size, const extents& shape,
-                                                std::size_t count, bytes_view values) {
-  if (shape.elements() != count)
-    throw error(errc::argument, {"npy_bytes: shape ", to_string(shape), " has ", shape.elements(),
-                                 " elements, but ", count, " values were given"});
-  const char native = item_size == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
-  std::string head = text({"{'descr': '", native, kind, item_size,
-                           "', 'fortran_order': False, 'shape': ", to_string(shape), ", }"});
-  head.append(63 - (10 + head.size()) % 64, ' ');  // numpy aligns the values to 64
-  head += '\n';
-  std::string preamble("\x93NUMPY\1\0", 8);
-  preamble += static_cast<char>(head.size() & 0xff);
-  preamble += static_cast<char>(head.size() >> 8);
-  preamble += head;
-  std::vector<std::byte> file(preamble.size() + values.size());
-  std::memcpy(file.data(), preamble.data(), preamble.size());
-  if (!values.empty()) std::memcpy(file.data() + preamble.size(), values.data(), values.size());
-  return file;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/codec/npy.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The letter that npy files use for numbers like `T` ('b', 'i', 'u', 'f'), or zero. Specialise it for your
-/// own number types if they are trivially copyable and have 1, 2, 4 or 8 bytes: `template <> inline constexpr
-/// char penstock::npy_kind<half> = 'f';`
-template <class T>
-inline constexpr char npy_kind = std::same_as<T, bool>        ? 'b'
-                                 : std::same_as<T, std::byte> ? 'u'
-                                 : std::floating_point<T>     ? 'f'
-                                 : std::signed_integral<T>    ? 'i'
-                                 : std::unsigned_integral<T>  ? 'u'
-                                                              : '\0';
-
-/// The array of an npy file, not yet copied: an array expression over bytes that are valid as long as the
-/// codec's input.
-template <class T>
-class npy_array {
- public:
-  using unfinished = void;
-  using value_type = T;
-
-  npy_array(bytes_view payload, const extents& shape, bool swapped, buffer& scratch) noexcept
-      : payload_(payload), shape_(shape), swapped_(swapped), scratch_(&scratch) {}
-
-  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-
-  /// Writes `shape().elements()` values: one memcpy, or, for files of the other byte order, a pass that swaps
-  /// the bytes.
-  void write_to(const destination<T>& into) const {
-    if (into.dense())
-      write_dense(into.data());
-    else
-      into.copy_from(finish());
-  }
-
-  /// A view of the values: in place if byte order and alignment allow it, otherwise of a copy in the worker's
-  /// scratch.
-  [[nodiscard]] tensor_view<const T> finish() const {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(payload_.data()) % alignof(T) == 0;
-    if (!std::same_as<T, bool> && !swapped_ && aligned)
-      return {reinterpret_cast<const T*>(payload_.data()), shape_};
-    scratch_->resize_for_overwrite(payload_.size());
-    T* const copy = reinterpret_cast<T*>(scratch_->data());
-    write_dense(copy);
-    return {copy, shape_};
-  }
-
- private:
-  void write_dense(T* into) const noexcept {
-    if (payload_.empty()) return;
-    if constexpr (std::same_as<T, bool>) {
-      // a bool with a byte other than 0 and 1 is undefined behaviour, and untrusted files may contain one
-      std::transform(payload_.begin(), payload_.end(), into, [](std::byte b) { return b != std::byte{0}; });
-    } else if (swapped_) {
-      for (std::size_t i = 0; i < payload_.size(); i += sizeof(T)) {
-        std::array<std::byte, sizeof(T)> item;
-        for (std::size_t k = 0; k < sizeof(T); ++k) item[k] = payload_[i + sizeof(T) - 1 - k];
-        std::memcpy(into + i / sizeof(T), item.data(), sizeof(T));
-      }
-    } else {
-      std::memcpy(into, payload_.data(), payload_.size());
-    }
-  }
-
-  bytes_view payload_;
-  extents shape_;
-  bool swapped_;
-  buffer* scratch_;
-};
-
-/// Reads numpy's `.npy` arrays of the element type `T`.
-///
-/// In: any byte element; a blob is finished once, as a whole. Out: an array expression of the file's shape
-/// (at most eight dimensions, row-major) that writes its values straight to their destination. Versions 1.0
-/// to 3.0, either byte order.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: a comparison for the header, or 0.3 us if it
-/// differs from the last one, and one copy of the values; no allocation, except for the scratch of `finish`
-/// if values are misaligned or of the other byte order. Thread-safe, with a scratch per thread.
-/// Throws `errc::format` with the offset for anything that is not an npy file, a header that does not parse
-/// or gives a wrong size, a dtype other than `T` (nothing is converted silently), Fortran order, structured
-/// dtypes, and object dtypes, which are pickles.
-/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
-///
-///     npy<float>::scratch scratch;
-///     auto array = npy<float>{}.decode(file_bytes, scratch);    // array.shape(), array.finish()
-template <class T>
-struct npy {
-  static_assert(npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
-                    std::has_single_bit(sizeof(T)),
-                "penstock: npy<T> needs a bool, integer or floating type of 1, 2, 4 or 8 bytes; for a "
-                "half-float type of your own "
-                "specialise penstock::npy_kind");
-
-  static constexpr std::string_view codec_name = "npy";
-  static constexpr std::string_view extensions[] = {"npy"};
-  struct scratch {
-    buffer values;
-    detail::npy_memo last;
-  };
-
-  template <byte_element Bytes>
-  [[nodiscard]] npy_array<T> decode(const Bytes& in, scratch& s) const {
-    const bytes_view file = as_bytes(in);
-    const detail::npy_header* header = s.last.find(file);
-    if (header == nullptr) header = &s.last.keep(file, detail::whole_npy(file, npy_kind<T>, sizeof(T)));
-    constexpr char foreign = std::endian::native == std::endian::little ? '>' : '<';
-    const bool swapped = header->order == foreign && sizeof(T) > 1;
-    return {file.subspan(header->data_offset), header->shape, swapped, s.values};
-  }
-};
-
-/// An array as the bytes of an npy file, version 1.0, as numpy itself writes it: for tests and small tools.
-/// Throws `errc::argument` if the number of values does not match `shape`.
-///
-///     std::vector<std::byte> file = npy_bytes<float>(extents(2, 3), values);
-template <class T>
-  requires(npy_kind<T> != '\0')
-[[nodiscard]] std::vector<std::byte> npy_bytes(const extents& shape, std::span<const T> values) {
-  return detail::npy_file(npy_kind<T>, sizeof(T), shape, values.size(), std::as_bytes(values));
-}
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/litdata_array.hpp
@@ -5307,436 +6685,6 @@ PENSTOCK_INLINE void check_utf8(bytes_view bytes) {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/codec/detail/tf_features.hpp
-
-/// The features of a `tf.train.Example`, found in its bytes without an object for each of them.
-/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A feature in the bytes of its example: the entry of the map, of several the last.
-struct tf_feature {
-  std::string_view name;
-  bytes_view entry;  ///< null if the example has no such feature
-};
-
-/// Finds the entries of these features. Throws `errc::format`, with the offset, unless the bytes are a
-/// message.
-void find_tf_features(bytes_view example, std::span<tf_feature> wanted);
-
-/// The values of a feature, in the order of the message. An absent feature has none. Throw `errc::format`,
-/// with the offset in `example`, for a feature with values of another kind.
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<std::int64_t>& into);
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into);
-void read_tf_values(bytes_view example, const tf_feature& one, std::vector<bytes_view>& into);
-
-/// `number`: whether a single number was asked for, which may have a default, or be a list.
-[[noreturn, gnu::cold]] void no_tf_value(std::string_view name, bool number);
-[[noreturn, gnu::cold]] void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted,
-                                            bool numbers);
-[[noreturn, gnu::cold]] void tf_value_out_of_range(std::string_view name);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/detail/tf_features.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-// One field of a message of protocol buffers: a number, or the bytes of a text, a message or packed values.
-struct proto_field {
-  enum class form : std::uint8_t {
-    varint = 0,
-    fixed64 = 1,
-    bytes = 2,
-    group = 3,
-    end_of_group = 4,
-    fixed32 = 5
-  };
-
-  std::uint32_t number = 0;
-  form is = form::varint;
-  std::uint64_t value = 0;
-  bytes_view content;
-};
-
-// Goes through the fields of a message that lies in `whole`.
-class proto_walk {
- public:
-  proto_walk(bytes_view whole, bytes_view message) noexcept
-      : begin_(whole.data()), at_(message.data()), end_(message.data() + message.size()) {}
-
-  // False at the end. Groups, which nobody writes any more, are passed over.
-  [[nodiscard]] bool next(proto_field& f) {
-    constexpr std::size_t deepest = 100;
-    std::size_t depth = 0;
-    while (at_ != end_) {
-      take(f);
-      if (f.is == proto_field::form::group) {
-        if (++depth > deepest) damaged("a group in more than 100 others");
-      } else if (f.is == proto_field::form::end_of_group) {
-        if (depth-- == 0) damaged("the end of a group that did not begin");
-      } else if (depth == 0) {
-        return true;
-      }
-    }
-    if (depth != 0) damaged("a group without an end");
-    return false;
-  }
-  [[nodiscard]] std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (unsigned bits = 0; bits < 70; bits += 7) {
-      if (at_ == end_) damaged("the end of the message within a number");
-      const auto byte = std::to_integer<std::uint64_t>(*at_++);
-      value |= (byte & 127) << bits;
-      if (byte < 128) return value;
-    }
-    damaged("a number of more than 10 bytes");
-  }
-  [[nodiscard]] bool at_end() const noexcept { return at_ == end_; }
-  [[noreturn, gnu::cold]] void damaged(std::string_view what) const {
-    throw error(errc::format, {"this is no tf.train.Example, or it is damaged: it has ", what})
-        .at_offset(static_cast<std::uint64_t>(at_ - begin_));
-  }
-
- private:
-  void take(proto_field& f) {
-    const std::uint64_t tag = varint();
-    if (tag >> 35 != 0 || tag < 8) damaged("a field without a number");
-    f.number = static_cast<std::uint32_t>(tag >> 3);
-    if ((tag & 7) > 5) damaged("a field of an unknown form");
-    f.is = static_cast<proto_field::form>(tag & 7);
-    switch (f.is) {
-      case proto_field::form::varint:
-        f.value = varint();
-        break;
-      case proto_field::form::fixed64:
-        f.content = some(8);
-        break;
-      case proto_field::form::fixed32:
-        f.content = some(4);
-        break;
-      case proto_field::form::bytes:
-        f.content = some(varint());
-        break;
-      case proto_field::form::group:
-      case proto_field::form::end_of_group:
-        break;
-    }
-  }
-  [[nodiscard]] bytes_view some(std::uint64_t size) {
-    if (size > static_cast<std::uint64_t>(end_ - at_)) damaged("a field that goes beyond its end");
-    const bytes_view found(at_, to_size(size));
-    at_ += size;
-    return found;
-  }
-
-  const std::byte* begin_;
-  const std::byte* at_;
-  const std::byte* end_;
-};
-
-// Calls f(content) for each field of bytes with this number.
-template <class F>
-void each_content(bytes_view whole, bytes_view message, std::uint32_t number, F&& f) {
-  proto_walk walk(whole, message);
-  for (proto_field one; walk.next(one);)
-    if (one.number == number && one.is == proto_field::form::bytes) f(one.content);
-}
-
-PENSTOCK_INLINE void find_tf_features(bytes_view example, std::span<tf_feature> wanted) {
-  for (tf_feature& one : wanted) one.entry = {};
-  const auto entry_of = [&](bytes_view entry) {
-    bytes_view key;
-    each_content(example, entry, 1, [&](bytes_view name) { key = name; });
-    for (tf_feature& one : wanted)
-      if (one.name == text_of(key)) one.entry = entry;
-  };
-  each_content(example, example, 1,
-               [&](bytes_view features) { each_content(example, features, 1, entry_of); });
-}
-
-inline constexpr std::uint32_t tf_bytes = 1, tf_floats = 2, tf_integers = 3;
-
-[[noreturn, gnu::cold]] inline void other_tf_kind(const tf_feature& one, std::uint32_t found,
-                                                  std::string_view wanted, std::uint64_t offset) {
-  const std::string_view has = found == tf_bytes ? "bytes" : found == tf_floats ? "floats" : "integers";
-  throw error(errc::format, {"the feature '", one.name, "' has ", has, ", but ", wanted, " were asked for"})
-      .at_offset(offset);
-}
-
-// Calls list(message) for the lists of a feature. One of another kind replaces those before it. Several
-// values of an entry are parts of one message.
-template <class T, class List>
-void each_tf_list(bytes_view example, const tf_feature& one, std::uint32_t kind, std::string_view wanted,
-                  std::vector<T>& into, List&& list) {
-  into.clear();
-  if (one.entry.data() == nullptr) return;
-  std::uint32_t found = 0;
-  bytes_view last;
-  each_content(example, one.entry, 2, [&](bytes_view message) {
-    proto_walk walk(example, message);
-    for (proto_field f; walk.next(f);) {
-      if (f.is != proto_field::form::bytes || f.number < tf_bytes || f.number > tf_integers) continue;
-      if (f.number != kind) into.clear();
-      if (f.number == kind) list(f.content);
-      found = f.number;
-      last = f.content;
-    }
-  });
-  if (found != 0 && found != kind)
-    other_tf_kind(one, found, wanted, static_cast<std::uint64_t>(last.data() - example.data()));
-}
-
-PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
-                                    std::vector<std::int64_t>& into) {
-  each_tf_list(example, one, tf_integers, "integers", into, [&](bytes_view list) {
-    proto_walk walk(example, list);
-    for (proto_field f; walk.next(f);) {
-      if (f.number != 1) continue;
-      if (f.is == proto_field::form::varint) into.push_back(std::bit_cast<std::int64_t>(f.value));
-      if (f.is != proto_field::form::bytes) continue;
-      for (proto_walk packed(example, f.content); !packed.at_end();)
-        into.push_back(std::bit_cast<std::int64_t>(packed.varint()));
-    }
-  });
-}
-
-PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one, std::vector<float>& into) {
-  each_tf_list(example, one, tf_floats, "floats", into, [&](bytes_view list) {
-    proto_walk walk(example, list);
-    for (proto_field f; walk.next(f);) {
-      if (f.number != 1 || (f.is != proto_field::form::bytes && f.is != proto_field::form::fixed32)) continue;
-      if (f.content.size() % 4 != 0) walk.damaged("packed floats whose bytes are no multiple of 4");
-      const std::size_t before = into.size();
-      into.resize(before + f.content.size() / 4);
-      for (std::size_t i = 0; i < f.content.size() / 4; ++i)
-        into[before + i] = std::bit_cast<float>(load_little<std::uint32_t>(f.content.data() + 4 * i));
-    }
-  });
-}
-
-PENSTOCK_INLINE void read_tf_values(bytes_view example, const tf_feature& one,
-                                    std::vector<bytes_view>& into) {
-  each_tf_list(example, one, tf_bytes, "bytes", into, [&](bytes_view list) {
-    each_content(example, list, 1, [&](bytes_view value) { into.push_back(value); });
-  });
-}
-
-PENSTOCK_INLINE void no_tf_value(std::string_view name, bool number) {
-  if (!number) throw error(errc::missing, {"the example has no value for the feature '", name, "'"});
-  throw error(errc::missing,
-              {"the example has no value for the feature '", name,
-               "'; where that is right, name one to take instead: feature<\"", name, "\", T, value>"});
-}
-PENSTOCK_INLINE void other_tf_count(std::string_view name, std::uint64_t found, std::uint64_t wanted,
-                                    bool numbers) {
-  throw error(errc::shape, {"the feature '", name, "' has ", found, " values, but ", wanted,
-                            wanted == 1 ? " was" : " were", " asked for",
-                            numbers ? "; a std::span takes any number" : ""});
-}
-PENSTOCK_INLINE void tf_value_out_of_range(std::string_view name) {
-  throw error(errc::format, {"a value of the feature '", name, "' is out of the range of its type"});
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/codec/tf_example.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The type of a feature whose value is bytes: `feature<"image/encoded", bytes>`.
-struct bytes {};
-
-/// Says that a feature has no value to take where an example lacks it.
-struct no_default {
-  friend bool operator==(no_default, no_default) = default;
-};
-
-namespace detail {
-
-template <class T>
-concept tf_character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
-                       std::same_as<T, char16_t> || std::same_as<T, char32_t>;
-template <class T>
-concept tf_number = !tf_character<T> && (std::floating_point<T> || std::integral<T>);
-
-/// Whether a default, if there is one, is exactly a value of `T`.
-template <class T, auto Default>
-consteval bool tf_default_fits() {
-  using given = std::remove_cv_t<decltype(Default)>;
-  if constexpr (!tf_number<T> || !std::is_arithmetic_v<given>)
-    return true;
-  else if constexpr (std::same_as<T, bool> || std::same_as<given, bool>)
-    return std::same_as<T, given>;
-  else if constexpr (std::integral<T> && std::integral<given>)
-    return std::in_range<T>(Default);
-  else if constexpr (std::floating_point<T>)
-    return static_cast<given>(static_cast<T>(Default)) == Default;
-  else
-    return false;
-}
-
-/// How a type is read from a feature: the kind of its values, and how many they are.
-template <class T>
-struct tf_form {
-  static constexpr bool possible =
-      tf_number<T> || std::same_as<T, bytes> || std::same_as<T, std::string_view>;
-  static constexpr bool one = true;
-  using value = T;
-  using type = std::conditional_t<std::same_as<T, bytes>, bytes_view, T>;
-};
-template <class N>
-struct tf_list_form {
-  static constexpr bool possible = tf_number<N> && !std::same_as<N, bool>;
-  static constexpr bool one = false;
-  using value = N;
-};
-template <class N, std::size_t K>
-struct tf_form<std::array<N, K>> : tf_list_form<N> {
-  using type = std::array<N, K>;
-};
-template <class N>
-struct tf_form<std::span<const N>> : tf_list_form<N> {
-  using type = std::span<const N>;
-};
-template <class N, class A>
-struct tf_form<std::vector<N, A>> : tf_list_form<N> {
-  using type = std::vector<N, A>;
-};
-
-/// The values of a feature in an example, and those of another type that they become.
-template <class N>
-struct tf_values {
-  using stored = std::conditional_t<std::floating_point<N>, float,
-                                    std::conditional_t<tf_number<N>, std::int64_t, bytes_view>>;
-  std::vector<stored> found;
-  std::vector<std::conditional_t<tf_number<N> && !std::same_as<N, bool>, N, char>> converted;
-};
-
-template <class N>
-[[nodiscard]] N tf_converted(std::int64_t value, std::string_view name) {
-  if constexpr (std::same_as<N, bool>) {
-    if (value != 0 && value != 1) tf_value_out_of_range(name);
-    return value == 1;
-  } else {
-    if (!std::in_range<N>(value)) tf_value_out_of_range(name);
-    return static_cast<N>(value);
-  }
-}
-template <std::floating_point N>
-[[nodiscard]] N tf_converted(float value, std::string_view) {
-  return value;
-}
-
-}  // namespace detail
-
-/// A feature of a `tf_example`: its name, the type that it becomes, and what to take for a single value where
-/// an example lacks it; without that an example that lacks it is an error.
-template <fixed_string Name, class T, auto Default = no_default{}>
-struct feature {
-  using form = detail::tf_form<T>;
-  static_assert(
-      form::possible,
-      "penstock: feature<name, T> gives numbers, bool, bytes, std::string_view, and std::array, std::vector "
-      "or std::span<const N> of numbers");
-  static constexpr bool has_default = !std::same_as<std::remove_cv_t<decltype(Default)>, no_default>;
-  static_assert(!has_default || (detail::tf_number<T> && std::is_arithmetic_v<decltype(Default)>),
-                "penstock: only a feature that is one number has a value to take where it is missing");
-  static constexpr bool default_fits = detail::tf_default_fits<T, Default>();
-  static_assert(default_fits,
-                "penstock: the value to take where a feature is missing is not one of its type");
-
-  using name_type = name_of<Name>;
-  using type = typename form::type;
-  using scratch = detail::tf_values<typename form::value>;
-
-  /// The value in an example.
-  [[nodiscard]] static type read(bytes_view example, const detail::tf_feature& where, scratch& s) {
-    detail::read_tf_values(example, where, s.found);
-    constexpr std::string_view name = name_type::value;
-    if constexpr (form::one) {
-      if (s.found.empty()) {
-        if constexpr (has_default)
-          return static_cast<T>(Default);
-        else
-          detail::no_tf_value(name, detail::tf_number<T>);
-      }
-      if (s.found.size() != 1) detail::other_tf_count(name, s.found.size(), 1, detail::tf_number<T>);
-      if constexpr (std::same_as<T, bytes>)
-        return s.found.front();
-      else if constexpr (std::same_as<T, std::string_view>)
-        return text_of(s.found.front());
-      else
-        return detail::tf_converted<T>(s.found.front(), name);
-    } else if constexpr (requires { std::tuple_size<T>::value; }) {
-      T all{};
-      if (s.found.size() != all.size()) {
-        if (s.found.empty()) detail::no_tf_value(name, false);
-        detail::other_tf_count(name, s.found.size(), all.size(), true);
-      }
-      for (std::size_t i = 0; i < all.size(); ++i)
-        all[i] = detail::tf_converted<typename form::value>(s.found[i], name);
-      return all;
-    } else if constexpr (std::same_as<T, std::span<const typename scratch::stored>>) {
-      return s.found;
-    } else {
-      s.converted.clear();
-      for (const auto value : s.found)
-        s.converted.push_back(detail::tf_converted<typename form::value>(value, name));
-      return type(s.converted.begin(), s.converted.end());
-    }
-  }
-};
-
-/// Reads the named features of a `tf.train.Example`.
-///
-///     using example = tf_example<feature<"image/encoded", bytes>, feature<"label", std::int64_t, -1>>;
-///     auto samples = tfrecord("train-{00..15}-of-16.tfrecord") | decode<example> | decode<field<"image/encoded", jpeg>>;
-///
-/// In: any byte element, whose bytes are an Example. Out: a record with a field for each feature: an integer
-/// or `bool` of an Int64List, a floating-point number of a FloatList, `bytes` or a `std::string_view` of a
-/// BytesList, which lie in the example's bytes. A `std::array` takes exactly its number of values; a
-/// `std::span<const N>`, on the worker's scratch, or a `std::vector` takes any number, none if the feature is
-/// missing.
-/// Kind: pointwise, keeps all guarantees. Cost per sample: one pass over the example's fields, which skips
-/// the values of other features, and one over each named feature; no allocation except for a `std::vector`.
-/// Thread-safe, with a scratch per thread.
-/// Throws `errc::missing` for an example without a feature that needs a value, `errc::shape` for another
-/// number of values, `errc::format` for values of another kind or out of the type's range and, with the
-/// offset, for bytes that are no Example. Of several features of one name the last counts, and unknown fields
-/// are skipped, as protocol buffers demand.
-/// Source: tensorflow, core/example/{example,feature}.proto; the protocol buffers' encoding guide.
-template <class... Features>
-struct tf_example {
-  static_assert(sizeof...(Features) != 0, "penstock: tf_example<> names no feature");
-  static constexpr std::string_view codec_name = "tf_example";
-  using scratch = std::tuple<typename Features::scratch...>;
-
-  template <byte_element Bytes>
-  [[nodiscard]] record<basic_field<typename Features::name_type, typename Features::type>...> decode(
-      const Bytes& in, scratch& s) const {
-    const bytes_view example = as_bytes(in);
-    std::array<detail::tf_feature, sizeof...(Features)> found{
-        detail::tf_feature{Features::name_type::value, {}}...};
-    detail::find_tf_features(example, found);
-    return read(example, found, s, std::index_sequence_for<Features...>{});
-  }
-
- private:
-  template <std::size_t... Is>
-  [[nodiscard]] static auto read(bytes_view example,
-                                 const std::array<detail::tf_feature, sizeof...(Features)>& found, scratch& s,
-                                 std::index_sequence<Is...>) {
-    return record<basic_field<typename Features::name_type, typename Features::type>...>(
-        Features::read(example, found[Is], std::get<Is>(s))...);
-  }
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/codec/tf_example_bytes.hpp
 
 namespace penstock::inline v0_1 {
@@ -5938,6 +6886,93 @@ PENSTOCK_INLINE void refuse_negative(std::uint64_t magnitude, std::string_view s
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/core/arrow_abi.hpp
+
+/// The structs of Arrow's C data and C stream interfaces, through which libraries exchange columns without
+/// copying them. They have the layout of ArrowSchema, ArrowArray and ArrowArrayStream: a pointer to one may
+/// be cast to a pointer to the other. This library has its own so that it depends on no other.
+///
+/// Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
+namespace penstock::inline v0_1::arrow_abi {
+
+/// Bits of `schema::flags`.
+inline constexpr std::int64_t dictionary_ordered = 1, nullable = 2, map_keys_sorted = 4;
+
+struct schema {
+  const char* format = nullptr;    ///< the type: "l" is int64
+  const char* name = nullptr;      ///< may be null
+  const char* metadata = nullptr;  ///< may be null
+  std::int64_t flags = 0;
+  std::int64_t n_children = 0;
+  schema** children = nullptr;
+  schema* dictionary = nullptr;
+  void (*release)(schema* self) = nullptr;  ///< null: nothing is here, or it was moved away
+  void* private_data = nullptr;
+};
+
+struct array {
+  std::int64_t length = 0;
+  std::int64_t null_count = 0;  ///< -1: not counted
+  std::int64_t offset = 0;      ///< of the first value in the buffers
+  std::int64_t n_buffers = 0;
+  std::int64_t n_children = 0;
+  const void** buffers = nullptr;
+  array** children = nullptr;
+  array* dictionary = nullptr;
+  void (*release)(array* self) = nullptr;  ///< null: nothing is here, or it was moved away
+  void* private_data = nullptr;
+};
+
+struct array_stream {
+  int (*get_schema)(array_stream* self, schema* out) = nullptr;  ///< 0, or a number of errno
+  int (*get_next)(array_stream* self, array* out) = nullptr;     ///< at the end `out` is released
+  const char* (*get_last_error)(array_stream* self) = nullptr;   ///< may return null
+  void (*release)(array_stream* self) = nullptr;  ///< null: nothing is here, or it was moved away
+  void* private_data = nullptr;
+};
+
+static_assert(sizeof(void*) != 8 || (sizeof(schema) == 72 && offsetof(schema, release) == 56 &&
+                                     sizeof(array) == 80 && offsetof(array, release) == 64 &&
+                                     sizeof(array_stream) == 40 && offsetof(array_stream, release) == 24),
+              "the layout is that of Arrow's C interfaces");
+
+/// Owns one of these structs, and releases it. The struct is moved out of where it was.
+template <class T>
+class held {
+ public:
+  held() = default;
+  /// Takes it from a struct, which counts as released then.
+  explicit held(T& from) noexcept : value_(from) { from.release = nullptr; }
+  held(held&& other) noexcept : value_(other.value_) { other.value_.release = nullptr; }
+  held& operator=(held&& other) noexcept {
+    held taken(static_cast<held&&>(other));
+    const T mine = value_;
+    value_ = taken.value_;
+    taken.value_ = mine;
+    return *this;
+  }
+  ~held() {
+    if (value_.release != nullptr) value_.release(&value_);
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return value_.release == nullptr; }
+  /// For functions that fill it.
+  [[nodiscard]] T* get() noexcept { return &value_; }
+  [[nodiscard]] const T& operator*() const noexcept { return value_; }
+  [[nodiscard]] const T* operator->() const noexcept { return &value_; }
+  /// Gives it away.
+  [[nodiscard]] T release() noexcept {
+    const T given = value_;
+    value_.release = nullptr;
+    return given;
+  }
+
+ private:
+  T value_{};
+};
+
+}  // namespace penstock::inline v0_1::arrow_abi
 
 // ---- penstock/core/random.hpp
 
@@ -25077,8 +26112,11 @@ PENSTOCK_INLINE void read_ahead::opened(std::uint64_t slots) {
 
 PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs) {
   if (who_.self == nullptr) return;
-  const std::lock_guard guard(lock_);
-  feed_.limit(epochs);
+  {
+    const std::lock_guard guard(lock_);
+    feed_.limit(epochs);
+  }
+  more_.notify_one();
 }
 
 PENSTOCK_INLINE void read_ahead::look_again() {
@@ -25232,9 +26270,10 @@ PENSTOCK_INLINE void read_ahead::follow() noexcept {
       more_.wait(held);
       continue;
     }
-    const std::uint64_t begun = restarted_;
+    const std::uint64_t begun = restarted_, limit = feed_.limit();
     if (!cut_epoch(held)) {
-      if (!stop_ && begun == restarted_) more_.wait(held);
+      // Unless the feed was changed while the lock was released, in which case it may well be cut now.
+      if (!stop_ && begun == restarted_ && limit == feed_.limit()) more_.wait(held);
       continue;
     }
     if (!behind()) {
@@ -31783,6 +32822,473 @@ PENSTOCK_INLINE dlpack_tensor adopt_legacy(dlpack::managed_tensor* owned) {
 
 }  // namespace penstock::inline v0_1::detail
 
+// ---- penstock/integration/detail/arrow_export.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A column before it is exported: the contents of a C schema and a C array.
+struct exported_arrow {
+  std::string name, format;
+  std::uint64_t length = 0, nulls = 0;
+  std::vector<const void*> buffers;
+  std::vector<exported_arrow> children;
+  std::shared_ptr<const void> keep, keep_validity;  ///< what the buffers are in
+
+  void add(std::string_view child_name, exported_arrow child);
+  /// The values are copies of these bools, eight in a byte.
+  void keep_bits(const std::byte* bools, std::size_t count);
+  /// Wraps values into lists of fixed size, one for each dimension behind the first.
+  void nest(const extents& shape);
+  /// Makes the rows null, in all columns, that hold no sample.
+  void mark_valid(std::span<const std::uint8_t> valid);
+};
+
+/// Each allocates what the struct refers to, and its `release` frees it.
+void export_schema(const exported_arrow& from, arrow_abi::schema* into);
+void export_array(exported_arrow from, arrow_abi::array* into);
+
+/// The stream keeps `run`; `next` gives its next batch, and false at the end.
+void export_stream(std::shared_ptr<void> run, bool (*next)(void* run, exported_arrow& into),
+                   arrow_abi::array_stream* into);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/integration/detail/arrow_export.ipp
+
+// Source: Arrow, "The Arrow C data interface".
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::shared_ptr<std::vector<std::uint8_t>> arrow_bits(std::size_t count) {
+  return std::make_shared<std::vector<std::uint8_t>>((count + 7) / 8);
+}
+PENSTOCK_INLINE void set_arrow_bit(std::vector<std::uint8_t>& bits, std::size_t i) noexcept {
+  bits[i / 8] = static_cast<std::uint8_t>(bits[i / 8] | 1u << (i % 8));
+}
+
+PENSTOCK_INLINE void exported_arrow::add(std::string_view child_name, exported_arrow child) {
+  child.name = child_name;
+  children.push_back(std::move(child));
+}
+PENSTOCK_INLINE void exported_arrow::keep_bits(const std::byte* bools, std::size_t count) {
+  const auto bits = arrow_bits(count);
+  for (std::size_t i = 0; i < count; ++i)
+    if (bools[i] != std::byte{0}) set_arrow_bit(*bits, i);
+  buffers = {nullptr, bits->data()};
+  keep = bits;
+}
+PENSTOCK_INLINE void exported_arrow::nest(const extents& shape) {
+  for (std::size_t i = shape.rank(); i-- > 1;) {
+    exported_arrow list;
+    list.format = text({"+w:", shape[i]});
+    list.length = 1;
+    for (std::size_t k = 0; k < i; ++k) list.length *= shape[k];
+    list.buffers = {nullptr};
+    list.add("item", std::move(*this));
+    *this = std::move(list);
+  }
+}
+PENSTOCK_INLINE void exported_arrow::mark_valid(std::span<const std::uint8_t> valid) {
+  std::uint64_t missing = 0;
+  for (const std::uint8_t one : valid) missing += one == 0;
+  if (missing == 0) return;
+  const auto bits = arrow_bits(valid.size());
+  for (std::size_t i = 0; i < valid.size(); ++i)
+    if (valid[i] != 0) set_arrow_bit(*bits, i);
+  for (exported_arrow& child : children) {
+    child.nulls = missing;
+    child.buffers.front() = bits->data();
+    child.keep_validity = bits;
+  }
+}
+
+struct exported_schema_state {
+  std::string name, format;
+  std::vector<arrow_abi::schema> children;
+  std::vector<arrow_abi::schema*> pointers;
+};
+PENSTOCK_INLINE void export_schema(const exported_arrow& from, arrow_abi::schema* into) {
+  auto state = std::make_unique<exported_schema_state>();
+  state->name = from.name;
+  state->format = from.format;
+  state->children.resize(from.children.size());
+  for (arrow_abi::schema& child : state->children) state->pointers.push_back(&child);
+  *into = {};
+  into->release = [](arrow_abi::schema* self) {
+    const std::unique_ptr<exported_schema_state> gone(
+        static_cast<exported_schema_state*>(self->private_data));
+    for (arrow_abi::schema& child : gone->children)
+      if (child.release != nullptr) child.release(&child);
+    self->release = nullptr;
+  };
+  exported_schema_state& kept = *state;
+  into->private_data = state.release();
+  into->format = kept.format.c_str();
+  into->name = kept.name.c_str();
+  into->flags = arrow_abi::nullable;
+  into->n_children = static_cast<std::int64_t>(kept.children.size());
+  into->children = kept.pointers.data();
+  try {
+    for (std::size_t i = 0; i < kept.children.size(); ++i) export_schema(from.children[i], &kept.children[i]);
+  } catch (...) {
+    into->release(into);
+    throw;
+  }
+}
+
+struct exported_array_state {
+  std::vector<const void*> buffers;
+  std::vector<arrow_abi::array> children;
+  std::vector<arrow_abi::array*> pointers;
+  std::shared_ptr<const void> keep, keep_validity;
+};
+PENSTOCK_INLINE void export_array(exported_arrow from, arrow_abi::array* into) {
+  auto state = std::make_unique<exported_array_state>();
+  state->children.resize(from.children.size());
+  for (arrow_abi::array& child : state->children) state->pointers.push_back(&child);
+  state->buffers = std::move(from.buffers);
+  state->keep = std::move(from.keep);
+  state->keep_validity = std::move(from.keep_validity);
+  *into = {};
+  into->release = [](arrow_abi::array* self) {
+    const std::unique_ptr<exported_array_state> gone(static_cast<exported_array_state*>(self->private_data));
+    for (arrow_abi::array& child : gone->children)
+      if (child.release != nullptr) child.release(&child);
+    self->release = nullptr;
+  };
+  exported_array_state& kept = *state;
+  into->private_data = state.release();
+  into->length = static_cast<std::int64_t>(from.length);
+  into->null_count = static_cast<std::int64_t>(from.nulls);
+  into->n_buffers = static_cast<std::int64_t>(kept.buffers.size());
+  into->buffers = kept.buffers.data();
+  into->n_children = static_cast<std::int64_t>(kept.children.size());
+  into->children = kept.pointers.data();
+  try {
+    for (std::size_t i = 0; i < kept.children.size(); ++i)
+      export_array(std::move(from.children[i]), &kept.children[i]);
+  } catch (...) {
+    into->release(into);
+    throw;
+  }
+}
+
+// Whether batches of both are rows of the same columns.
+PENSTOCK_INLINE bool same_arrow_columns(const exported_arrow& a, const exported_arrow& b) noexcept {
+  if (a.name != b.name || a.format != b.format || a.children.size() != b.children.size()) return false;
+  for (std::size_t i = 0; i < a.children.size(); ++i)
+    if (!same_arrow_columns(a.children[i], b.children[i])) return false;
+  return true;
+}
+
+struct exported_stream_state {
+  std::shared_ptr<void> run;
+  bool (*next_batch)(void* run, exported_arrow& into) = nullptr;
+  exported_arrow columns;  // of the first batch, without its memory
+  std::optional<exported_arrow> first;
+  bool begun = false, ended = false;
+  std::string failure;
+
+  static exported_stream_state& of(arrow_abi::array_stream* stream) noexcept {
+    return *static_cast<exported_stream_state*>(stream->private_data);
+  }
+  static void let_go(exported_arrow& column) {
+    column.keep = column.keep_validity = nullptr;
+    column.buffers.clear();
+    for (exported_arrow& child : column.children) let_go(child);
+  }
+  void begin() {
+    if (begun) return;
+    exported_arrow found;
+    found.format = "+s";
+    found.buffers = {nullptr};
+    ended = !next_batch(run.get(), found);
+    begun = true;
+    columns = found;
+    let_go(columns);
+    if (!ended) first = std::move(found);
+  }
+  // Calls `f`, and gives what it throws as a number of errno.
+  template <class F>
+  int guarded(F&& f) noexcept {
+    try {
+      f();
+      return 0;
+    } catch (const error& e) {
+      failure = e.what();
+      ended = true;
+      return e.code() == errc::argument ? EINVAL : EIO;
+    } catch (const std::exception& e) {
+      failure = e.what();
+      ended = true;
+      return EIO;
+    } catch (...) {
+      failure = "an exception of unknown type";
+      ended = true;
+      return EIO;
+    }
+  }
+};
+
+PENSTOCK_INLINE void export_stream(std::shared_ptr<void> run, bool (*next)(void* run, exported_arrow& into),
+                                   arrow_abi::array_stream* into) {
+  using state_type = exported_stream_state;
+  auto state = std::make_unique<state_type>();
+  state->run = std::move(run);
+  state->next_batch = next;
+  *into = {};
+  into->get_schema = [](arrow_abi::array_stream* self, arrow_abi::schema* out) {
+    state_type& s = state_type::of(self);
+    return s.guarded([&] {
+      s.begin();
+      export_schema(s.columns, out);
+    });
+  };
+  into->get_next = [](arrow_abi::array_stream* self, arrow_abi::array* out) {
+    state_type& s = state_type::of(self);
+    return s.guarded([&] {
+      *out = {};
+      s.begin();
+      exported_arrow found;
+      if (s.first) {
+        found = std::move(*s.first);
+        s.first.reset();
+      } else if (s.ended || !s.next_batch(s.run.get(), found)) {
+        s.ended = true;
+        return;
+      }
+      if (!same_arrow_columns(found, s.columns))
+        throw error(errc::argument,
+                    "the arrays of this batch have other lengths than those of the first one: "
+                    "resize them, or make them ragged, before batch");
+      export_array(std::move(found), out);
+    });
+  };
+  into->get_last_error = [](arrow_abi::array_stream* self) {
+    const std::string& failure = state_type::of(self).failure;
+    return failure.empty() ? nullptr : failure.c_str();
+  };
+  into->release = [](arrow_abi::array_stream* self) {
+    delete &state_type::of(self);
+    self->release = nullptr;
+  };
+  into->private_data = state.release();
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/integration/to_arrow.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// Arrow's format of a number in a batch; empty for types that it has none for.
+template <class T>
+inline constexpr std::string_view arrow_format_of = [] {
+  using namespace std::string_view_literals;
+  if constexpr (std::same_as<T, bool>)
+    return "b"sv;
+  else if constexpr (std::same_as<T, half>)
+    return "e"sv;
+  else if constexpr (std::same_as<T, float>)
+    return "f"sv;
+  else if constexpr (std::same_as<T, double>)
+    return "g"sv;
+  else if constexpr (std::same_as<T, std::byte> || std::same_as<T, char>)
+    return "C"sv;
+  else if constexpr (!std::integral<T> || sizeof(T) > 8)
+    return ""sv;
+  else if constexpr (std::signed_integral<T>)
+    return sizeof(T) == 1 ? "c"sv : sizeof(T) == 2 ? "s"sv : sizeof(T) == 4 ? "i"sv : "l"sv;
+  else
+    return sizeof(T) == 1 ? "C"sv : sizeof(T) == 2 ? "S"sv : sizeof(T) == 4 ? "I"sv : "L"sv;
+}();
+
+/// A column of a batch as it is exported, and the memory it is in.
+template <class View>
+exported_arrow export_arrow_values(const held_column<View>& held, const void* data, std::size_t count,
+                                   std::string_view format, bool is_bool) {
+  exported_arrow made;
+  made.format = format;
+  made.length = count;
+  made.keep = std::make_shared<held_column<View>>(held);
+  const auto* const bytes = static_cast<const std::byte*>(data);
+  if (is_bool)
+    made.keep_bits(bytes, count);
+  else
+    made.buffers = {nullptr, count == 0 ? nullptr : bytes};
+  return made;
+}
+template <class T, class View>
+exported_arrow export_arrow_array(const held_column<View>& held, const T* data, const extents& shape) {
+  constexpr bool is_number = !arrow_format_of<T>.empty();
+  static_assert(is_number,
+                "penstock: to_arrow: Arrow has types for numbers, bool, texts and bytes, and the values of "
+                "this column are none; write map(f) before batch, which makes some of them");
+  exported_arrow made =
+      export_arrow_values(held, data, to_size(shape.elements()), arrow_format_of<T>, std::same_as<T, bool>);
+  made.nest(shape);
+  return made;
+}
+
+// One for each view that a batch has.
+template <class T, class View>
+exported_arrow export_arrow_view(const held_column<View>& held, std::span<const T> view) {
+  return export_arrow_array(held, view.data(), extents(view.size()));
+}
+template <class T, class View>
+exported_arrow export_arrow_view(const held_column<View>& held, const tensor_view<const T>& view) {
+  return export_arrow_array(held, view.data(), view.shape());
+}
+template <class T, class View>
+exported_arrow export_arrow_view(const held_column<View>& held, const ragged_view<T>& view) {
+  const bool text = std::same_as<T, char>, binary = std::same_as<T, std::byte>;
+  exported_arrow values = export_arrow_values(held, view.values().data(), view.values().size(),
+                                              arrow_format_of<T>, std::same_as<T, bool>);
+  exported_arrow made;
+  made.length = view.size();
+  made.format = text ? "U" : binary ? "Z" : "+L";
+  made.keep = values.keep;
+  made.buffers = {nullptr, view.offsets().data()};
+  if (text || binary)
+    made.buffers.push_back(values.buffers.back());
+  else
+    made.add("item", std::move(values));
+  return made;
+}
+template <class T, class View>
+exported_arrow export_arrow_view(const held_column<View>& held, const padded_view<T>& view) {
+  exported_arrow made;
+  made.format = "+s";
+  made.length = view.size();
+  made.buffers = {nullptr};
+  made.add("values", export_arrow_array(held, view.values().data(), view.shape()));
+  made.add("length", export_arrow_array(held, view.lengths().data(), extents(view.size())));
+  return made;
+}
+
+/// What is exported: anything that has one of the views above.
+template <class View>
+concept arrow_column_view =
+    requires(const held_column<View>& held, const View& view) { export_arrow_view(held, view); };
+
+template <any_batch B>
+exported_arrow export_arrow_batch(const B& b) {
+  static_assert(
+      !B::session_type::copies,
+      "penstock: to_arrow is for batches in host memory, and this run copies them to a device; hand "
+      "them on with to_dlpack");
+  using element = typename B::element;
+  exported_arrow made;
+  made.format = "+s";
+  made.length = b.size();
+  made.buffers = {nullptr};
+  const auto add = [&](std::string_view name, auto field) {
+    const auto held = b.template hold<decltype(field)::value>();
+    const auto view = held.view();
+    constexpr bool known = arrow_column_view<std::remove_cvref_t<decltype(view)>>;
+    static_assert(
+        known,
+        "penstock: to_arrow: a column of arrays of unequal shapes has no Arrow type; hand it on with "
+        "to_dlpack");
+    if constexpr (known) made.add(name, export_arrow_view(held, view));
+  };
+  if constexpr (any_record<element>) {
+    [&]<class... Fields, std::size_t... Is>(const record<Fields...>*, std::index_sequence<Is...>) {
+      (add(Fields::name, std::integral_constant<std::size_t, Is>()), ...);
+    }(static_cast<const element*>(nullptr), std::make_index_sequence<element::size>{});
+  } else {
+    add("value", std::integral_constant<std::size_t, 0>());
+  }
+  made.mark_valid(b.valid());
+  return made;
+}
+
+/// The structs of Arrow's C data interface, in any library's declaration.
+template <class T>
+concept c_array = sizeof(T) == sizeof(arrow_abi::array) && requires(T& one) {
+  one.null_count;
+  one.buffers;
+  one.release;
+};
+template <class T>
+concept c_schema = sizeof(T) == sizeof(arrow_abi::schema) && requires(T& one) {
+  one.format;
+  one.flags;
+  one.release;
+};
+
+template <class T>
+concept c_stream = sizeof(T) == sizeof(arrow_abi::array_stream) && requires(T& one) {
+  one.get_schema;
+  one.get_next;
+  one.release;
+};
+
+/// A run whose batches can be requested one after another.
+template <class Run>
+concept batched_run = requires(Run& run) {
+  { *run.next() } -> any_batch;
+};
+
+/// The next batch of a run as it is exported; false at the end.
+template <class Run>
+bool export_next(void* run, exported_arrow& into) {
+  auto found = static_cast<Run*>(run)->next();
+  if (found.failure != nullptr) std::rethrow_exception(found.failure);
+  if (!found) return false;
+  into = export_arrow_batch(*found);
+  return true;
+}
+
+}  // namespace detail
+
+/// A batch as a record batch of Arrow's C data interface, without a copy: `to_arrow(batch, &array, &schema)`.
+///
+///     ArrowArray array;
+///     ArrowSchema schema;
+///     to_arrow(b, &array, &schema);  // for pyarrow.RecordBatch._import_from_c or arrow::ImportRecordBatch
+///
+/// In: a batch in host memory; the structs of any library's declaration, which are overwritten. Out: a struct
+/// with a column for each field, or with the column "value" for elements that are no records. Numbers are
+/// columns of their type, arrays fixed-size lists (nested, one for each further dimension), texts and bytes
+/// `large_string` and `large_binary`, ragged fields `large_list`, padded ones a struct of values and length.
+/// Slots that hold no sample are null. `bool` is copied, since Arrow has eight in a byte.
+/// The array holds the batch's memory, as `hold` does: it may outlive batch, run and plan, and gives the
+/// memory back when its `release` is called, in any thread. It counts as a batch that you hold.
+/// Cost: some twenty small allocations for each column. Throws what allocations throw.
+/// Source: Arrow, "The Arrow C data interface".
+template <any_batch B, detail::c_array Array, detail::c_schema Schema>
+void to_arrow(const B& b, Array* array, Schema* schema) {
+  detail::exported_arrow made = detail::export_arrow_batch(b);
+  detail::export_schema(made, reinterpret_cast<arrow_abi::schema*>(schema));
+  detail::export_array(std::move(made), reinterpret_cast<arrow_abi::array*>(array));
+}
+
+/// The batches of a run as a stream of Arrow's C stream interface: `to_arrow_stream(plan.open(), &stream)`.
+///
+///     ArrowArrayStream stream;
+///     to_arrow_stream(plan.open(), &stream);  // for pyarrow, DuckDB, Polars
+///
+/// In: a run, which the stream owns from then on; the struct of any library's declaration, which is
+/// overwritten. Out: its batches, each as `to_arrow` exports it. The columns' types are those of the first
+/// batch, which the first call of the stream waits for; a batch of other lengths of arrays is an error of the
+/// stream (EINVAL), as is any failure of the run (EIO): its message is what `get_last_error` returns.
+/// A run without batches has no columns.
+/// Threads: the stream is used by one thread at a time, as the run.
+/// Source: Arrow, "The Arrow C stream interface".
+template <detail::batched_run Run, detail::c_stream Stream>
+void to_arrow_stream(Run run, Stream* stream) {
+  detail::export_stream(std::make_shared<Run>(std::move(run)), &detail::export_next<Run>,
+                        reinterpret_cast<arrow_abi::array_stream*>(stream));
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/integration/to_dlpack.hpp
 
 namespace penstock::inline v0_1 {
@@ -38163,6 +39669,4961 @@ PENSTOCK_INLINE std::optional<position> weighted_order::position_of(position ups
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/arrow_member.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A value of a row, as bytes and as what it is. Valid during the call that delivers its sample.
+class arrow_member_value {
+ public:
+  using unfinished = void;
+
+  explicit arrow_member_value(const arrow_cell& cell) noexcept : cell_(cell) {}
+
+  /// The bytes of a binary value, a text or a value of fixed width; 0 for null and all others.
+  [[nodiscard]] std::uint64_t size() const;
+  void read_into(mutable_bytes into) const;
+  [[nodiscard]] bytes_view finish() const { return cell_.is_null() ? bytes_view() : cell_.bytes(); }
+  [[nodiscard]] arrow_cell cell() const noexcept { return cell_; }
+  /// Throws if a codec of this name cannot read the value: errc::missing for null, errc::format for a column
+  /// that has no bytes for it.
+  void check_codec(std::string_view codec) const;
+
+ private:
+  arrow_cell cell_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/arrow_member.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
+  switch (cell_.type().layout) {
+    case arrow_layout::bytes32:
+    case arrow_layout::bytes64:
+    case arrow_layout::views:
+    case arrow_layout::fixed:
+      return finish().size();
+    default:
+      return 0;
+  }
+}
+
+PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
+  const bytes_view found = finish();
+  if (into.size() != found.size())
+    throw error(errc::argument, {"a value of ", found.size(), " bytes was to be read into ", into.size()});
+  if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
+}
+
+PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view codec) const {
+  // These look for themselves.
+  if (codec == "arrow_value" || codec == "arrow_array") return;
+  const arrow_type& type = cell_.type();
+  const bool has_bytes = type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
+                         type.layout == arrow_layout::views ||
+                         (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
+  if (!has_bytes)
+    throw error(errc::format,
+                {"the column '", type.name, "' is of type ", type.text(),
+                 ", which is no bytes: read it with arrow_value<T>, or arrays with arrow_array<T>"});
+  if (cell_.is_null())
+    throw error(errc::missing, {"the value of the column '", type.name,
+                                "' is null: leave such samples out with bad_samples, or read it with "
+                                "arrow_value<std::optional<bytes>>"});
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/descriptor_cache.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
+/// are closed.
+///
+/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
+/// takes two uncontended atomic operations and no lock. The limit is exceeded only while more reads than that
+/// are in flight.
+/// many reads are in flight.
+class descriptor_cache {
+  static constexpr std::uint64_t number_mask = 0x7fffffffu;
+  static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t one_use = std::uint64_t{1} << 33;
+
+ public:
+  /// A descriptor that stays open while this lives.
+  class lease {
+   public:
+    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(&word), number_(number) {}
+    lease(lease&& other) noexcept : word_(std::exchange(other.word_, nullptr)), number_(other.number_) {}
+    lease& operator=(lease&&) = delete;
+    ~lease() {
+      if (word_ != nullptr) word_->fetch_sub(one_use, std::memory_order_release);
+    }
+    [[nodiscard]] int get() const noexcept { return number_; }
+
+   private:
+    std::atomic<std::uint64_t>* word_;
+    int number_;
+  };
+
+  /// `limit`: 0 means the smaller of 512 and half of what the process may open.
+  descriptor_cache(std::span<const std::string> paths, std::size_t limit);
+  descriptor_cache(const descriptor_cache&) = delete;
+  descriptor_cache& operator=(const descriptor_cache&) = delete;
+  ~descriptor_cache();
+
+  [[nodiscard]] lease use(object_id id);
+
+  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+  [[nodiscard]] std::size_t open_now();
+
+ private:
+  static int number_of(std::uint64_t word) noexcept { return static_cast<int>(word & number_mask); }
+  static std::size_t default_limit() noexcept;
+  /// The caller holds a use of the file's word, so no other thread can close what is published here.
+  int open_slowly(object_id id);
+  /// The clock rule: a file used since the hand last passed gets another round. Two rounds find everything
+  /// that can be closed.
+  void close_until(std::size_t wanted);
+
+  std::span<const std::string> paths_;
+  std::size_t limit_;
+  fixed_array<std::atomic<std::uint64_t>> words_;
+  fixed_array<object_signature> seen_;
+  std::mutex mutex_;
+  std::vector<object_id> open_;
+  std::size_t hand_ = 0;
+};
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/paths.hpp
+
+/// What file and mapped_file share: opening a path for reading, with errors that say what to do.
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// "cannot <doing>", with the system's reason for an errno value and what to do about it.
+[[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
+
+/// A descriptor that is closed on destruction.
+class descriptor {
+ public:
+  descriptor() = default;
+  explicit descriptor(int value) noexcept : value_(value) {}
+  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  [[nodiscard]] int get() const noexcept { return value_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
+
+ private:
+  int value_ = -1;
+};
+
+[[nodiscard]] inline object_signature signature_in(const struct stat& status) noexcept {
+  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
+  return {static_cast<std::uint64_t>(status.st_size), stamp};
+}
+
+/// Size and modification time of an open regular file; throws errc::io, naming the kind, for anything else.
+[[nodiscard]] object_signature signature_of(int opened, const std::string& path);
+
+/// Opens for reading; returns -1 with errno on failure. Non-blocking, because a named pipe would otherwise
+/// hang here before it can be refused.
+[[nodiscard]] int open_quietly(const std::string& path) noexcept;
+
+[[noreturn, gnu::cold]] void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                                          const std::string& path);
+
+inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                        const std::string& path) {
+  if (offset > end || size > end - offset) [[unlikely]]
+    refuse_range(offset, size, end, path);
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/paths.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+PENSTOCK_INLINE std::string_view advice(int code) noexcept {
+  switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+      return "; check the path, and the range in its braces if it has one";
+    case EACCES:
+    case EPERM:
+      return "; check the mode of the file and of the folders above it";
+    case EMFILE:
+    case ENFILE:
+      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
+    default:
+      return "";
+  }
+}
+
+PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int code) {
+  const bool recurs = code == ENOENT || code == ENOTDIR || code == EACCES || code == EPERM ||
+                      code == EISDIR || code == ELOOP || code == ENAMETOOLONG;
+  // thread-safe, unlike strerror
+  return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code), advice(code)})
+      .in_file(path)
+      .recurring(recurs);
+}
+
+PENSTOCK_INLINE object_signature signature_of(int opened, const std::string& path) {
+  struct stat status {};
+  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
+  if (S_ISDIR(status.st_mode)) {
+    throw error(
+        errc::io,
+        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
+        .in_file(path)
+        .recurring();
+  }
+  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
+  return signature_in(status);
+}
+
+PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
+  if (path.find('\0') != std::string::npos) {  // the system would open the part before the NUL
+    errno = ENOENT;
+    return -1;
+  }
+  for (;;) {
+    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (opened >= 0 || errno != EINTR) return opened;
+  }
+}
+
+PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
+                                  const std::string& path) {
+  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were requested"})
+      .in_file(path)
+      .at_offset(offset);
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/descriptor_cache.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+PENSTOCK_INLINE descriptor_cache::descriptor_cache(std::span<const std::string> paths, std::size_t limit)
+    : paths_(paths),
+      limit_(limit == 0 ? default_limit() : limit),
+      words_(paths.size()),
+      seen_(paths.size()) {}
+PENSTOCK_INLINE descriptor_cache::~descriptor_cache() {
+  for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
+}
+
+PENSTOCK_INLINE descriptor_cache::lease descriptor_cache::use(object_id id) {
+  if (id >= paths_.size()) throw error(errc::argument, {"there is no object ", id});
+  std::atomic<std::uint64_t>& word = words_[id];
+  const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
+  if ((before & open_bit) != 0) [[likely]] {
+    if ((before & recent_bit) == 0) word.fetch_or(recent_bit, std::memory_order_relaxed);
+    return {word, number_of(before)};
+  }
+  try {
+    return {word, open_slowly(id)};
+  } catch (...) {
+    word.fetch_sub(one_use, std::memory_order_relaxed);
+    throw;
+  }
+}
+
+PENSTOCK_INLINE std::size_t descriptor_cache::open_now() {
+  const std::scoped_lock lock(mutex_);
+  return open_.size();
+}
+
+PENSTOCK_INLINE std::size_t descriptor_cache::default_limit() noexcept {
+  rlimit allowed{};
+  if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
+  return std::clamp<std::size_t>(detail::to_size(allowed.rlim_cur / 2), 1, 512);
+}
+
+PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {
+  const std::string& path = paths_[id];
+  descriptor opened(open_quietly(path));
+  if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) {
+    const int why = errno;
+    {
+      const std::scoped_lock lock(mutex_);
+      close_until(open_.size() / 2);
+    }
+    opened = descriptor(open_quietly(path));
+    if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) throw failure("open", path, why);
+  }
+  if (opened.get() < 0) throw failure("open", path, errno);
+  const object_signature now = signature_of(opened.get(), path);
+
+  const std::scoped_lock lock(mutex_);
+  const std::uint64_t word = words_[id].load(std::memory_order_acquire);
+  if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
+  if (seen_[id] != object_signature{} && seen_[id] != now) {
+    throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
+                           " bytes and has ", now.size, " now; open the dataset again"})
+        .in_file(path)
+        .recurring();
+  }
+  seen_[id] = now;
+  open_.push_back(id);
+  const int number = opened.release();
+  words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number), std::memory_order_acq_rel);
+  close_until(limit_);
+  return number;
+}
+
+PENSTOCK_INLINE void descriptor_cache::close_until(std::size_t wanted) {
+  for (std::size_t looked = 0; open_.size() > wanted && looked < 2 * open_.size() + 2; ++looked) {
+    if (hand_ >= open_.size()) hand_ = 0;
+    std::atomic<std::uint64_t>& word = words_[open_[hand_]];
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    if (seen >= one_use) {
+      ++hand_;
+    } else if ((seen & recent_bit) != 0) {
+      word.fetch_and(~recent_bit, std::memory_order_relaxed);
+      ++hand_;
+    } else if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) {
+      ::close(number_of(seen));
+      open_[hand_] = open_.back();
+      open_.pop_back();
+    }
+  }
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/sigbus_guard.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// One of the process's guarded ranges of addresses.
+struct guarded_range {
+  static constexpr std::uintptr_t nothing_lost = std::numeric_limits<std::uintptr_t>::max();
+
+  std::atomic<std::uintptr_t> begin{0};  // 0: free
+  std::atomic<std::uintptr_t> end{0};
+  std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest lost address
+};
+
+/// Takes a free range; the first one installs the handler.
+[[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end);
+
+}  // namespace detail
+
+/// Turns a mapped file that shrinks into an error instead of the end of the process: guards one mapping.
+///
+/// Touching a page that is no longer in the mapped file raises SIGBUS. The first guard of a process installs
+/// a handler: for a fault within a guarded range it maps zeros there, up to the end of the range, and from
+/// then on `lost` returns where; the read resumes. If `lost` then returns a place, discard what was read. Any
+/// other SIGBUS goes to the previous handler, or ends the process as before. The handler stays when the last
+/// guard goes. A program that later installs its own handler for SIGBUS must pass on what it does not
+/// recognise, as this one does.
+///
+/// Not noticed: bytes lost within the last remaining page, which the system reads as zeros. The file's size
+/// reveals those; `mapped_file` with `checked` and `guarded` checks it before and after.
+///
+/// In: a range that is mapped from the beginning of a page, and stays mapped while the guard lives. Cost: two
+/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault costs a
+/// signal and a call of mmap.
+/// Threads: any number may read, even while the signal arrives. Throws std::bad_alloc.
+/// Normally you use it through `mapped_file_options::guarded`; use it directly for your own mappings.
+class sigbus_guard {
+ public:
+  sigbus_guard() = default;
+  explicit sigbus_guard(bytes_view mapped) {
+    if (mapped.empty()) return;
+    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
+    range_ = &detail::guard_range(begin_, begin_ + mapped.size());
+  }
+  sigbus_guard(sigbus_guard&& other) noexcept
+      : range_(std::exchange(other.range_, nullptr)), begin_(other.begin_) {}
+  sigbus_guard& operator=(sigbus_guard&& other) noexcept {
+    std::swap(range_, other.range_);
+    std::swap(begin_, other.begin_);
+    return *this;
+  }
+  ~sigbus_guard() {
+    if (range_ != nullptr) range_->begin.store(0, std::memory_order_release);
+  }
+
+  /// Where the first lost page begins, in bytes from the beginning of the range; empty if none is lost.
+  [[nodiscard]] std::optional<std::uint64_t> lost() const noexcept {
+    if (range_ == nullptr) return std::nullopt;
+    const std::uintptr_t at = range_->lost.load(std::memory_order_acquire);
+    if (at == detail::guarded_range::nothing_lost) return std::nullopt;
+    return at - begin_;
+  }
+
+ private:
+  detail::guarded_range* range_ = nullptr;
+  std::uintptr_t begin_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/sigbus_guard.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The guarded ranges of the process, and the handler that looks up a fault in them. One per process;
+/// trivially destroyed, since a signal may arrive during exit. The handler takes no lock and allocates
+/// nothing.
+class guarded_ranges {
+ public:
+  static guarded_ranges& of_process() noexcept { return process_; }
+
+  /// Takes a free range; the first one installs the handler.
+  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end) {
+    const std::scoped_lock lock(mutex_);
+    install();
+    guarded_range& found = free_range();
+    found.lost.store(guarded_range::nothing_lost, std::memory_order_relaxed);
+    found.end.store(end, std::memory_order_release);
+    found.begin.store(begin, std::memory_order_release);
+    return found;
+  }
+
+ private:
+  struct block {
+    std::array<guarded_range, 256> ranges;
+    std::atomic<block*> next{nullptr};
+  };
+
+  /// Starts at the block of the range found last, so that a new guard does not have to search all the others.
+  guarded_range& free_range() {
+    for (block* const begin = last_;;) {
+      for (guarded_range& one : last_->ranges) {
+        if (one.begin.load(std::memory_order_relaxed) == 0) return one;
+      }
+      block* const next = last_->next.load(std::memory_order_relaxed);
+      last_ = next != nullptr ? next : &first_;
+      if (last_ == begin) break;
+    }
+    // Blocks are never freed: the handler may be in them.
+    auto* const fresh = new block;
+    fresh->next.store(first_.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    first_.next.store(fresh, std::memory_order_release);
+    last_ = fresh;
+    return fresh->ranges.front();
+  }
+
+  void install() noexcept {
+    if (page_ != 0) return;
+    page_ = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    ::sigaction(SIGBUS, nullptr, &previous_);
+    struct sigaction ours {};
+    ours.sa_sigaction = &on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigemptyset(&ours.sa_mask);
+    ::sigaction(SIGBUS, &ours, nullptr);
+  }
+
+  static void on_signal(int number, siginfo_t* info, void* context) {
+    const int kept = errno;
+    const bool fault = info->si_code > 0;  // otherwise another process sent it
+    if (!fault || !process_.replace(reinterpret_cast<std::uintptr_t>(info->si_addr)))
+      process_.pass_on(number, info, context, fault);
+    errno = kept;
+  }
+
+  /// Maps zeros from the page of the address to the end of its range: those pages are lost too.
+  bool replace(std::uintptr_t address) noexcept {
+    for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
+      for (guarded_range& one : at->ranges) {
+        const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
+        const std::uintptr_t end = one.end.load(std::memory_order_acquire);
+        if (begin == 0 || address < begin || address >= end) continue;
+        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was reused
+        const std::uintptr_t page = address / page_ * page_;
+        // Recorded before it is done, so that a thread that reads zeros finds the record.
+        std::uintptr_t lowest = one.lost.load();
+        while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
+        }
+        return ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+      }
+    }
+    return false;
+  }
+
+  /// Does what would have happened without this handler.
+  void pass_on(int number, siginfo_t* info, void* context, bool fault) noexcept {
+    if ((previous_.sa_flags & SA_SIGINFO) != 0) {
+      previous_.sa_sigaction(number, info, context);
+    } else if (previous_.sa_handler == SIG_DFL || (fault && previous_.sa_handler == SIG_IGN)) {
+      ::sigaction(number, &previous_, nullptr);  // on return, the fault recurs
+      if (!fault) (void)::raise(number);
+    } else if (previous_.sa_handler != SIG_IGN) {
+      previous_.sa_handler(number);
+    }
+  }
+
+  static guarded_ranges process_;
+
+  std::mutex mutex_;
+  std::uintptr_t page_ = 0;
+  struct sigaction previous_ {};
+  block first_;
+  block* last_ = &first_;  // with the range found last
+};
+
+// Inline in both forms: a program that uses both must have a single instance.
+inline constinit guarded_ranges guarded_ranges::process_{};
+
+PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end) {
+  return guarded_ranges::of_process().add(begin, end);
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/mapping.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// The error of a file that was truncated or written to while it was mapped.
+[[nodiscard]] error changed_while_mapped(const std::string& path, std::uint64_t offset);
+
+/// A whole file, mapped read-only. `file` and `mapped_file` have one per file.
+class mapping {
+ public:
+  /// Maps an open file that has this signature; throws errc::io if the system refuses.
+  mapping(int opened, const object_signature& signature, const std::string& path, bool guarded);
+  mapping(const mapping&) = delete;
+  mapping& operator=(const mapping&) = delete;
+  ~mapping();
+
+  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return signature_.size; }
+  [[nodiscard]] const object_signature& signature() const noexcept { return signature_; }
+
+  /// Throws if a page of the file was found to be lost.
+  void check_lost(const std::string& path) const {
+    if (const auto offset = guard_.lost()) [[unlikely]]
+      throw changed_while_mapped(path, *offset);
+  }
+  /// Asks the system to load these bytes into memory.
+  void will_need(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Tells the system how the file will be read: a value of `madvise`.
+  void advise(int advice) const noexcept;
+
+  /// The size of a page.
+  [[nodiscard]] static std::uint64_t page() noexcept;
+
+ private:
+  const std::byte* data_ = nullptr;
+  object_signature signature_;
+  sigbus_guard guard_;
+};
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/mapping.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+PENSTOCK_INLINE error changed_while_mapped(const std::string& path, std::uint64_t offset) {
+  return error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
+      .in_file(path)
+      .at_offset(offset);
+}
+
+PENSTOCK_INLINE mapping::mapping(int opened, const object_signature& signature, const std::string& path,
+                                 bool guarded)
+    : signature_(signature) {
+  if (signature.size == 0) return;
+  const auto length = static_cast<std::size_t>(signature.size);
+  void* const where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened, 0);
+  if (where == MAP_FAILED) throw failure("map the file", path, errno);
+  data_ = static_cast<const std::byte*>(where);
+  try {
+    if (guarded) guard_ = sigbus_guard({data_, length});
+  } catch (...) {
+    ::munmap(where, length);
+    throw;
+  }
+}
+PENSTOCK_INLINE mapping::~mapping() {
+  guard_ = sigbus_guard();  // before the addresses can be reused
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), detail::to_size(signature_.size));
+}
+
+PENSTOCK_INLINE void mapping::will_need(std::uint64_t offset, std::uint64_t size) const noexcept {
+  if (offset >= signature_.size) return;
+  const std::uint64_t end = size > signature_.size - offset ? signature_.size : offset + size;
+  const std::uint64_t begin = offset - offset % page();
+  ::madvise(const_cast<std::byte*>(data_) + begin, detail::to_size(end - begin), MADV_WILLNEED);
+}
+PENSTOCK_INLINE void mapping::advise(int advice) const noexcept {
+  if (data_ != nullptr)
+    ::madvise(const_cast<std::byte*>(data_), static_cast<std::size_t>(signature_.size), advice);
+}
+
+PENSTOCK_INLINE std::uint64_t mapping::page() noexcept {
+  static const auto size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/file_names.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Expands a pattern to file names: first the braces (see `expand_braces`), then `*`, `?` and `[...]`, which
+/// match existing files, sorted by the bytes of their names.
+///
+/// A `*` matches neither a slash nor a dot at the beginning of a name. A file that Penstock keeps beside
+/// shards, with `.penstock-` in its name, never matches, and a file that two of the names match is taken
+/// once.
+/// If a file's name is the pattern itself, brackets included, that
+/// file is used; `\*`, `\?` and `\[` are literal. Names without these characters are used literally, whether
+/// or not the file exists.
+/// Throws errc::missing if nothing matches, errc::io for a folder that cannot be read, and errc::argument for
+/// a URL (`s3://...`) or a command (`pipe:...`), with what to use instead.
+/// Source: POSIX.1-2017, glob and 2.13 "Pattern Matching Notation".
+[[nodiscard]] std::vector<std::string> file_names(std::string_view pattern);
+
+namespace detail::files {
+
+/// Returns the names of a list unchanged. Throws errc::argument for URLs and commands.
+[[nodiscard]] std::vector<std::string> listed_names(std::vector<std::string> names);
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/braces.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::braces {
+
+/// How many names a pattern expands to, and an upper bound on their characters.
+struct expansion_size {
+  std::uint64_t names = 0;
+  std::uint64_t text = 0;
+};
+/// What `expand_braces` would produce, or the error it would throw, without making any name.
+[[nodiscard]] expansion_size measure(std::string_view pattern);
+
+}  // namespace detail::braces
+
+/// Expands a pattern as Bash does: `train-{0000..0127}.tar` is 128 names.
+///
+/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`),
+/// and may count down; ranges of single letters, lists (`{train,val}`), nesting and several groups work as in
+/// Bash, with the leftmost group varying slowest. `{x}` without a comma or range stands for itself; `\{ \} \,
+/// \\` are literal.
+/// Throws errc::argument for unbalanced braces, for an invalid range (`{0..}`, `{1..b}`), and, before making
+/// any name, for more than 10 million names or a GiB of text.
+/// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
+[[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/braces.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::braces {
+
+inline constexpr std::uint64_t most_names = 10'000'000;
+inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
+inline constexpr int deepest = 64;
+inline constexpr std::size_t shown = 200;  // characters of a text shown in an error
+
+[[noreturn]] PENSTOCK_INLINE void fail(const std::string& what, std::string_view pattern) {
+  throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
+                               pattern.size() > shown ? "..." : "", "'"});
+}
+
+/// Where the text at `from` leaves its braces: the matching '}', or npos.
+PENSTOCK_INLINE std::size_t closing(std::string_view text, std::size_t from) {
+  int depth = 0;
+  for (std::size_t i = from; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '{') {
+      ++depth;
+    } else if (text[i] == '}' && --depth == 0) {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+/// The parts between the commas of this level; nested braces stay intact.
+PENSTOCK_INLINE std::vector<std::string_view> split_list(std::string_view body) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (body[i] == '\\') {
+      ++i;
+    } else if (body[i] == '{') {
+      ++depth;
+    } else if (body[i] == '}') {
+      --depth;
+    } else if (body[i] == ',' && depth == 0) {
+      parts.push_back(body.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  parts.push_back(body.substr(std::min(begin, body.size())));
+  return parts;
+}
+
+PENSTOCK_INLINE std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+PENSTOCK_INLINE bool zero_padded(std::string_view text) {
+  if (!text.empty() && text[0] == '-') text.remove_prefix(1);
+  return text.size() > 1 && text[0] == '0';
+}
+
+PENSTOCK_INLINE std::string padded(std::int64_t value, std::size_t width) {
+  const bool negative = value < 0;
+  const std::uint64_t size =
+      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  std::string digits = text({size});
+  const std::size_t taken = digits.size() + (negative ? 1u : 0u);
+  digits.insert(0, taken < width ? width - taken : 0, '0');
+  if (negative) digits.insert(0, 1, '-');
+  return digits;
+}
+
+PENSTOCK_INLINE bool is_letter(std::string_view text) {
+  return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
+}
+
+/// The range `a..b` or `a..b..step` of numbers or letters.
+struct range {
+  std::int64_t from = 0;
+  std::uint64_t count = 0;
+  std::uint64_t step = 1;
+  std::size_t width = 0;
+  bool up = true;
+  bool letters = false;
+
+  [[nodiscard]] std::string name(std::uint64_t i) const {
+    const std::uint64_t moved = up ? i * step : 0 - i * step;
+    const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(from) + moved);
+    return letters ? std::string(1, static_cast<char>(value)) : padded(value, width);
+  }
+};
+
+/// Empty if the body is not a range.
+PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string_view pattern) {
+  const std::size_t first_dots = body.find("..");
+  if (first_dots == std::string_view::npos) return std::nullopt;
+  const std::string_view low = body.substr(0, first_dots);
+  std::string_view high = body.substr(first_dots + 2);
+  range found;
+  if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
+    const auto given = whole_number(high.substr(dots + 2));
+    if (!given) return std::nullopt;
+    high = high.substr(0, dots);
+    found.step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
+    if (found.step == 0) found.step = 1;
+  }
+  found.letters = is_letter(low) && is_letter(high);
+  const auto from = found.letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
+  const auto to = found.letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
+  if (!from || !to) return std::nullopt;
+  found.from = *from;
+  found.up = *from <= *to;
+  const auto first = static_cast<std::uint64_t>(*from), last = static_cast<std::uint64_t>(*to);
+  const std::uint64_t span = found.up ? last - first : first - last;
+  if (span / found.step >= most_names) fail("a range of more than 10 million names", pattern);
+  found.count = span / found.step + 1;
+  found.width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
+  return found;
+}
+
+/// What a part of a pattern expands to: the number of names, a bound on their characters, and the names
+/// themselves if wanted. A pass that only counts refuses what is too large.
+class expansion {
+ public:
+  /// Just the empty name, or no name at all.
+  expansion(std::string_view pattern, bool makes_names, bool empty = false)
+      : pattern_(pattern), makes_names_(makes_names), size_{empty ? 0u : 1u, 0} {
+    if (makes_names && !empty) names_.emplace_back();
+  }
+
+  void append(std::string_view text) {
+    for (std::string& name : names_) name += text;
+    size_.text += size_.names * text.size();
+    check();
+  }
+  void add(expansion more) {
+    for (std::string& name : more.names_) names_.push_back(std::move(name));
+    size_.names += more.size_.names;
+    size_.text += more.size_.text;
+    check();
+  }
+  void add(const range& more) {
+    size_.names += more.count;
+    size_.text += more.count * std::max(more.name(0).size(), more.name(more.count - 1).size());
+    check();
+    for (std::uint64_t i = 0; makes_names_ && i < more.count; ++i) names_.push_back(more.name(i));
+  }
+  void multiply(const expansion& by) {  // within the bounds, nothing can overflow
+    size_.text = size_.text * by.size_.names + by.size_.text * size_.names;
+    size_.names *= by.size_.names;
+    check();
+    std::vector<std::string> product;
+    if (makes_names_) product.reserve(detail::to_size(size_.names));
+    for (const std::string& left : names_)
+      for (const std::string& right : by.names_) product.emplace_back(left).append(right);
+    names_.swap(product);
+  }
+
+  [[nodiscard]] const expansion_size& size() const noexcept { return size_; }
+  [[nodiscard]] std::vector<std::string>& names() noexcept { return names_; }
+
+ private:
+  void check() const {
+    if (size_.names > most_names) fail("more than 10 million names", pattern_);
+    if (size_.text > most_text) fail("names of more than a GiB of text", pattern_);
+  }
+
+  std::string_view pattern_;
+  bool makes_names_;
+  expansion_size size_;
+  std::vector<std::string> names_;
+};
+
+/// Expands one level of the pattern: the product of its pieces, the leftmost varying slowest.
+PENSTOCK_INLINE expansion expand(std::string_view text, std::string_view pattern, bool makes_names,
+                                 int depth = 0) {
+  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
+  expansion out(pattern, makes_names);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
+    if (c != '{') {
+      const bool is_escape = c == '\\' && i + 1 < text.size() &&
+                             std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos;
+      if (is_escape) ++i;
+      out.append(text.substr(i, 1));
+      continue;
+    }
+    const std::size_t end = closing(text, i);
+    if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
+    const std::string_view body = text.substr(i + 1, end - i - 1);
+    i = end;
+    expansion choices(pattern, makes_names, true);
+    const auto parts = split_list(body);
+    if (parts.size() > 1) {
+      for (const std::string_view part : parts) choices.add(expand(part, pattern, makes_names, depth + 1));
+    } else if (const auto numbers = range_of(body, pattern)) {
+      choices.add(*numbers);
+    } else {  // "{x}" stands for itself in Bash
+      if (body.find("..") != std::string_view::npos && body.find_first_of("{/") == std::string_view::npos) {
+        fail("'{" + std::string(body.substr(0, shown)) +
+                 "}' is not a range: write {first..last} or {first..last..step} with whole numbers or two "
+                 "letters, "
+                 "or \\{ and \\} for literal braces;",
+             pattern);
+      }
+      out.append("{");
+      choices.add(expand(body, pattern, makes_names, depth + 1));
+      choices.append("}");
+    }
+    out.multiply(choices);
+  }
+  return out;
+}
+
+PENSTOCK_INLINE expansion_size measure(std::string_view pattern) {
+  return expand(pattern, pattern, false).size();
+}
+
+}  // namespace detail::braces
+
+PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern) {
+  (void)detail::braces::measure(pattern);
+  return std::move(detail::braces::expand(pattern, pattern, true).names());
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/file_names.ipp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::files {
+
+// Throws for a URL or a command, which would otherwise be taken for the name of a local file.
+PENSTOCK_INLINE void check_is_name(std::string_view name) {
+  if (name.starts_with("pipe:")) {
+    throw error(errc::argument,
+                {"'", name,
+                 "' is a command, and this reads files; write its output to a FIFO or to the standard "
+                 "input, and read it with webdataset_pipe"});
+  }
+  const std::size_t end = name.find("://");
+  if (end == std::string_view::npos || end == 0) return;
+  const std::string_view scheme = name.substr(0, end);
+  const bool is_scheme = std::all_of(scheme.begin(), scheme.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '-' || c == '.';
+  });
+  if (!is_scheme) return;
+  if (scheme == "file")
+    throw error(errc::argument, {"'", name, "' is a URL; write the path without file://"});
+  throw error(errc::argument, {"'", name, "' is a URL, and this reads local files; there is no storage for ",
+                               scheme, ":// here: mount it, download it, or pipe it into webdataset_pipe"});
+}
+
+PENSTOCK_INLINE std::vector<std::string> listed_names(std::vector<std::string> names) {
+  for (const std::string& name : names) check_is_name(name);
+  return names;
+}
+
+inline thread_local int glob_failure = 0;
+
+// glob calls this for a folder that it cannot read. A folder that vanished, or is a file, has no match.
+PENSTOCK_INLINE int glob_failed(const char* /*path*/, int why) {
+  if (why == ENOENT || why == ENOTDIR) return 0;
+  glob_failure = why;
+  return 1;
+}
+
+PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) {
+  struct matches {
+    ::glob_t found{};
+    ~matches() { ::globfree(&found); }
+  } all;
+  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, glob_failed, &all.found);
+  if (code == GLOB_NOSPACE) throw std::bad_alloc();
+  if (code == GLOB_ABORTED) {
+    throw error(errc::io, {"cannot list a folder of the pattern '", pattern,
+                           "': ", std::generic_category().message(glob_failure)});
+  }
+  std::vector<std::string> names;
+  if (code == 0) {
+    // By bytes, not by the locale as glob itself would. Sorting pointers costs a program a fifth of the code
+    // that sorting strings does.
+    std::sort(all.found.gl_pathv, all.found.gl_pathv + all.found.gl_pathc,
+              [](const char* a, const char* b) { return std::strcmp(a, b) < 0; });
+    for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
+      std::string name = all.found.gl_pathv[i];
+      if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));
+    }
+  }
+  if (names.empty()) {
+    throw error(errc::missing, {"no file matches '", pattern,
+                                "'; *, ? and [...] match the names of files (write \\* for a literal *)"});
+  }
+  return names;
+}
+
+}  // namespace detail::files
+
+PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
+  detail::files::check_is_name(pattern);
+  std::vector<std::string> expanded = detail::files::listed_names(expand_braces(pattern));
+  const auto globs = [](const std::string& name) { return name.find_first_of("*?[") != std::string::npos; };
+  if (std::none_of(expanded.begin(), expanded.end(), globs)) return expanded;
+  std::vector<std::string> names;
+  std::set<std::string> matched;  // so that globs that overlap do not repeat a file
+  for (std::string& name : expanded) {
+    if (globs(name) && ::access(name.c_str(), F_OK) != 0) {
+      for (std::string& match : detail::files::matches_of(name))
+        if (matched.insert(match).second) names.push_back(std::move(match));
+    } else {
+      names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/file.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+class uring_reads;
+}
+
+/// How `file` reads.
+enum class file_access : std::uint8_t {
+  automatic,  ///< files in memory through a mapping, others with pread
+  read,       ///< with pread
+  map,        ///< through mappings
+};
+
+/// Options of `file`. None of them changes the bytes.
+struct file_options {
+  /// The number of descriptors a session keeps open; 0: the smaller of 512 and half of what `ulimit -n`
+  /// allows.
+  std::size_t descriptors = 0;
+  file_access access = file_access::automatic;
+};
+
+/// Storage of local files: one path, a pattern, or a list of paths.
+///
+///     const file shards("train-{0000..0127}.tar");
+///     const file two({"a.tar", "b.tar"});
+///     const file on_a_slow_disk("train-{0000..0127}.tar", {.access = file_access::read});
+///
+/// A pattern is expanded by `file_names`; the names of a list are taken literally. Nothing is opened
+/// before `connect`.
+/// A session opens a file at its first use and keeps a bounded number of descriptors, so 10,000 shards work
+/// under `ulimit -n 1024`. A read is one system call and costs about 0.4 us plus the copy out of the page
+/// cache.
+/// A file that is in memory is read faster through a mapping; one that must come from the disk is better read
+/// with pread, which loads less data that was not requested. So after 8, 16, 32 ... reads of a file, a
+/// session checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a
+/// read is only the copy, and a look at the file's last page, which tells whether the file was cut off; in
+/// that page the size is asked for. The choice is final: a file that leaves memory later comes back page by
+/// page. Set `file_options::access` to choose by hand; `session::shows` tells which choice was made. Files
+/// below 1 MiB, files on file systems that cannot tell without waiting (mostly network file systems), and all
+/// files beyond the first 16,384 in a session are read with pread.
+/// The first mapping installs a handler for SIGBUS in the process, which passes on every fault that is not
+/// its own: see `sigbus_guard`. With `file_access::read`, signals are left alone.
+/// Errors: errc::io, with the file, the system's reason and what to do, for a file that cannot be opened or
+/// read, or was changed or truncated while in use; errc::format for a range beyond the end.
+/// Threads: any number of threads may use a session; a read of an open file takes no lock.
+class file {
+  using mapping = detail::files::mapping;
+  struct shared_names {
+    std::vector<std::string> names;
+    std::string pattern;
+  };
+  /// How one file is read now, and when to reconsider.
+  struct choice {
+    std::atomic<const mapping*> mapped{nullptr};
+    std::atomic<std::uint32_t> reads{0};  // with pread; simultaneous reads may count as one
+    std::atomic<std::uint32_t> next_look{8};
+  };
+  struct state {
+    state(shared<const shared_names> given, const file_options& options);
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state();
+
+    shared<const shared_names> names;
+    file_access access;
+    detail::files::descriptor_cache open_files;
+    detail::fixed_array<choice> choices;
+    std::atomic<std::size_t> mappings{0};
+    std::uint64_t page;
+  };
+
+ public:
+  static constexpr bool names_are_paths = true;
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
+
+  /// What a run reads through; see `storage_session` and `partly_viewing_session`.
+  class session {
+   public:
+    static constexpr bool views = false;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const {
+      const mapping* const there = mapped(id);
+      return there != nullptr ? there->size() : signature(id).size;
+    }
+    /// The file's current signature, even if it is mapped.
+    [[nodiscard]] object_signature signature(object_id id) const;
+
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      if (const mapping* const there = mapped(id)) [[likely]] {
+        detail::files::check_range(offset, into.size(), there->size(), path(id));
+        if (into.empty()) return;
+        std::memcpy(into.data(), there->data() + offset, into.size());
+        check_whole(*there, id, offset + into.size());
+      } else {
+        read_from_file(id, offset, into);
+      }
+    }
+    /// Whether an object is mapped by now; once true, it stays true.
+    [[nodiscard]] bool shows(object_id id) const noexcept { return mapped(id) != nullptr; }
+    /// A range in place; the object must be mapped.
+    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      const mapping* const there = mapped(id);
+      if (there == nullptr) [[unlikely]]
+        throw_not_mapped(id);
+      detail::files::check_range(offset, size, there->size(), path(id));
+      check_whole(*there, id, offset + size);
+      return {there->data() + offset, detail::to_size(size)};
+    }
+    /// Throws errc::io if bytes seen through views of this object may not have been the file's, because the
+    /// file was truncated since. A truncation within its last page is not noticed here, but by a read in that
+    /// page.
+    void confirm(object_id id) const {
+      if (const mapping* const there = mapped(id)) touch_last_page(*there, id);
+    }
+
+    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
+    [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+      const mapping* const there = mapped(id);
+      if (there == nullptr || offset >= there->size()) return;
+      detail::touch_lines(there->data() + offset, size);
+      detail::touch_lines(there->data() + last_page(*there), 1);  // which the read checks
+    }
+    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
+    /// Whether a file is in memory and mapped; checks now and then, as `read` does.
+    [[nodiscard]] bool warm(object_id id) const;
+
+    /// The number of descriptors open now, and its limit.
+    [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
+    [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
+
+   private:
+    friend file;
+    friend class detail::uring_reads;  // reads the same files without waiting
+    static constexpr std::size_t most_at_once = std::size_t{1} << 30;
+    static constexpr std::size_t most_mappings = 16'384;  // Linux allows 65,530 in a process by default
+    static constexpr std::uint64_t smallest = 1_MiB;
+
+    explicit session(shared<state> made) : state_(std::move(made)) {}
+
+    [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
+    [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
+    [[nodiscard]] const mapping* mapped(object_id id) const noexcept {
+      return id < state_->names->names.size() ? state_->choices[id].mapped.load(std::memory_order_acquire)
+                                              : nullptr;
+    }
+
+    /// Call after copying bytes up to `end`: throws if they may not have been the file's. Bytes lost within a
+    /// page read as zeros and raise no signal; touching the file's last page after them does.
+    void check_whole(const mapping& there, object_id id, std::uint64_t end) const {
+      if (end > last_page(there)) [[unlikely]]
+        return check_end(there, id);
+      touch_last_page(there, id);
+    }
+    [[nodiscard]] std::uint64_t last_page(const mapping& there) const noexcept {
+      return (there.size() - 1) & ~(state_->page - 1);
+    }
+    void touch_last_page(const mapping& there, object_id id) const {
+      order_reads();
+      (void)*static_cast<const volatile std::byte*>(there.data() + last_page(there));
+      there.check_lost(path(id));
+    }
+    void check_end(const mapping& there, object_id id) const;
+    /// Orders the reads before this one ahead of those after it. On x86 the processor does that, and only the
+    /// compiler needs to be told; a fence would make the thread sanitizer warn.
+    static void order_reads() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+      std::atomic_signal_fence(std::memory_order_acquire);
+#else
+      std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+    }
+
+    void read_from_file(object_id id, std::uint64_t offset, mutable_bytes into) const;
+    /// Counts a read with pread, and checks from time to time whether a mapping would be better.
+    void think_again(object_id id, int opened) const;
+    void map(object_id id, int opened) const;
+    void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const;
+    /// Bytes read by one system call; throws at the end of the file and for failures other than EINTR.
+    std::size_t advance(object_id id, std::ptrdiff_t got, std::uint64_t offset, std::size_t wanted) const;
+
+    shared<state> state_;
+  };
+
+  explicit file(std::string_view pattern, file_options options = {});
+  explicit file(std::vector<std::string> paths, file_options options = {});
+  file(std::initializer_list<const char*> paths, file_options options = {});
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept;
+  [[nodiscard]] session connect() const;
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  shared<const shared_names> names_;
+  file_options options_;
+};
+
+static_assert(storage<file>, "file is a storage");
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/residence.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+/// Whether most of an open file is in memory: at least 15 of 16 pages spread over it are. Does not wait for
+/// the disk. False if the file system cannot tell. `draw` selects the pages; pass a different one each time,
+/// since the system starts to load the pages asked about.
+[[nodiscard]] bool is_in_memory(int opened, std::uint64_t size, std::uint64_t draw) noexcept;
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/residence.ipp
+
+#if defined(__linux__)
+#include <sys/statfs.h>
+#endif
+
+namespace penstock::inline v0_1 {
+namespace detail::files {
+
+#if defined(__linux__)
+/// Whether a file system exists only in memory; older kernels do not answer for its files.
+PENSTOCK_INLINE bool lives_in_memory(int opened) noexcept {
+  struct statfs of {};
+  constexpr auto tmpfs = 0x01021994, ramfs = static_cast<int>(0x858458f6u);
+  return ::fstatfs(opened, &of) == 0 &&
+         (static_cast<int>(of.f_type) == tmpfs || static_cast<int>(of.f_type) == ramfs);
+}
+#endif
+
+PENSTOCK_INLINE bool is_in_memory([[maybe_unused]] int opened, [[maybe_unused]] std::uint64_t size,
+                                  [[maybe_unused]] std::uint64_t draw) noexcept {
+#if defined(RWF_NOWAIT)
+  constexpr std::uint64_t places = 16;
+  if (size < places) return false;
+  unsigned missing = 0;
+  std::byte one{};
+  const iovec into{&one, 1};
+  for (std::uint64_t i = 0; i < places && missing < 2; ++i) {
+    // mincore and cachestat reveal nothing about files of other users
+    const std::uint64_t part = size / places;
+    const auto at = static_cast<off_t>(part * i + mix64(draw * places + i) % part);
+    ssize_t got = 0;
+    do got = ::preadv2(opened, &into, 1, at, RWF_NOWAIT);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && errno != EAGAIN) return lives_in_memory(opened);
+    if (got < 1) ++missing;
+  }
+  return missing < 2;
+#else
+  return false;
+#endif
+}
+
+}  // namespace detail::files
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/file.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE file::state::state(shared<const shared_names> given, const file_options& options)
+    : names(std::move(given)),
+      access(options.access),
+      open_files(names->names, options.descriptors),
+      choices(names->names.size()),
+      page(mapping::page()) {}
+PENSTOCK_INLINE file::state::~state() {
+  for (std::size_t i = 0; i < names->names.size(); ++i)
+    delete choices[i].mapped.load(std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void file::session::throw_not_mapped(object_id id) const {
+  throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
+}
+
+PENSTOCK_INLINE object_signature file::session::signature(object_id id) const {
+  const auto opened = state_->open_files.use(id);
+  return detail::files::signature_of(opened.get(), path(id));
+}
+
+PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t offset,
+                                                   mutable_bytes into) const {
+  const auto opened = state_->open_files.use(id);
+  check_offset(id, offset, into.size());
+  if (state_->access != file_access::read) {
+    think_again(id, opened.get());
+    if (shows(id)) return read(id, offset, into);
+  }
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(opened.get(), into.data() + done, std::min(into.size() - done, most_at_once),
+                                static_cast<off_t>(offset + done));
+    done += advance(id, got, offset, into.size());
+  }
+}
+
+PENSTOCK_INLINE bool file::session::warm(object_id id) const {
+  if (state_->access == file_access::read || shows(id)) return shows(id);
+  think_again(id, state_->open_files.use(id).get());
+  return shows(id);
+}
+
+PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const {
+  if (state_->access == file_access::map) return map(id, opened);
+  choice& one = state_->choices[id];
+  const std::uint32_t reads = one.reads.load(std::memory_order_relaxed) + 1;
+  one.reads.store(reads, std::memory_order_relaxed);
+  std::uint32_t look = one.next_look.load(std::memory_order_relaxed);
+  if (reads < look) return;
+  if (!one.next_look.compare_exchange_strong(look, look > (1u << 30) ? ~0u : 2 * look)) return;
+  const std::uint64_t bytes = detail::files::signature_of(opened, path(id)).size;
+  if (bytes < smallest || sizeof(void*) < 8 ||
+      state_->mappings.load(std::memory_order_relaxed) >= most_mappings ||
+      !detail::files::is_in_memory(opened, bytes, look))
+    return;
+  try {
+    map(id, opened);
+  } catch (const error&) {  // a file that cannot be mapped can still be read
+    one.next_look.store(~0u, std::memory_order_relaxed);
+  }
+}
+
+PENSTOCK_INLINE void file::session::map(object_id id, int opened) const {
+  const object_signature now = detail::files::signature_of(opened, path(id));
+  if (now.size == 0) return;
+  auto fresh = std::make_unique<mapping>(opened, now, path(id), true);
+  const mapping* expected = nullptr;
+  // Two threads may map one file at once; the slower one discards its mapping.
+  if (!state_->choices[id].mapped.compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
+    return;
+  (void)fresh.release();
+  state_->mappings.fetch_add(1, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void file::session::check_end(const mapping& there, object_id id) const {
+  there.check_lost(path(id));
+  const auto opened = state_->open_files.use(id);
+  if (detail::files::signature_of(opened.get(), path(id)).size < there.size())
+    throw detail::files::changed_while_mapped(path(id), there.size() - there.size() % state_->page);
+}
+
+PENSTOCK_INLINE void file::session::will_need(object_id id, std::uint64_t offset,
+                                              std::uint64_t size) const noexcept {
+  try {
+    if (const mapping* const there = mapped(id)) return there->will_need(offset, size);
+    const auto opened = state_->open_files.use(id);
+    ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
+  } catch (...) {  // the read itself reports the error
+  }
+}
+
+PENSTOCK_INLINE void file::session::check_offset(object_id id, std::uint64_t offset,
+                                                 std::uint64_t size) const {
+  constexpr auto furthest = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  detail::files::check_range(offset, size, furthest, path(id));
+}
+
+PENSTOCK_INLINE std::size_t file::session::advance(object_id id, std::ptrdiff_t got, std::uint64_t offset,
+                                                   std::size_t wanted) const {
+  if (got > 0) return static_cast<std::size_t>(got);
+  if (got < 0 && errno == EINTR) return 0;
+  if (got < 0) throw detail::files::failure("read", path(id), errno).at_offset(offset);
+  detail::files::check_range(offset, wanted, size(id), path(id));
+  throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
+}
+
+PENSTOCK_INLINE file::file(std::string_view pattern, file_options options)
+    : names_(new shared_names{file_names(pattern), std::string(pattern)}), options_(options) {}
+PENSTOCK_INLINE file::file(std::vector<std::string> paths, file_options options)
+    : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
+PENSTOCK_INLINE file::file(std::initializer_list<const char*> paths, file_options options)
+    : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+
+PENSTOCK_INLINE file::session file::connect() const {
+  return session(std::make_shared<state>(names_, options_));
+}
+PENSTOCK_INLINE std::string file::describe() const {
+  const char* const how = options_.access == file_access::read  ? ", read"
+                          : options_.access == file_access::map ? ", mapped"
+                                                                : "";
+  return detail::text(
+      {"file(", (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), how,
+       ")"});
+}
+
+PENSTOCK_INLINE std::span<const std::string> file::names() const noexcept { return names_->names; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/file_pattern.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+template <class T>
+concept pattern_text =
+    std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
+
+template <pattern_text Text>
+[[nodiscard]] std::string to_pattern(const Text& text) {
+  if constexpr (std::convertible_to<const Text&, std::string_view>) {
+    return std::string(static_cast<std::string_view>(text));
+  } else {
+    return text;
+  }
+}
+
+/// The files that a pattern names, in WebDataset's notation: `::` separates patterns.
+[[nodiscard]] file files_of(const std::string& pattern);
+/// The paths of the files that a pattern names.
+[[nodiscard]] std::vector<std::string> paths_of(const std::string& pattern);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/file_pattern.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE file files_of(const std::string& pattern) {
+  if (pattern.find("::") == std::string::npos) return file(pattern);
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find("::", begin), pattern.size());
+    const file some(std::string_view(pattern).substr(begin, end - begin));
+    names.insert(names.end(), some.names().begin(), some.names().end());
+    begin = end + 2;
+  }
+  return file(std::move(names));
+}
+
+PENSTOCK_INLINE std::vector<std::string> paths_of(const std::string& pattern) {
+  const file found = files_of(pattern);
+  return std::vector<std::string>(found.names().begin(), found.names().end());
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/flat_table.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A table of a FlatBuffers message, in which every offset is checked before it is followed. Throws
+/// errc::format, with the offset in the message, for one that leads out of it.
+///
+/// Source: FlatBuffers, "FlatBuffer Internals"
+class flat_table {
+ public:
+  class vector;
+
+  /// The root of a message.
+  explicit flat_table(bytes_view message);
+
+  /// A number, or what the schema says for one that is left out.
+  template <std::integral T>
+  [[nodiscard]] T number(std::size_t field, T otherwise = 0) const {
+    const std::size_t at = find(field, sizeof(T));
+    return at == 0 ? otherwise : static_cast<T>(read(message_, at, sizeof(T)));
+  }
+  [[nodiscard]] bool flag(std::size_t field) const { return number<std::uint8_t>(field) != 0; }
+  [[nodiscard]] std::optional<flat_table> table(std::size_t field) const;
+  /// Empty if it is left out.
+  [[nodiscard]] std::string_view text(std::size_t field) const;
+  /// A vector of elements of this size; empty if it is left out.
+  [[nodiscard]] vector list(std::size_t field, std::size_t element_size) const;
+  /// The bytes of the message.
+  [[nodiscard]] std::size_t message_size() const noexcept { return message_.size(); }
+
+ private:
+  flat_table(bytes_view message, std::size_t at);
+
+  [[nodiscard]] static std::uint64_t read(bytes_view message, std::size_t at, std::size_t size);
+  [[nodiscard]] static std::size_t follow(bytes_view message, std::size_t at);
+  // Where a field is; 0 if it is left out.
+  [[nodiscard]] std::size_t find(std::size_t field, std::size_t size) const;
+  [[noreturn, gnu::cold]] static void lead_out(std::size_t at);
+
+  bytes_view message_;
+  std::size_t at_ = 0;
+  std::size_t fields_ = 0;  // where the table's vtable begins
+  std::size_t fields_size_ = 0;
+};
+
+class flat_table::vector {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// A number in an element, at its offset there.
+  template <std::integral T>
+  [[nodiscard]] T number(std::size_t i, std::size_t offset = 0) const {
+    return static_cast<T>(flat_table::read(message_, begin_ + i * element_ + offset, sizeof(T)));
+  }
+  /// An element that is a table.
+  [[nodiscard]] flat_table table(std::size_t i) const;
+
+ private:
+  friend flat_table;
+  bytes_view message_;
+  std::size_t begin_ = 0, size_ = 0, element_ = 0;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/flat_table.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void flat_table::lead_out(std::size_t at) {
+  throw error(errc::format, "the message's metadata lead out of it: the file is damaged").at_offset(at);
+}
+
+PENSTOCK_INLINE std::uint64_t flat_table::read(bytes_view message, std::size_t at, std::size_t size) {
+  if (at > message.size() || size > message.size() - at) lead_out(at);
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < size; ++i) value |= std::to_integer<std::uint64_t>(message[at + i]) << (8 * i);
+  return value;
+}
+PENSTOCK_INLINE std::size_t flat_table::follow(bytes_view message, std::size_t at) {
+  const std::uint64_t forward = read(message, at, 4);
+  if (forward == 0 || forward > message.size() - at) lead_out(at);
+  return at + to_size(forward);
+}
+
+PENSTOCK_INLINE flat_table::flat_table(bytes_view message) : message_(message) {
+  *this = flat_table(message, follow(message, 0));
+}
+PENSTOCK_INLINE flat_table::flat_table(bytes_view message, std::size_t at) : message_(message), at_(at) {
+  const auto back = static_cast<std::int32_t>(static_cast<std::uint32_t>(read(message, at, 4)));
+  const std::int64_t fields = static_cast<std::int64_t>(at) - back;
+  if (fields < 0) lead_out(at);
+  fields_ = static_cast<std::size_t>(fields);
+  fields_size_ = to_size(read(message, fields_, 2));
+  constexpr std::size_t head = 4;
+  if (fields_size_ < head) lead_out(fields_);
+}
+
+PENSTOCK_INLINE std::size_t flat_table::find(std::size_t field, std::size_t size) const {
+  const std::size_t entry = 4 + 2 * field;
+  if (entry + 2 > fields_size_) return 0;
+  const std::uint64_t offset = read(message_, fields_ + entry, 2);
+  if (offset == 0) return 0;
+  const std::size_t at = at_ + to_size(offset);
+  if (at > message_.size() || size > message_.size() - at) lead_out(fields_ + entry);
+  return at;
+}
+
+PENSTOCK_INLINE std::optional<flat_table> flat_table::table(std::size_t field) const {
+  const std::size_t at = find(field, 4);
+  if (at == 0) return std::nullopt;
+  return flat_table(message_, follow(message_, at));
+}
+PENSTOCK_INLINE std::string_view flat_table::text(std::size_t field) const {
+  const std::size_t at = find(field, 4);
+  if (at == 0) return {};
+  const std::size_t begin = follow(message_, at);
+  const std::uint64_t size = read(message_, begin, 4);
+  if (size > message_.size() - begin - 4) lead_out(begin);
+  return text_of(message_.subspan(begin + 4, to_size(size)));
+}
+PENSTOCK_INLINE flat_table::vector flat_table::list(std::size_t field, std::size_t element_size) const {
+  vector found;
+  found.message_ = message_;
+  found.element_ = element_size;
+  const std::size_t at = find(field, 4);
+  if (at == 0) return found;
+  const std::size_t begin = follow(message_, at);
+  const std::uint64_t size = read(message_, begin, 4);
+  if (size > (message_.size() - begin - 4) / element_size) lead_out(begin);
+  found.begin_ = begin + 4;
+  found.size_ = to_size(size);
+  return found;
+}
+PENSTOCK_INLINE flat_table flat_table::vector::table(std::size_t i) const {
+  return flat_table(message_, flat_table::follow(message_, begin_ + i * element_));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/ipc_file.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Where a message of Arrow's IPC lies in its file.
+struct ipc_place {
+  std::uint64_t begin = 0;  ///< of its metadata
+  std::uint64_t size = 0;   ///< of its metadata
+  std::uint64_t body = 0;   ///< where the buffers begin
+  std::uint64_t body_size = 0;
+};
+struct ipc_batch : ipc_place {
+  std::uint64_t rows = 0;
+};
+struct ipc_dictionary : ipc_place {
+  std::int64_t id = 0;
+  bool delta = false;      ///< adds to the one before it, instead of replacing it
+  std::size_t before = 0;  ///< the batch from which on it counts
+};
+
+/// What an Arrow IPC file or stream has, but for its values.
+struct ipc_file {
+  arrow_type schema;        ///< a struct of all columns
+  bool swapped = false;     ///< the byte order is not this machine's
+  bool compressed = false;  ///< at least one batch or dictionary is
+  std::vector<ipc_batch> batches;
+  std::vector<ipc_dictionary> dictionaries;
+
+  /// Reads the metadata of all messages: of a file by its footer, of a stream one after another. Throws
+  /// errc::format, with the offset, for anything else.
+  [[nodiscard]] static ipc_file read(session_view session, object_id object);
+  /// The type of a dictionary's values; null if no column has one of this number.
+  [[nodiscard]] const arrow_type* dictionary_type(std::int64_t id) const noexcept;
+};
+
+/// The kinds of messages.
+enum class ipc_kind : std::uint8_t { schema = 1, dictionary = 2, batch = 3 };
+
+/// A message: its kind, and the table that says the rest.
+struct ipc_message {
+  flat_table header;
+  std::uint8_t kind = 0;
+  std::int16_t version = 0;
+  std::int64_t body_size = 0;
+
+  /// Throws errc::format if the metadata are none.
+  explicit ipc_message(bytes_view metadata);
+};
+
+/// Throws errc::format.
+[[noreturn, gnu::cold]] void bad_ipc(std::initializer_list<piece> what, std::uint64_t offset);
+
+/// The columns that a schema describes, as the children of a struct.
+[[nodiscard]] arrow_type ipc_schema(const flat_table& schema, std::int16_t version);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/ipc_file.ipp
+
+// Source: Arrow, "Serialization and interprocess communication (IPC)", format/{Message,Schema,File}.fbs.
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void bad_ipc(std::initializer_list<piece> what, std::uint64_t offset) {
+  throw error(errc::format, what).at_offset(offset);
+}
+
+namespace ipc_schemas {
+
+constexpr std::int16_t version_5 = 4;
+constexpr std::size_t deepest = 64;
+
+// By the numbers of the union Type in Schema.fbs.
+PENSTOCK_INLINE std::string format_of(const flat_table& field) {
+  const auto kind = field.number<std::uint8_t>(2);
+  const std::optional<flat_table> said = field.table(3);
+  if (!said) return kind == 1 ? "n" : "";
+  const flat_table& type = *said;
+  const auto unit = [&](std::int16_t otherwise) {
+    constexpr std::string_view units = "smun";
+    const auto which = static_cast<std::uint16_t>(type.number<std::int16_t>(0, otherwise));
+    return which < units.size() ? units[which] : '?';
+  };
+  const auto of_time = [&](std::string_view head, std::int16_t otherwise) {
+    return text({head, unit(otherwise)});
+  };
+  switch (kind) {
+    case 1:
+      return "n";
+    case 2: {
+      const bool has_sign = type.flag(1);
+      switch (type.number<std::int32_t>(0)) {
+        case 8:
+          return has_sign ? "c" : "C";
+        case 16:
+          return has_sign ? "s" : "S";
+        case 32:
+          return has_sign ? "i" : "I";
+        case 64:
+          return has_sign ? "l" : "L";
+        default:
+          return "";
+      }
+    }
+    case 3: {
+      constexpr std::array<std::string_view, 3> real{"e", "f", "g"};
+      const auto precision = static_cast<std::uint16_t>(type.number<std::int16_t>(0));
+      return std::string(precision < real.size() ? real[precision] : "");
+    }
+    case 4:
+      return "z";
+    case 5:
+      return "u";
+    case 6:
+      return "b";
+    case 7: {
+      const auto bits = type.number<std::int32_t>(2, 128);
+      std::string made = text({"d:", type.number<std::int32_t>(0), ",", type.number<std::int32_t>(1)});
+      if (bits != 128) append(made, {",", bits});
+      return made;
+    }
+    case 8:
+      return type.number<std::int16_t>(0, 1) == 0 ? "tdD" : "tdm";
+    case 9:
+      return of_time("tt", 1);
+    case 10:
+      return text({of_time("ts", 0), ":", type.text(1)});
+    case 11: {
+      constexpr std::array<std::string_view, 3> intervals{"tiM", "tiD", "tin"};
+      const auto which = static_cast<std::uint16_t>(type.number<std::int16_t>(0));
+      return std::string(which < intervals.size() ? intervals[which] : "");
+    }
+    case 12:
+      return "+l";
+    case 13:
+      return "+s";
+    case 14:
+      return type.number<std::int16_t>(0) == 0 ? "+us:" : "+ud:";
+    case 15:
+      return text({"w:", type.number<std::int32_t>(0)});
+    case 16:
+      return text({"+w:", type.number<std::int32_t>(0)});
+    case 17:
+      return "+m";
+    case 18:
+      return of_time("tD", 1);
+    case 19:
+      return "Z";
+    case 20:
+      return "U";
+    case 21:
+      return "+L";
+    case 22:
+      return "+r";
+    case 23:
+      return "vz";
+    case 24:
+      return "vu";
+    case 25:
+      return "+vl";
+    case 26:
+      return "+vL";
+    default:
+      return "";
+  }
+}
+
+PENSTOCK_INLINE std::uint64_t unread_buffers(std::string_view format, std::int16_t version) noexcept {
+  const std::uint64_t validity = version < version_5 ? 1 : 0;  // unions had one
+  if (format.starts_with("+us")) return 1 + validity;
+  if (format.starts_with("+ud")) return 2 + validity;
+  if (format.starts_with("+v")) return 3;
+  return 0;  // run_end_encoded
+}
+
+PENSTOCK_INLINE arrow_type field(const flat_table& said, std::int16_t version, std::size_t depth,
+                                 std::size_t& left) {
+  if (depth > deepest)
+    bad_ipc({"the schema's columns are nested deeper than ", deepest, " levels, which is not read"}, 0);
+  // Damaged metadata may use a table many times over.
+  if (left == 0) bad_ipc({"the schema has more columns than bytes: the file is damaged"}, 0);
+  --left;
+  const std::string_view name = said.text(0);
+  arrow_type made = arrow_type::of_format(format_of(said));
+  made.name = name;
+  const bool known = made.layout != arrow_layout::other || made.format.starts_with('+');
+  if (!known)
+    bad_ipc({"the column '", name, "' is of Arrow type number ", said.number<std::uint8_t>(2),
+             made.format.empty() ? "" : ", as ", made.format, ", which is not known"},
+            0);
+  if (made.layout == arrow_layout::other) made.unread_buffers = unread_buffers(made.format, version);
+  const flat_table::vector children = said.list(5, 4);
+  const bool is_list = made.layout == arrow_layout::list32 || made.layout == arrow_layout::list64 ||
+                       made.layout == arrow_layout::fixed_list;
+  if (is_list && children.size() != 1)
+    bad_ipc({"the list '", name, "' has ", children.size(), " children instead of one"}, 0);
+  for (std::size_t i = 0; i < children.size(); ++i)
+    made.children.push_back(field(children.table(i), version, depth + 1, left));
+  if (const auto encoding = said.table(4)) {
+    std::string_view format = "i";
+    if (const auto type = encoding->table(1)) {
+      const bool has_sign = type->flag(1);
+      const auto bits = type->number<std::int32_t>(0);
+      format = bits == 8    ? (has_sign ? "c" : "C")
+               : bits == 16 ? (has_sign ? "s" : "S")
+               : bits == 32 ? (has_sign ? "i" : "I")
+               : bits == 64 ? (has_sign ? "l" : "L")
+                            : "";
+    }
+    arrow_type numbers = arrow_type::of_format(format);
+    if (numbers.number == arrow_number::none)
+      bad_ipc({"the dictionary of the column '", name, "' is numbered by no whole numbers"}, 0);
+    numbers.name = name;
+    numbers.dictionary_id = encoding->number<std::int64_t>(0);
+    numbers.dictionary.push_back(std::move(made));
+    return numbers;
+  }
+  return made;
+}
+
+}  // namespace ipc_schemas
+
+PENSTOCK_INLINE arrow_type ipc_schema(const flat_table& schema, std::int16_t version) {
+  arrow_type root = arrow_type::of_format("+s");
+  const flat_table::vector fields = schema.list(1, 4);
+  std::size_t left = schema.message_size() / 8;  // a field's table has as many bytes at least
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    root.children.push_back(ipc_schemas::field(fields.table(i), version, 1, left));
+  return root;
+}
+
+PENSTOCK_INLINE ipc_message::ipc_message(bytes_view metadata) : header(metadata) {
+  const flat_table message = header;
+  version = message.number<std::int16_t>(0);
+  kind = message.number<std::uint8_t>(1);
+  body_size = message.number<std::int64_t>(3);
+  const auto found = message.table(2);
+  if (!found || body_size < 0) bad_ipc({"the message has no header: the file is damaged"}, 0);
+  header = *found;
+}
+
+struct ipc_reader {
+  session_view session;
+  object_id object;
+  std::uint64_t size;
+  buffer room{};
+
+  // A little-endian number of 32 bits.
+  [[nodiscard]] std::uint32_t number(std::uint64_t at) {
+    buffer four;
+    return load_little<std::uint32_t>(session.range(object, at, 4, four).data());
+  }
+  // The metadata of the message at an offset; none at the end of a stream. Moves on to what follows it.
+  [[nodiscard]] std::optional<ipc_message> next(std::uint64_t& at, ipc_place& place) {
+    const std::uint64_t begin = at;
+    if (size - at < 4) {
+      if (size == at) return std::nullopt;
+      bad_ipc({"the stream ends within a message: the file is cut off"}, begin);
+    }
+    std::uint32_t length = number(at);
+    at += 4;
+    if (constexpr std::uint32_t marker = 0xffffffff; length == marker) {
+      if (size - at < 4) bad_ipc({"the stream ends within a message: the file is cut off"}, begin);
+      length = number(at);
+      at += 4;
+    }
+    if (length == 0) return std::nullopt;
+    if (length > size - at)
+      bad_ipc({"the message's metadata have ", length, " bytes, and ", size - at,
+               " follow: the file is cut off, or is no Arrow IPC stream"},
+              begin);
+    place.begin = at;
+    place.size = length;
+    try {
+      ipc_message found(session.range(object, at, length, room));
+      at += length;
+      place.body = at;
+      place.body_size = static_cast<std::uint64_t>(found.body_size);
+      if (place.body_size > size - at)
+        bad_ipc(
+            {"the message has ", place.body_size, " bytes, and ", size - at, " follow: the file is cut off"},
+            begin);
+      at += place.body_size;
+      return found;
+    } catch (error& e) {
+      if (e.offset()) e.within("the metadata", begin);
+      e.at_offset(begin);
+      throw;
+    }
+  }
+};
+
+PENSTOCK_INLINE void take_ipc_schema(ipc_file& file, const flat_table& schema, std::int16_t version) {
+  file.schema = ipc_schema(schema, version);
+  const bool big = schema.number<std::int16_t>(0) != 0;
+  file.swapped = big != (std::endian::native == std::endian::big);
+}
+PENSTOCK_INLINE void take_ipc_batch(ipc_file& file, const ipc_message& message, const ipc_place& place) {
+  if (message.kind == static_cast<std::uint8_t>(ipc_kind::batch)) {
+    const auto rows = message.header.number<std::int64_t>(0);
+    if (rows < 0) bad_ipc({"the batch has a negative number of rows"}, place.begin);
+    file.compressed = file.compressed || message.header.table(3).has_value();
+    file.batches.push_back({place, static_cast<std::uint64_t>(rows)});
+  } else if (message.kind == static_cast<std::uint8_t>(ipc_kind::dictionary)) {
+    const auto data = message.header.table(1);
+    if (!data) bad_ipc({"the dictionary has no values"}, place.begin);
+    file.compressed = file.compressed || data->table(3).has_value();
+    file.dictionaries.push_back(
+        {place, message.header.number<std::int64_t>(0), message.header.flag(2), file.batches.size()});
+  } else {
+    bad_ipc({"a message of kind ", message.kind, " is no batch of rows"}, place.begin);
+  }
+}
+
+PENSTOCK_INLINE ipc_file read_ipc_stream(ipc_reader from) {
+  ipc_file made;
+  std::uint64_t at = 0;
+  ipc_place place;
+  bool first = true;
+  while (const auto message = from.next(at, place)) {
+    if (first != (message->kind == static_cast<std::uint8_t>(ipc_kind::schema)))
+      bad_ipc({first ? "the stream does not begin with a schema" : "the stream has a second schema"},
+              place.begin);
+    if (first)
+      take_ipc_schema(made, message->header, message->version);
+    else
+      take_ipc_batch(made, *message, place);
+    first = false;
+  }
+  if (first) bad_ipc({"the stream has no schema: the file is empty"}, 0);
+  return made;
+}
+
+PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
+  constexpr std::uint64_t head = 8, tail = 10;
+  buffer last;
+  const bytes_view end =
+      from.size < head + tail ? bytes_view() : from.session.range(from.object, from.size - tail, tail, last);
+  if (end.empty() || text_of(end.subspan(4)) != "ARROW1")
+    bad_ipc({"the file begins as an Arrow file and does not end as one: it is cut off"}, from.size);
+  const std::uint64_t size = load_little<std::uint32_t>(end.data());
+  if (size > from.size - head - tail)
+    bad_ipc({"the footer has ", size, " bytes, which is more than the file has"}, from.size - tail);
+  const std::uint64_t footer_begin = from.size - tail - size;
+  ipc_file made;
+  struct block {
+    std::uint64_t offset, metadata, body;
+  };
+  std::array<std::vector<block>, 2> blocks;  // dictionaries, batches
+  try {
+    buffer kept;
+    const flat_table footer(from.session.range(from.object, footer_begin, size, kept));
+    const auto schema = footer.table(1);
+    if (!schema) bad_ipc({"the footer has no schema"}, 0);
+    take_ipc_schema(made, *schema, footer.number<std::int16_t>(0));
+    for (std::size_t which = 0; which < 2; ++which) {
+      const flat_table::vector all = footer.list(2 + which, 24);
+      for (std::size_t i = 0; i < all.size(); ++i)
+        blocks[which].push_back({all.number<std::uint64_t>(i, 0), all.number<std::uint32_t>(i, 8),
+                                 all.number<std::uint64_t>(i, 16)});
+    }
+  } catch (error& e) {
+    if (e.offset()) e.within("the footer", footer_begin);
+    e.at_offset(footer_begin);
+    throw;
+  }
+  for (const auto& list : blocks)
+    for (const block& one : list) {
+      std::uint64_t at = one.offset;
+      ipc_place place;
+      if (at > footer_begin)
+        bad_ipc({"the footer names a batch at ", at, ", which is behind the last"}, footer_begin);
+      const auto message = from.next(at, place);
+      const bool dictionary = &list == blocks.data();
+      if (!message || (message->kind == static_cast<std::uint8_t>(ipc_kind::dictionary)) != dictionary)
+        bad_ipc({"the footer names a ", dictionary ? "dictionary" : "batch", " where there is none"},
+                one.offset);
+      take_ipc_batch(made, *message, place);
+    }
+  return made;
+}
+
+PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) {
+  ipc_reader from{session, object, session.size(object)};
+  buffer room;
+  const std::string_view head = text_of(session.range(object, 0, from.size < 6 ? from.size : 6, room));
+  if (head == "ARROW1") return read_ipc_footer(std::move(from));
+  if (head.starts_with("PAR1")) bad_ipc({"this is a Parquet file, and no Arrow file"}, 0);
+  if (head.starts_with("FEA1"))
+    bad_ipc({"this is a Feather file of version 1: write it again with pyarrow.feather.write_feather, which "
+             "writes version 2"},
+            0);
+  return read_ipc_stream(std::move(from));
+}
+
+PENSTOCK_INLINE const arrow_type* find_dictionary_type(const arrow_type& type, std::int64_t id) noexcept {
+  if (!type.dictionary.empty()) {
+    if (type.dictionary_id == id) return &type.dictionary.front();
+    if (const arrow_type* const found = find_dictionary_type(type.dictionary.front(), id)) return found;
+  }
+  for (const arrow_type& child : type.children)
+    if (const arrow_type* const found = find_dictionary_type(child, id)) return found;
+  return nullptr;
+}
+PENSTOCK_INLINE const arrow_type* ipc_file::dictionary_type(std::int64_t id) const noexcept {
+  return find_dictionary_type(schema, id);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/manifest.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
+///
+/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
+/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
+/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
+/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
+/// number at once; a manifest is const once made.
+class manifest {
+ public:
+  struct shard {
+    std::string name;
+    std::uint64_t bytes = 0;  ///< size of the file
+    std::uint64_t samples = 0;
+    std::uint64_t payload = 0;  ///< bytes in the members of samples
+    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
+    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
+    std::uint64_t stamp = 0;
+    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
+    bool unended = false;
+  };
+  /// The location of a sample: the number of its shard, and its number within the shard.
+  struct place {
+    std::size_t shard = 0;
+    std::uint64_t sample = 0;
+    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
+  };
+
+  manifest() : manifest(std::vector<shard>{}) {}
+  explicit manifest(std::vector<shard> shards);
+
+  [[nodiscard]] std::span<const shard> shards() const noexcept;
+  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
+  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
+  /// How many shards are tar archives without end-of-archive blocks.
+  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
+  /// Where each non-empty shard begins, and last the number of samples.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
+
+  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
+  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
+
+ private:
+  // Empty samples take no space, so headers alone can announce more samples than can be counted.
+  static constexpr std::uint64_t most_samples = std::uint64_t{1} << 62;
+
+  struct tables {
+    std::vector<shard> shards;
+    std::vector<std::size_t> filled;  // the shards that have samples
+    shared<const std::vector<std::uint64_t>> starts;
+    std::uint64_t samples = 0;
+    double shards_per_sample = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t payload = 0;
+    std::uint64_t unended = 0;
+    std::uint64_t fingerprint = 0;
+  };
+  shared<const tables> tables_;
+};
+
+/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
+/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
+/// and 0 if not, the length of its name in bytes, and the name.
+[[nodiscard]] std::string to_string(const manifest& all);
+
+/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
+[[nodiscard]] manifest manifest_from_string(std::string_view text);
+
+namespace detail {
+[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
+}  // namespace detail
+
+/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
+/// dataset sends no request per shard.
+///
+///     std::ofstream("train.manifest") << to_string(manifest());
+///     const manifest known = read_manifest(file("train.manifest"));
+///
+/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
+/// files does not fit a server's names.
+/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
+template <storage Storage>
+[[nodiscard]] manifest read_manifest(const Storage& where) {
+  auto session = where.connect();
+  return detail::manifest_in(session, facts_of(where));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/manifest.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
+  shared<tables> made(new tables());
+  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
+  penstock::fingerprint mark;
+  mark.add("manifest", shards.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const shard& s = shards[i];
+    if (s.samples != 0) {
+      begins->push_back(made->samples);
+      made->filled.push_back(i);
+    }
+    if (s.samples > most_samples - made->samples) {
+      throw error(errc::limit, {"the files hold more than ", most_samples, " samples together"})
+          .in_file(s.name);
+    }
+    made->samples += s.samples;
+    made->payload += s.payload;
+    made->bytes += s.bytes;
+    made->unended += s.unended ? 1 : 0;
+    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
+  }
+  if (begins->empty()) begins->push_back(0);
+  if (made->samples != 0)
+    made->shards_per_sample = static_cast<double>(begins->size()) / static_cast<double>(made->samples);
+  begins->push_back(made->samples);
+  made->fingerprint = mark.value();
+  made->starts = std::move(begins);
+  made->shards = std::move(shards);
+  tables_ = std::move(made);
+}
+
+PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
+  const auto& starts = *tables_->starts;
+  // Shards are mostly of equal size; a search for each of many samples misses the branch predictor.
+  auto which = static_cast<std::size_t>(static_cast<double>(index) * tables_->shards_per_sample);
+  if (which + 1 >= starts.size() || index < starts[which] || index >= starts[which + 1]) {
+    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
+    which = static_cast<std::size_t>(after - starts.begin()) - 1;
+  }
+  return {tables_->filled[which], index - starts[which], starts[which]};
+}
+
+PENSTOCK_INLINE std::string to_string(const manifest& all) {
+  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
+  for (const manifest::shard& s : all.shards()) {
+    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
+                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
+      text.append(std::to_string(number)).append(" ");
+    text.append(s.name).append("\n");
+  }
+  return text;
+}
+
+PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
+  std::size_t at = 0;
+  const auto fail = [&at](std::string_view wanted) {
+    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
+        .at_offset(at);
+  };
+  const auto expect = [&](std::string_view wanted, std::string_view called) {
+    if (text.substr(at, wanted.size()) != wanted) fail(called);
+    at += wanted.size();
+  };
+  const auto number = [&](std::string_view after, std::string_view called) {
+    std::uint64_t value = 0;
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (failure != std::errc{}) fail("a number of 64 bits");
+    at = static_cast<std::size_t>(end - text.data());
+    expect(after, called);
+    return value;
+  };
+  expect("penstock manifest 2 ", "'penstock manifest 2'");
+  const std::uint64_t count = number("\n", "the end of the line");
+  std::vector<manifest::shard> shards;
+  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
+    manifest::shard one;
+    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
+      *field = number(" ", "a blank");
+    const std::uint64_t unended = number(" ", "a blank");
+    if (unended > 1) fail("0 or 1, and a blank");
+    one.unended = unended == 1;
+    const std::uint64_t length = number(" ", "a blank");
+    if (length > text.size() - at) fail("the name of a shard");
+    one.name = text.substr(at, static_cast<std::size_t>(length));
+    at += one.name.size();
+    expect("\n", "the end of the line");
+    shards.push_back(std::move(one));
+  }
+  if (at != text.size()) fail("the end");
+  return manifest(std::move(shards));
+}
+
+PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
+
+PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
+  if (where.names.size() != 1) {
+    throw error(errc::argument,
+                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
+  }
+  buffer text;
+  try {
+    return manifest_from_string(text_of(session.range(0, 0, session.size(0), text)));
+  } catch (error& e) {
+    e.in_file(where.names[0]);
+    throw;
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/known_files.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The files of a dataset as they were when its plan was made.
+struct known_files {
+  manifest shards;
+  std::vector<object_signature> signatures;  // by shard
+  std::vector<object_id> objects;            // by shard; empty if shard `i` is object `i`
+
+  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
+    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
+  }
+  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
+  /// The place of a sample; throws `errc::argument` if there is no such sample.
+  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
+    if (index >= shards.samples()) no_such_sample(index);
+    return shards.locate(index);
+  }
+  /// Throws `errc::io` if a file has changed since the plan was made.
+  void compare(session_view session, std::size_t shard) const;
+
+ private:
+  [[noreturn]] void no_such_sample(std::uint64_t index) const;
+};
+
+/// What a plan knows about files, and the storage that holds them.
+template <class Known, storage Storage>
+struct stored_in : Known {
+  Storage where;
+
+  template <class... Args>
+  explicit stored_in(Storage given, Args&&... args)
+      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
+};
+
+/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
+[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/hash_bytes.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A hash of bytes for fingerprints, eight at a time; identical on every machine. Not secure against
+/// adversaries.
+[[nodiscard]] std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept;
+
+/// `hash_bytes` of the numbers' little-endian bytes.
+[[nodiscard]] std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept;
+
+/// `hash_bytes` of the first and the last MiB only: a fingerprint must not cost a pass over a dataset.
+[[nodiscard]] std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept;
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/hash_bytes.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept {
+  std::uint64_t hash = mix64(seed ^ bytes.size());
+  while (!bytes.empty()) {
+    const std::size_t n = std::min<std::size_t>(8, bytes.size());
+    std::array<std::byte, 8> word{};
+    std::memcpy(word.data(), bytes.data(), n);
+    hash = mix64(hash ^ load_little<std::uint64_t>(word.data()));
+    bytes = bytes.subspan(n);
+  }
+  return hash;
+}
+
+PENSTOCK_INLINE std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept {
+  std::uint64_t hash = mix64(seed ^ words.size_bytes());
+  for (const std::uint64_t word : words) hash = mix64(hash ^ word);
+  return hash;
+}
+
+PENSTOCK_INLINE std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept {
+  constexpr std::size_t part = 1u << 20;
+  if (bytes.size() <= 2 * part) return hash_bytes(seed, bytes);
+  return hash_bytes(hash_bytes(seed ^ bytes.size(), bytes.first(part)), bytes.last(part));
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/known_files.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
+  if (!session.has_signature(object(shard), signatures[shard]))
+    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
+        .in_file(path(shard));
+}
+
+PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
+  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
+}
+
+PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
+  buffer room;
+  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
+  const std::uint64_t first = hash_bytes(size, session.range(object, 0, part, room));
+  return hash_bytes(first, session.range(object, size - part, part, room));
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/ipc_batches.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The columns of a batch in memory, and what they lie in if it is not a mapping.
+struct arrow_batch {
+  arrow_column root;
+  std::vector<arrow_leaf> leaves;
+  std::vector<buffer> owned;
+
+  [[nodiscard]] std::uint64_t owned_bytes() const noexcept {
+    std::uint64_t all = 0;
+    for (const buffer& one : owned) all += one.capacity();
+    return all;
+  }
+};
+
+/// The files of a dataset of Arrow IPC, as part of a plan. A shard is a batch of rows.
+struct ipc_files : known_files {
+  std::vector<ipc_file> files;             // by object
+  std::vector<std::size_t> batch_in;       // by shard: which batch of its file it is
+  std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
+  std::vector<std::string> leaves;         // the columns, structs replaced by their fields
+  std::uint64_t mark = 0;
+
+  /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC, and for a
+  /// file with other columns than the first.
+  ipc_files(storage_facts where, session_view session);
+
+  [[nodiscard]] const ipc_file& file_of(std::size_t shard) const noexcept { return files[object(shard)]; }
+  /// The file without its folder, and the number of a batch's row in it: "train.arrow:17".
+  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const;
+  [[nodiscard]] std::string describe() const;
+};
+
+/// The batches of a run. What a session shows in place is looked up once and kept; batches that must be read,
+/// unpacked or turned to this machine's byte order are kept up to a limit, those used last.
+class ipc_batches {
+ public:
+  /// Unpacks a buffer, and returns how many bytes that made; null if there is no unpacker for its format.
+  using unpack_call = std::optional<std::size_t> (*)(bytes_view packed, mutable_bytes into,
+                                                     std::string_view format);
+
+  ipc_batches(shared<const ipc_files> files, const projection& used, std::uint64_t limit, unpack_call unpack);
+  ipc_batches(ipc_batches&&) noexcept;
+  ~ipc_batches();
+
+  /// A batch; `held` keeps it alive if nothing else does.
+  [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
+                                       shared<const arrow_batch>& held) const;
+  /// Null if it is not there, or may go away.
+  [[nodiscard]] const arrow_batch* find(std::size_t shard) const noexcept;
+
+ private:
+  struct state;
+  owned<state> state_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/parallel.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// A loop whose iterations are shared by several threads.
+class parallel_loop {
+ public:
+  using work_type = void (*)(void* what, std::size_t i);
+
+  parallel_loop(std::size_t count, work_type work, void* what)
+      : count_(count), work_(work), what_(what), lowest_(count) {}
+
+  void run(std::size_t threads);
+
+ private:
+  static void* take_rounds(void* given) noexcept;
+
+  std::size_t count_;
+  work_type work_;
+  void* what_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::size_t lowest_;
+  std::exception_ptr first_;
+};
+
+/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
+/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
+template <class Work>
+void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
+  using work_type = std::remove_reference_t<Work>;
+  parallel_loop(
+      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
+      const_cast<std::remove_const_t<work_type>*>(&work))
+      .run(threads);
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/parallel.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
+  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  threads = std::min(threads, count_);
+  std::vector<pthread_t> others;
+  for (std::size_t i = 1; i < threads; ++i) {
+    others.reserve(threads);
+    pthread_t one{};
+    // the threads that were created do the work
+    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;
+    others.push_back(one);
+  }
+  take_rounds(this);
+  for (const pthread_t other : others) ::pthread_join(other, nullptr);
+  if (first_) std::rethrow_exception(first_);
+}
+
+PENSTOCK_INLINE void* parallel_loop::take_rounds(void* given) noexcept {
+  auto& loop = *static_cast<parallel_loop*>(given);
+  while (!loop.failed_.load(std::memory_order_relaxed)) {
+    // Numbers are handed out in order: when one fails, all lower ones have been started and will
+    // finish.
+    const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= loop.count_) break;
+    try {
+      loop.work_(loop.what_, i);
+    } catch (...) {
+      const std::lock_guard lock(loop.mutex_);
+      if (i < loop.lowest_) {
+        loop.lowest_ = i;
+        loop.first_ = std::current_exception();
+      }
+      loop.failed_.store(true, std::memory_order_relaxed);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/loaded_once.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// What a run loads for each shard when it is first needed, and keeps.
+template <class T>
+class loaded_once {
+ public:
+  /// Of these shards, `filled` have samples, and will be loaded some day.
+  loaded_once(std::size_t shards, std::size_t filled) : missing_(filled), count_(shards), loaded_(shards) {}
+  loaded_once(const loaded_once&) = delete;
+  loaded_once& operator=(const loaded_once&) = delete;
+  ~loaded_once() {
+    for (std::size_t i = 0; i < count_; ++i) delete loaded_[i].load(std::memory_order_relaxed);
+  }
+
+  /// Null if it is not loaded. Takes no lock.
+  [[nodiscard]] const T* find(std::size_t shard) const noexcept {
+    return loaded_[shard].load(std::memory_order_acquire);
+  }
+  /// Loads it if it is not loaded; `load()` returns the result of `new`. Others wait meanwhile.
+  template <class Load>
+  [[nodiscard]] const T& get(std::size_t shard, Load&& load) {
+    const std::scoped_lock lock(mutexes_[shard % mutexes_.size()]);
+    if (const T* other = find(shard)) return *other;
+    const T* const fresh = load();
+    loaded_[shard].store(fresh, std::memory_order_release);
+    missing_.fetch_sub(1, std::memory_order_relaxed);
+    return *fresh;
+  }
+  /// Whether all that have samples are loaded.
+  [[nodiscard]] bool complete() const noexcept { return missing_.load(std::memory_order_relaxed) == 0; }
+
+  /// Calls `load(shard)` for the shards of these samples that are not loaded, several at once. A failure is
+  /// ignored here and reported when the shard is needed.
+  template <class ShardOf, class Load>
+  void get_ready(std::span<const position> samples, ShardOf&& shard_of, Load&& load) const {
+    constexpr std::size_t at_once = 8;
+    std::vector<std::size_t> absent;
+    for (const position sample : samples)
+      if (const std::size_t shard = shard_of(sample.index);
+          find(shard) == nullptr && std::find(absent.begin(), absent.end(), shard) == absent.end())
+        absent.push_back(shard);
+    if (absent.empty()) return;
+    tar::for_each_in_parallel(absent.size(), std::min(absent.size(), at_once), [&](std::size_t i) {
+      try {
+        load(absent[i]);
+      } catch (...) {
+      }
+    });
+  }
+
+ private:
+  std::atomic<std::size_t> missing_;
+  std::size_t count_;
+  fixed_array<std::atomic<const T*>> loaded_;
+  std::array<std::mutex, 64> mutexes_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/ipc_batches.ipp
+
+// Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) {
+  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
+  std::vector<manifest::shard> entries;
+  std::uint64_t hash = mix64(0x697063);
+  for (std::size_t i = 0; i < where.names.size(); ++i) {
+    const std::string& path = where.names[i];
+    const auto object = static_cast<object_id>(i);
+    try {
+      const object_signature signature = session.signature(object);
+      files.push_back(ipc_file::read(session, object));
+      session.confirm(object);
+      const ipc_file& file = files.back();
+      if (!file.schema.reads_like(files.front().schema))
+        throw error(errc::format, {"the file has the columns ", file.schema.text(), ", and the first one, '",
+                                   where.names[0], "', has ", files.front().schema.text()});
+      std::uint64_t rows = 0;
+      for (std::size_t k = 0; k < file.batches.size(); ++k) {
+        const ipc_batch& one = file.batches[k];
+        entries.push_back({path, one.body_size, one.rows, one.body_size, one.body, signature.stamp});
+        signatures.push_back(signature);
+        objects.push_back(object);
+        batch_in.push_back(k);
+        rows_before.push_back(rows);
+        rows += one.rows;
+      }
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(path);
+      throw;
+    }
+  }
+  leaves = arrow_leaf_names(files.front().schema);
+  shards = manifest(std::move(entries));
+  mark =
+      hash_words(hash_bytes(hash, bytes_of(files.front().schema.text())), std::array{shards.fingerprint()});
+}
+
+PENSTOCK_INLINE std::string ipc_files::key_of(std::size_t shard, std::uint64_t row) const {
+  const std::string_view name = path(shard);
+  return text({name.substr(name.rfind('/') + 1), ":", rows_before[shard] + row});
+}
+PENSTOCK_INLINE std::string ipc_files::describe() const {
+  std::string line = text({"arrow_ipc(", files.size(), files.size() == 1 ? " file, " : " files, ",
+                           batch_in.size(), " batches): ", shards.samples(), " rows of "});
+  const std::vector<arrow_type>& columns = files.front().schema.children;
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    append(line, {i == 0 ? "" : ", ", columns[i].name, " (", columns[i].text(), ")"});
+  return line;
+}
+
+/// Reads the columns of a batch. Buffers are shown in place, or read to `owned`.
+struct ipc_loader {
+  session_view session;
+  object_id object;
+  const ipc_file& file;
+  const ipc_place& place;
+  ipc_batches::unpack_call unpack;
+  /// The parts of a dictionary.
+  const std::vector<std::vector<const arrow_column*>>* dictionaries;  // as `dictionary_ids`
+  const std::vector<std::int64_t>* dictionary_ids;
+
+  flat_table batch;
+  flat_table::vector nodes = batch.list(1, 16), buffers = batch.list(2, 16), variadic = batch.list(4, 8);
+  std::optional<flat_table> compression = batch.table(3);
+  bool in_place = session.views() && !compression && !file.swapped;
+  std::size_t node = 0, at = 0, view = 0;
+  std::vector<buffer> owned{};
+
+  [[noreturn, gnu::cold]] void damaged(const arrow_type& type, std::string_view what) const {
+    bad_ipc({"the column '", type.name, "' of the batch ", what, ": the file is damaged"}, place.body);
+  }
+
+  // A buffer that has `needed` bytes at least. Buffers that nobody uses are not read.
+  [[nodiscard]] bytes_view take(const arrow_type& type, std::uint64_t needed, std::uint64_t swapped_width,
+                                bool used) {
+    if (at == buffers.size()) damaged(type, "lacks a buffer");
+    const auto offset = buffers.number<std::uint64_t>(at, 0), size = buffers.number<std::uint64_t>(at, 8);
+    ++at;
+    if (offset > place.body_size || size > place.body_size - offset)
+      damaged(type, "has a buffer outside of it");
+    if (!used || (size == 0 && needed == 0)) return {};
+    bytes_view found;
+    if (in_place) {
+      found = session.view(object, place.body + offset, size);
+    } else {
+      buffer room(to_size(size));
+      session.read(object, place.body + offset, room.span());
+      if (compression && size != 0) room = unpacked(type, std::move(room));
+      if (file.swapped && swapped_width > 1) swap(room, to_size(swapped_width));
+      found = room.view();
+      owned.push_back(std::move(room));
+    }
+    if (found.size() < needed) damaged(type, "has a buffer that is too short for its rows");
+    return found;
+  }
+  [[nodiscard]] buffer unpacked(const arrow_type& type, buffer packed) const {
+    constexpr std::size_t head = 8;
+    if (packed.size() < head) damaged(type, "has a compressed buffer without its length");
+    const auto size = static_cast<std::int64_t>(load_little<std::uint64_t>(packed.data()));
+    const bytes_view content = packed.view().subspan(head);
+    buffer made;
+    if (size == -1) {  // not worth compressing
+      made.append(content);
+      return made;
+    }
+    // Neither format packs better than this, so that a damaged length asks for no memory.
+    constexpr std::uint64_t best = 1 << 16;
+    if (size < 0 || static_cast<std::uint64_t>(size) / best > content.size())
+      damaged(type, "has a compressed buffer of an impossible length");
+    made.resize_for_overwrite(static_cast<std::size_t>(size));
+    const std::string_view format = compression->number<std::uint8_t>(0) == 0 ? "lz4" : "zstd";
+    const auto done = unpack(content, made.span(), format);
+    if (!done)
+      throw error(errc::argument, {"the batches are compressed with ", format, ": write arrow_ipc<unpack_",
+                                   format, ">(...), and link penstock::", format});
+    if (*done != made.size()) damaged(type, "has a compressed buffer that is shorter than it says");
+    return made;
+  }
+  static void swap(buffer& room, std::size_t width) noexcept {
+    std::byte* const begin = room.data();
+    for (std::size_t i = 0; i + width <= room.size(); i += width) std::reverse(begin + i, begin + i + width);
+  }
+
+  [[nodiscard]] static std::uint64_t bits(std::uint64_t rows) noexcept { return rows / 8 + (rows % 8 != 0); }
+  [[nodiscard]] std::uint64_t times(const arrow_type& type, std::uint64_t rows, std::uint64_t width) const {
+    std::uint64_t all = 0;
+    if (__builtin_mul_overflow(rows, width, &all)) damaged(type, "has more rows than there can be");
+    return all;
+  }
+
+  // `used`: whether values of the column, or of one inside it, are asked for.
+  [[nodiscard]] arrow_column column(const arrow_type& type, bool used) {
+    arrow_column made;
+    made.type = &type;
+    if (node == nodes.size()) damaged(type, "lacks a number of rows");
+    const auto rows = nodes.number<std::int64_t>(node, 0), nulls = nodes.number<std::int64_t>(node, 8);
+    ++node;
+    if (rows < 0) damaged(type, "has a negative number of rows");
+    made.length = static_cast<std::uint64_t>(rows);
+    if (type.layout == arrow_layout::nothing) return made;
+    if (type.layout == arrow_layout::other) {
+      for (std::uint64_t i = 0; i < type.unread_buffers; ++i) (void)take(type, 0, 0, false);
+    } else {
+      const bytes_view validity = take(type, 0, 0, used);
+      if (nulls != 0 && !validity.empty()) {
+        if (validity.size() < bits(made.length)) damaged(type, "has too few bits for its rows");
+        made.validity = validity.data();
+      } else if (nulls > 0 && used && made.length != 0) {
+        damaged(type, "has nulls without saying which");
+      }
+    }
+    const auto offsets = [&](std::uint64_t width) {
+      made.offsets =
+          take(type, made.length == 0 ? 0 : times(type, made.length + 1, width), width, used).data();
+    };
+    switch (type.layout) {
+      case arrow_layout::bits:
+        made.values = take(type, bits(made.length), 0, used).data();
+        break;
+      case arrow_layout::fixed: {
+        // Dates and times are numbers; decimals swap as one, other bytes not at all, intervals by their
+        // parts.
+        const std::uint64_t parts = type.format == "tiD" ? 4 : type.format == "tin" ? 0 : type.width;
+        made.values =
+            take(type, times(type, made.length, type.width), type.format.starts_with('w') ? 0 : parts, used)
+                .data();
+        break;
+      }
+      case arrow_layout::bytes32:
+      case arrow_layout::bytes64: {
+        offsets(type.layout == arrow_layout::bytes32 ? 4 : 8);
+        const bytes_view all = take(type, 0, 0, used);
+        made.values = all.data();
+        made.bytes = all.size();
+        break;
+      }
+      case arrow_layout::views: {
+        made.values = take(type, times(type, made.length, 16), 0, used).data();
+        if (view == variadic.size()) damaged(type, "lacks a number of buffers");
+        const auto count = variadic.number<std::uint64_t>(view++);
+        if (count > buffers.size() - at) damaged(type, "has more buffers than there are");
+        for (std::uint64_t i = 0; i < count; ++i) made.buffers.push_back(take(type, 0, 0, used));
+        break;
+      }
+      case arrow_layout::list32:
+        offsets(4);
+        break;
+      case arrow_layout::list64:
+        offsets(8);
+        break;
+      default:
+        break;
+    }
+    if (used && file.swapped && (type.layout == arrow_layout::views || type.format == "tin"))
+      bad_ipc({"the column '", type.name, "' is of type ", type.text(),
+               " and of the other byte order, which is not read"},
+              place.body);
+    if (!type.dictionary.empty()) {
+      if (!used) return made;
+      const auto found = std::ranges::find(*dictionary_ids, type.dictionary_id);
+      if (found == dictionary_ids->end()) damaged(type, "has no dictionary");
+      made.dictionary = (*dictionaries)[static_cast<std::size_t>(found - dictionary_ids->begin())];
+      return made;
+    }
+    for (const arrow_type& child : type.children) {
+      made.children.push_back(column(child, used));
+      if (type.layout == arrow_layout::record && made.children.back().length < made.length)
+        damaged(child, "has fewer rows than the struct it is in");
+    }
+    return made;
+  }
+  // The children of a struct, of which the leaves that are used are read.
+  [[nodiscard]] arrow_column record(const arrow_type& type, std::span<const std::string> leaves,
+                                    const std::vector<bool>& used, std::size_t& leaf, bool root,
+                                    std::uint64_t rows) {
+    arrow_column made;
+    made.type = &type;
+    made.length = rows;
+    if (!root) {
+      if (node == nodes.size()) damaged(type, "lacks a number of rows");
+      made.length = nodes.number<std::uint64_t>(node, 0);
+      const bool nulls = nodes.number<std::int64_t>(node, 8) != 0;
+      ++node;
+      const bytes_view validity = take(type, 0, 0, true);
+      if (nulls && !validity.empty()) {
+        if (validity.size() < bits(made.length)) damaged(type, "has too few bits for its rows");
+        made.validity = validity.data();
+      }
+    }
+    for (const arrow_type& child : type.children) {
+      if (child.layout == arrow_layout::record && child.dictionary.empty())
+        made.children.push_back(record(child, leaves, used, leaf, false, 0));
+      else
+        made.children.push_back(column(child, used[leaf++]));
+      if (made.children.back().length < made.length) damaged(child, "has fewer rows than it says");
+    }
+    return made;
+  }
+};
+
+struct ipc_batches::state {
+  // The dictionaries of a file, in its order.
+  struct values {
+    std::vector<arrow_batch> all;
+  };
+  struct entry {
+    shared<const arrow_batch> kept;
+    std::uint64_t last_use = 0;
+    bool loading = false;
+  };
+
+  shared<const ipc_files> files;
+  std::vector<bool> used;  // by leaf
+  std::uint64_t limit;
+  unpack_call unpack;
+  loaded_once<arrow_batch> shown;
+  loaded_once<values> dictionaries;
+
+  std::mutex mutex;
+  std::condition_variable loaded;
+  std::vector<entry> entries;        // by shard; only of those that are not shown
+  std::vector<std::size_t> present;  // the shards that are kept
+  std::uint64_t uses = 0, bytes = 0;
+
+  state(shared<const ipc_files> known, const projection& wanted, std::uint64_t most, unpack_call call)
+      : files(std::move(known)),
+        limit(most),
+        unpack(call),
+        shown(files->batch_in.size(), files->batch_in.size()),
+        dictionaries(files->files.size(), files->files.size()),
+        entries(files->batch_in.size()) {
+    for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));
+  }
+
+  [[nodiscard]] bool shows(session_view session, const ipc_file& file) const noexcept {
+    return session.views() && !file.compressed && !file.swapped;
+  }
+
+  // Dictionaries by number, of which each has those parts that count for a batch.
+  struct known_dictionaries {
+    std::vector<std::int64_t> ids;
+    std::vector<std::vector<const arrow_column*>> parts;
+
+    void add(const ipc_dictionary& one, const arrow_column& column) {
+      const auto found = std::ranges::find(ids, one.id);
+      if (found == ids.end()) {
+        ids.push_back(one.id);
+        parts.push_back({&column});
+        return;
+      }
+      std::vector<const arrow_column*>& list = parts[static_cast<std::size_t>(found - ids.begin())];
+      if (!one.delta) list.clear();
+      list.push_back(&column);
+    }
+  };
+
+  [[nodiscard]] flat_table header_of(session_view session, object_id object, const ipc_place& place,
+                                     buffer& room) const {
+    return ipc_message(session.range(object, place.begin, place.size, room)).header;
+  }
+
+  [[nodiscard]] const values& dictionaries_of(session_view session, object_id object) {
+    if (const values* const known = dictionaries.find(object)) return *known;
+    return dictionaries.get(object, [&] {
+      const ipc_file& file = files->files[object];
+      auto made = std::make_unique<values>();
+      made->all.resize(file.dictionaries.size());
+      known_dictionaries known;
+      for (std::size_t i = 0; i < file.dictionaries.size(); ++i) {
+        const ipc_dictionary& one = file.dictionaries[i];
+        const arrow_type* const type = file.dictionary_type(one.id);
+        if (type == nullptr) continue;  // no column uses it
+        buffer room;
+        const auto data = header_of(session, object, one, room).table(1);
+        if (!data) bad_ipc({"the dictionary has no values"}, one.begin);
+        ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data};
+        arrow_batch& batch = made->all[i];
+        batch.root = load.column(*type, true);
+        batch.owned = std::move(load.owned);
+        known.add(one, batch.root);
+      }
+      return made.release();
+    });
+  }
+
+  [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
+    const object_id object = files->object(shard);
+    try {
+      files->compare(session, shard);
+      const ipc_file& file = files->files[object];
+      const std::size_t which = files->batch_in[shard];
+      const ipc_batch& place = file.batches[which];
+      known_dictionaries known;
+      if (!file.dictionaries.empty()) {
+        const values& all = dictionaries_of(session, object);
+        for (std::size_t i = 0; i < file.dictionaries.size(); ++i)
+          if (file.dictionaries[i].before <= which && all.all[i].root.type != nullptr)
+            known.add(file.dictionaries[i], all.all[i].root);
+      }
+      buffer room;
+      ipc_loader load{session, object,       file,       place,
+                      unpack,  &known.parts, &known.ids, header_of(session, object, place, room)};
+      auto made = std::make_unique<arrow_batch>();
+      std::size_t leaf = 0;
+      made->root = load.record(file.schema, files->leaves, used, leaf, true, place.rows);
+      made->leaves = arrow_leaves(made->root);
+      made->owned = std::move(load.owned);
+      session.confirm(object);
+      return made.release();
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(files->path(shard));
+      throw;
+    }
+  }
+
+  [[nodiscard]] shared<const arrow_batch> get(session_view session, std::size_t shard) {
+    entry& mine = entries[shard];
+    std::unique_lock lock(mutex);
+    loaded.wait(lock, [&] { return !mine.loading; });
+    mine.last_use = ++uses;
+    if (mine.kept) return mine.kept;
+    mine.loading = true;
+    lock.unlock();
+    shared<const arrow_batch> made;
+    try {
+      made = shared<const arrow_batch>(load(session, shard));
+    } catch (...) {
+      lock.lock();
+      mine.loading = false;
+      loaded.notify_all();
+      throw;
+    }
+    lock.lock();
+    mine.loading = false;
+    mine.kept = made;
+    present.push_back(shard);
+    bytes += made->owned_bytes();
+    // One batch is always kept: the one that was asked for.
+    while (bytes > limit && present.size() > 1) {
+      const auto oldest =
+          std::ranges::min_element(present, {}, [&](std::size_t one) { return entries[one].last_use; });
+      bytes -= entries[*oldest].kept->owned_bytes();
+      entries[*oldest].kept = {};
+      *oldest = present.back();
+      present.pop_back();
+    }
+    loaded.notify_all();
+    return made;
+  }
+};
+
+PENSTOCK_INLINE ipc_batches::ipc_batches(shared<const ipc_files> files, const projection& used,
+                                         std::uint64_t limit, unpack_call unpack)
+    : state_(new state(std::move(files), used, limit, unpack)) {}
+PENSTOCK_INLINE ipc_batches::ipc_batches(ipc_batches&&) noexcept = default;
+PENSTOCK_INLINE ipc_batches::~ipc_batches() = default;
+
+PENSTOCK_INLINE const arrow_batch& ipc_batches::get(session_view session, std::size_t shard,
+                                                    shared<const arrow_batch>& held) const {
+  state& all = *state_;
+  if (const arrow_batch* const known = all.shown.find(shard)) return *known;
+  if (all.shows(session, all.files->file_of(shard)))
+    return all.shown.get(shard, [&] { return all.load(session, shard); });
+  held = all.get(session, shard);
+  return *held;
+}
+PENSTOCK_INLINE const arrow_batch* ipc_batches::find(std::size_t shard) const noexcept {
+  return state_->shown.find(shard);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/touch_arrow.hpp
+
+namespace penstock::inline v0_1::detail {
+
+// Always inline, as touch_lines.
+
+/// Prefetches the offsets of a row's value, if it has some.
+[[gnu::always_inline]] inline void touch_arrow_offsets(const arrow_leaf& leaf, std::uint64_t row) noexcept {
+  const arrow_column& column = *leaf.column;
+  const arrow_layout layout = column.type->layout;
+  const bool wide = layout == arrow_layout::bytes64 || layout == arrow_layout::list64;
+  if (column.offsets != nullptr)
+    __builtin_prefetch(column.offsets + to_size(column.offset + leaf.add + row) * (wide ? 8 : 4));
+}
+
+/// Prefetches a row's value: of fixed width, also in lists of fixed length, or bytes.
+[[gnu::always_inline]] inline void touch_arrow_value(const arrow_leaf& leaf, std::uint64_t row) noexcept {
+  const arrow_column* column = leaf.column;
+  std::uint64_t first = row + leaf.add, count = 1;
+  while (true) {
+    if (first >= column->length || count > column->length - first) return;
+    first += column->offset;
+    if (column->type->layout != arrow_layout::fixed_list) break;
+    count *= column->type->width;
+    first *= column->type->width;
+    column = &column->children.front();
+  }
+  const arrow_layout layout = column->type->layout;
+  if (column->values == nullptr) return;
+  if (layout == arrow_layout::fixed) {
+    touch_lines(column->values + first * column->type->width, count * column->type->width);
+  } else if (layout == arrow_layout::bytes32) {
+    std::uint32_t begin = 0, end = 0;
+    std::memcpy(&begin, column->offsets + 4 * first, sizeof(begin));
+    std::memcpy(&end, column->offsets + 4 * (first + 1), sizeof(end));
+    if (begin < end && end <= column->bytes) touch_lines(column->values + begin, end - begin);
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/detail/size_questions.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Asks for the sizes of objects before their turn, one after another, in a thread of its own, so that
+/// whoever reads them one after another waits for no answer.
+///
+/// Threads: one calls `ask_from`, `answer` and `forget`; any may call `stop`.
+class size_questions {
+ public:
+  enum class state : std::uint8_t { open, known, failed };
+  struct answer_type {
+    state is = state::open;
+    std::uint64_t size = 0;
+  };
+
+  size_questions(session_view session, std::size_t objects) noexcept : session_(session), objects_(objects) {}
+  size_questions(const size_questions&) = delete;
+  size_questions& operator=(const size_questions&) = delete;
+  /// Waits for the question in progress; `stop`, and then end the session's reads, to make that short.
+  ~size_questions();
+
+  /// Asks for this object and some of those after it. What is known already is not asked for again.
+  void ask_from(std::size_t object);
+  /// What is known of an object that was asked for.
+  [[nodiscard]] answer_type answer(std::size_t object);
+  /// Forgets all answers, that of the question in progress included.
+  void forget() noexcept;
+  /// Asks no more.
+  void stop() noexcept;
+
+ private:
+  static constexpr std::size_t ahead = 4;
+  struct place {
+    std::optional<std::size_t> object;
+    answer_type answer;
+  };
+
+  void work() noexcept;
+
+  session_view session_;
+  std::size_t objects_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::array<place, ahead> places_;
+  std::size_t from_ = 0, next_ = 0, end_ = 0;
+  std::uint64_t times_forgotten_ = 0;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/size_questions.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE size_questions::~size_questions() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+PENSTOCK_INLINE void size_questions::ask_from(std::size_t object) {
+  {
+    const std::lock_guard guard(lock_);
+    if (stopped_ || object >= objects_) return;
+    if (object < from_ || object > next_) next_ = object;  // it has moved elsewhere
+    from_ = object;
+    end_ = std::min(objects_, object + ahead);
+    if (next_ == end_) return;
+    if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
+  }
+  changed_.notify_one();
+}
+
+PENSTOCK_INLINE size_questions::answer_type size_questions::answer(std::size_t object) {
+  const std::lock_guard guard(lock_);
+  const place& there = places_[object % ahead];
+  return there.object == object ? there.answer : answer_type{};
+}
+
+PENSTOCK_INLINE void size_questions::forget() noexcept {
+  const std::lock_guard guard(lock_);
+  places_ = {};
+  from_ = next_ = end_ = 0;
+  ++times_forgotten_;
+}
+
+PENSTOCK_INLINE void size_questions::stop() noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    stopped_ = true;
+  }
+  changed_.notify_one();
+}
+
+PENSTOCK_INLINE void size_questions::work() noexcept {
+  std::unique_lock held(lock_);
+  for (;;) {
+    changed_.wait(held, [this] { return stopped_ || next_ < end_; });
+    if (stopped_) return;
+    const std::size_t object = next_++;
+    const std::uint64_t before = times_forgotten_;
+    held.unlock();
+    answer_type found{state::failed, 0};
+    try {
+      found = {state::known, session_.size(static_cast<object_id>(object))};
+    } catch (...) {  // who reads the object asks again, and gets the error
+    }
+    held.lock();
+    if (before == times_forgotten_) places_[object % ahead] = {object, found};
+  }
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/forward_pieces.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What reading forward needs of a session, type-erased. The session must outlive it.
+class forward_session {
+ public:
+  template <storage_session S>
+  explicit forward_session(S& session) noexcept : view_(session), session_(&session), calls_(calls_of<S>()) {}
+
+  [[nodiscard]] const session_view& view() const noexcept { return view_; }
+  /// Whether it reads in the background; only then may `read_many` and `cancel` be called.
+  [[nodiscard]] bool reads_ahead() const noexcept { return calls_->read_many != nullptr; }
+  /// Whether it is a `latent_session`.
+  [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
+  void read_many(std::span<const read_request> requests, read_listener listener) const {
+    calls_->read_many(session_, requests, listener);
+  }
+  void cancel() const noexcept { calls_->cancel(session_); }
+  void end_reads() const noexcept { calls_->end(session_); }
+
+ private:
+  struct calls {
+    void (*read_many)(void*, std::span<const read_request>, read_listener) = nullptr;
+    void (*cancel)(void*) noexcept = nullptr;
+    void (*end)(void*) noexcept = nullptr;
+    bool has_latency = false;
+  };
+  template <class S>
+  [[nodiscard]] static const calls* calls_of() noexcept {
+    if constexpr (background_session<S>) {
+      static constexpr calls made{
+          [](void* s, std::span<const read_request> requests, read_listener listener) {
+            static_cast<S*>(s)->read_many(requests, listener);
+          },
+          [](void* s) noexcept { static_cast<S*>(s)->cancel(); },
+          [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }, latent_session<S>};
+      return &made;
+    } else {
+      static constexpr calls made{nullptr, nullptr,
+                                  [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }};
+      return &made;
+    }
+  }
+
+  session_view view_;
+  void* session_;
+  const calls* calls_;
+};
+
+/// The bytes of objects, each from its beginning to its end, in pieces. If the session reads in the
+/// background, the pieces after the one that is being used are read ahead, also those of the next object; a
+/// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked
+/// for ahead, too. Memory: `ahead` bytes, or one piece if nothing is read
+/// ahead. No allocation in the steady state.
+///
+/// Threads: one reads; `end` and nothing else may be called by others meanwhile.
+class forward_pieces {
+ public:
+  static constexpr std::size_t piece = 1_MiB;
+
+  /// Of `objects` objects; the session must outlive this.
+  forward_pieces(forward_session session, std::size_t objects, std::uint64_t ahead);
+  forward_pieces(const forward_pieces&) = delete;
+  forward_pieces& operator=(const forward_pieces&) = delete;
+  /// Ends the reads in progress, and waits until they have been reported.
+  ~forward_pieces();
+
+  /// Goes to the beginning of an object. What was read ahead of it is kept.
+  void open(std::size_t object);
+  /// The next bytes of the object, until the next call of any member; none at its end. Throws what reading
+  /// them threw.
+  [[nodiscard]] bytes_view next();
+  /// Ends all reads, now and later: `next` throws errc::stopped. Any thread.
+  void end() noexcept;
+
+ private:
+  struct slot {
+    buffer bytes;
+    std::size_t object = 0;
+    std::uint64_t offset = 0;
+    bool in_flight = false;
+    std::exception_ptr failed;
+  };
+  [[nodiscard]] slot& at(std::size_t i) noexcept { return slots_[(first_ + i) % slots_.size()]; }
+  /// Waits until a piece is there, or the end: then throws.
+  void wait_for(const slot& one);
+  void wait_for_all();
+  void drop_first();
+  /// Forgets what was read ahead, and begins anew at an object.
+  void restart(std::size_t object);
+  void read_ahead();
+  /// Moves on to the next object that has bytes; false if there is none, or its size is not to be had yet.
+  bool next_object();
+  /// The size of an object after the one that is read; nothing if that is not to be had, or not yet.
+  [[nodiscard]] std::optional<std::uint64_t> size_ahead(std::size_t object);
+  static void done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept;
+
+  forward_session session_;
+  std::size_t objects_;
+  std::vector<slot> slots_;  // a ring: `count_` pieces from `first_` on were requested
+  std::size_t first_ = 0, count_ = 0;
+  bool used_ = false;  // whether the caller has the first one
+  bool open_ = false;
+  std::size_t object_ = 0;  // that is open
+  std::uint64_t left_ = 0;  // of its bytes
+  // the piece that is requested next
+  std::size_t next_object_ = 0;
+  std::uint64_t next_offset_ = 0, next_size_ = 0;
+  bool stuck_ = false;  // the size of the object after that was not to be had
+  std::optional<size_questions> sizes_;
+  std::vector<read_request> requests_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/forward_pieces.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE forward_pieces::forward_pieces(forward_session session, std::size_t objects,
+                                               std::uint64_t ahead)
+    : session_(session),
+      objects_(objects),
+      slots_(session.reads_ahead() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
+  requests_.reserve(slots_.size());
+  if (session.reads_ahead() && session.has_latency()) sizes_.emplace(session.view(), objects);
+}
+
+PENSTOCK_INLINE forward_pieces::~forward_pieces() {
+  end();
+  wait_for_all();
+}
+
+PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
+  bool follows = open_ && object == object_ + 1;
+  const auto known = follows && sizes_ ? sizes_->answer(object) : size_questions::answer_type{};
+  const std::uint64_t size = known.is == size_questions::state::known
+                                 ? known.size
+                                 : session_.view().size(static_cast<object_id>(object));
+  while (follows && count_ != 0 && at(0).object < object) drop_first();
+  if (follows && count_ == 0 && next_object_ < object) {  // all that was asked for has been read
+    next_object_ = object;
+    next_offset_ = 0;
+    next_size_ = size;
+  }
+  if (follows && size != 0) {
+    follows = count_ != 0 ? at(0).object == object && at(0).offset == 0
+                          : next_object_ == object && next_offset_ == 0;
+  }
+  if (!follows) restart(object);
+  stuck_ = false;
+  open_ = true;
+  object_ = object;
+  left_ = size;
+  if (!follows) next_size_ = size;
+  if (sizes_) (void)size_ahead(next_object_ + 1);  // early: the answer is needed when this object ends
+}
+
+PENSTOCK_INLINE bytes_view forward_pieces::next() {
+  if (used_) drop_first();
+  if (left_ == 0 && !session_.reads_ahead()) return {};
+  read_ahead();
+  if (left_ == 0) return {};
+  slot& one = at(0);
+  if (session_.reads_ahead())
+    wait_for(one);
+  else
+    session_.view().read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
+  if (one.failed) std::rethrow_exception(one.failed);
+  left_ -= one.bytes.size();
+  used_ = true;
+  return one.bytes.view();
+}
+
+PENSTOCK_INLINE void forward_pieces::end() noexcept {
+  {
+    const std::scoped_lock held(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  if (sizes_) sizes_->stop();
+  session_.end_reads();
+}
+
+PENSTOCK_INLINE void forward_pieces::wait_for(const slot& one) {
+  std::unique_lock held(mutex_);
+  changed_.wait(held, [&] { return !one.in_flight || ended_; });
+  if (ended_) throw error(errc::stopped, "the run was stopped");
+}
+
+PENSTOCK_INLINE void forward_pieces::wait_for_all() {
+  std::unique_lock held(mutex_);
+  changed_.wait(held, [&] {
+    return std::none_of(slots_.begin(), slots_.end(), [](const slot& one) { return one.in_flight; });
+  });
+}
+
+PENSTOCK_INLINE void forward_pieces::drop_first() {
+  wait_for(at(0));
+  at(0).failed = nullptr;
+  first_ = (first_ + 1) % slots_.size();
+  --count_;
+  used_ = false;
+}
+
+PENSTOCK_INLINE void forward_pieces::restart(std::size_t object) {
+  if (count_ != 0 && session_.reads_ahead()) {
+    session_.cancel();
+    wait_for_all();
+  }
+  if (sizes_) sizes_->forget();
+  for (slot& one : slots_) one.failed = nullptr;
+  first_ = count_ = 0;
+  used_ = open_ = false;
+  next_object_ = object;
+  next_offset_ = next_size_ = 0;
+}
+
+PENSTOCK_INLINE void forward_pieces::read_ahead() {
+  do {
+    requests_.clear();
+    for (; count_ < slots_.size() && next_offset_ < next_size_; ++count_) {
+      slot& one = at(count_);
+      one.object = next_object_;
+      one.offset = next_offset_;
+      one.bytes.resize_for_overwrite(to_size(std::min<std::uint64_t>(piece, next_size_ - next_offset_)));
+      next_offset_ += one.bytes.size();
+      requests_.push_back({static_cast<object_id>(one.object), one.offset, one.bytes.span(),
+                           static_cast<std::uint64_t>(&one - slots_.data())});
+    }
+    if (!session_.reads_ahead()) return;
+    {
+      const std::scoped_lock held(mutex_);
+      if (ended_) throw error(errc::stopped, "the run was stopped");
+      for (const read_request& one : requests_) slots_[to_size(one.tag)].in_flight = true;
+    }
+    if (!requests_.empty()) session_.read_many(requests_, {this, done});
+  } while (count_ < slots_.size() && next_object());
+}
+
+PENSTOCK_INLINE bool forward_pieces::next_object() {
+  while (!stuck_ && next_offset_ == next_size_ && next_object_ + 1 < objects_) {
+    const auto size = size_ahead(next_object_ + 1);
+    if (!size) return false;
+    next_size_ = *size;
+    ++next_object_;
+    next_offset_ = 0;
+    if (next_size_ != 0) return true;
+  }
+  return false;
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> forward_pieces::size_ahead(std::size_t object) {
+  try {
+    if (!sizes_) return session_.view().size(static_cast<object_id>(object));
+    sizes_->ask_from(object);
+    const auto answer = sizes_->answer(object);
+    if (answer.is == size_questions::state::known) return answer.size;
+    stuck_ = answer.is == size_questions::state::failed;
+  } catch (...) {
+    stuck_ = true;  // `open` says why, when it is the object's turn
+  }
+  return std::nullopt;
+}
+
+PENSTOCK_INLINE void forward_pieces::done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
+  auto& me = *static_cast<forward_pieces*>(self);
+  const std::scoped_lock held(me.mutex_);
+  slot& one = me.slots_[to_size(tag)];
+  one.in_flight = false;
+  one.failed = std::move(failed);
+  me.changed_.notify_all();  // before the lock is given back: the destructor waits for this
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/source/tar/shard_stream.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The unpackers that a stream may use, behind function pointers: they are called once per window, not once
+/// per sample.
+struct unpacker_calls {
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  void* streams;
+  /// Begins a new file of that format. Returns the number of its unpacker, or `none`.
+  std::size_t (*begin)(void* streams, std::string_view format);
+  unpack_step (*step)(void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last);
+};
+
+/// The memory of unpackers.
+template <unpacker... Unpack>
+class unpackers {
+ public:
+  /// The calls for a `shard_stream`. The unpackers must outlive it and keep their address.
+  [[nodiscard]] unpacker_calls calls() noexcept {
+    return {&streams_,
+            [](void* streams, std::string_view format) {
+              return begin(*static_cast<tuple*>(streams), format, std::index_sequence_for<Unpack...>{});
+            },
+            [](void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last) {
+              return step(*static_cast<tuple*>(streams), number, in, out, last,
+                          std::index_sequence_for<Unpack...>{});
+            }};
+  }
+
+ private:
+  using tuple = std::tuple<typename Unpack::stream...>;
+
+  template <std::size_t... Is>
+  static std::size_t begin([[maybe_unused]] tuple& streams, [[maybe_unused]] std::string_view format,
+                           std::index_sequence<Is...>) {
+    std::size_t number = unpacker_calls::none;
+    (void)((Unpack::unpacker_format == format && (std::get<Is>(streams).begin(), number = Is, true)) || ...);
+    return number;
+  }
+  template <std::size_t... Is>
+  static unpack_step step([[maybe_unused]] tuple& streams, [[maybe_unused]] std::size_t number,
+                          [[maybe_unused]] bytes_view in, [[maybe_unused]] mutable_bytes out,
+                          [[maybe_unused]] bool last, std::index_sequence<Is...>) {
+    unpack_step done;
+    (void)((number == Is && (done = std::get<Is>(streams).step(in, out, last), true)) || ...);
+    return done;
+  }
+
+  tuple streams_;
+};
+
+/// What tells a file that is not packed from one that is: the first bytes alone may not.
+struct stream_kind {
+  bool (*is_plain)(bytes_view head);  ///< whether these are the first bytes of a file that is not packed
+  bool may_be_zlib;                   ///< whether files may be packed with zlib, which leaves no certain mark
+};
+/// Tar archives.
+[[nodiscard]] const stream_kind& tar_streams() noexcept;
+
+/// The bytes of a file, a pipe or an object, forward only; unpacked if the first bytes show that they are
+/// packed.
+///
+/// A `member_walk` reads from it: `get` shows bytes ahead, `reach` moves forward, `read` takes bytes. Memory:
+/// a window of packed and one of unpacked bytes, 256 KiB each, which grow up to the limit of extension
+/// headers if needed. Pieces of an object are packed bytes, or shown as they are.
+class shard_stream {
+ public:
+  /// With `objects`, it reads those, and otherwise files.
+  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr,
+                        const stream_kind& kind = tar_streams()) noexcept
+      : kind_(&kind), objects_(objects), unpackers_(given) {}
+
+  static constexpr bool forward = true;
+
+  /// Whether a path is standard input, or a file that can be read only once.
+  [[nodiscard]] static bool is_pipe(const std::string& path);
+
+  /// `used`: whether a pipe was read before. The path "-" is standard input. `reader` is the name of the
+  /// caller, for messages.
+  void open(const std::string& path, std::atomic<bool>& used, std::string_view reader);
+  void open(std::size_t object, std::string_view reader);
+
+  void close() noexcept;
+
+  /// Shows `count` bytes at `offset`, fewer at the end. The view is valid until the next call of any member.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count);
+
+  /// Moves forward to `offset`, and returns the offset it reached.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset);
+
+  /// Takes bytes; returns fewer than asked for only at the end.
+  [[nodiscard]] std::size_t read(mutable_bytes into);
+
+  /// Reads everything after the archive: the checksums of packed files, and the rest of what another program
+  /// writes to a pipe.
+  void drain();
+
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  /// Whether the opened file is packed.
+  [[nodiscard]] bool packed() const noexcept { return packed_ != plain; }
+
+ private:
+  static constexpr std::size_t piece = 256_KiB;
+  static constexpr std::size_t sniffed = 4_KiB;
+  static constexpr std::size_t plain = unpacker_calls::none;
+
+  [[nodiscard]] error failed(const char* doing) const;
+
+  /// Finds out from the first bytes how the shard is packed.
+  void recognise(std::string_view reader);
+  /// Reads more of the file; sets `raw_ended_` if there is nothing more.
+  void fill();
+  [[nodiscard]] std::size_t read_some(mutable_bytes into);
+
+  /// The next bytes of the archive; none at its end.
+  [[nodiscard]] std::size_t make(mutable_bytes out);
+
+  [[nodiscard]] bool refill();
+
+  /// Moves the contents of the window to its front, and makes room for `count` bytes.
+  void reserve(std::size_t count);
+
+  const stream_kind* kind_;
+  forward_pieces* objects_;
+  owned_descriptor file_;
+  int number_ = -1;
+  buffer raw_;                           // bytes as they are in the file
+  const std::byte* raw_from_ = nullptr;  // these, or a piece of an object
+  std::size_t raw_at_ = 0, raw_end_ = 0;
+  bool raw_ended_ = false, whole_ = false, drained_ = true;
+  std::size_t packed_ = plain;  // the number of the unpacker
+  unpacker_calls unpackers_;
+  buffer window_;                     // bytes as they are in the archive
+  const std::byte* shown_ = nullptr;  // these, or a piece of an object
+  std::size_t at_ = 0, end_ = 0;
+  std::uint64_t offset_ = 0;  // of shown_[at_]
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/packed_format.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The component and unpacker for a compression format. The names are empty if there is none.
+struct packed_format {
+  std::string_view format, component, unpacker;
+};
+
+[[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
+
+/// Whether these may be the first bytes of a zlib stream, which has no certain mark.
+[[nodiscard]] bool may_begin_zlib(bytes_view head) noexcept;
+
+/// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
+/// `before` and `after` are the text around the unpacker's name.
+[[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
+                                        std::string_view after);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/packed_format.ipp
+
+namespace penstock::inline v0_1::detail::tar {
+
+// Source: RFC 1950, section 2.2.
+PENSTOCK_INLINE bool may_begin_zlib(bytes_view head) noexcept {
+  if (head.size() < 2) return false;
+  const auto method = std::to_integer<unsigned>(head[0]), flags = std::to_integer<unsigned>(head[1]);
+  return (method & 15) == 8 && method >> 4 <= 7 && (256 * method + flags) % 31 == 0 && (flags & 32) == 0;
+}
+
+PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
+  constexpr std::array<packed_format, 6> known{{{"gzip", "zlib", "unpack_gzip"},
+                                                {"zlib", "zlib", "unpack_zlib"},
+                                                {"zstd", "zstd", "unpack_zstd"},
+                                                {"lz4", "lz4", "unpack_lz4"},
+                                                {"bzip2", "bz2", "unpack_bzip2"},
+                                                {"xz", "xz", "unpack_xz"}}};
+  for (const packed_format& row : known) {
+    if (row.format == format) return row;
+  }
+  return {};
+}
+
+PENSTOCK_INLINE std::string packed_advice(std::string_view format, std::string_view before,
+                                          std::string_view after) {
+  std::string text = "the file is compressed with " + std::string(format);
+  const packed_format row = packed_format_of(format);
+  if (row.format.empty())
+    return text + ", for which there is no unpacker; compress it with gzip, zstd, lz4, bzip2 or xz";
+  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
+  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
+  return text.append(after);
+}
+
+}  // namespace penstock::inline v0_1::detail::tar
+
+// ---- penstock/source/tar/tar_header.hpp
+
+/// One header block of a tar archive, in all dialects in use: v7, ustar, GNU, pax, star.
+/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
+/// Format".
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+inline constexpr std::size_t block_size = 512;
+
+[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
+  return (size + 511) & ~std::uint64_t{511};
+}
+
+/// The text of a field: everything before its first NUL.
+[[nodiscard]] std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept;
+
+/// A number: octal digits with spaces around them, or base-256 if the first bit is set. Nothing if it is
+/// neither, negative, or too large for a file.
+[[nodiscard]] std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                        std::size_t size) noexcept;
+
+[[nodiscard]] bool is_zero(bytes_view block) noexcept;
+
+/// Whether the checksum is right, summed over unsigned bytes as in the standard or over signed ones as
+/// some old writers did.
+[[nodiscard]] bool checksum_matches(bytes_view block) noexcept;
+
+/// Copies the path in the header itself to `path`. GNU headers have no prefix: they use its field for
+/// other things.
+void header_path(bytes_view block, std::string& path);
+
+/// The maximum length of a member's name. Names are copied for each header, and a header takes only 512
+/// bytes: without a bound a small archive could cause gigabytes of copies.
+inline constexpr std::size_t longest_name = 64 * 1024;
+
+/// A text that is known or not; forgetting it keeps its memory.
+struct known_text {
+  std::string text;
+  bool known = false;
+
+  void set(std::string_view value);
+};
+
+/// What pax records say about a member; an empty value cancels an earlier record.
+struct pax_records {
+  known_text path;
+  known_text sparse_path;
+  std::optional<std::uint64_t> size;
+  bool sparse = false;
+
+  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts the whole record.
+  void read(bytes_view body);
+
+ private:
+  void take(std::string_view key, std::string_view value);
+};
+
+/// The name of the compression that the first bytes of a file show, or nothing.
+[[nodiscard]] std::string_view compression_of(bytes_view head) noexcept;
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/tar_header.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+PENSTOCK_INLINE std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
+  const std::string_view field = text_of(block.subspan(offset, size));
+  return field.substr(0, std::min(field.find('\0'), field.size()));
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
+                                                          std::size_t size) noexcept {
+  const bytes_view field = block.subspan(offset, size);
+  const auto first = static_cast<unsigned char>(field[0]);
+  std::uint64_t value = 0;
+  if ((first & 0x80u) != 0) {
+    if (first == 0xffu) return std::nullopt;  // a negative number
+    value = first & 0x7fu;
+    for (std::size_t i = 1; i < size; ++i) {
+      if (value >> 55 != 0) return std::nullopt;
+      value = value << 8 | static_cast<unsigned char>(field[i]);
+    }
+    return value;
+  }
+  std::string_view digits = text_field(block, offset, size);
+  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
+  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
+  for (const char c : digits) {
+    if (c < '0' || c > '7') return std::nullopt;
+    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
+  }
+  return value;
+}
+
+PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
+  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
+  const auto stored = number_field(block, 148, 8);
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
+  // loops without branches, which compilers vectorise
+  std::uint32_t sum = 0, negative = 0;  // the sum of all bytes, and how many are negative as signed bytes
+  for (std::size_t i = 0; i < block_size; ++i) {
+    sum += bytes[i];
+    negative += bytes[i] >> 7;
+  }
+  for (std::size_t i = 148; i < 156; ++i) {  // its own field counts as spaces
+    sum -= bytes[i];
+    negative -= bytes[i] >> 7;
+  }
+  const std::int64_t plain = std::int64_t{8 * ' '} + sum;
+  const std::int64_t with_sign = plain - std::int64_t{256} * negative;
+  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
+                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
+}
+
+PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
+  path.clear();
+  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
+    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
+    path.assign(text_field(block, 345, star ? 131 : 155));
+    if (!path.empty()) path += '/';
+  }
+  path += text_field(block, 0, 100);
+}
+
+PENSTOCK_INLINE void known_text::set(std::string_view value) {
+  if (value.size() > longest_name)
+    throw error(errc::format,
+                {"a member has a name of ", value.size(), " bytes, and the maximum is ", longest_name});
+  text.assign(value);
+  known = true;
+}
+
+PENSTOCK_INLINE void pax_records::read(bytes_view body) {
+  std::string_view rest = text_of(body);
+  while (!rest.empty() && rest.front() != '\0') {
+    std::uint64_t length = 0;
+    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    const auto digits = static_cast<std::size_t>(end - rest.data());
+    if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
+        rest[detail::to_size(length) - 1] != '\n') {
+      throw error(errc::format, "a pax header holds a record whose length is wrong");
+    }
+    const std::string_view record = rest.substr(digits + 1, detail::to_size(length) - digits - 2);
+    rest.remove_prefix(detail::to_size(length));
+    const std::size_t equals = record.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      throw error(errc::format, "a pax header holds a record without a keyword");
+    }
+    take(record.substr(0, equals), record.substr(equals + 1));
+  }
+}
+
+PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view value) {
+  if (key == "path" || key == "GNU.sparse.name") {
+    auto& mine = key == "path" ? path : sparse_path;
+    mine.known = false;
+    if (value.empty()) return;
+    while (!value.empty() && value.back() == '/') value.remove_suffix(1);
+    mine.set(value);
+  } else if (key == "size") {
+    size.reset();
+    if (value.empty()) return;
+    std::uint64_t parsed = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+    if (problem != std::errc{} || end != value.data() + value.size() ||
+        parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      throw error(errc::format, "a pax header gives a size that is not a number");
+    }
+    size = parsed;
+  }
+  // GNU tar's sparse files. With Solaris's SUN.holesdata the body is taken unchanged.
+  if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
+}
+
+PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
+  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
+    return head.size() >= magic.size() &&
+           std::equal(magic.begin(), magic.end(), head.begin(),
+                      [](unsigned char m, std::byte b) { return std::byte{m} == b; });
+  };
+  // Skippable frames may precede the frames of zstd and lz4.
+  bool skipped = false;
+  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
+         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
+    std::uint64_t size = 8;
+    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
+    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
+    skipped = true;
+  }
+  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
+  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
+  if (starts({0x1f, 0x8b})) return "gzip";
+  if (starts({0x1f, 0x9d})) return "compress (.Z)";
+  if (starts({0x42, 0x5a, 0x68})) return "bzip2";
+  if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
+  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
+  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
+  return {};
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/tar/shard_stream.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+// The error for a shard whose compression `reader` has no unpacker for: what to write to read it.
+PENSTOCK_INLINE error not_unpacked(std::string_view format, std::string_view reader) {
+  return error(packed_format_of(format).format.empty() ? errc::format : errc::argument,
+               packed_advice(format, std::string(reader) + "<", ">(...)"));
+}
+
+PENSTOCK_INLINE bool shard_stream::is_pipe(const std::string& path) {
+  struct stat status {};
+  return path == "-" ||
+         (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+}
+
+PENSTOCK_INLINE void shard_stream::open(const std::string& path, std::atomic<bool>& used,
+                                        std::string_view reader) {
+  close();
+  const bool standard_input = path == "-";
+  const bool pipe = is_pipe(path);
+  struct stat status {};
+  if (!pipe && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    throw error(errc::io, "this is a folder; name the shards in it");
+  if (pipe && used.exchange(true)) {
+    throw error(errc::state,
+                (standard_input ? "standard input" : "a pipe") +
+                    std::string(" can be read only once, and was read already; write it to a file "
+                                "to read it again"));
+  }
+  if (!standard_input) {
+    file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file_.get() < 0) throw failed("open");
+  }
+  number_ = standard_input ? STDIN_FILENO : file_.get();
+  if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
+  raw_from_ = raw_.data();
+  while (raw_end_ < sniffed && !raw_ended_) fill();
+  recognise(reader);
+  if (pipe) drained_ = false;
+}
+
+PENSTOCK_INLINE void shard_stream::open(std::size_t object, std::string_view reader) {
+  close();
+  objects_->open(object);
+  fill();
+  recognise(reader);
+}
+
+PENSTOCK_INLINE const stream_kind& tar_streams() noexcept {
+  // the name of a tar member may look like the magic bytes of a format
+  static constexpr stream_kind kind{
+      [](bytes_view head) { return head.size() >= block_size && checksum_matches(head.first(block_size)); },
+      false};
+  return kind;
+}
+
+PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
+  const bytes_view head(raw_from_, raw_end_);
+  std::string_view format = compression_of(head);
+  if (format.empty() && kind_->may_be_zlib && may_begin_zlib(head)) format = "zlib";
+  if (!format.empty() && !kind_->is_plain(head)) {
+    packed_ = unpackers_.begin(unpackers_.streams, format);
+    if (packed_ == plain) throw not_unpacked(format, reader);
+  }
+  drained_ = packed_ == plain;
+}
+
+PENSTOCK_INLINE void shard_stream::close() noexcept {
+  file_ = {};
+  packed_ = plain;
+  raw_at_ = raw_end_ = at_ = end_ = 0;
+  offset_ = 0;
+  raw_ended_ = whole_ = false;
+}
+
+PENSTOCK_INLINE bytes_view shard_stream::get(std::uint64_t offset, std::size_t count) {
+  if (reach(offset) < offset) return {};
+  if (end_ - at_ < count) {
+    reserve(count);
+    while (end_ < count) {
+      const std::size_t got = make(window_.span().subspan(end_));
+      if (got == 0) break;
+      end_ += got;
+    }
+  }
+  return {shown_ + at_, std::min(count, end_ - at_)};
+}
+
+PENSTOCK_INLINE std::uint64_t shard_stream::reach(std::uint64_t offset) {
+  while (offset_ < offset) {
+    if (at_ == end_ && !refill()) break;
+    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
+    at_ += some;
+    offset_ += some;
+  }
+  return offset_;
+}
+
+PENSTOCK_INLINE std::size_t shard_stream::read(mutable_bytes into) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const mutable_bytes rest = into.subspan(done);
+    std::size_t some = 0;
+    if (at_ == end_ && rest.size() >= piece && objects_ == nullptr) {
+      some = make(rest);
+      if (some == 0) break;
+    } else {
+      if (at_ == end_ && !refill()) break;
+      some = std::min(rest.size(), end_ - at_);
+      std::memcpy(rest.data(), shown_ + at_, some);
+      at_ += some;
+    }
+    done += some;
+    offset_ += some;
+  }
+  return done;
+}
+
+PENSTOCK_INLINE void shard_stream::drain() {
+  if (!drained_) {
+    do {
+      offset_ += end_ - at_;
+    } while (refill());
+  }
+  close();
+}
+
+PENSTOCK_INLINE error shard_stream::failed(const char* doing) const {
+  return error(errc::io,
+               std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
+}
+
+PENSTOCK_INLINE void shard_stream::fill() {
+  if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
+  if (objects_ != nullptr) {
+    const bytes_view next = objects_->next();
+    raw_from_ = next.data();
+    raw_end_ = next.size();
+    raw_ended_ = next.empty();
+    return;
+  }
+  const std::size_t got = read_some(raw_.span().subspan(raw_end_));
+  raw_end_ += got;
+  raw_ended_ = got == 0;
+}
+
+PENSTOCK_INLINE std::size_t shard_stream::read_some(mutable_bytes into) {
+  while (true) {
+    const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR) throw failed("read").at_offset(offset_);
+  }
+}
+
+PENSTOCK_INLINE std::size_t shard_stream::make(mutable_bytes out) {
+  if (packed_ == plain) {
+    if (raw_at_ == raw_end_ && !raw_ended_) {
+      if (objects_ == nullptr) return read_some(out);
+      fill();
+    }
+    const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
+    if (some != 0) std::memcpy(out.data(), raw_from_ + raw_at_, some);
+    raw_at_ += some;
+    return some;
+  }
+  while (true) {
+    if (raw_at_ == raw_end_ && !raw_ended_) fill();
+    const bytes_view in(raw_from_ + raw_at_, raw_end_ - raw_at_);
+    const unpack_step done = unpackers_.step(unpackers_.streams, packed_, in, out, raw_ended_);
+    raw_at_ += done.taken;
+    whole_ = done.whole;
+    if (done.made != 0) return done.made;
+    if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
+    if (in.empty() && whole_) return 0;
+    throw error(errc::format,
+                in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
+  }
+}
+
+PENSTOCK_INLINE bool shard_stream::refill() {
+  if (packed_ == plain && objects_ != nullptr) {
+    if (raw_at_ == raw_end_ && !raw_ended_) fill();
+    shown_ = raw_from_;
+    at_ = raw_at_;
+    raw_at_ = end_ = raw_end_;
+    return at_ != end_;
+  }
+  if (window_.size() == 0) window_.resize_for_overwrite(piece);
+  shown_ = window_.data();
+  at_ = 0;
+  end_ = make(window_.span());
+  return end_ != 0;
+}
+
+PENSTOCK_INLINE void shard_stream::reserve(std::size_t count) {
+  const std::size_t held = end_ - at_;
+  if (window_.size() < count || window_.size() == 0) {
+    buffer larger(std::max(count, piece));
+    if (held != 0) std::memcpy(larger.data(), shown_ + at_, held);
+    window_ = std::move(larger);
+  } else if (held != 0) {
+    std::memmove(window_.data(), shown_ + at_, held);
+  }
+  shown_ = window_.data();
+  at_ = 0;
+  end_ = held;
+}
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/mapped_file.hpp
+
+namespace penstock::inline v0_1 {
+
+/// The order in which a mapping will be read, as a hint to the kernel.
+enum class access_pattern { normal, in_order, random };
+
+/// Options of `mapped_file`.
+struct mapped_file_options {
+  access_pattern access = access_pattern::normal;
+  /// Loads each view into memory and checks its file before returning it: two system calls, of about a
+  /// microsecond, that turn a file which has shrunk or changed into errc::io. Needs Linux 5.14.
+  bool checked = false;
+  /// Turns SIGBUS from a file that has shrunk into errc::io: see `sigbus_guard`, whose handler the first
+  /// mapping installs in the process. Costs one load per view and per `confirm`; with `checked`, a third
+  /// system call in `confirm`, and then every change is noticed. Without `guarded`, a file that shrinks ends
+  /// the process.
+  bool guarded = true;
+};
+
+/// Storage of local files, mapped read-only at first use: one path, a pattern of names, or a list of
+/// paths.
+///
+/// Samples are views into the mappings and cost no copy; the views live as long as the session. The number of
+/// mappings is not bounded: Linux allows 65,530 per process by default. A file must not shrink while it is
+/// mapped: touching the lost part raises SIGBUS, which ends the process unless a handler takes it. So the
+/// first mapping installs a handler in the process, and the file is errc::io; `{.guarded = false}` leaves the
+/// process's signals alone. The guard sees whole pages; with `checked` as well, every change is noticed.
+/// `file` with `file_access::read` notices every change too, and needs no handler.
+///
+/// Views of a guarded file are valid if `confirm` does not throw after their use; sources check that for each
+/// sample. Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
+class mapped_file {
+  using mapping = detail::files::mapping;
+  struct shared_names {
+    std::vector<std::string> names;
+    std::string pattern;
+  };
+  struct state {
+    state(std::shared_ptr<const shared_names> given, mapped_file_options chosen);
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state();
+    std::shared_ptr<const shared_names> names;
+    mapped_file_options options;
+    detail::fixed_array<std::atomic<const mapping*>> mapped;
+  };
+
+ public:
+  static constexpr bool names_are_paths = true;
+  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
+
+  /// What a run reads through; see `storage_session` and `viewing_session`.
+  class session {
+   public:
+    static constexpr bool views = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return get(id).size(); }
+    [[nodiscard]] object_signature signature(object_id id) const { return get(id).signature(); }
+
+    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
+      const mapping& found = get(id);
+      detail::files::check_range(offset, size, found.size(), path(id));
+      found.check_lost(path(id));
+      if (state_->options.checked) check(found, offset, size, path(id));
+      return {found.data() + offset, detail::to_size(size)};
+    }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      const bytes_view found = view(id, offset, into.size());
+      if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+      confirm(id);
+    }
+    /// Throws errc::io if bytes seen through views of this object may not have been the file's.
+    void confirm(object_id id) const {
+      if (!state_->options.guarded || id >= state_->names->names.size()) return;
+      const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
+      if (known == nullptr) return;
+      known->check_lost(path(id));
+      if (state_->options.checked) check_signature(*known, path(id), 0);
+    }
+    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
+    [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
+      if (id >= state_->names->names.size()) return;
+      const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
+      if (known != nullptr && offset < known->size()) detail::touch_lines(known->data() + offset, size);
+    }
+    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
+
+   private:
+    friend mapped_file;
+    explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
+
+    [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
+    [[nodiscard]] const mapping& get(object_id id) const {
+      if (id < state_->names->names.size()) [[likely]] {
+        if (const mapping* known = state_->mapped[id].load(std::memory_order_acquire)) return *known;
+      }
+      return map(id);
+    }
+    /// Two threads may map one file at once; the slower one discards its mapping.
+    [[nodiscard]] const mapping& map(object_id id) const;
+    /// The size alone would catch a lost page, but bytes lost within the last page read as zeros.
+    static void check(const mapping& found, std::uint64_t offset, std::uint64_t size,
+                      const std::string& path);
+    static void check_signature(const mapping& found, const std::string& path, std::uint64_t offset);
+
+    std::shared_ptr<state> state_;
+  };
+
+  explicit mapped_file(std::string_view pattern, mapped_file_options options = {});
+  explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {});
+  mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {});
+
+  [[nodiscard]] std::span<const std::string> names() const noexcept;
+  [[nodiscard]] session connect() const;
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  std::shared_ptr<const shared_names> names_;
+  mapped_file_options options_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/mapped_file.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE mapped_file::state::state(std::shared_ptr<const shared_names> given,
+                                          mapped_file_options chosen)
+    : names(std::move(given)), options(chosen), mapped(names->names.size()) {}
+PENSTOCK_INLINE mapped_file::state::~state() {
+  for (std::size_t i = 0; i < names->names.size(); ++i) delete mapped[i].load(std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void mapped_file::session::will_need(object_id id, std::uint64_t offset,
+                                                     std::uint64_t size) const noexcept {
+  try {
+    get(id).will_need(offset, size);
+  } catch (...) {  // the read itself reports the error
+  }
+}
+
+PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint64_t offset,
+                                                 std::uint64_t size, const std::string& path) {
+  constexpr int populate_read = 22;  // MADV_POPULATE_READ, which older headers lack
+  if (size == 0) return;
+  const std::uint64_t begin = offset / mapping::page() * mapping::page();
+  while (::madvise(const_cast<std::byte*>(found.data()) + begin, detail::to_size(offset - begin + size),
+                   populate_read) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EFAULT) throw detail::files::changed_while_mapped(path, offset);
+    if (errno == EINVAL) {
+      throw error(errc::argument, "mapped_file_options::checked needs Linux 5.14; use file").in_file(path);
+    }
+    throw detail::files::failure("read", path, errno).at_offset(offset);
+  }
+  check_signature(found, path, offset);
+}
+PENSTOCK_INLINE void mapped_file::session::check_signature(const mapping& found, const std::string& path,
+                                                           std::uint64_t offset) {
+  struct stat now {};
+  if (::stat(path.c_str(), &now) == 0 && detail::files::signature_in(now) != found.signature())
+    throw detail::files::changed_while_mapped(path, offset);
+}
+
+PENSTOCK_INLINE const mapped_file::mapping& mapped_file::session::map(object_id id) const {
+  if (id >= state_->names->names.size()) throw error(errc::argument, {"there is no object ", id});
+  const detail::files::descriptor opened(detail::files::open_quietly(path(id)));
+  if (opened.get() < 0) throw detail::files::failure("open", path(id), errno);
+  auto fresh = std::make_unique<mapping>(opened.get(), detail::files::signature_of(opened.get(), path(id)),
+                                         path(id), state_->options.guarded);
+  if (state_->options.access != access_pattern::normal)
+    fresh->advise(state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
+  const mapping* expected = nullptr;
+  if (!state_->mapped[id].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
+    return *expected;
+  return *fresh.release();
+}
+
+PENSTOCK_INLINE mapped_file::mapped_file(std::string_view pattern, mapped_file_options options)
+    : names_(new shared_names{file_names(pattern), std::string(pattern)}), options_(options) {}
+PENSTOCK_INLINE mapped_file::mapped_file(std::vector<std::string> paths, mapped_file_options options)
+    : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
+
+PENSTOCK_INLINE mapped_file::mapped_file(std::initializer_list<const char*> paths,
+                                         mapped_file_options options)
+    : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
+
+PENSTOCK_INLINE std::span<const std::string> mapped_file::names() const noexcept { return names_->names; }
+
+PENSTOCK_INLINE mapped_file::session mapped_file::connect() const {
+  return session(std::make_shared<state>(names_, options_));
+}
+PENSTOCK_INLINE std::string mapped_file::describe() const {
+  return detail::text(
+      {"mapped_file(",
+       (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), ")"});
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/arrow_ipc.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `arrow_ipc`.
+struct arrow_ipc_options {
+  /// The bytes of batches that a run keeps in memory, of those that are not shown in place: compressed, in a
+  /// storage that is not mapped, or of the other byte order. The one in use counts, and is always kept.
+  std::uint64_t keep = 1_GiB;
+};
+
+namespace detail {
+
+/// A row of an Arrow file, as an open sample with a member for each column.
+class ipc_row {
+ public:
+  using is_open_sample = void;
+  using blob_type = arrow_member_value;
+
+  ipc_row(const ipc_files& files, std::size_t shard, const arrow_batch& batch, std::uint64_t row,
+          std::string& key) noexcept
+      : files_(&files), batch_(&batch), shard_(shard), row_(row), key_(&key) {}
+
+  [[nodiscard]] std::string_view key() const;
+  [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
+  [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
+  [[nodiscard]] blob_type member(std::size_t i) const { return blob_type(batch_->leaves[i].at(row_)); }
+
+ private:
+  const ipc_files* files_;
+  const arrow_batch* batch_;
+  std::size_t shard_;
+  std::uint64_t row_;
+  std::string* key_;  // of the worker, so that its memory is reused
+};
+
+/// The paths of a dataset: the files of a folder, or those that a pattern names. Throws errc::missing for a
+/// folder without Arrow files, or without some of those that their names count.
+[[nodiscard]] std::vector<std::string> arrow_paths(const std::string& pattern);
+
+template <unpacker... Unpack>
+std::optional<std::size_t> unpack_arrow_buffer(bytes_view packed, mutable_bytes into,
+                                               std::string_view format) {
+  tar::unpackers<Unpack...> unpack;
+  const tar::unpacker_calls calls = unpack.calls();
+  const std::size_t which = calls.begin(calls.streams, format);
+  if (which == tar::unpacker_calls::none) return std::nullopt;
+  std::size_t made = 0;
+  while (made != into.size()) {
+    const unpack_step step = calls.step(calls.streams, which, packed, into.subspan(made), true);
+    packed = packed.subspan(step.taken);
+    made += step.made;
+    if (step.taken == 0 && step.made == 0) break;
+  }
+  return made;
+}
+
+}  // namespace detail
+
+/// The source that `arrow_ipc` makes of Arrow files.
+template <storage Storage>
+class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
+  using session_type = typename Storage::session;
+  using files = detail::stored_in<detail::ipc_files, Storage>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = detail::ipc_row;
+  static constexpr std::string_view source_name = "arrow_ipc";
+
+  /// A run's reader: a session, and the batches used so far.
+  class reader {
+   public:
+    struct worker {
+      std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
+      std::size_t shard = 0;
+      const detail::arrow_batch* batch = nullptr;
+      shared<const detail::arrow_batch> held;
+      std::string key;
+      struct coming {
+        const detail::arrow_batch* batch = nullptr;  // null if it is not in place, or not loaded
+        manifest::place place;
+        std::uint64_t index = 0;
+      };
+      std::array<coming, 64> next{};  // the rows that come next
+      std::size_t turn = 0;           // of the one that is evaluated next
+    };
+
+    reader(shared<const files> known, const projection& used, const arrow_ipc_options& options,
+           detail::ipc_batches::unpack_call unpack)
+        : known_(std::move(known)),
+          session_(known_->where.connect()),
+          batches_(known_, used, options.keep, unpack) {
+      for (std::size_t i = 0; i < known_->leaves.size(); ++i)
+        if (used.uses(known_->leaves[i])) touched_.push_back(i);
+      if (used.everything()) touched_.clear();
+    }
+
+    template <class Sink>
+    void evaluate(position p, worker& w, Sink&& sink) const {
+      const auto& looked_up = w.next[w.turn++ % w.next.size()];
+      if (looked_up.index == p.index && looked_up.batch != nullptr) [[likely]]
+        stand_in(w, looked_up.place, looked_up.batch);
+      else if (p.index < w.begin || p.index >= w.end)
+        move_to(w, p.index);
+      const std::uint64_t row = p.index - w.begin;
+      try {
+        sink(detail::ipc_row(*known_, w.shard, *w.batch, row, w.key));
+        confirm(session_, known_->object(w.shard));
+      } catch (error& e) {
+        confirm(session_, known_->object(w.shard));
+        e.in_file(known_->path(w.shard)).for_key(key(p.index));
+        throw;
+      }
+    }
+
+    /// Finds the rows that come next, up to 64, and prefetches what says where their values are.
+    void look_ahead(std::span<const position> next, worker& w) const noexcept {
+      w.turn = 0;
+      for (std::size_t i = 0; i < std::min(next.size(), w.next.size()); ++i) {
+        auto& one = w.next[i];
+        one.batch = nullptr;
+        if (next[i].index >= known_->shards.samples()) continue;
+        one.index = next[i].index;
+        one.place = known_->shards.locate(one.index);
+        one.batch = batches_.find(one.place.shard);
+        if (one.batch == nullptr) continue;
+        for (const std::size_t leaf : touched_)
+          detail::touch_arrow_offsets(one.batch->leaves[leaf], one.place.sample);
+      }
+    }
+    /// Prefetches the values of one of these rows.
+    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w) const noexcept {
+      if (i >= w.next.size() || w.next[i].batch == nullptr) return;
+      for (const std::size_t leaf : touched_)
+        detail::touch_arrow_value(w.next[i].batch->leaves[leaf], w.next[i].place.sample);
+    }
+
+    /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
+    [[nodiscard]] std::string key(std::uint64_t index) const {
+      const manifest::place place = known_->locate(index);
+      return known_->key_of(place.shard, place.sample);
+    }
+    [[nodiscard]] std::string url(std::uint64_t index) const {
+      return known_->path(known_->locate(index).shard);
+    }
+    [[nodiscard]] storage_counters counters() const
+      requires counting_session<session_type>
+    {
+      return session_.counters();
+    }
+    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+    void cancel_reads() const noexcept { end_reads(session_); }
+    /// The mean size of a row.
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+      const std::uint64_t rows = known_->shards.samples();
+      return rows == 0 ? 0 : known_->shards.payload() / rows;
+    }
+
+   private:
+    void stand_in(worker& w, const manifest::place& place, const detail::arrow_batch* batch) const noexcept {
+      w.batch = batch;
+      w.shard = place.shard;
+      w.begin = place.first;
+      w.end = place.first + known_->shards.shards()[place.shard].samples;
+    }
+    void move_to(worker& w, std::uint64_t index) const {
+      const manifest::place place = known_->locate(index);
+      w.begin = w.end = 0;  // if it cannot be read, the worker has none
+      stand_in(w, place, &batches_.get(session_, place.shard, w.held));
+    }
+
+    shared<const files> known_;
+    mutable session_type session_;  // a session may be used by many threads
+    detail::ipc_batches batches_;
+    std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
+  };
+
+  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
+      : known_(made(std::move(where))), options_(options), unpack_(unpack) {}
+
+  /// The rows of all files.
+  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  /// Where batches of rows begin.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return known_->shards.starts();
+  }
+  /// The batches, as shards.
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  /// Covers the columns, and each batch's file, place, size and rows.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
+  [[nodiscard]] std::string describe() const { return known_->describe(); }
+  /// The columns' types, as the children of a struct.
+  [[nodiscard]] const arrow_type& schema() const noexcept { return known_->files.front().schema; }
+  [[nodiscard]] reader connect(const projection& used = {}) const {
+    return reader(known_, used, options_, unpack_);
+  }
+
+ private:
+  static shared<const files> made(Storage where) {
+    auto session = where.connect();
+    const storage_facts facts = facts_of(where);
+    detail::ipc_files found(facts, session);
+    return shared<const files>(new const files(std::move(where), std::move(found)));
+  }
+
+  shared<const files> known_;
+  arrow_ipc_options options_;
+  detail::ipc_batches::unpack_call unpack_;
+};
+
+/// Arrow files: Feather (version 2), Arrow IPC files and streams, and the folders that Hugging Face's
+/// `datasets`
+/// writes with `save_to_disk` and keeps in its cache.
+///
+///     auto rows = arrow_ipc("imagenet/train") | shuffle(seed) |
+///                 decode<field<"image.bytes", jpeg>, field<"label", arrow_value<std::int64_t>>>;
+///     auto packed = arrow_ipc<unpack_zstd, unpack_lz4>("part-{00..15}.feather");
+///
+/// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
+/// `*.arrow` are taken in the order of their names; or any storage, whose objects are the files. All have the
+/// same columns. As template arguments the unpackers for compressed batches.
+/// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
+/// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
+/// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,
+/// `json`. Dictionary values are followed. Unions, runs and list views are passed over, and an error when
+/// they are asked for.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. `starts` are those of the record
+/// batches, so that `shuffle` with a window reads each one once. Making the plan reads the metadata of all
+/// batches, some 500 bytes each.
+/// Cost per sample: in a mapped file that is not compressed nothing is read or copied but what is asked for.
+/// A batch that is compressed, in another storage or of the other byte order is read once, its named columns
+/// alone, and shared by all workers; such batches are kept up to `arrow_ipc_options::keep` bytes. No
+/// allocation in the steady state for batches in place.
+/// Errors: errc::format, with file and offset, for what is no Arrow IPC, a file that is cut off, buffers that
+/// are too short, and a file of other columns than the first; with the row, for offsets that lead out of a
+/// buffer; errc::argument for a compression without an unpacker, with what to write; errc::io.
+/// Threads: any number may evaluate, each with its own worker.
+/// Source: Arrow, "Arrow columnar format", and format/{Message,Schema,File}.fbs.
+template <unpacker... Unpack, storage Storage>
+[[nodiscard]] arrow_ipc_source<Storage> arrow_ipc(Storage where, arrow_ipc_options options = {}) {
+  return {std::move(where), options, &detail::unpack_arrow_buffer<Unpack...>};
+}
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, arrow_ipc_options options = {}) {
+  return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern))), options,
+          &detail::unpack_arrow_buffer<Unpack...>};
+}
+/// From a list of paths, in which braces are not expanded.
+template <unpacker... Unpack>
+[[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(std::vector<std::string> paths,
+                                                      arrow_ipc_options options = {}) {
+  return {mapped_file(std::move(paths)), options, &detail::unpack_arrow_buffer<Unpack...>};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/arrow_ipc.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::string_view ipc_row::key() const {
+  *key_ = files_->key_of(shard_, row_);
+  return *key_;
+}
+
+PENSTOCK_INLINE std::vector<std::string> arrow_paths(const std::string& pattern) {
+  std::error_code failed;
+  if (!std::filesystem::is_directory(pattern, failed)) return tar::paths_of(pattern);
+  std::vector<std::string> paths;
+  bool has_folders = false;
+  for (std::filesystem::directory_iterator at(pattern, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    if (at->is_directory()) has_folders = true;
+    if (at->path().extension() == ".arrow" && !at->path().filename().string().starts_with("cache-"))
+      paths.push_back(at->path().string());
+  }
+  if (failed) throw error(errc::io, {"the folder cannot be read: ", failed.message()}).in_file(pattern);
+  if (paths.empty())
+    throw error(errc::missing, {"the folder has no file called *.arrow",
+                                has_folders ? "; of a dataset in several parts, name the folder of one" : ""})
+        .in_file(pattern);
+  std::sort(paths.begin(), paths.end());
+  // "train-00003-of-00012.arrow": a file that is not there would go unnoticed.
+  const std::string_view last = paths.back();
+  if (const auto of = last.rfind("-of-"); of != last.npos) {
+    std::size_t count = 0;
+    const char* const begin = last.data() + of + 4;
+    if (std::from_chars(begin, last.data() + last.size(), count).ec == std::errc{} && count != paths.size())
+      throw error(errc::missing, {"the folder has ", paths.size(),
+                                  " files called *.arrow, and the last one says that "
+                                  "there are ",
+                                  count, ": fetch the others, or name the files to read"})
+          .in_file(pattern);
+  }
+  return paths;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/arrow_import.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The type that a schema of another library describes. Throws errc::argument for one that describes none.
+[[nodiscard]] arrow_type import_arrow_schema(const arrow_abi::schema& given);
+
+/// A batch of another library, and its columns.
+struct imported_batch {
+  arrow_abi::held<arrow_abi::array> array;
+  arrow_column root;
+  std::vector<arrow_leaf> leaves;
+};
+/// The columns of a stream: their types, and the names of the leaves.
+struct imported_schema {
+  arrow_type root;
+  std::vector<std::string> leaves;
+};
+
+/// Checks what a batch says of its columns, and takes it. Throws errc::argument if it does not fit the
+/// schema.
+[[nodiscard]] shared<const imported_batch> import_arrow_batch(arrow_abi::held<arrow_abi::array> given,
+                                                              const imported_schema& schema);
+
+/// A row of a stream: an open sample that keeps its batch alive.
+class arrow_stream_row {
+ public:
+  using is_open_sample = void;
+  using blob_type = arrow_member_value;
+
+  /// "batch 3, row 17".
+  [[nodiscard]] std::string_view key() const;
+  [[nodiscard]] std::string_view url() const noexcept { return {}; }
+  [[nodiscard]] std::size_t size() const noexcept { return schema_ ? schema_->leaves.size() : 0; }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return schema_->leaves[i]; }
+  [[nodiscard]] blob_type member(std::size_t i) const { return blob_type(batch_->leaves[i].at(at_.sample)); }
+
+ private:
+  friend class arrow_stream_reader;
+  shared<const imported_schema> schema_;
+  shared<const imported_batch> batch_;
+  source_mark at_;
+  mutable std::string key_;
+};
+
+/// Makes the streams of a source: one for each epoch, or one in all.
+struct arrow_stream_maker {
+  shared<void> kept;
+  void (*make)(void* kept, arrow_abi::array_stream* into);
+};
+
+/// Reads the rows of a stream one after another.
+class arrow_stream_reader {
+ public:
+  explicit arrow_stream_reader(arrow_stream_maker maker) : maker_(static_cast<arrow_stream_maker&&>(maker)) {}
+
+  [[nodiscard]] bool next(arrow_stream_row& e);
+  void rewind();
+  [[nodiscard]] source_mark mark() const noexcept { return {batches_, row_}; }
+  void seek(source_mark place);
+
+ private:
+  /// Whether there is another batch.
+  bool next_batch();
+  void begin();
+  [[noreturn]] void fail(int code, std::string_view doing);
+
+  arrow_stream_maker maker_;
+  arrow_abi::held<arrow_abi::array_stream> stream_;
+  shared<const imported_schema> schema_;
+  shared<const imported_batch> batch_;
+  std::uint64_t batches_ = 0;  // that have been passed
+  std::uint64_t row_ = 0;      // of the current batch that comes next
+  bool started_ = false, ended_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/arrow_import.ipp
+
+// Source: Arrow, "The Arrow C data interface" and "The Arrow C stream interface".
+namespace penstock::inline v0_1 {
+namespace detail {
+
+[[noreturn, gnu::cold]] PENSTOCK_INLINE void bad_arrow(std::initializer_list<piece> what) {
+  throw error(errc::argument, what);
+}
+
+PENSTOCK_INLINE arrow_type import_arrow_field(const arrow_abi::schema& given, std::size_t depth) {
+  constexpr std::size_t deepest = 64;
+  const std::string_view name = given.name == nullptr ? "" : given.name;
+  if (given.release == nullptr || given.format == nullptr)
+    bad_arrow({"the schema of the column '", name, "' was released already"});
+  if (depth > deepest) bad_arrow({"columns are nested deeper than ", deepest, " levels"});
+  arrow_type made = arrow_type::of_format(given.format);
+  made.name = name;
+  if (given.n_children < 0 || (given.n_children != 0 && given.children == nullptr))
+    bad_arrow({"the schema of the column '", name, "' has no children where it says so"});
+  for (std::int64_t i = 0; i < given.n_children; ++i) {
+    if (given.children[i] == nullptr) bad_arrow({"a child of the column '", name, "' is a null pointer"});
+    made.children.push_back(import_arrow_field(*given.children[i], depth + 1));
+  }
+  const bool is_list = made.layout == arrow_layout::list32 || made.layout == arrow_layout::list64 ||
+                       made.layout == arrow_layout::fixed_list;
+  if (is_list && made.children.size() != 1)
+    bad_arrow({"the list '", name, "' has ", made.children.size(), " children instead of one"});
+  if (given.dictionary != nullptr) {
+    if (made.number == arrow_number::none || made.number == arrow_number::float16 ||
+        made.number == arrow_number::float32 || made.number == arrow_number::float64)
+      bad_arrow({"the dictionary of the column '", name, "' is numbered by no whole numbers"});
+    made.dictionary.push_back(import_arrow_field(*given.dictionary, depth + 1));
+    made.dictionary.front().name = name;
+  }
+  return made;
+}
+
+PENSTOCK_INLINE arrow_type import_arrow_schema(const arrow_abi::schema& given) {
+  arrow_type made = import_arrow_field(given, 0);
+  if (made.layout != arrow_layout::record || !made.dictionary.empty())
+    bad_arrow({"the stream has values of type ", made.text(),
+               ", and rows of columns are read: make a table of them"});
+  return made;
+}
+
+PENSTOCK_INLINE arrow_column import_arrow_column(const arrow_abi::array& given, const arrow_type& type) {
+  arrow_column made;
+  made.type = &type;
+  const auto refuse = [&](std::string_view what) {
+    bad_arrow({"the column '", type.name, "' of a batch ", what});
+  };
+  if (given.length < 0 || given.offset < 0 ||
+      given.offset > std::numeric_limits<std::int64_t>::max() - given.length)
+    refuse("has a negative length or offset");
+  made.length = static_cast<std::uint64_t>(given.length);
+  made.offset = static_cast<std::uint64_t>(given.offset);
+  if (type.layout == arrow_layout::other) return made;
+  const auto buffer = [&](std::int64_t i) { return static_cast<const std::byte*>(given.buffers[i]); };
+  std::int64_t wanted = 0;
+  switch (type.layout) {
+    case arrow_layout::nothing:
+      break;
+    case arrow_layout::record:
+    case arrow_layout::fixed_list:
+      wanted = 1;
+      break;
+    case arrow_layout::bytes32:
+    case arrow_layout::bytes64:
+    case arrow_layout::views:
+      wanted = 3;
+      break;
+    default:
+      wanted = 2;
+  }
+  const bool views = type.layout == arrow_layout::views;
+  if (views ? given.n_buffers < wanted : given.n_buffers != wanted)
+    refuse("has another number of buffers than its type");
+  if (wanted != 0 && given.buffers == nullptr) refuse("has no buffers");
+  if (wanted != 0 && given.null_count != 0) made.validity = buffer(0);
+  const bool empty = given.length == 0;
+  switch (type.layout) {
+    case arrow_layout::fixed:
+    case arrow_layout::bits:
+      made.values = buffer(1);
+      if (!empty && made.values == nullptr && (type.layout == arrow_layout::bits || type.width != 0))
+        refuse("has no values");
+      break;
+    case arrow_layout::bytes32:
+    case arrow_layout::bytes64:
+      made.offsets = buffer(1);
+      made.values = buffer(2);
+      made.bytes = made.values == nullptr ? 0 : std::numeric_limits<std::uint64_t>::max();
+      if (!empty && made.offsets == nullptr) refuse("has no offsets");
+      break;
+    case arrow_layout::list32:
+    case arrow_layout::list64:
+      made.offsets = buffer(1);
+      if (!empty && made.offsets == nullptr) refuse("has no offsets");
+      break;
+    case arrow_layout::views: {
+      made.values = buffer(1);
+      if (!empty && made.values == nullptr) refuse("has no values");
+      const auto* const sizes = static_cast<const std::int64_t*>(given.buffers[given.n_buffers - 1]);
+      for (std::int64_t i = 2; i < given.n_buffers - 1; ++i) {
+        if (sizes == nullptr || sizes[i - 2] < 0) refuse("does not say how long its buffers are");
+        made.buffers.emplace_back(buffer(i), static_cast<std::size_t>(sizes[i - 2]));
+      }
+      break;
+    }
+    default:
+      break;
+  }
+  if (!type.dictionary.empty()) {
+    if (given.dictionary == nullptr) refuse("has no dictionary");
+    made.children.push_back(import_arrow_column(*given.dictionary, type.dictionary.front()));
+    made.dictionary.push_back(made.children.data());
+    return made;
+  }
+  if (given.n_children < 0 || static_cast<std::uint64_t>(given.n_children) != type.children.size() ||
+      (given.n_children != 0 && given.children == nullptr))
+    refuse("has another number of children than its type");
+  made.children.reserve(type.children.size());
+  for (std::size_t i = 0; i < type.children.size(); ++i) {
+    if (given.children[i] == nullptr) refuse("has a child that is a null pointer");
+    made.children.push_back(import_arrow_column(*given.children[i], type.children[i]));
+    if (type.layout == arrow_layout::record && made.children.back().length < made.offset + made.length)
+      refuse("has a child of fewer rows");
+  }
+  return made;
+}
+
+PENSTOCK_INLINE shared<const imported_batch> import_arrow_batch(arrow_abi::held<arrow_abi::array> given,
+                                                                const imported_schema& schema) {
+  shared<imported_batch> made(new imported_batch);
+  made->array = std::move(given);
+  made->root = import_arrow_column(*made->array, schema.root);
+  made->leaves = arrow_leaves(made->root);
+  return made;
+}
+
+PENSTOCK_INLINE std::string_view arrow_stream_row::key() const {
+  key_.clear();
+  append(key_, {"batch ", at_.shard, ", row ", at_.sample});
+  return key_;
+}
+
+PENSTOCK_INLINE void arrow_stream_reader::fail(int code, std::string_view doing) {
+  const char* const said =
+      stream_->get_last_error == nullptr ? nullptr : stream_->get_last_error(stream_.get());
+  const std::string why =
+      said != nullptr && *said != '\0' ? said : std::error_code(code, std::generic_category()).message();
+  ended_ = true;
+  throw error(errc::io, {"the stream failed to give its ", doing, ": ", why});
+}
+
+PENSTOCK_INLINE void arrow_stream_reader::begin() {
+  maker_.make(maker_.kept.get(), stream_.get());
+  if (stream_.empty() || stream_->get_schema == nullptr || stream_->get_next == nullptr)
+    bad_arrow(
+        {"the stream was released already, or used by another reader: give arrow_stream one that was not, "
+         "or a function that makes one"});
+  started_ = true;
+  arrow_abi::held<arrow_abi::schema> said;
+  if (const int code = stream_->get_schema(stream_.get(), said.get()); code != 0) fail(code, "schema");
+  shared<imported_schema> made(new imported_schema);
+  made->root = import_arrow_schema(*said);
+  made->leaves = arrow_leaf_names(made->root);
+  schema_ = std::move(made);
+}
+
+PENSTOCK_INLINE bool arrow_stream_reader::next_batch() {
+  if (ended_) return false;
+  if (!started_) begin();
+  if (batch_) ++batches_;
+  row_ = 0;
+  batch_ = nullptr;
+  arrow_abi::held<arrow_abi::array> found;
+  if (const int code = stream_->get_next(stream_.get(), found.get()); code != 0) fail(code, "next batch");
+  if (found.empty()) {
+    ended_ = true;
+    return false;
+  }
+  try {
+    batch_ = import_arrow_batch(std::move(found), *schema_);
+  } catch (error& e) {
+    ended_ = true;
+    e.for_key(text({"batch ", batches_}));
+    throw;
+  }
+  return true;
+}
+
+PENSTOCK_INLINE bool arrow_stream_reader::next(arrow_stream_row& e) {
+  while (!batch_ || row_ == batch_->root.length)
+    if (!next_batch()) return false;
+  if (e.batch_ != batch_) {
+    e.batch_ = batch_;
+    e.schema_ = schema_;
+  }
+  e.at_ = {batches_, row_++};
+  return true;
+}
+
+PENSTOCK_INLINE void arrow_stream_reader::rewind() {
+  if (!started_) return;
+  stream_ = {};
+  batch_ = nullptr;
+  batches_ = row_ = 0;
+  started_ = ended_ = false;
+}
+
+PENSTOCK_INLINE void arrow_stream_reader::seek(source_mark place) {
+  rewind();
+  while (batches_ != place.shard || !batch_)
+    if (!next_batch()) break;
+  if (!batch_ ? place != source_mark{batches_, 0} : place.sample > batch_->root.length)
+    throw error(errc::state, {"the stream has no row ", place.sample, " in a batch ", place.shard,
+                              ", where the state says that a run stopped: it is another stream"});
+  row_ = place.sample;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/arrow_stream.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The struct of Arrow's C stream interface, in any library's declaration.
+template <class T>
+concept c_array_stream =
+    sizeof(T) == sizeof(arrow_abi::array_stream) && alignof(T) == alignof(arrow_abi::array_stream) &&
+    std::is_trivially_copyable_v<T> && requires(T& stream) {
+      stream.get_schema;
+      stream.get_next;
+      stream.get_last_error;
+      stream.release;
+      stream.private_data;
+    };
+/// A function that makes such a struct.
+template <class F>
+concept makes_array_streams = std::invocable<F&> && c_array_stream<std::invoke_result_t<F&>>;
+
+template <c_array_stream T>
+void move_array_stream(T& from, arrow_abi::array_stream* into) noexcept {
+  *into = *reinterpret_cast<const arrow_abi::array_stream*>(&from);
+  from.release = nullptr;
+}
+
+}  // namespace detail
+
+/// The source that `arrow_stream` makes.
+class arrow_stream_source : public opens_as_plan<arrow_stream_source> {
+ public:
+  using penstock_part = source_tag;
+  using element = detail::arrow_stream_row;
+  static constexpr std::string_view source_name = "arrow_stream";
+  static constexpr bool seekable = true;
+
+  class reader {
+   public:
+    explicit reader(detail::arrow_stream_maker maker)
+        : rows_(std::make_unique<detail::arrow_stream_reader>(std::move(maker))) {}
+    [[nodiscard]] bool next(element& e) { return rows_->next(e); }
+    void rewind(std::uint64_t) { rows_->rewind(); }
+    [[nodiscard]] source_mark mark() const noexcept { return rows_->mark(); }
+    /// Reads past the batches and rows already delivered.
+    void seek(std::uint64_t, source_mark place) { rows_->seek(place); }
+
+   private:
+    std::unique_ptr<detail::arrow_stream_reader> rows_;
+  };
+
+  explicit arrow_stream_source(detail::arrow_stream_maker maker) : maker_(std::move(maker)) {}
+
+  [[nodiscard]] std::string describe() const { return "arrow_stream(rows that are read forward)"; }
+  /// Equal for all streams: their contents are not known until they are read.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix64(0x6172726f77); }
+  [[nodiscard]] reader connect() const { return reader(maker_); }
+
+ private:
+  detail::arrow_stream_maker maker_;
+};
+
+/// The rows of a stream of another library, through Arrow's C stream interface, without a copy: of DuckDB,
+/// Polars, Lance, ADBC, pyarrow, and whatever else exports one.
+///
+///     auto rows = arrow_stream(stream) | decode<field<"label", arrow_value<std::int64_t>>> | batch(256);
+///     auto epochs = arrow_stream([&] { return query(database, "select * from samples"); });
+///
+/// In: an `ArrowArrayStream` (of any library's declaration, or `arrow_abi::array_stream`), which is moved
+/// away from where it was; or a function that returns one, which is called once for each epoch, from the
+/// thread that reads. No library is needed.
+/// Out: a row as an open sample, whose members are the columns, as for `arrow_ipc`. A sample keeps its batch
+/// alive until it is consumed, also in a `shuffle_buffer`.
+/// Kind: a forward source; deterministic and resumable as far as the stream is: a resumed run takes a new
+/// stream and passes over the batches and rows that were delivered.
+/// Cost per sample: one reference to its batch; nothing is copied but what codecs copy. Memory: the batches
+/// that samples belong to, which the exporter owns.
+/// Threads: the stream is read by one thread at a time, all evaluate; batches are released by any thread.
+/// Errors: errc::argument for a stream that was released or is used a second time, one whose values are no
+/// rows, and batches that do not fit its schema; errc::io with the exporter's own message; errc::state for a
+/// state of another stream. Lengths of buffers are the exporter's promise: the interface does not say them.
+/// Source: Arrow, "The Arrow C stream interface".
+template <detail::c_array_stream Stream>
+[[nodiscard]] arrow_stream_source arrow_stream(Stream& stream) {
+  arrow_abi::array_stream moved;
+  detail::move_array_stream(stream, &moved);
+  using kept = arrow_abi::held<arrow_abi::array_stream>;
+  return arrow_stream_source({std::make_shared<kept>(moved), [](void* from, arrow_abi::array_stream* into) {
+                                *into = static_cast<kept*>(from)->release();
+                              }});
+}
+template <detail::c_array_stream Stream>
+[[nodiscard]] arrow_stream_source arrow_stream(Stream* stream) {
+  return arrow_stream(*stream);
+}
+template <detail::makes_array_streams Make>
+[[nodiscard]] arrow_stream_source arrow_stream(Make make) {
+  return arrow_stream_source(
+      {std::make_shared<Make>(std::move(make)), [](void* from, arrow_abi::array_stream* into) {
+         auto made = (*static_cast<Make*>(from))();
+         detail::move_array_stream(made, into);
+       }});
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/detail/joinable.hpp
 
 /// Which sources `mix`, `zip` and `concat` can join.
@@ -39565,54 +46026,6 @@ PENSTOCK_INLINE std::string directory::describe() const {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/hash_bytes.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// A hash of bytes for fingerprints, eight at a time; identical on every machine. Not secure against
-/// adversaries.
-[[nodiscard]] std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept;
-
-/// `hash_bytes` of the numbers' little-endian bytes.
-[[nodiscard]] std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept;
-
-/// `hash_bytes` of the first and the last MiB only: a fingerprint must not cost a pass over a dataset.
-[[nodiscard]] std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept;
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/hash_bytes.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE std::uint64_t hash_bytes(std::uint64_t seed, bytes_view bytes) noexcept {
-  std::uint64_t hash = mix64(seed ^ bytes.size());
-  while (!bytes.empty()) {
-    const std::size_t n = std::min<std::size_t>(8, bytes.size());
-    std::array<std::byte, 8> word{};
-    std::memcpy(word.data(), bytes.data(), n);
-    hash = mix64(hash ^ load_little<std::uint64_t>(word.data()));
-    bytes = bytes.subspan(n);
-  }
-  return hash;
-}
-
-PENSTOCK_INLINE std::uint64_t hash_words(std::uint64_t seed, std::span<const std::uint64_t> words) noexcept {
-  std::uint64_t hash = mix64(seed ^ words.size_bytes());
-  for (const std::uint64_t word : words) hash = mix64(hash ^ word);
-  return hash;
-}
-
-PENSTOCK_INLINE std::uint64_t hash_ends(std::uint64_t seed, bytes_view bytes) noexcept {
-  constexpr std::size_t part = 1u << 20;
-  if (bytes.size() <= 2 * part) return hash_bytes(seed, bytes);
-  return hash_bytes(hash_bytes(seed ^ bytes.size(), bytes.first(part)), bytes.last(part));
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/source/from.hpp
 
 namespace penstock::inline v0_1 {
@@ -40604,303 +47017,6 @@ indexed_shards index_shards(const Storage& where, Writer&& store, index_shards_o
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/parallel.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// A loop whose iterations are shared by several threads.
-class parallel_loop {
- public:
-  using work_type = void (*)(void* what, std::size_t i);
-
-  parallel_loop(std::size_t count, work_type work, void* what)
-      : count_(count), work_(work), what_(what), lowest_(count) {}
-
-  void run(std::size_t threads);
-
- private:
-  static void* take_rounds(void* given) noexcept;
-
-  std::size_t count_;
-  work_type work_;
-  void* what_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::size_t lowest_;
-  std::exception_ptr first_;
-};
-
-/// Calls `work(i)` for each i below `count`, in up to `threads` threads (0: one per processor). If several
-/// calls throw, the exception with the lowest i is rethrown; after an exception, no new i is started.
-template <class Work>
-void for_each_in_parallel(std::size_t count, std::size_t threads, Work&& work) {
-  using work_type = std::remove_reference_t<Work>;
-  parallel_loop(
-      count, [](void* what, std::size_t i) { (*static_cast<work_type*>(what))(i); },
-      const_cast<std::remove_const_t<work_type>*>(&work))
-      .run(threads);
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/parallel.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE void parallel_loop::run(std::size_t threads) {
-  if (threads == 0) threads = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  threads = std::min(threads, count_);
-  std::vector<pthread_t> others;
-  for (std::size_t i = 1; i < threads; ++i) {
-    others.reserve(threads);
-    pthread_t one{};
-    // the threads that were created do the work
-    if (::pthread_create(&one, nullptr, take_rounds, this) != 0) break;
-    others.push_back(one);
-  }
-  take_rounds(this);
-  for (const pthread_t other : others) ::pthread_join(other, nullptr);
-  if (first_) std::rethrow_exception(first_);
-}
-
-PENSTOCK_INLINE void* parallel_loop::take_rounds(void* given) noexcept {
-  auto& loop = *static_cast<parallel_loop*>(given);
-  while (!loop.failed_.load(std::memory_order_relaxed)) {
-    // Numbers are handed out in order: when one fails, all lower ones have been started and will
-    // finish.
-    const std::size_t i = loop.next_.fetch_add(1, std::memory_order_relaxed);
-    if (i >= loop.count_) break;
-    try {
-      loop.work_(loop.what_, i);
-    } catch (...) {
-      const std::lock_guard lock(loop.mutex_);
-      if (i < loop.lowest_) {
-        loop.lowest_ = i;
-        loop.first_ = std::current_exception();
-      }
-      loop.failed_.store(true, std::memory_order_relaxed);
-    }
-  }
-  return nullptr;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_header.hpp
-
-/// One header block of a tar archive, in all dialects in use: v7, ustar, GNU, pax, star.
-/// Source: POSIX.1-2017 pax, "ustar Interchange Format" and "pax Header Block"; GNU tar manual, "Basic Tar
-/// Format".
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-inline constexpr std::size_t block_size = 512;
-
-[[nodiscard]] constexpr std::uint64_t padded(std::uint64_t size) noexcept {
-  return (size + 511) & ~std::uint64_t{511};
-}
-
-/// The text of a field: everything before its first NUL.
-[[nodiscard]] std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept;
-
-/// A number: octal digits with spaces around them, or base-256 if the first bit is set. Nothing if it is
-/// neither, negative, or too large for a file.
-[[nodiscard]] std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
-                                                        std::size_t size) noexcept;
-
-[[nodiscard]] bool is_zero(bytes_view block) noexcept;
-
-/// Whether the checksum is right, summed over unsigned bytes as in the standard or over signed ones as
-/// some old writers did.
-[[nodiscard]] bool checksum_matches(bytes_view block) noexcept;
-
-/// Copies the path in the header itself to `path`. GNU headers have no prefix: they use its field for
-/// other things.
-void header_path(bytes_view block, std::string& path);
-
-/// The maximum length of a member's name. Names are copied for each header, and a header takes only 512
-/// bytes: without a bound a small archive could cause gigabytes of copies.
-inline constexpr std::size_t longest_name = 64 * 1024;
-
-/// A text that is known or not; forgetting it keeps its memory.
-struct known_text {
-  std::string text;
-  bool known = false;
-
-  void set(std::string_view value);
-};
-
-/// What pax records say about a member; an empty value cancels an earlier record.
-struct pax_records {
-  known_text path;
-  known_text sparse_path;
-  std::optional<std::uint64_t> size;
-  bool sparse = false;
-
-  /// Reads the body of a pax header: records `LENGTH KEY=VALUE\n`, where LENGTH counts the whole record.
-  void read(bytes_view body);
-
- private:
-  void take(std::string_view key, std::string_view value);
-};
-
-/// The name of the compression that the first bytes of a file show, or nothing.
-[[nodiscard]] std::string_view compression_of(bytes_view head) noexcept;
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/tar_header.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE std::string_view text_field(bytes_view block, std::size_t offset, std::size_t size) noexcept {
-  const std::string_view field = text_of(block.subspan(offset, size));
-  return field.substr(0, std::min(field.find('\0'), field.size()));
-}
-
-PENSTOCK_INLINE std::optional<std::uint64_t> number_field(bytes_view block, std::size_t offset,
-                                                          std::size_t size) noexcept {
-  const bytes_view field = block.subspan(offset, size);
-  const auto first = static_cast<unsigned char>(field[0]);
-  std::uint64_t value = 0;
-  if ((first & 0x80u) != 0) {
-    if (first == 0xffu) return std::nullopt;  // a negative number
-    value = first & 0x7fu;
-    for (std::size_t i = 1; i < size; ++i) {
-      if (value >> 55 != 0) return std::nullopt;
-      value = value << 8 | static_cast<unsigned char>(field[i]);
-    }
-    return value;
-  }
-  std::string_view digits = text_field(block, offset, size);
-  while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
-  while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
-  for (const char c : digits) {
-    if (c < '0' || c > '7') return std::nullopt;
-    value = value << 3 | static_cast<std::uint64_t>(c - '0');  // twelve digits at most: cannot overflow
-  }
-  return value;
-}
-
-PENSTOCK_INLINE bool is_zero(bytes_view block) noexcept {
-  return std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; });
-}
-
-PENSTOCK_INLINE bool checksum_matches(bytes_view block) noexcept {
-  const auto stored = number_field(block, 148, 8);
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data());
-  // loops without branches, which compilers vectorise
-  std::uint32_t sum = 0, negative = 0;  // the sum of all bytes, and how many are negative as signed bytes
-  for (std::size_t i = 0; i < block_size; ++i) {
-    sum += bytes[i];
-    negative += bytes[i] >> 7;
-  }
-  for (std::size_t i = 148; i < 156; ++i) {  // its own field counts as spaces
-    sum -= bytes[i];
-    negative -= bytes[i] >> 7;
-  }
-  const std::int64_t plain = std::int64_t{8 * ' '} + sum;
-  const std::int64_t with_sign = plain - std::int64_t{256} * negative;
-  return stored && (*stored == static_cast<std::uint64_t>(plain) ||
-                    (with_sign >= 0 && *stored == static_cast<std::uint64_t>(with_sign)));
-}
-
-PENSTOCK_INLINE void header_path(bytes_view block, std::string& path) {
-  path.clear();
-  if (std::memcmp(block.data() + 257, "ustar\0", 6) == 0) {
-    const bool star = std::memcmp(block.data() + 508, "tar\0", 4) == 0;
-    path.assign(text_field(block, 345, star ? 131 : 155));
-    if (!path.empty()) path += '/';
-  }
-  path += text_field(block, 0, 100);
-}
-
-PENSTOCK_INLINE void known_text::set(std::string_view value) {
-  if (value.size() > longest_name)
-    throw error(errc::format,
-                {"a member has a name of ", value.size(), " bytes, and the maximum is ", longest_name});
-  text.assign(value);
-  known = true;
-}
-
-PENSTOCK_INLINE void pax_records::read(bytes_view body) {
-  std::string_view rest = text_of(body);
-  while (!rest.empty() && rest.front() != '\0') {
-    std::uint64_t length = 0;
-    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
-    const auto digits = static_cast<std::size_t>(end - rest.data());
-    if (problem != std::errc{} || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
-        rest[detail::to_size(length) - 1] != '\n') {
-      throw error(errc::format, "a pax header holds a record whose length is wrong");
-    }
-    const std::string_view record = rest.substr(digits + 1, detail::to_size(length) - digits - 2);
-    rest.remove_prefix(detail::to_size(length));
-    const std::size_t equals = record.find('=');
-    if (equals == std::string_view::npos || equals == 0) {
-      throw error(errc::format, "a pax header holds a record without a keyword");
-    }
-    take(record.substr(0, equals), record.substr(equals + 1));
-  }
-}
-
-PENSTOCK_INLINE void pax_records::take(std::string_view key, std::string_view value) {
-  if (key == "path" || key == "GNU.sparse.name") {
-    auto& mine = key == "path" ? path : sparse_path;
-    mine.known = false;
-    if (value.empty()) return;
-    while (!value.empty() && value.back() == '/') value.remove_suffix(1);
-    mine.set(value);
-  } else if (key == "size") {
-    size.reset();
-    if (value.empty()) return;
-    std::uint64_t parsed = 0;
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-    if (problem != std::errc{} || end != value.data() + value.size() ||
-        parsed > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      throw error(errc::format, "a pax header gives a size that is not a number");
-    }
-    size = parsed;
-  }
-  // GNU tar's sparse files. With Solaris's SUN.holesdata the body is taken unchanged.
-  if (!value.empty() && key.starts_with("GNU.sparse.")) sparse = true;
-}
-
-PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
-  const auto starts = [&head](std::initializer_list<unsigned char> magic) {
-    return head.size() >= magic.size() &&
-           std::equal(magic.begin(), magic.end(), head.begin(),
-                      [](unsigned char m, std::byte b) { return std::byte{m} == b; });
-  };
-  // Skippable frames may precede the frames of zstd and lz4.
-  bool skipped = false;
-  while (head.size() >= 8 && (head[0] & std::byte{0xf0}) == std::byte{0x50} && head[1] == std::byte{0x2a} &&
-         head[2] == std::byte{0x4d} && head[3] == std::byte{0x18}) {
-    std::uint64_t size = 8;
-    for (std::size_t i = 0; i < 4; ++i) size += std::to_integer<std::uint64_t>(head[4 + i]) << (8 * i);
-    head = head.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size())));
-    skipped = true;
-  }
-  if (starts({0x04, 0x22, 0x4d, 0x18})) return "lz4";
-  if (skipped || starts({0x28, 0xb5, 0x2f, 0xfd})) return "zstd";
-  if (starts({0x1f, 0x8b})) return "gzip";
-  if (starts({0x1f, 0x9d})) return "compress (.Z)";
-  if (starts({0x42, 0x5a, 0x68})) return "bzip2";
-  if (starts({0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00})) return "xz";
-  if (starts({0x02, 0x21, 0x4c, 0x18})) return "lz4 (legacy)";
-  if (starts({0x4c, 0x5a, 0x49, 0x50})) return "lzip";
-  return {};
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/tar/tar_walk.hpp
 
 namespace penstock::inline v0_1 {
@@ -41227,66 +47343,6 @@ class member_scan {
 
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/packed_format.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The component and unpacker for a compression format. The names are empty if there is none.
-struct packed_format {
-  std::string_view format, component, unpacker;
-};
-
-[[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
-
-/// Whether these may be the first bytes of a zlib stream, which has no certain mark.
-[[nodiscard]] bool may_begin_zlib(bytes_view head) noexcept;
-
-/// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
-/// `before` and `after` are the text around the unpacker's name.
-[[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
-                                        std::string_view after);
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/packed_format.ipp
-
-namespace penstock::inline v0_1::detail::tar {
-
-// Source: RFC 1950, section 2.2.
-PENSTOCK_INLINE bool may_begin_zlib(bytes_view head) noexcept {
-  if (head.size() < 2) return false;
-  const auto method = std::to_integer<unsigned>(head[0]), flags = std::to_integer<unsigned>(head[1]);
-  return (method & 15) == 8 && method >> 4 <= 7 && (256 * method + flags) % 31 == 0 && (flags & 32) == 0;
-}
-
-PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
-  constexpr std::array<packed_format, 6> known{{{"gzip", "zlib", "unpack_gzip"},
-                                                {"zlib", "zlib", "unpack_zlib"},
-                                                {"zstd", "zstd", "unpack_zstd"},
-                                                {"lz4", "lz4", "unpack_lz4"},
-                                                {"bzip2", "bz2", "unpack_bzip2"},
-                                                {"xz", "xz", "unpack_xz"}}};
-  for (const packed_format& row : known) {
-    if (row.format == format) return row;
-  }
-  return {};
-}
-
-PENSTOCK_INLINE std::string packed_advice(std::string_view format, std::string_view before,
-                                          std::string_view after) {
-  std::string text = "the file is compressed with " + std::string(format);
-  const packed_format row = packed_format_of(format);
-  if (row.format.empty())
-    return text + ", for which there is no unpacker; compress it with gzip, zstd, lz4, bzip2 or xz";
-  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
-  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
-  return text.append(after);
-}
-
-}  // namespace penstock::inline v0_1::detail::tar
 
 // ---- penstock/source/tar/tar_scan.ipp
 
@@ -42189,275 +48245,6 @@ PENSTOCK_INLINE indexed_shards index_all(storage_facts where, session_view sessi
 
 }  // namespace penstock::inline v0_1::detail::tar
 
-// ---- penstock/source/manifest.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The shards of a dataset: their names, bytes and numbers of samples, with a fingerprint of them all.
-///
-/// The fingerprint is a function of each shard's name without its folders, of its size, its number of samples
-/// and a checksum of its index: it does not change when the dataset is copied elsewhere, and does change when
-/// a key, or the offset or size of a member, does. Different bytes in a member of unchanged offset and size
-/// go unnoticed, because noticing them would mean reading everything. Copies share their tables. Threads: any
-/// number at once; a manifest is const once made.
-class manifest {
- public:
-  struct shard {
-    std::string name;
-    std::uint64_t bytes = 0;  ///< size of the file
-    std::uint64_t samples = 0;
-    std::uint64_t payload = 0;  ///< bytes in the members of samples
-    std::uint64_t content = 0;  ///< checksum of the index: the place of each member, and all keys
-    /// When the file was last changed, in nanoseconds since 1970; 0: unknown. Not in the fingerprint.
-    std::uint64_t stamp = 0;
-    /// A tar archive without end-of-archive blocks: it may be cut off. Not in the fingerprint.
-    bool unended = false;
-  };
-  /// The location of a sample: the number of its shard, and its number within the shard.
-  struct place {
-    std::size_t shard = 0;
-    std::uint64_t sample = 0;
-    std::uint64_t first = 0;  ///< the number of the shard's first sample in the dataset
-  };
-
-  manifest() : manifest(std::vector<shard>{}) {}
-  explicit manifest(std::vector<shard> shards);
-
-  [[nodiscard]] std::span<const shard> shards() const noexcept;
-  [[nodiscard]] std::uint64_t samples() const noexcept { return tables_->samples; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return tables_->bytes; }
-  [[nodiscard]] std::uint64_t payload() const noexcept { return tables_->payload; }
-  /// How many shards are tar archives without end-of-archive blocks.
-  [[nodiscard]] std::uint64_t unended() const noexcept { return tables_->unended; }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return tables_->fingerprint; }
-  /// Where each non-empty shard begins, and last the number of samples.
-  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept { return tables_->starts; }
-
-  /// The place of sample `index`, which must be less than `samples()`. Logarithmic in the number of shards.
-  [[nodiscard]] place locate(std::uint64_t index) const noexcept;
-
- private:
-  // Empty samples take no space, so headers alone can announce more samples than can be counted.
-  static constexpr std::uint64_t most_samples = std::uint64_t{1} << 62;
-
-  struct tables {
-    std::vector<shard> shards;
-    std::vector<std::size_t> filled;  // the shards that have samples
-    shared<const std::vector<std::uint64_t>> starts;
-    std::uint64_t samples = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t payload = 0;
-    std::uint64_t unended = 0;
-    std::uint64_t fingerprint = 0;
-  };
-  shared<const tables> tables_;
-};
-
-/// A manifest as text, to send to other processes or keep in a file: `penstock manifest 2` and the number of
-/// shards; then a line for each shard with its bytes, samples, payload, content, stamp, 1 if it is unended
-/// and 0 if not, the length of its name in bytes, and the name.
-[[nodiscard]] std::string to_string(const manifest& all);
-
-/// Reads text written by `to_string`; anything else throws `errc::format` with the offset.
-[[nodiscard]] manifest manifest_from_string(std::string_view text);
-
-namespace detail {
-[[nodiscard]] manifest manifest_in(session_view session, storage_facts where);
-}  // namespace detail
-
-/// Reads the manifest that is kept in a storage as text: beside the shards in their store, so that opening a
-/// dataset sends no request per shard.
-///
-///     std::ofstream("train.manifest") << to_string(manifest());
-///     const manifest known = read_manifest(file("train.manifest"));
-///
-/// In: a storage of one object. Its shards' names are those that `to_string` was given: a manifest of local
-/// files does not fit a server's names.
-/// Errors: those of the storage; errc::argument for any other number of objects; errc::format with the name.
-template <storage Storage>
-[[nodiscard]] manifest read_manifest(const Storage& where) {
-  auto session = where.connect();
-  return detail::manifest_in(session, facts_of(where));
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/manifest.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
-  shared<tables> made(new tables());
-  shared<std::vector<std::uint64_t>> begins(new std::vector<std::uint64_t>());
-  penstock::fingerprint mark;
-  mark.add("manifest", shards.size());
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    const shard& s = shards[i];
-    if (s.samples != 0) {
-      begins->push_back(made->samples);
-      made->filled.push_back(i);
-    }
-    if (s.samples > most_samples - made->samples) {
-      throw error(errc::limit, {"the files hold more than ", most_samples, " samples together"})
-          .in_file(s.name);
-    }
-    made->samples += s.samples;
-    made->payload += s.payload;
-    made->bytes += s.bytes;
-    made->unended += s.unended ? 1 : 0;
-    mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
-  }
-  if (begins->empty()) begins->push_back(0);
-  begins->push_back(made->samples);
-  made->fingerprint = mark.value();
-  made->starts = std::move(begins);
-  made->shards = std::move(shards);
-  tables_ = std::move(made);
-}
-
-PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
-  const auto& starts = *tables_->starts;
-  const auto after = std::upper_bound(starts.begin(), starts.end(), index);
-  const auto which = static_cast<std::size_t>(after - starts.begin()) - 1;
-  return {tables_->filled[which], index - starts[which], starts[which]};
-}
-
-PENSTOCK_INLINE std::string to_string(const manifest& all) {
-  std::string text = "penstock manifest 2 " + std::to_string(all.shards().size()) + "\n";
-  for (const manifest::shard& s : all.shards()) {
-    for (const std::uint64_t number : {s.bytes, s.samples, s.payload, s.content, s.stamp,
-                                       std::uint64_t{s.unended}, std::uint64_t{s.name.size()}})
-      text.append(std::to_string(number)).append(" ");
-    text.append(s.name).append("\n");
-  }
-  return text;
-}
-
-PENSTOCK_INLINE manifest manifest_from_string(std::string_view text) {
-  std::size_t at = 0;
-  const auto fail = [&at](std::string_view wanted) {
-    throw error(errc::format, {"this is not a manifest, or it was cut or edited: expected ", wanted})
-        .at_offset(at);
-  };
-  const auto expect = [&](std::string_view wanted, std::string_view called) {
-    if (text.substr(at, wanted.size()) != wanted) fail(called);
-    at += wanted.size();
-  };
-  const auto number = [&](std::string_view after, std::string_view called) {
-    std::uint64_t value = 0;
-    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-    if (failure != std::errc{}) fail("a number of 64 bits");
-    at = static_cast<std::size_t>(end - text.data());
-    expect(after, called);
-    return value;
-  };
-  expect("penstock manifest 2 ", "'penstock manifest 2'");
-  const std::uint64_t count = number("\n", "the end of the line");
-  std::vector<manifest::shard> shards;
-  for (std::uint64_t i = 0; i < count; ++i) {  // grows only as the text is read, whatever count it announces
-    manifest::shard one;
-    for (std::uint64_t* field : {&one.bytes, &one.samples, &one.payload, &one.content, &one.stamp})
-      *field = number(" ", "a blank");
-    const std::uint64_t unended = number(" ", "a blank");
-    if (unended > 1) fail("0 or 1, and a blank");
-    one.unended = unended == 1;
-    const std::uint64_t length = number(" ", "a blank");
-    if (length > text.size() - at) fail("the name of a shard");
-    one.name = text.substr(at, static_cast<std::size_t>(length));
-    at += one.name.size();
-    expect("\n", "the end of the line");
-    shards.push_back(std::move(one));
-  }
-  if (at != text.size()) fail("the end");
-  return manifest(std::move(shards));
-}
-
-PENSTOCK_INLINE std::span<const manifest::shard> manifest::shards() const noexcept { return tables_->shards; }
-
-PENSTOCK_INLINE manifest detail::manifest_in(session_view session, storage_facts where) {
-  if (where.names.size() != 1) {
-    throw error(errc::argument,
-                {"a manifest is one object, and the storage has ", where.names.size(), "; name the one"});
-  }
-  buffer text;
-  try {
-    return manifest_from_string(text_of(session.range(0, 0, session.size(0), text)));
-  } catch (error& e) {
-    e.in_file(where.names[0]);
-    throw;
-  }
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/known_files.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The files of a dataset as they were when its plan was made.
-struct known_files {
-  manifest shards;
-  std::vector<object_signature> signatures;  // by shard
-  std::vector<object_id> objects;            // by shard; empty if shard `i` is object `i`
-
-  [[nodiscard]] object_id object(std::size_t shard) const noexcept {
-    return objects.empty() ? static_cast<object_id>(shard) : objects[shard];
-  }
-  [[nodiscard]] const std::string& path(std::size_t shard) const { return shards.shards()[shard].name; }
-  /// The place of a sample; throws `errc::argument` if there is no such sample.
-  [[nodiscard]] manifest::place locate(std::uint64_t index) const {
-    if (index >= shards.samples()) no_such_sample(index);
-    return shards.locate(index);
-  }
-  /// Throws `errc::io` if a file has changed since the plan was made.
-  void compare(session_view session, std::size_t shard) const;
-
- private:
-  [[noreturn]] void no_such_sample(std::uint64_t index) const;
-};
-
-/// What a plan knows about files, and the storage that holds them.
-template <class Known, storage Storage>
-struct stored_in : Known {
-  Storage where;
-
-  template <class... Args>
-  explicit stored_in(Storage given, Args&&... args)
-      : Known(std::forward<Args>(args)...), where(std::move(given)) {}
-};
-
-/// A hash of the first and the last 4 KiB of a file: two small reads, whatever its size.
-[[nodiscard]] std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/known_files.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE void known_files::compare(session_view session, std::size_t shard) const {
-  if (!session.has_signature(object(shard), signatures[shard]))
-    throw error(errc::io, "the file was changed after the dataset was opened; open it again")
-        .in_file(path(shard));
-}
-
-PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
-  throw error(errc::argument, {"there is no sample ", index, ": the dataset has ", shards.samples()});
-}
-
-PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
-  buffer room;
-  const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
-  const std::uint64_t first = hash_bytes(size, session.range(object, 0, part, room));
-  return hash_bytes(first, session.range(object, size - part, part, room));
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/detail/line_files.hpp
 
 namespace penstock::inline v0_1 {
@@ -42703,989 +48490,6 @@ class stored_array : public Shape {
 };
 
 }  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/sigbus_guard.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// One of the process's guarded ranges of addresses.
-struct guarded_range {
-  static constexpr std::uintptr_t nothing_lost = std::numeric_limits<std::uintptr_t>::max();
-
-  std::atomic<std::uintptr_t> begin{0};  // 0: free
-  std::atomic<std::uintptr_t> end{0};
-  std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest lost address
-};
-
-/// Takes a free range; the first one installs the handler.
-[[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end);
-
-}  // namespace detail
-
-/// Turns a mapped file that shrinks into an error instead of the end of the process: guards one mapping.
-///
-/// Touching a page that is no longer in the mapped file raises SIGBUS. The first guard of a process installs
-/// a handler: for a fault within a guarded range it maps zeros there, up to the end of the range, and from
-/// then on `lost` returns where; the read resumes. If `lost` then returns a place, discard what was read. Any
-/// other SIGBUS goes to the previous handler, or ends the process as before. The handler stays when the last
-/// guard goes. A program that later installs its own handler for SIGBUS must pass on what it does not
-/// recognise, as this one does.
-///
-/// Not noticed: bytes lost within the last remaining page, which the system reads as zeros. The file's size
-/// reveals those; `mapped_file` with `checked` and `guarded` checks it before and after.
-///
-/// In: a range that is mapped from the beginning of a page, and stays mapped while the guard lives. Cost: two
-/// system calls for the first guard, a walk over the others for each; `lost` is one load; a fault costs a
-/// signal and a call of mmap.
-/// Threads: any number may read, even while the signal arrives. Throws std::bad_alloc.
-/// Normally you use it through `mapped_file_options::guarded`; use it directly for your own mappings.
-class sigbus_guard {
- public:
-  sigbus_guard() = default;
-  explicit sigbus_guard(bytes_view mapped) {
-    if (mapped.empty()) return;
-    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
-    range_ = &detail::guard_range(begin_, begin_ + mapped.size());
-  }
-  sigbus_guard(sigbus_guard&& other) noexcept
-      : range_(std::exchange(other.range_, nullptr)), begin_(other.begin_) {}
-  sigbus_guard& operator=(sigbus_guard&& other) noexcept {
-    std::swap(range_, other.range_);
-    std::swap(begin_, other.begin_);
-    return *this;
-  }
-  ~sigbus_guard() {
-    if (range_ != nullptr) range_->begin.store(0, std::memory_order_release);
-  }
-
-  /// Where the first lost page begins, in bytes from the beginning of the range; empty if none is lost.
-  [[nodiscard]] std::optional<std::uint64_t> lost() const noexcept {
-    if (range_ == nullptr) return std::nullopt;
-    const std::uintptr_t at = range_->lost.load(std::memory_order_acquire);
-    if (at == detail::guarded_range::nothing_lost) return std::nullopt;
-    return at - begin_;
-  }
-
- private:
-  detail::guarded_range* range_ = nullptr;
-  std::uintptr_t begin_ = 0;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/sigbus_guard.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// The guarded ranges of the process, and the handler that looks up a fault in them. One per process;
-/// trivially destroyed, since a signal may arrive during exit. The handler takes no lock and allocates
-/// nothing.
-class guarded_ranges {
- public:
-  static guarded_ranges& of_process() noexcept { return process_; }
-
-  /// Takes a free range; the first one installs the handler.
-  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end) {
-    const std::scoped_lock lock(mutex_);
-    install();
-    guarded_range& found = free_range();
-    found.lost.store(guarded_range::nothing_lost, std::memory_order_relaxed);
-    found.end.store(end, std::memory_order_release);
-    found.begin.store(begin, std::memory_order_release);
-    return found;
-  }
-
- private:
-  struct block {
-    std::array<guarded_range, 256> ranges;
-    std::atomic<block*> next{nullptr};
-  };
-
-  /// Starts at the block of the range found last, so that a new guard does not have to search all the others.
-  guarded_range& free_range() {
-    for (block* const begin = last_;;) {
-      for (guarded_range& one : last_->ranges) {
-        if (one.begin.load(std::memory_order_relaxed) == 0) return one;
-      }
-      block* const next = last_->next.load(std::memory_order_relaxed);
-      last_ = next != nullptr ? next : &first_;
-      if (last_ == begin) break;
-    }
-    // Blocks are never freed: the handler may be in them.
-    auto* const fresh = new block;
-    fresh->next.store(first_.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    first_.next.store(fresh, std::memory_order_release);
-    last_ = fresh;
-    return fresh->ranges.front();
-  }
-
-  void install() noexcept {
-    if (page_ != 0) return;
-    page_ = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    ::sigaction(SIGBUS, nullptr, &previous_);
-    struct sigaction ours {};
-    ours.sa_sigaction = &on_signal;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    ::sigemptyset(&ours.sa_mask);
-    ::sigaction(SIGBUS, &ours, nullptr);
-  }
-
-  static void on_signal(int number, siginfo_t* info, void* context) {
-    const int kept = errno;
-    const bool fault = info->si_code > 0;  // otherwise another process sent it
-    if (!fault || !process_.replace(reinterpret_cast<std::uintptr_t>(info->si_addr)))
-      process_.pass_on(number, info, context, fault);
-    errno = kept;
-  }
-
-  /// Maps zeros from the page of the address to the end of its range: those pages are lost too.
-  bool replace(std::uintptr_t address) noexcept {
-    for (block* at = &first_; at != nullptr; at = at->next.load(std::memory_order_acquire)) {
-      for (guarded_range& one : at->ranges) {
-        const std::uintptr_t begin = one.begin.load(std::memory_order_acquire);
-        const std::uintptr_t end = one.end.load(std::memory_order_acquire);
-        if (begin == 0 || address < begin || address >= end) continue;
-        if (one.begin.load(std::memory_order_acquire) != begin) continue;  // the range was reused
-        const std::uintptr_t page = address / page_ * page_;
-        // Recorded before it is done, so that a thread that reads zeros finds the record.
-        std::uintptr_t lowest = one.lost.load();
-        while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
-        }
-        return ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
-      }
-    }
-    return false;
-  }
-
-  /// Does what would have happened without this handler.
-  void pass_on(int number, siginfo_t* info, void* context, bool fault) noexcept {
-    if ((previous_.sa_flags & SA_SIGINFO) != 0) {
-      previous_.sa_sigaction(number, info, context);
-    } else if (previous_.sa_handler == SIG_DFL || (fault && previous_.sa_handler == SIG_IGN)) {
-      ::sigaction(number, &previous_, nullptr);  // on return, the fault recurs
-      if (!fault) (void)::raise(number);
-    } else if (previous_.sa_handler != SIG_IGN) {
-      previous_.sa_handler(number);
-    }
-  }
-
-  static guarded_ranges process_;
-
-  std::mutex mutex_;
-  std::uintptr_t page_ = 0;
-  struct sigaction previous_ {};
-  block first_;
-  block* last_ = &first_;  // with the range found last
-};
-
-// Inline in both forms: a program that uses both must have a single instance.
-inline constinit guarded_ranges guarded_ranges::process_{};
-
-PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end) {
-  return guarded_ranges::of_process().add(begin, end);
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/mapping.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// The error of a file that was truncated or written to while it was mapped.
-[[nodiscard]] error changed_while_mapped(const std::string& path, std::uint64_t offset);
-
-/// A whole file, mapped read-only. `file` and `mapped_file` have one per file.
-class mapping {
- public:
-  /// Maps an open file that has this signature; throws errc::io if the system refuses.
-  mapping(int opened, const object_signature& signature, const std::string& path, bool guarded);
-  mapping(const mapping&) = delete;
-  mapping& operator=(const mapping&) = delete;
-  ~mapping();
-
-  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return signature_.size; }
-  [[nodiscard]] const object_signature& signature() const noexcept { return signature_; }
-
-  /// Throws if a page of the file was found to be lost.
-  void check_lost(const std::string& path) const {
-    if (const auto offset = guard_.lost()) [[unlikely]]
-      throw changed_while_mapped(path, *offset);
-  }
-  /// Asks the system to load these bytes into memory.
-  void will_need(std::uint64_t offset, std::uint64_t size) const noexcept;
-  /// Tells the system how the file will be read: a value of `madvise`.
-  void advise(int advice) const noexcept;
-
-  /// The size of a page.
-  [[nodiscard]] static std::uint64_t page() noexcept;
-
- private:
-  const std::byte* data_ = nullptr;
-  object_signature signature_;
-  sigbus_guard guard_;
-};
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/paths.hpp
-
-/// What file and mapped_file share: opening a path for reading, with errors that say what to do.
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// "cannot <doing>", with the system's reason for an errno value and what to do about it.
-[[nodiscard]] error failure(std::string_view doing, std::string_view path, int code);
-
-/// A descriptor that is closed on destruction.
-class descriptor {
- public:
-  descriptor() = default;
-  explicit descriptor(int value) noexcept : value_(value) {}
-  descriptor(descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  [[nodiscard]] int get() const noexcept { return value_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(value_, -1); }
-
- private:
-  int value_ = -1;
-};
-
-[[nodiscard]] inline object_signature signature_in(const struct stat& status) noexcept {
-  const auto stamp = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
-                     static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
-  return {static_cast<std::uint64_t>(status.st_size), stamp};
-}
-
-/// Size and modification time of an open regular file; throws errc::io, naming the kind, for anything else.
-[[nodiscard]] object_signature signature_of(int opened, const std::string& path);
-
-/// Opens for reading; returns -1 with errno on failure. Non-blocking, because a named pipe would otherwise
-/// hang here before it can be refused.
-[[nodiscard]] int open_quietly(const std::string& path) noexcept;
-
-[[noreturn, gnu::cold]] void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                                          const std::string& path);
-
-inline void check_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                        const std::string& path) {
-  if (offset > end || size > end - offset) [[unlikely]]
-    refuse_range(offset, size, end, path);
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/paths.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-PENSTOCK_INLINE std::string_view advice(int code) noexcept {
-  switch (code) {
-    case ENOENT:
-    case ENOTDIR:
-      return "; check the path, and the range in its braces if it has one";
-    case EACCES:
-    case EPERM:
-      return "; check the mode of the file and of the folders above it";
-    case EMFILE:
-    case ENFILE:
-      return "; raise `ulimit -n`, or give file_options a smaller number of descriptors";
-    default:
-      return "";
-  }
-}
-
-PENSTOCK_INLINE error failure(std::string_view doing, std::string_view path, int code) {
-  const bool recurs = code == ENOENT || code == ENOTDIR || code == EACCES || code == EPERM ||
-                      code == EISDIR || code == ELOOP || code == ENAMETOOLONG;
-  // thread-safe, unlike strerror
-  return error(errc::io, {"cannot ", doing, ": ", std::generic_category().message(code), advice(code)})
-      .in_file(path)
-      .recurring(recurs);
-}
-
-PENSTOCK_INLINE object_signature signature_of(int opened, const std::string& path) {
-  struct stat status {};
-  if (::fstat(opened, &status) != 0) throw failure("read the size", path, errno);
-  if (S_ISDIR(status.st_mode)) {
-    throw error(
-        errc::io,
-        "this is a folder, not a file; name the files in it, for example 'folder/train-{0000..0127}.tar'")
-        .in_file(path)
-        .recurring();
-  }
-  if (!S_ISREG(status.st_mode)) throw error(errc::io, "this is not a regular file").in_file(path).recurring();
-  return signature_in(status);
-}
-
-PENSTOCK_INLINE int open_quietly(const std::string& path) noexcept {
-  if (path.find('\0') != std::string::npos) {  // the system would open the part before the NUL
-    errno = ENOENT;
-    return -1;
-  }
-  for (;;) {
-    const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (opened >= 0 || errno != EINTR) return opened;
-  }
-}
-
-PENSTOCK_INLINE void refuse_range(std::uint64_t offset, std::uint64_t size, std::uint64_t end,
-                                  const std::string& path) {
-  throw error(errc::format, {"the file ends at ", end, ", but ", size, " bytes were requested"})
-      .in_file(path)
-      .at_offset(offset);
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/mapping.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-PENSTOCK_INLINE error changed_while_mapped(const std::string& path, std::uint64_t offset) {
-  return error(errc::io, "the file was cut off or changed while it was mapped; open the dataset again")
-      .in_file(path)
-      .at_offset(offset);
-}
-
-PENSTOCK_INLINE mapping::mapping(int opened, const object_signature& signature, const std::string& path,
-                                 bool guarded)
-    : signature_(signature) {
-  if (signature.size == 0) return;
-  const auto length = static_cast<std::size_t>(signature.size);
-  void* const where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened, 0);
-  if (where == MAP_FAILED) throw failure("map the file", path, errno);
-  data_ = static_cast<const std::byte*>(where);
-  try {
-    if (guarded) guard_ = sigbus_guard({data_, length});
-  } catch (...) {
-    ::munmap(where, length);
-    throw;
-  }
-}
-PENSTOCK_INLINE mapping::~mapping() {
-  guard_ = sigbus_guard();  // before the addresses can be reused
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), detail::to_size(signature_.size));
-}
-
-PENSTOCK_INLINE void mapping::will_need(std::uint64_t offset, std::uint64_t size) const noexcept {
-  if (offset >= signature_.size) return;
-  const std::uint64_t end = size > signature_.size - offset ? signature_.size : offset + size;
-  const std::uint64_t begin = offset - offset % page();
-  ::madvise(const_cast<std::byte*>(data_) + begin, detail::to_size(end - begin), MADV_WILLNEED);
-}
-PENSTOCK_INLINE void mapping::advise(int advice) const noexcept {
-  if (data_ != nullptr)
-    ::madvise(const_cast<std::byte*>(data_), static_cast<std::size_t>(signature_.size), advice);
-}
-
-PENSTOCK_INLINE std::uint64_t mapping::page() noexcept {
-  static const auto size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return size;
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/file_names.hpp
-
-namespace penstock::inline v0_1 {
-
-/// Expands a pattern to file names: first the braces (see `expand_braces`), then `*`, `?` and `[...]`, which
-/// match existing files, sorted by the bytes of their names.
-///
-/// A `*` matches neither a slash nor a dot at the beginning of a name. A file that Penstock keeps beside
-/// shards, with `.penstock-` in its name, never matches, and a file that two of the names match is taken
-/// once.
-/// If a file's name is the pattern itself, brackets included, that
-/// file is used; `\*`, `\?` and `\[` are literal. Names without these characters are used literally, whether
-/// or not the file exists.
-/// Throws errc::missing if nothing matches, errc::io for a folder that cannot be read, and errc::argument for
-/// a URL (`s3://...`) or a command (`pipe:...`), with what to use instead.
-/// Source: POSIX.1-2017, glob and 2.13 "Pattern Matching Notation".
-[[nodiscard]] std::vector<std::string> file_names(std::string_view pattern);
-
-namespace detail::files {
-
-/// Returns the names of a list unchanged. Throws errc::argument for URLs and commands.
-[[nodiscard]] std::vector<std::string> listed_names(std::vector<std::string> names);
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/braces.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::braces {
-
-/// How many names a pattern expands to, and an upper bound on their characters.
-struct expansion_size {
-  std::uint64_t names = 0;
-  std::uint64_t text = 0;
-};
-/// What `expand_braces` would produce, or the error it would throw, without making any name.
-[[nodiscard]] expansion_size measure(std::string_view pattern);
-
-}  // namespace detail::braces
-
-/// Expands a pattern as Bash does: `train-{0000..0127}.tar` is 128 names.
-///
-/// Ranges of numbers keep the zero padding of their wider end (`{000..123}`), may have a step (`{0..10..2}`),
-/// and may count down; ranges of single letters, lists (`{train,val}`), nesting and several groups work as in
-/// Bash, with the leftmost group varying slowest. `{x}` without a comma or range stands for itself; `\{ \} \,
-/// \\` are literal.
-/// Throws errc::argument for unbalanced braces, for an invalid range (`{0..}`, `{1..b}`), and, before making
-/// any name, for more than 10 million names or a GiB of text.
-/// Source: Bash reference manual, "Brace Expansion"; what WebDataset's shard patterns mean.
-[[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern);
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/braces.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::braces {
-
-inline constexpr std::uint64_t most_names = 10'000'000;
-inline constexpr std::uint64_t most_text = std::uint64_t{1} << 30;
-inline constexpr int deepest = 64;
-inline constexpr std::size_t shown = 200;  // characters of a text shown in an error
-
-[[noreturn]] PENSTOCK_INLINE void fail(const std::string& what, std::string_view pattern) {
-  throw error(errc::argument, {what, " in the name pattern '", pattern.substr(0, shown),
-                               pattern.size() > shown ? "..." : "", "'"});
-}
-
-/// Where the text at `from` leaves its braces: the matching '}', or npos.
-PENSTOCK_INLINE std::size_t closing(std::string_view text, std::size_t from) {
-  int depth = 0;
-  for (std::size_t i = from; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '{') {
-      ++depth;
-    } else if (text[i] == '}' && --depth == 0) {
-      return i;
-    }
-  }
-  return std::string_view::npos;
-}
-
-/// The parts between the commas of this level; nested braces stay intact.
-PENSTOCK_INLINE std::vector<std::string_view> split_list(std::string_view body) {
-  std::vector<std::string_view> parts;
-  int depth = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (body[i] == '\\') {
-      ++i;
-    } else if (body[i] == '{') {
-      ++depth;
-    } else if (body[i] == '}') {
-      --depth;
-    } else if (body[i] == ',' && depth == 0) {
-      parts.push_back(body.substr(begin, i - begin));
-      begin = i + 1;
-    }
-  }
-  parts.push_back(body.substr(std::min(begin, body.size())));
-  return parts;
-}
-
-PENSTOCK_INLINE std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
-PENSTOCK_INLINE bool zero_padded(std::string_view text) {
-  if (!text.empty() && text[0] == '-') text.remove_prefix(1);
-  return text.size() > 1 && text[0] == '0';
-}
-
-PENSTOCK_INLINE std::string padded(std::int64_t value, std::size_t width) {
-  const bool negative = value < 0;
-  const std::uint64_t size =
-      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  std::string digits = text({size});
-  const std::size_t taken = digits.size() + (negative ? 1u : 0u);
-  digits.insert(0, taken < width ? width - taken : 0, '0');
-  if (negative) digits.insert(0, 1, '-');
-  return digits;
-}
-
-PENSTOCK_INLINE bool is_letter(std::string_view text) {
-  return text.size() == 1 && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
-}
-
-/// The range `a..b` or `a..b..step` of numbers or letters.
-struct range {
-  std::int64_t from = 0;
-  std::uint64_t count = 0;
-  std::uint64_t step = 1;
-  std::size_t width = 0;
-  bool up = true;
-  bool letters = false;
-
-  [[nodiscard]] std::string name(std::uint64_t i) const {
-    const std::uint64_t moved = up ? i * step : 0 - i * step;
-    const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(from) + moved);
-    return letters ? std::string(1, static_cast<char>(value)) : padded(value, width);
-  }
-};
-
-/// Empty if the body is not a range.
-PENSTOCK_INLINE std::optional<range> range_of(std::string_view body, std::string_view pattern) {
-  const std::size_t first_dots = body.find("..");
-  if (first_dots == std::string_view::npos) return std::nullopt;
-  const std::string_view low = body.substr(0, first_dots);
-  std::string_view high = body.substr(first_dots + 2);
-  range found;
-  if (const std::size_t dots = high.find(".."); dots != std::string_view::npos) {
-    const auto given = whole_number(high.substr(dots + 2));
-    if (!given) return std::nullopt;
-    high = high.substr(0, dots);
-    found.step = *given < 0 ? 0 - static_cast<std::uint64_t>(*given) : static_cast<std::uint64_t>(*given);
-    if (found.step == 0) found.step = 1;
-  }
-  found.letters = is_letter(low) && is_letter(high);
-  const auto from = found.letters ? std::optional<std::int64_t>(low[0]) : whole_number(low);
-  const auto to = found.letters ? std::optional<std::int64_t>(high[0]) : whole_number(high);
-  if (!from || !to) return std::nullopt;
-  found.from = *from;
-  found.up = *from <= *to;
-  const auto first = static_cast<std::uint64_t>(*from), last = static_cast<std::uint64_t>(*to);
-  const std::uint64_t span = found.up ? last - first : first - last;
-  if (span / found.step >= most_names) fail("a range of more than 10 million names", pattern);
-  found.count = span / found.step + 1;
-  found.width = zero_padded(low) || zero_padded(high) ? std::max(low.size(), high.size()) : 0;
-  return found;
-}
-
-/// What a part of a pattern expands to: the number of names, a bound on their characters, and the names
-/// themselves if wanted. A pass that only counts refuses what is too large.
-class expansion {
- public:
-  /// Just the empty name, or no name at all.
-  expansion(std::string_view pattern, bool makes_names, bool empty = false)
-      : pattern_(pattern), makes_names_(makes_names), size_{empty ? 0u : 1u, 0} {
-    if (makes_names && !empty) names_.emplace_back();
-  }
-
-  void append(std::string_view text) {
-    for (std::string& name : names_) name += text;
-    size_.text += size_.names * text.size();
-    check();
-  }
-  void add(expansion more) {
-    for (std::string& name : more.names_) names_.push_back(std::move(name));
-    size_.names += more.size_.names;
-    size_.text += more.size_.text;
-    check();
-  }
-  void add(const range& more) {
-    size_.names += more.count;
-    size_.text += more.count * std::max(more.name(0).size(), more.name(more.count - 1).size());
-    check();
-    for (std::uint64_t i = 0; makes_names_ && i < more.count; ++i) names_.push_back(more.name(i));
-  }
-  void multiply(const expansion& by) {  // within the bounds, nothing can overflow
-    size_.text = size_.text * by.size_.names + by.size_.text * size_.names;
-    size_.names *= by.size_.names;
-    check();
-    std::vector<std::string> product;
-    if (makes_names_) product.reserve(detail::to_size(size_.names));
-    for (const std::string& left : names_)
-      for (const std::string& right : by.names_) product.emplace_back(left).append(right);
-    names_.swap(product);
-  }
-
-  [[nodiscard]] const expansion_size& size() const noexcept { return size_; }
-  [[nodiscard]] std::vector<std::string>& names() noexcept { return names_; }
-
- private:
-  void check() const {
-    if (size_.names > most_names) fail("more than 10 million names", pattern_);
-    if (size_.text > most_text) fail("names of more than a GiB of text", pattern_);
-  }
-
-  std::string_view pattern_;
-  bool makes_names_;
-  expansion_size size_;
-  std::vector<std::string> names_;
-};
-
-/// Expands one level of the pattern: the product of its pieces, the leftmost varying slowest.
-PENSTOCK_INLINE expansion expand(std::string_view text, std::string_view pattern, bool makes_names,
-                                 int depth = 0) {
-  if (depth > deepest) fail("braces nested more than 64 deep", pattern);
-  expansion out(pattern, makes_names);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '}') fail("a '}' without its '{' (write \\} for a literal one)", pattern);
-    if (c != '{') {
-      const bool is_escape = c == '\\' && i + 1 < text.size() &&
-                             std::string_view("{},\\").find(text[i + 1]) != std::string_view::npos;
-      if (is_escape) ++i;
-      out.append(text.substr(i, 1));
-      continue;
-    }
-    const std::size_t end = closing(text, i);
-    if (end == std::string_view::npos) fail("a '{' without its '}' (write \\{ for a literal one)", pattern);
-    const std::string_view body = text.substr(i + 1, end - i - 1);
-    i = end;
-    expansion choices(pattern, makes_names, true);
-    const auto parts = split_list(body);
-    if (parts.size() > 1) {
-      for (const std::string_view part : parts) choices.add(expand(part, pattern, makes_names, depth + 1));
-    } else if (const auto numbers = range_of(body, pattern)) {
-      choices.add(*numbers);
-    } else {  // "{x}" stands for itself in Bash
-      if (body.find("..") != std::string_view::npos && body.find_first_of("{/") == std::string_view::npos) {
-        fail("'{" + std::string(body.substr(0, shown)) +
-                 "}' is not a range: write {first..last} or {first..last..step} with whole numbers or two "
-                 "letters, "
-                 "or \\{ and \\} for literal braces;",
-             pattern);
-      }
-      out.append("{");
-      choices.add(expand(body, pattern, makes_names, depth + 1));
-      choices.append("}");
-    }
-    out.multiply(choices);
-  }
-  return out;
-}
-
-PENSTOCK_INLINE expansion_size measure(std::string_view pattern) {
-  return expand(pattern, pattern, false).size();
-}
-
-}  // namespace detail::braces
-
-PENSTOCK_INLINE std::vector<std::string> expand_braces(std::string_view pattern) {
-  (void)detail::braces::measure(pattern);
-  return std::move(detail::braces::expand(pattern, pattern, true).names());
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/file_names.ipp
-
-namespace penstock::inline v0_1 {
-
-namespace detail::files {
-
-// Throws for a URL or a command, which would otherwise be taken for the name of a local file.
-PENSTOCK_INLINE void check_is_name(std::string_view name) {
-  if (name.starts_with("pipe:")) {
-    throw error(errc::argument,
-                {"'", name,
-                 "' is a command, and this reads files; write its output to a FIFO or to the standard "
-                 "input, and read it with webdataset_pipe"});
-  }
-  const std::size_t end = name.find("://");
-  if (end == std::string_view::npos || end == 0) return;
-  const std::string_view scheme = name.substr(0, end);
-  const bool is_scheme = std::all_of(scheme.begin(), scheme.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
-           c == '-' || c == '.';
-  });
-  if (!is_scheme) return;
-  if (scheme == "file")
-    throw error(errc::argument, {"'", name, "' is a URL; write the path without file://"});
-  throw error(errc::argument, {"'", name, "' is a URL, and this reads local files; there is no storage for ",
-                               scheme, ":// here: mount it, download it, or pipe it into webdataset_pipe"});
-}
-
-PENSTOCK_INLINE std::vector<std::string> listed_names(std::vector<std::string> names) {
-  for (const std::string& name : names) check_is_name(name);
-  return names;
-}
-
-inline thread_local int glob_failure = 0;
-
-// glob calls this for a folder that it cannot read. A folder that vanished, or is a file, has no match.
-PENSTOCK_INLINE int glob_failed(const char* /*path*/, int why) {
-  if (why == ENOENT || why == ENOTDIR) return 0;
-  glob_failure = why;
-  return 1;
-}
-
-PENSTOCK_INLINE std::vector<std::string> matches_of(const std::string& pattern) {
-  struct matches {
-    ::glob_t found{};
-    ~matches() { ::globfree(&found); }
-  } all;
-  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, glob_failed, &all.found);
-  if (code == GLOB_NOSPACE) throw std::bad_alloc();
-  if (code == GLOB_ABORTED) {
-    throw error(errc::io, {"cannot list a folder of the pattern '", pattern,
-                           "': ", std::generic_category().message(glob_failure)});
-  }
-  std::vector<std::string> names;
-  if (code == 0) {
-    // By bytes, not by the locale as glob itself would. Sorting pointers costs a program a fifth of the code
-    // that sorting strings does.
-    std::sort(all.found.gl_pathv, all.found.gl_pathv + all.found.gl_pathc,
-              [](const char* a, const char* b) { return std::strcmp(a, b) < 0; });
-    for (std::size_t i = 0; i < all.found.gl_pathc; ++i) {
-      std::string name = all.found.gl_pathv[i];
-      if (name.find(".penstock-", name.rfind('/') + 1) == std::string::npos) names.push_back(std::move(name));
-    }
-  }
-  if (names.empty()) {
-    throw error(errc::missing, {"no file matches '", pattern,
-                                "'; *, ? and [...] match the names of files (write \\* for a literal *)"});
-  }
-  return names;
-}
-
-}  // namespace detail::files
-
-PENSTOCK_INLINE std::vector<std::string> file_names(std::string_view pattern) {
-  detail::files::check_is_name(pattern);
-  std::vector<std::string> expanded = detail::files::listed_names(expand_braces(pattern));
-  const auto globs = [](const std::string& name) { return name.find_first_of("*?[") != std::string::npos; };
-  if (std::none_of(expanded.begin(), expanded.end(), globs)) return expanded;
-  std::vector<std::string> names;
-  std::set<std::string> matched;  // so that globs that overlap do not repeat a file
-  for (std::string& name : expanded) {
-    if (globs(name) && ::access(name.c_str(), F_OK) != 0) {
-      for (std::string& match : detail::files::matches_of(name))
-        if (matched.insert(match).second) names.push_back(std::move(match));
-    } else {
-      names.push_back(std::move(name));
-    }
-  }
-  return names;
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/mapped_file.hpp
-
-namespace penstock::inline v0_1 {
-
-/// The order in which a mapping will be read, as a hint to the kernel.
-enum class access_pattern { normal, in_order, random };
-
-/// Options of `mapped_file`.
-struct mapped_file_options {
-  access_pattern access = access_pattern::normal;
-  /// Loads each view into memory and checks its file before returning it: two system calls, of about a
-  /// microsecond, that turn a file which has shrunk or changed into errc::io. Needs Linux 5.14.
-  bool checked = false;
-  /// Turns SIGBUS from a file that has shrunk into errc::io: see `sigbus_guard`, whose handler the first
-  /// mapping installs in the process. Costs one load per view and per `confirm`; with `checked`, a third
-  /// system call in `confirm`, and then every change is noticed. Without `guarded`, a file that shrinks ends
-  /// the process.
-  bool guarded = true;
-};
-
-/// Storage of local files, mapped read-only at first use: one path, a pattern of names, or a list of
-/// paths.
-///
-/// Samples are views into the mappings and cost no copy; the views live as long as the session. The number of
-/// mappings is not bounded: Linux allows 65,530 per process by default. A file must not shrink while it is
-/// mapped: touching the lost part raises SIGBUS, which ends the process unless a handler takes it. So the
-/// first mapping installs a handler in the process, and the file is errc::io; `{.guarded = false}` leaves the
-/// process's signals alone. The guard sees whole pages; with `checked` as well, every change is noticed.
-/// `file` with `file_access::read` notices every change too, and needs no handler.
-///
-/// Views of a guarded file are valid if `confirm` does not throw after their use; sources check that for each
-/// sample. Errors and threads as for `file`; the first use of a file maps it, later ones take no lock.
-class mapped_file {
-  using mapping = detail::files::mapping;
-  struct shared_names {
-    std::vector<std::string> names;
-    std::string pattern;
-  };
-  struct state {
-    state(std::shared_ptr<const shared_names> given, mapped_file_options chosen);
-    state(const state&) = delete;
-    state& operator=(const state&) = delete;
-    ~state();
-    std::shared_ptr<const shared_names> names;
-    mapped_file_options options;
-    detail::fixed_array<std::atomic<const mapping*>> mapped;
-  };
-
- public:
-  static constexpr bool names_are_paths = true;
-  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
-
-  /// What a run reads through; see `storage_session` and `viewing_session`.
-  class session {
-   public:
-    static constexpr bool views = true;
-
-    [[nodiscard]] std::uint64_t size(object_id id) const { return get(id).size(); }
-    [[nodiscard]] object_signature signature(object_id id) const { return get(id).signature(); }
-
-    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
-      const mapping& found = get(id);
-      detail::files::check_range(offset, size, found.size(), path(id));
-      found.check_lost(path(id));
-      if (state_->options.checked) check(found, offset, size, path(id));
-      return {found.data() + offset, detail::to_size(size)};
-    }
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      const bytes_view found = view(id, offset, into.size());
-      if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
-      confirm(id);
-    }
-    /// Throws errc::io if bytes seen through views of this object may not have been the file's.
-    void confirm(object_id id) const {
-      if (!state_->options.guarded || id >= state_->names->names.size()) return;
-      const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
-      if (known == nullptr) return;
-      known->check_lost(path(id));
-      if (state_->options.checked) check_signature(*known, path(id), 0);
-    }
-    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
-    [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
-      if (id >= state_->names->names.size()) return;
-      const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
-      if (known != nullptr && offset < known->size()) detail::touch_lines(known->data() + offset, size);
-    }
-    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
-
-   private:
-    friend mapped_file;
-    explicit session(std::shared_ptr<state> made) : state_(std::move(made)) {}
-
-    [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
-    [[nodiscard]] const mapping& get(object_id id) const {
-      if (id < state_->names->names.size()) [[likely]] {
-        if (const mapping* known = state_->mapped[id].load(std::memory_order_acquire)) return *known;
-      }
-      return map(id);
-    }
-    /// Two threads may map one file at once; the slower one discards its mapping.
-    [[nodiscard]] const mapping& map(object_id id) const;
-    /// The size alone would catch a lost page, but bytes lost within the last page read as zeros.
-    static void check(const mapping& found, std::uint64_t offset, std::uint64_t size,
-                      const std::string& path);
-    static void check_signature(const mapping& found, const std::string& path, std::uint64_t offset);
-
-    std::shared_ptr<state> state_;
-  };
-
-  explicit mapped_file(std::string_view pattern, mapped_file_options options = {});
-  explicit mapped_file(std::vector<std::string> paths, mapped_file_options options = {});
-  mapped_file(std::initializer_list<const char*> paths, mapped_file_options options = {});
-
-  [[nodiscard]] std::span<const std::string> names() const noexcept;
-  [[nodiscard]] session connect() const;
-  [[nodiscard]] std::string describe() const;
-
- private:
-  std::shared_ptr<const shared_names> names_;
-  mapped_file_options options_;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/mapped_file.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE mapped_file::state::state(std::shared_ptr<const shared_names> given,
-                                          mapped_file_options chosen)
-    : names(std::move(given)), options(chosen), mapped(names->names.size()) {}
-PENSTOCK_INLINE mapped_file::state::~state() {
-  for (std::size_t i = 0; i < names->names.size(); ++i) delete mapped[i].load(std::memory_order_relaxed);
-}
-
-PENSTOCK_INLINE void mapped_file::session::will_need(object_id id, std::uint64_t offset,
-                                                     std::uint64_t size) const noexcept {
-  try {
-    get(id).will_need(offset, size);
-  } catch (...) {  // the read itself reports the error
-  }
-}
-
-PENSTOCK_INLINE void mapped_file::session::check(const mapping& found, std::uint64_t offset,
-                                                 std::uint64_t size, const std::string& path) {
-  constexpr int populate_read = 22;  // MADV_POPULATE_READ, which older headers lack
-  if (size == 0) return;
-  const std::uint64_t begin = offset / mapping::page() * mapping::page();
-  while (::madvise(const_cast<std::byte*>(found.data()) + begin, detail::to_size(offset - begin + size),
-                   populate_read) != 0) {
-    if (errno == EINTR) continue;
-    if (errno == EFAULT) throw detail::files::changed_while_mapped(path, offset);
-    if (errno == EINVAL) {
-      throw error(errc::argument, "mapped_file_options::checked needs Linux 5.14; use file").in_file(path);
-    }
-    throw detail::files::failure("read", path, errno).at_offset(offset);
-  }
-  check_signature(found, path, offset);
-}
-PENSTOCK_INLINE void mapped_file::session::check_signature(const mapping& found, const std::string& path,
-                                                           std::uint64_t offset) {
-  struct stat now {};
-  if (::stat(path.c_str(), &now) == 0 && detail::files::signature_in(now) != found.signature())
-    throw detail::files::changed_while_mapped(path, offset);
-}
-
-PENSTOCK_INLINE const mapped_file::mapping& mapped_file::session::map(object_id id) const {
-  if (id >= state_->names->names.size()) throw error(errc::argument, {"there is no object ", id});
-  const detail::files::descriptor opened(detail::files::open_quietly(path(id)));
-  if (opened.get() < 0) throw detail::files::failure("open", path(id), errno);
-  auto fresh = std::make_unique<mapping>(opened.get(), detail::files::signature_of(opened.get(), path(id)),
-                                         path(id), state_->options.guarded);
-  if (state_->options.access != access_pattern::normal)
-    fresh->advise(state_->options.access == access_pattern::random ? MADV_RANDOM : MADV_SEQUENTIAL);
-  const mapping* expected = nullptr;
-  if (!state_->mapped[id].compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
-    return *expected;
-  return *fresh.release();
-}
-
-PENSTOCK_INLINE mapped_file::mapped_file(std::string_view pattern, mapped_file_options options)
-    : names_(new shared_names{file_names(pattern), std::string(pattern)}), options_(options) {}
-PENSTOCK_INLINE mapped_file::mapped_file(std::vector<std::string> paths, mapped_file_options options)
-    : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
-
-PENSTOCK_INLINE mapped_file::mapped_file(std::initializer_list<const char*> paths,
-                                         mapped_file_options options)
-    : mapped_file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
-
-PENSTOCK_INLINE std::span<const std::string> mapped_file::names() const noexcept { return names_->names; }
-
-PENSTOCK_INLINE mapped_file::session mapped_file::connect() const {
-  return session(std::make_shared<state>(names_, options_));
-}
-PENSTOCK_INLINE std::string mapped_file::describe() const {
-  return detail::text(
-      {"mapped_file(",
-       (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), ")"});
-}
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/lines.hpp
@@ -46236,1371 +51040,6 @@ template <token_value T, class Window>
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/descriptor_cache.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// A bounded number of open descriptors for any number of files; the least recently used (by the clock rule)
-/// are closed.
-///
-/// One word per file holds the descriptor and the number of reads in flight, so that a read of an open file
-/// takes two uncontended atomic operations and no lock. The limit is exceeded only while more reads than that
-/// are in flight.
-/// many reads are in flight.
-class descriptor_cache {
-  static constexpr std::uint64_t number_mask = 0x7fffffffu;
-  static constexpr std::uint64_t open_bit = std::uint64_t{1} << 31;
-  static constexpr std::uint64_t recent_bit = std::uint64_t{1} << 32;
-  static constexpr std::uint64_t one_use = std::uint64_t{1} << 33;
-
- public:
-  /// A descriptor that stays open while this lives.
-  class lease {
-   public:
-    lease(std::atomic<std::uint64_t>& word, int number) noexcept : word_(&word), number_(number) {}
-    lease(lease&& other) noexcept : word_(std::exchange(other.word_, nullptr)), number_(other.number_) {}
-    lease& operator=(lease&&) = delete;
-    ~lease() {
-      if (word_ != nullptr) word_->fetch_sub(one_use, std::memory_order_release);
-    }
-    [[nodiscard]] int get() const noexcept { return number_; }
-
-   private:
-    std::atomic<std::uint64_t>* word_;
-    int number_;
-  };
-
-  /// `limit`: 0 means the smaller of 512 and half of what the process may open.
-  descriptor_cache(std::span<const std::string> paths, std::size_t limit);
-  descriptor_cache(const descriptor_cache&) = delete;
-  descriptor_cache& operator=(const descriptor_cache&) = delete;
-  ~descriptor_cache();
-
-  [[nodiscard]] lease use(object_id id);
-
-  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-  [[nodiscard]] std::size_t open_now();
-
- private:
-  static int number_of(std::uint64_t word) noexcept { return static_cast<int>(word & number_mask); }
-  static std::size_t default_limit() noexcept;
-  /// The caller holds a use of the file's word, so no other thread can close what is published here.
-  int open_slowly(object_id id);
-  /// The clock rule: a file used since the hand last passed gets another round. Two rounds find everything
-  /// that can be closed.
-  void close_until(std::size_t wanted);
-
-  std::span<const std::string> paths_;
-  std::size_t limit_;
-  fixed_array<std::atomic<std::uint64_t>> words_;
-  fixed_array<object_signature> seen_;
-  std::mutex mutex_;
-  std::vector<object_id> open_;
-  std::size_t hand_ = 0;
-};
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/descriptor_cache.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-PENSTOCK_INLINE descriptor_cache::descriptor_cache(std::span<const std::string> paths, std::size_t limit)
-    : paths_(paths),
-      limit_(limit == 0 ? default_limit() : limit),
-      words_(paths.size()),
-      seen_(paths.size()) {}
-PENSTOCK_INLINE descriptor_cache::~descriptor_cache() {
-  for (const object_id id : open_) ::close(number_of(words_[id].load(std::memory_order_relaxed)));
-}
-
-PENSTOCK_INLINE descriptor_cache::lease descriptor_cache::use(object_id id) {
-  if (id >= paths_.size()) throw error(errc::argument, {"there is no object ", id});
-  std::atomic<std::uint64_t>& word = words_[id];
-  const std::uint64_t before = word.fetch_add(one_use, std::memory_order_acquire);
-  if ((before & open_bit) != 0) [[likely]] {
-    if ((before & recent_bit) == 0) word.fetch_or(recent_bit, std::memory_order_relaxed);
-    return {word, number_of(before)};
-  }
-  try {
-    return {word, open_slowly(id)};
-  } catch (...) {
-    word.fetch_sub(one_use, std::memory_order_relaxed);
-    throw;
-  }
-}
-
-PENSTOCK_INLINE std::size_t descriptor_cache::open_now() {
-  const std::scoped_lock lock(mutex_);
-  return open_.size();
-}
-
-PENSTOCK_INLINE std::size_t descriptor_cache::default_limit() noexcept {
-  rlimit allowed{};
-  if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return 512;
-  return std::clamp<std::size_t>(detail::to_size(allowed.rlim_cur / 2), 1, 512);
-}
-
-PENSTOCK_INLINE int descriptor_cache::open_slowly(object_id id) {
-  const std::string& path = paths_[id];
-  descriptor opened(open_quietly(path));
-  if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) {
-    const int why = errno;
-    {
-      const std::scoped_lock lock(mutex_);
-      close_until(open_.size() / 2);
-    }
-    opened = descriptor(open_quietly(path));
-    if (opened.get() < 0 && (errno == EMFILE || errno == ENFILE)) throw failure("open", path, why);
-  }
-  if (opened.get() < 0) throw failure("open", path, errno);
-  const object_signature now = signature_of(opened.get(), path);
-
-  const std::scoped_lock lock(mutex_);
-  const std::uint64_t word = words_[id].load(std::memory_order_acquire);
-  if ((word & open_bit) != 0) return number_of(word);  // another thread was faster
-  if (seen_[id] != object_signature{} && seen_[id] != now) {
-    throw error(errc::io, {"the file was changed while it was in use: it had ", seen_[id].size,
-                           " bytes and has ", now.size, " now; open the dataset again"})
-        .in_file(path)
-        .recurring();
-  }
-  seen_[id] = now;
-  open_.push_back(id);
-  const int number = opened.release();
-  words_[id].fetch_or(open_bit | recent_bit | static_cast<std::uint64_t>(number), std::memory_order_acq_rel);
-  close_until(limit_);
-  return number;
-}
-
-PENSTOCK_INLINE void descriptor_cache::close_until(std::size_t wanted) {
-  for (std::size_t looked = 0; open_.size() > wanted && looked < 2 * open_.size() + 2; ++looked) {
-    if (hand_ >= open_.size()) hand_ = 0;
-    std::atomic<std::uint64_t>& word = words_[open_[hand_]];
-    std::uint64_t seen = word.load(std::memory_order_relaxed);
-    if (seen >= one_use) {
-      ++hand_;
-    } else if ((seen & recent_bit) != 0) {
-      word.fetch_and(~recent_bit, std::memory_order_relaxed);
-      ++hand_;
-    } else if (word.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) {
-      ::close(number_of(seen));
-      open_[hand_] = open_.back();
-      open_.pop_back();
-    }
-  }
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/file.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-class uring_reads;
-}
-
-/// How `file` reads.
-enum class file_access : std::uint8_t {
-  automatic,  ///< files in memory through a mapping, others with pread
-  read,       ///< with pread
-  map,        ///< through mappings
-};
-
-/// Options of `file`. None of them changes the bytes.
-struct file_options {
-  /// The number of descriptors a session keeps open; 0: the smaller of 512 and half of what `ulimit -n`
-  /// allows.
-  std::size_t descriptors = 0;
-  file_access access = file_access::automatic;
-};
-
-/// Storage of local files: one path, a pattern, or a list of paths.
-///
-///     const file shards("train-{0000..0127}.tar");
-///     const file two({"a.tar", "b.tar"});
-///     const file on_a_slow_disk("train-{0000..0127}.tar", {.access = file_access::read});
-///
-/// A pattern is expanded by `file_names`; the names of a list are taken literally. Nothing is opened
-/// before `connect`.
-/// A session opens a file at its first use and keeps a bounded number of descriptors, so 10,000 shards work
-/// under `ulimit -n 1024`. A read is one system call and costs about 0.4 us plus the copy out of the page
-/// cache.
-/// A file that is in memory is read faster through a mapping; one that must come from the disk is better read
-/// with pread, which loads less data that was not requested. So after 8, 16, 32 ... reads of a file, a
-/// session checks 16 of its pages, and maps the file once at least 15 of them are in memory; from then on a
-/// read is only the copy, and a look at the file's last page, which tells whether the file was cut off; in
-/// that page the size is asked for. The choice is final: a file that leaves memory later comes back page by
-/// page. Set `file_options::access` to choose by hand; `session::shows` tells which choice was made. Files
-/// below 1 MiB, files on file systems that cannot tell without waiting (mostly network file systems), and all
-/// files beyond the first 16,384 in a session are read with pread.
-/// The first mapping installs a handler for SIGBUS in the process, which passes on every fault that is not
-/// its own: see `sigbus_guard`. With `file_access::read`, signals are left alone.
-/// Errors: errc::io, with the file, the system's reason and what to do, for a file that cannot be opened or
-/// read, or was changed or truncated while in use; errc::format for a range beyond the end.
-/// Threads: any number of threads may use a session; a read of an open file takes no lock.
-class file {
-  using mapping = detail::files::mapping;
-  struct shared_names {
-    std::vector<std::string> names;
-    std::string pattern;
-  };
-  /// How one file is read now, and when to reconsider.
-  struct choice {
-    std::atomic<const mapping*> mapped{nullptr};
-    std::atomic<std::uint32_t> reads{0};  // with pread; simultaneous reads may count as one
-    std::atomic<std::uint32_t> next_look{8};
-  };
-  struct state {
-    state(shared<const shared_names> given, const file_options& options);
-    state(const state&) = delete;
-    state& operator=(const state&) = delete;
-    ~state();
-
-    shared<const shared_names> names;
-    file_access access;
-    detail::files::descriptor_cache open_files;
-    detail::fixed_array<choice> choices;
-    std::atomic<std::size_t> mappings{0};
-    std::uint64_t page;
-  };
-
- public:
-  static constexpr bool names_are_paths = true;
-  static constexpr std::string_view schemes[] = {"file"};  ///< see `url_storage`
-
-  /// What a run reads through; see `storage_session` and `partly_viewing_session`.
-  class session {
-   public:
-    static constexpr bool views = false;
-
-    [[nodiscard]] std::uint64_t size(object_id id) const {
-      const mapping* const there = mapped(id);
-      return there != nullptr ? there->size() : signature(id).size;
-    }
-    /// The file's current signature, even if it is mapped.
-    [[nodiscard]] object_signature signature(object_id id) const;
-
-    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
-      if (const mapping* const there = mapped(id)) [[likely]] {
-        detail::files::check_range(offset, into.size(), there->size(), path(id));
-        if (into.empty()) return;
-        std::memcpy(into.data(), there->data() + offset, into.size());
-        check_whole(*there, id, offset + into.size());
-      } else {
-        read_from_file(id, offset, into);
-      }
-    }
-    /// Whether an object is mapped by now; once true, it stays true.
-    [[nodiscard]] bool shows(object_id id) const noexcept { return mapped(id) != nullptr; }
-    /// A range in place; the object must be mapped.
-    [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const {
-      const mapping* const there = mapped(id);
-      if (there == nullptr) [[unlikely]]
-        throw_not_mapped(id);
-      detail::files::check_range(offset, size, there->size(), path(id));
-      check_whole(*there, id, offset + size);
-      return {there->data() + offset, detail::to_size(size)};
-    }
-    /// Throws errc::io if bytes seen through views of this object may not have been the file's, because the
-    /// file was truncated since. A truncation within its last page is not noticed here, but by a read in that
-    /// page.
-    void confirm(object_id id) const {
-      if (const mapping* const there = mapped(id)) touch_last_page(*there, id);
-    }
-
-    /// Prefetches a range that will be read soon into the processor's cache, if the file is mapped by now.
-    [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept {
-      const mapping* const there = mapped(id);
-      if (there == nullptr || offset >= there->size()) return;
-      detail::touch_lines(there->data() + offset, size);
-      detail::touch_lines(there->data() + last_page(*there), 1);  // which the read checks
-    }
-    void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept;
-    /// Whether a file is in memory and mapped; checks now and then, as `read` does.
-    [[nodiscard]] bool warm(object_id id) const;
-
-    /// The number of descriptors open now, and its limit.
-    [[nodiscard]] std::size_t descriptors() const { return state_->open_files.open_now(); }
-    [[nodiscard]] std::size_t descriptor_limit() const noexcept { return state_->open_files.limit(); }
-
-   private:
-    friend file;
-    friend class detail::uring_reads;  // reads the same files without waiting
-    static constexpr std::size_t most_at_once = std::size_t{1} << 30;
-    static constexpr std::size_t most_mappings = 16'384;  // Linux allows 65,530 in a process by default
-    static constexpr std::uint64_t smallest = 1_MiB;
-
-    explicit session(shared<state> made) : state_(std::move(made)) {}
-
-    [[nodiscard]] const std::string& path(object_id id) const { return state_->names->names[id]; }
-    [[noreturn, gnu::cold]] void throw_not_mapped(object_id id) const;
-    [[nodiscard]] const mapping* mapped(object_id id) const noexcept {
-      return id < state_->names->names.size() ? state_->choices[id].mapped.load(std::memory_order_acquire)
-                                              : nullptr;
-    }
-
-    /// Call after copying bytes up to `end`: throws if they may not have been the file's. Bytes lost within a
-    /// page read as zeros and raise no signal; touching the file's last page after them does.
-    void check_whole(const mapping& there, object_id id, std::uint64_t end) const {
-      if (end > last_page(there)) [[unlikely]]
-        return check_end(there, id);
-      touch_last_page(there, id);
-    }
-    [[nodiscard]] std::uint64_t last_page(const mapping& there) const noexcept {
-      return (there.size() - 1) & ~(state_->page - 1);
-    }
-    void touch_last_page(const mapping& there, object_id id) const {
-      order_reads();
-      (void)*static_cast<const volatile std::byte*>(there.data() + last_page(there));
-      there.check_lost(path(id));
-    }
-    void check_end(const mapping& there, object_id id) const;
-    /// Orders the reads before this one ahead of those after it. On x86 the processor does that, and only the
-    /// compiler needs to be told; a fence would make the thread sanitizer warn.
-    static void order_reads() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-      std::atomic_signal_fence(std::memory_order_acquire);
-#else
-      std::atomic_thread_fence(std::memory_order_acquire);
-#endif
-    }
-
-    void read_from_file(object_id id, std::uint64_t offset, mutable_bytes into) const;
-    /// Counts a read with pread, and checks from time to time whether a mapping would be better.
-    void think_again(object_id id, int opened) const;
-    void map(object_id id, int opened) const;
-    void check_offset(object_id id, std::uint64_t offset, std::uint64_t size) const;
-    /// Bytes read by one system call; throws at the end of the file and for failures other than EINTR.
-    std::size_t advance(object_id id, std::ptrdiff_t got, std::uint64_t offset, std::size_t wanted) const;
-
-    shared<state> state_;
-  };
-
-  explicit file(std::string_view pattern, file_options options = {});
-  explicit file(std::vector<std::string> paths, file_options options = {});
-  file(std::initializer_list<const char*> paths, file_options options = {});
-
-  [[nodiscard]] std::span<const std::string> names() const noexcept;
-  [[nodiscard]] session connect() const;
-  [[nodiscard]] std::string describe() const;
-
- private:
-  shared<const shared_names> names_;
-  file_options options_;
-};
-
-static_assert(storage<file>, "file is a storage");
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/residence.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-/// Whether most of an open file is in memory: at least 15 of 16 pages spread over it are. Does not wait for
-/// the disk. False if the file system cannot tell. `draw` selects the pages; pass a different one each time,
-/// since the system starts to load the pages asked about.
-[[nodiscard]] bool is_in_memory(int opened, std::uint64_t size, std::uint64_t draw) noexcept;
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/residence.ipp
-
-#if defined(__linux__)
-#include <sys/statfs.h>
-#endif
-
-namespace penstock::inline v0_1 {
-namespace detail::files {
-
-#if defined(__linux__)
-/// Whether a file system exists only in memory; older kernels do not answer for its files.
-PENSTOCK_INLINE bool lives_in_memory(int opened) noexcept {
-  struct statfs of {};
-  constexpr auto tmpfs = 0x01021994, ramfs = static_cast<int>(0x858458f6u);
-  return ::fstatfs(opened, &of) == 0 &&
-         (static_cast<int>(of.f_type) == tmpfs || static_cast<int>(of.f_type) == ramfs);
-}
-#endif
-
-PENSTOCK_INLINE bool is_in_memory([[maybe_unused]] int opened, [[maybe_unused]] std::uint64_t size,
-                                  [[maybe_unused]] std::uint64_t draw) noexcept {
-#if defined(RWF_NOWAIT)
-  constexpr std::uint64_t places = 16;
-  if (size < places) return false;
-  unsigned missing = 0;
-  std::byte one{};
-  const iovec into{&one, 1};
-  for (std::uint64_t i = 0; i < places && missing < 2; ++i) {
-    // mincore and cachestat reveal nothing about files of other users
-    const std::uint64_t part = size / places;
-    const auto at = static_cast<off_t>(part * i + mix64(draw * places + i) % part);
-    ssize_t got = 0;
-    do got = ::preadv2(opened, &into, 1, at, RWF_NOWAIT);
-    while (got < 0 && errno == EINTR);
-    if (got < 0 && errno != EAGAIN) return lives_in_memory(opened);
-    if (got < 1) ++missing;
-  }
-  return missing < 2;
-#else
-  return false;
-#endif
-}
-
-}  // namespace detail::files
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/file.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE file::state::state(shared<const shared_names> given, const file_options& options)
-    : names(std::move(given)),
-      access(options.access),
-      open_files(names->names, options.descriptors),
-      choices(names->names.size()),
-      page(mapping::page()) {}
-PENSTOCK_INLINE file::state::~state() {
-  for (std::size_t i = 0; i < names->names.size(); ++i)
-    delete choices[i].mapped.load(std::memory_order_relaxed);
-}
-
-PENSTOCK_INLINE void file::session::throw_not_mapped(object_id id) const {
-  throw error(errc::argument, {"object ", id, " is not shown in place; read it"});
-}
-
-PENSTOCK_INLINE object_signature file::session::signature(object_id id) const {
-  const auto opened = state_->open_files.use(id);
-  return detail::files::signature_of(opened.get(), path(id));
-}
-
-PENSTOCK_INLINE void file::session::read_from_file(object_id id, std::uint64_t offset,
-                                                   mutable_bytes into) const {
-  const auto opened = state_->open_files.use(id);
-  check_offset(id, offset, into.size());
-  if (state_->access != file_access::read) {
-    think_again(id, opened.get());
-    if (shows(id)) return read(id, offset, into);
-  }
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const ssize_t got = ::pread(opened.get(), into.data() + done, std::min(into.size() - done, most_at_once),
-                                static_cast<off_t>(offset + done));
-    done += advance(id, got, offset, into.size());
-  }
-}
-
-PENSTOCK_INLINE bool file::session::warm(object_id id) const {
-  if (state_->access == file_access::read || shows(id)) return shows(id);
-  think_again(id, state_->open_files.use(id).get());
-  return shows(id);
-}
-
-PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const {
-  if (state_->access == file_access::map) return map(id, opened);
-  choice& one = state_->choices[id];
-  const std::uint32_t reads = one.reads.load(std::memory_order_relaxed) + 1;
-  one.reads.store(reads, std::memory_order_relaxed);
-  std::uint32_t look = one.next_look.load(std::memory_order_relaxed);
-  if (reads < look) return;
-  if (!one.next_look.compare_exchange_strong(look, look > (1u << 30) ? ~0u : 2 * look)) return;
-  const std::uint64_t bytes = detail::files::signature_of(opened, path(id)).size;
-  if (bytes < smallest || sizeof(void*) < 8 ||
-      state_->mappings.load(std::memory_order_relaxed) >= most_mappings ||
-      !detail::files::is_in_memory(opened, bytes, look))
-    return;
-  try {
-    map(id, opened);
-  } catch (const error&) {  // a file that cannot be mapped can still be read
-    one.next_look.store(~0u, std::memory_order_relaxed);
-  }
-}
-
-PENSTOCK_INLINE void file::session::map(object_id id, int opened) const {
-  const object_signature now = detail::files::signature_of(opened, path(id));
-  if (now.size == 0) return;
-  auto fresh = std::make_unique<mapping>(opened, now, path(id), true);
-  const mapping* expected = nullptr;
-  // Two threads may map one file at once; the slower one discards its mapping.
-  if (!state_->choices[id].mapped.compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel))
-    return;
-  (void)fresh.release();
-  state_->mappings.fetch_add(1, std::memory_order_relaxed);
-}
-
-PENSTOCK_INLINE void file::session::check_end(const mapping& there, object_id id) const {
-  there.check_lost(path(id));
-  const auto opened = state_->open_files.use(id);
-  if (detail::files::signature_of(opened.get(), path(id)).size < there.size())
-    throw detail::files::changed_while_mapped(path(id), there.size() - there.size() % state_->page);
-}
-
-PENSTOCK_INLINE void file::session::will_need(object_id id, std::uint64_t offset,
-                                              std::uint64_t size) const noexcept {
-  try {
-    if (const mapping* const there = mapped(id)) return there->will_need(offset, size);
-    const auto opened = state_->open_files.use(id);
-    ::posix_fadvise(opened.get(), static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED);
-  } catch (...) {  // the read itself reports the error
-  }
-}
-
-PENSTOCK_INLINE void file::session::check_offset(object_id id, std::uint64_t offset,
-                                                 std::uint64_t size) const {
-  constexpr auto furthest = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
-  detail::files::check_range(offset, size, furthest, path(id));
-}
-
-PENSTOCK_INLINE std::size_t file::session::advance(object_id id, std::ptrdiff_t got, std::uint64_t offset,
-                                                   std::size_t wanted) const {
-  if (got > 0) return static_cast<std::size_t>(got);
-  if (got < 0 && errno == EINTR) return 0;
-  if (got < 0) throw detail::files::failure("read", path(id), errno).at_offset(offset);
-  detail::files::check_range(offset, wanted, size(id), path(id));
-  throw error(errc::io, "the file was cut off while it was read").in_file(path(id)).at_offset(offset);
-}
-
-PENSTOCK_INLINE file::file(std::string_view pattern, file_options options)
-    : names_(new shared_names{file_names(pattern), std::string(pattern)}), options_(options) {}
-PENSTOCK_INLINE file::file(std::vector<std::string> paths, file_options options)
-    : names_(new shared_names{detail::files::listed_names(std::move(paths)), {}}), options_(options) {}
-PENSTOCK_INLINE file::file(std::initializer_list<const char*> paths, file_options options)
-    : file(std::vector<std::string>(paths.begin(), paths.end()), options) {}
-
-PENSTOCK_INLINE file::session file::connect() const {
-  return session(std::make_shared<state>(names_, options_));
-}
-PENSTOCK_INLINE std::string file::describe() const {
-  const char* const how = options_.access == file_access::read  ? ", read"
-                          : options_.access == file_access::map ? ", mapped"
-                                                                : "";
-  return detail::text(
-      {"file(", (names_->pattern.empty() ? std::to_string(names().size()) + " paths" : names_->pattern), how,
-       ")"});
-}
-
-PENSTOCK_INLINE std::span<const std::string> file::names() const noexcept { return names_->names; }
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/file_pattern.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-template <class T>
-concept pattern_text =
-    std::is_convertible_v<const T&, std::string_view> || std::is_convertible_v<const T&, std::string>;
-
-template <pattern_text Text>
-[[nodiscard]] std::string to_pattern(const Text& text) {
-  if constexpr (std::convertible_to<const Text&, std::string_view>) {
-    return std::string(static_cast<std::string_view>(text));
-  } else {
-    return text;
-  }
-}
-
-/// The files that a pattern names, in WebDataset's notation: `::` separates patterns.
-[[nodiscard]] file files_of(const std::string& pattern);
-/// The paths of the files that a pattern names.
-[[nodiscard]] std::vector<std::string> paths_of(const std::string& pattern);
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/file_pattern.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-PENSTOCK_INLINE file files_of(const std::string& pattern) {
-  if (pattern.find("::") == std::string::npos) return file(pattern);
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= pattern.size();) {
-    const std::size_t end = std::min(pattern.find("::", begin), pattern.size());
-    const file some(std::string_view(pattern).substr(begin, end - begin));
-    names.insert(names.end(), some.names().begin(), some.names().end());
-    begin = end + 2;
-  }
-  return file(std::move(names));
-}
-
-PENSTOCK_INLINE std::vector<std::string> paths_of(const std::string& pattern) {
-  const file found = files_of(pattern);
-  return std::vector<std::string>(found.names().begin(), found.names().end());
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/size_questions.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Asks for the sizes of objects before their turn, one after another, in a thread of its own, so that
-/// whoever reads them one after another waits for no answer.
-///
-/// Threads: one calls `ask_from`, `answer` and `forget`; any may call `stop`.
-class size_questions {
- public:
-  enum class state : std::uint8_t { open, known, failed };
-  struct answer_type {
-    state is = state::open;
-    std::uint64_t size = 0;
-  };
-
-  size_questions(session_view session, std::size_t objects) noexcept : session_(session), objects_(objects) {}
-  size_questions(const size_questions&) = delete;
-  size_questions& operator=(const size_questions&) = delete;
-  /// Waits for the question in progress; `stop`, and then end the session's reads, to make that short.
-  ~size_questions();
-
-  /// Asks for this object and some of those after it. What is known already is not asked for again.
-  void ask_from(std::size_t object);
-  /// What is known of an object that was asked for.
-  [[nodiscard]] answer_type answer(std::size_t object);
-  /// Forgets all answers, that of the question in progress included.
-  void forget() noexcept;
-  /// Asks no more.
-  void stop() noexcept;
-
- private:
-  static constexpr std::size_t ahead = 4;
-  struct place {
-    std::optional<std::size_t> object;
-    answer_type answer;
-  };
-
-  void work() noexcept;
-
-  session_view session_;
-  std::size_t objects_;
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::array<place, ahead> places_;
-  std::size_t from_ = 0, next_ = 0, end_ = 0;
-  std::uint64_t times_forgotten_ = 0;
-  bool stopped_ = false;
-  std::thread thread_;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/size_questions.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE size_questions::~size_questions() {
-  stop();
-  if (thread_.joinable()) thread_.join();
-}
-
-PENSTOCK_INLINE void size_questions::ask_from(std::size_t object) {
-  {
-    const std::lock_guard guard(lock_);
-    if (stopped_ || object >= objects_) return;
-    if (object < from_ || object > next_) next_ = object;  // it has moved elsewhere
-    from_ = object;
-    end_ = std::min(objects_, object + ahead);
-    if (next_ == end_) return;
-    if (!thread_.joinable()) thread_ = std::thread([this]() noexcept { work(); });
-  }
-  changed_.notify_one();
-}
-
-PENSTOCK_INLINE size_questions::answer_type size_questions::answer(std::size_t object) {
-  const std::lock_guard guard(lock_);
-  const place& there = places_[object % ahead];
-  return there.object == object ? there.answer : answer_type{};
-}
-
-PENSTOCK_INLINE void size_questions::forget() noexcept {
-  const std::lock_guard guard(lock_);
-  places_ = {};
-  from_ = next_ = end_ = 0;
-  ++times_forgotten_;
-}
-
-PENSTOCK_INLINE void size_questions::stop() noexcept {
-  {
-    const std::lock_guard guard(lock_);
-    stopped_ = true;
-  }
-  changed_.notify_one();
-}
-
-PENSTOCK_INLINE void size_questions::work() noexcept {
-  std::unique_lock held(lock_);
-  for (;;) {
-    changed_.wait(held, [this] { return stopped_ || next_ < end_; });
-    if (stopped_) return;
-    const std::size_t object = next_++;
-    const std::uint64_t before = times_forgotten_;
-    held.unlock();
-    answer_type found{state::failed, 0};
-    try {
-      found = {state::known, session_.size(static_cast<object_id>(object))};
-    } catch (...) {  // who reads the object asks again, and gets the error
-    }
-    held.lock();
-    if (before == times_forgotten_) places_[object % ahead] = {object, found};
-  }
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/forward_pieces.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// What reading forward needs of a session, type-erased. The session must outlive it.
-class forward_session {
- public:
-  template <storage_session S>
-  explicit forward_session(S& session) noexcept : view_(session), session_(&session), calls_(calls_of<S>()) {}
-
-  [[nodiscard]] const session_view& view() const noexcept { return view_; }
-  /// Whether it reads in the background; only then may `read_many` and `cancel` be called.
-  [[nodiscard]] bool reads_ahead() const noexcept { return calls_->read_many != nullptr; }
-  /// Whether it is a `latent_session`.
-  [[nodiscard]] bool has_latency() const noexcept { return calls_->has_latency; }
-  void read_many(std::span<const read_request> requests, read_listener listener) const {
-    calls_->read_many(session_, requests, listener);
-  }
-  void cancel() const noexcept { calls_->cancel(session_); }
-  void end_reads() const noexcept { calls_->end(session_); }
-
- private:
-  struct calls {
-    void (*read_many)(void*, std::span<const read_request>, read_listener) = nullptr;
-    void (*cancel)(void*) noexcept = nullptr;
-    void (*end)(void*) noexcept = nullptr;
-    bool has_latency = false;
-  };
-  template <class S>
-  [[nodiscard]] static const calls* calls_of() noexcept {
-    if constexpr (background_session<S>) {
-      static constexpr calls made{
-          [](void* s, std::span<const read_request> requests, read_listener listener) {
-            static_cast<S*>(s)->read_many(requests, listener);
-          },
-          [](void* s) noexcept { static_cast<S*>(s)->cancel(); },
-          [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }, latent_session<S>};
-      return &made;
-    } else {
-      static constexpr calls made{nullptr, nullptr,
-                                  [](void* s) noexcept { penstock::end_reads(*static_cast<S*>(s)); }};
-      return &made;
-    }
-  }
-
-  session_view view_;
-  void* session_;
-  const calls* calls_;
-};
-
-/// The bytes of objects, each from its beginning to its end, in pieces. If the session reads in the
-/// background, the pieces after the one that is being used are read ahead, also those of the next object; a
-/// piece that fails is an error when its turn comes. If the session has latency, sizes of objects are asked
-/// for ahead, too. Memory: `ahead` bytes, or one piece if nothing is read
-/// ahead. No allocation in the steady state.
-///
-/// Threads: one reads; `end` and nothing else may be called by others meanwhile.
-class forward_pieces {
- public:
-  static constexpr std::size_t piece = 1_MiB;
-
-  /// Of `objects` objects; the session must outlive this.
-  forward_pieces(forward_session session, std::size_t objects, std::uint64_t ahead);
-  forward_pieces(const forward_pieces&) = delete;
-  forward_pieces& operator=(const forward_pieces&) = delete;
-  /// Ends the reads in progress, and waits until they have been reported.
-  ~forward_pieces();
-
-  /// Goes to the beginning of an object. What was read ahead of it is kept.
-  void open(std::size_t object);
-  /// The next bytes of the object, until the next call of any member; none at its end. Throws what reading
-  /// them threw.
-  [[nodiscard]] bytes_view next();
-  /// Ends all reads, now and later: `next` throws errc::stopped. Any thread.
-  void end() noexcept;
-
- private:
-  struct slot {
-    buffer bytes;
-    std::size_t object = 0;
-    std::uint64_t offset = 0;
-    bool in_flight = false;
-    std::exception_ptr failed;
-  };
-  [[nodiscard]] slot& at(std::size_t i) noexcept { return slots_[(first_ + i) % slots_.size()]; }
-  /// Waits until a piece is there, or the end: then throws.
-  void wait_for(const slot& one);
-  void wait_for_all();
-  void drop_first();
-  /// Forgets what was read ahead, and begins anew at an object.
-  void restart(std::size_t object);
-  void read_ahead();
-  /// Moves on to the next object that has bytes; false if there is none, or its size is not to be had yet.
-  bool next_object();
-  /// The size of an object after the one that is read; nothing if that is not to be had, or not yet.
-  [[nodiscard]] std::optional<std::uint64_t> size_ahead(std::size_t object);
-  static void done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept;
-
-  forward_session session_;
-  std::size_t objects_;
-  std::vector<slot> slots_;  // a ring: `count_` pieces from `first_` on were requested
-  std::size_t first_ = 0, count_ = 0;
-  bool used_ = false;  // whether the caller has the first one
-  bool open_ = false;
-  std::size_t object_ = 0;  // that is open
-  std::uint64_t left_ = 0;  // of its bytes
-  // the piece that is requested next
-  std::size_t next_object_ = 0;
-  std::uint64_t next_offset_ = 0, next_size_ = 0;
-  bool stuck_ = false;  // the size of the object after that was not to be had
-  std::optional<size_questions> sizes_;
-  std::vector<read_request> requests_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/forward_pieces.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE forward_pieces::forward_pieces(forward_session session, std::size_t objects,
-                                               std::uint64_t ahead)
-    : session_(session),
-      objects_(objects),
-      slots_(session.reads_ahead() ? std::max<std::size_t>(2, to_size(ahead / piece)) : 1) {
-  requests_.reserve(slots_.size());
-  if (session.reads_ahead() && session.has_latency()) sizes_.emplace(session.view(), objects);
-}
-
-PENSTOCK_INLINE forward_pieces::~forward_pieces() {
-  end();
-  wait_for_all();
-}
-
-PENSTOCK_INLINE void forward_pieces::open(std::size_t object) {
-  bool follows = open_ && object == object_ + 1;
-  const auto known = follows && sizes_ ? sizes_->answer(object) : size_questions::answer_type{};
-  const std::uint64_t size = known.is == size_questions::state::known
-                                 ? known.size
-                                 : session_.view().size(static_cast<object_id>(object));
-  while (follows && count_ != 0 && at(0).object < object) drop_first();
-  if (follows && count_ == 0 && next_object_ < object) {  // all that was asked for has been read
-    next_object_ = object;
-    next_offset_ = 0;
-    next_size_ = size;
-  }
-  if (follows && size != 0) {
-    follows = count_ != 0 ? at(0).object == object && at(0).offset == 0
-                          : next_object_ == object && next_offset_ == 0;
-  }
-  if (!follows) restart(object);
-  stuck_ = false;
-  open_ = true;
-  object_ = object;
-  left_ = size;
-  if (!follows) next_size_ = size;
-  if (sizes_) (void)size_ahead(next_object_ + 1);  // early: the answer is needed when this object ends
-}
-
-PENSTOCK_INLINE bytes_view forward_pieces::next() {
-  if (used_) drop_first();
-  if (left_ == 0 && !session_.reads_ahead()) return {};
-  read_ahead();
-  if (left_ == 0) return {};
-  slot& one = at(0);
-  if (session_.reads_ahead())
-    wait_for(one);
-  else
-    session_.view().read(static_cast<object_id>(one.object), one.offset, one.bytes.span());
-  if (one.failed) std::rethrow_exception(one.failed);
-  left_ -= one.bytes.size();
-  used_ = true;
-  return one.bytes.view();
-}
-
-PENSTOCK_INLINE void forward_pieces::end() noexcept {
-  {
-    const std::scoped_lock held(mutex_);
-    ended_ = true;
-  }
-  changed_.notify_all();
-  if (sizes_) sizes_->stop();
-  session_.end_reads();
-}
-
-PENSTOCK_INLINE void forward_pieces::wait_for(const slot& one) {
-  std::unique_lock held(mutex_);
-  changed_.wait(held, [&] { return !one.in_flight || ended_; });
-  if (ended_) throw error(errc::stopped, "the run was stopped");
-}
-
-PENSTOCK_INLINE void forward_pieces::wait_for_all() {
-  std::unique_lock held(mutex_);
-  changed_.wait(held, [&] {
-    return std::none_of(slots_.begin(), slots_.end(), [](const slot& one) { return one.in_flight; });
-  });
-}
-
-PENSTOCK_INLINE void forward_pieces::drop_first() {
-  wait_for(at(0));
-  at(0).failed = nullptr;
-  first_ = (first_ + 1) % slots_.size();
-  --count_;
-  used_ = false;
-}
-
-PENSTOCK_INLINE void forward_pieces::restart(std::size_t object) {
-  if (count_ != 0 && session_.reads_ahead()) {
-    session_.cancel();
-    wait_for_all();
-  }
-  if (sizes_) sizes_->forget();
-  for (slot& one : slots_) one.failed = nullptr;
-  first_ = count_ = 0;
-  used_ = open_ = false;
-  next_object_ = object;
-  next_offset_ = next_size_ = 0;
-}
-
-PENSTOCK_INLINE void forward_pieces::read_ahead() {
-  do {
-    requests_.clear();
-    for (; count_ < slots_.size() && next_offset_ < next_size_; ++count_) {
-      slot& one = at(count_);
-      one.object = next_object_;
-      one.offset = next_offset_;
-      one.bytes.resize_for_overwrite(to_size(std::min<std::uint64_t>(piece, next_size_ - next_offset_)));
-      next_offset_ += one.bytes.size();
-      requests_.push_back({static_cast<object_id>(one.object), one.offset, one.bytes.span(),
-                           static_cast<std::uint64_t>(&one - slots_.data())});
-    }
-    if (!session_.reads_ahead()) return;
-    {
-      const std::scoped_lock held(mutex_);
-      if (ended_) throw error(errc::stopped, "the run was stopped");
-      for (const read_request& one : requests_) slots_[to_size(one.tag)].in_flight = true;
-    }
-    if (!requests_.empty()) session_.read_many(requests_, {this, done});
-  } while (count_ < slots_.size() && next_object());
-}
-
-PENSTOCK_INLINE bool forward_pieces::next_object() {
-  while (!stuck_ && next_offset_ == next_size_ && next_object_ + 1 < objects_) {
-    const auto size = size_ahead(next_object_ + 1);
-    if (!size) return false;
-    next_size_ = *size;
-    ++next_object_;
-    next_offset_ = 0;
-    if (next_size_ != 0) return true;
-  }
-  return false;
-}
-
-PENSTOCK_INLINE std::optional<std::uint64_t> forward_pieces::size_ahead(std::size_t object) {
-  try {
-    if (!sizes_) return session_.view().size(static_cast<object_id>(object));
-    sizes_->ask_from(object);
-    const auto answer = sizes_->answer(object);
-    if (answer.is == size_questions::state::known) return answer.size;
-    stuck_ = answer.is == size_questions::state::failed;
-  } catch (...) {
-    stuck_ = true;  // `open` says why, when it is the object's turn
-  }
-  return std::nullopt;
-}
-
-PENSTOCK_INLINE void forward_pieces::done(void* self, std::uint64_t tag, std::exception_ptr failed) noexcept {
-  auto& me = *static_cast<forward_pieces*>(self);
-  const std::scoped_lock held(me.mutex_);
-  slot& one = me.slots_[to_size(tag)];
-  one.in_flight = false;
-  one.failed = std::move(failed);
-  me.changed_.notify_all();  // before the lock is given back: the destructor waits for this
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/source/tar/shard_stream.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The unpackers that a stream may use, behind function pointers: they are called once per window, not once
-/// per sample.
-struct unpacker_calls {
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-
-  void* streams;
-  /// Begins a new file of that format. Returns the number of its unpacker, or `none`.
-  std::size_t (*begin)(void* streams, std::string_view format);
-  unpack_step (*step)(void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last);
-};
-
-/// The memory of unpackers.
-template <unpacker... Unpack>
-class unpackers {
- public:
-  /// The calls for a `shard_stream`. The unpackers must outlive it and keep their address.
-  [[nodiscard]] unpacker_calls calls() noexcept {
-    return {&streams_,
-            [](void* streams, std::string_view format) {
-              return begin(*static_cast<tuple*>(streams), format, std::index_sequence_for<Unpack...>{});
-            },
-            [](void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last) {
-              return step(*static_cast<tuple*>(streams), number, in, out, last,
-                          std::index_sequence_for<Unpack...>{});
-            }};
-  }
-
- private:
-  using tuple = std::tuple<typename Unpack::stream...>;
-
-  template <std::size_t... Is>
-  static std::size_t begin([[maybe_unused]] tuple& streams, [[maybe_unused]] std::string_view format,
-                           std::index_sequence<Is...>) {
-    std::size_t number = unpacker_calls::none;
-    (void)((Unpack::unpacker_format == format && (std::get<Is>(streams).begin(), number = Is, true)) || ...);
-    return number;
-  }
-  template <std::size_t... Is>
-  static unpack_step step([[maybe_unused]] tuple& streams, [[maybe_unused]] std::size_t number,
-                          [[maybe_unused]] bytes_view in, [[maybe_unused]] mutable_bytes out,
-                          [[maybe_unused]] bool last, std::index_sequence<Is...>) {
-    unpack_step done;
-    (void)((number == Is && (done = std::get<Is>(streams).step(in, out, last), true)) || ...);
-    return done;
-  }
-
-  tuple streams_;
-};
-
-/// What tells a file that is not packed from one that is: the first bytes alone may not.
-struct stream_kind {
-  bool (*is_plain)(bytes_view head);  ///< whether these are the first bytes of a file that is not packed
-  bool may_be_zlib;                   ///< whether files may be packed with zlib, which leaves no certain mark
-};
-/// Tar archives.
-[[nodiscard]] const stream_kind& tar_streams() noexcept;
-
-/// The bytes of a file, a pipe or an object, forward only; unpacked if the first bytes show that they are
-/// packed.
-///
-/// A `member_walk` reads from it: `get` shows bytes ahead, `reach` moves forward, `read` takes bytes. Memory:
-/// a window of packed and one of unpacked bytes, 256 KiB each, which grow up to the limit of extension
-/// headers if needed. Pieces of an object are packed bytes, or shown as they are.
-class shard_stream {
- public:
-  /// With `objects`, it reads those, and otherwise files.
-  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr,
-                        const stream_kind& kind = tar_streams()) noexcept
-      : kind_(&kind), objects_(objects), unpackers_(given) {}
-
-  static constexpr bool forward = true;
-
-  /// Whether a path is standard input, or a file that can be read only once.
-  [[nodiscard]] static bool is_pipe(const std::string& path);
-
-  /// `used`: whether a pipe was read before. The path "-" is standard input. `reader` is the name of the
-  /// caller, for messages.
-  void open(const std::string& path, std::atomic<bool>& used, std::string_view reader);
-  void open(std::size_t object, std::string_view reader);
-
-  void close() noexcept;
-
-  /// Shows `count` bytes at `offset`, fewer at the end. The view is valid until the next call of any member.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count);
-
-  /// Moves forward to `offset`, and returns the offset it reached.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset);
-
-  /// Takes bytes; returns fewer than asked for only at the end.
-  [[nodiscard]] std::size_t read(mutable_bytes into);
-
-  /// Reads everything after the archive: the checksums of packed files, and the rest of what another program
-  /// writes to a pipe.
-  void drain();
-
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-  /// Whether the opened file is packed.
-  [[nodiscard]] bool packed() const noexcept { return packed_ != plain; }
-
- private:
-  static constexpr std::size_t piece = 256_KiB;
-  static constexpr std::size_t sniffed = 4_KiB;
-  static constexpr std::size_t plain = unpacker_calls::none;
-
-  [[nodiscard]] error failed(const char* doing) const;
-
-  /// Finds out from the first bytes how the shard is packed.
-  void recognise(std::string_view reader);
-  /// Reads more of the file; sets `raw_ended_` if there is nothing more.
-  void fill();
-  [[nodiscard]] std::size_t read_some(mutable_bytes into);
-
-  /// The next bytes of the archive; none at its end.
-  [[nodiscard]] std::size_t make(mutable_bytes out);
-
-  [[nodiscard]] bool refill();
-
-  /// Moves the contents of the window to its front, and makes room for `count` bytes.
-  void reserve(std::size_t count);
-
-  const stream_kind* kind_;
-  forward_pieces* objects_;
-  owned_descriptor file_;
-  int number_ = -1;
-  buffer raw_;                           // bytes as they are in the file
-  const std::byte* raw_from_ = nullptr;  // these, or a piece of an object
-  std::size_t raw_at_ = 0, raw_end_ = 0;
-  bool raw_ended_ = false, whole_ = false, drained_ = true;
-  std::size_t packed_ = plain;  // the number of the unpacker
-  unpacker_calls unpackers_;
-  buffer window_;                     // bytes as they are in the archive
-  const std::byte* shown_ = nullptr;  // these, or a piece of an object
-  std::size_t at_ = 0, end_ = 0;
-  std::uint64_t offset_ = 0;  // of shown_[at_]
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/tar/shard_stream.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-// The error for a shard whose compression `reader` has no unpacker for: what to write to read it.
-PENSTOCK_INLINE error not_unpacked(std::string_view format, std::string_view reader) {
-  return error(packed_format_of(format).format.empty() ? errc::format : errc::argument,
-               packed_advice(format, std::string(reader) + "<", ">(...)"));
-}
-
-PENSTOCK_INLINE bool shard_stream::is_pipe(const std::string& path) {
-  struct stat status {};
-  return path == "-" ||
-         (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
-}
-
-PENSTOCK_INLINE void shard_stream::open(const std::string& path, std::atomic<bool>& used,
-                                        std::string_view reader) {
-  close();
-  const bool standard_input = path == "-";
-  const bool pipe = is_pipe(path);
-  struct stat status {};
-  if (!pipe && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-    throw error(errc::io, "this is a folder; name the shards in it");
-  if (pipe && used.exchange(true)) {
-    throw error(errc::state,
-                (standard_input ? "standard input" : "a pipe") +
-                    std::string(" can be read only once, and was read already; write it to a file "
-                                "to read it again"));
-  }
-  if (!standard_input) {
-    file_ = owned_descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file_.get() < 0) throw failed("open");
-  }
-  number_ = standard_input ? STDIN_FILENO : file_.get();
-  if (raw_.size() == 0) raw_.resize_for_overwrite(piece);
-  raw_from_ = raw_.data();
-  while (raw_end_ < sniffed && !raw_ended_) fill();
-  recognise(reader);
-  if (pipe) drained_ = false;
-}
-
-PENSTOCK_INLINE void shard_stream::open(std::size_t object, std::string_view reader) {
-  close();
-  objects_->open(object);
-  fill();
-  recognise(reader);
-}
-
-PENSTOCK_INLINE const stream_kind& tar_streams() noexcept {
-  // the name of a tar member may look like the magic bytes of a format
-  static constexpr stream_kind kind{
-      [](bytes_view head) { return head.size() >= block_size && checksum_matches(head.first(block_size)); },
-      false};
-  return kind;
-}
-
-PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
-  const bytes_view head(raw_from_, raw_end_);
-  std::string_view format = compression_of(head);
-  if (format.empty() && kind_->may_be_zlib && may_begin_zlib(head)) format = "zlib";
-  if (!format.empty() && !kind_->is_plain(head)) {
-    packed_ = unpackers_.begin(unpackers_.streams, format);
-    if (packed_ == plain) throw not_unpacked(format, reader);
-  }
-  drained_ = packed_ == plain;
-}
-
-PENSTOCK_INLINE void shard_stream::close() noexcept {
-  file_ = {};
-  packed_ = plain;
-  raw_at_ = raw_end_ = at_ = end_ = 0;
-  offset_ = 0;
-  raw_ended_ = whole_ = false;
-}
-
-PENSTOCK_INLINE bytes_view shard_stream::get(std::uint64_t offset, std::size_t count) {
-  if (reach(offset) < offset) return {};
-  if (end_ - at_ < count) {
-    reserve(count);
-    while (end_ < count) {
-      const std::size_t got = make(window_.span().subspan(end_));
-      if (got == 0) break;
-      end_ += got;
-    }
-  }
-  return {shown_ + at_, std::min(count, end_ - at_)};
-}
-
-PENSTOCK_INLINE std::uint64_t shard_stream::reach(std::uint64_t offset) {
-  while (offset_ < offset) {
-    if (at_ == end_ && !refill()) break;
-    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(offset - offset_, end_ - at_));
-    at_ += some;
-    offset_ += some;
-  }
-  return offset_;
-}
-
-PENSTOCK_INLINE std::size_t shard_stream::read(mutable_bytes into) {
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const mutable_bytes rest = into.subspan(done);
-    std::size_t some = 0;
-    if (at_ == end_ && rest.size() >= piece && objects_ == nullptr) {
-      some = make(rest);
-      if (some == 0) break;
-    } else {
-      if (at_ == end_ && !refill()) break;
-      some = std::min(rest.size(), end_ - at_);
-      std::memcpy(rest.data(), shown_ + at_, some);
-      at_ += some;
-    }
-    done += some;
-    offset_ += some;
-  }
-  return done;
-}
-
-PENSTOCK_INLINE void shard_stream::drain() {
-  if (!drained_) {
-    do {
-      offset_ += end_ - at_;
-    } while (refill());
-  }
-  close();
-}
-
-PENSTOCK_INLINE error shard_stream::failed(const char* doing) const {
-  return error(errc::io,
-               std::string("cannot ") + doing + " the shard: " + std::generic_category().message(errno));
-}
-
-PENSTOCK_INLINE void shard_stream::fill() {
-  if (raw_at_ == raw_end_) raw_at_ = raw_end_ = 0;
-  if (objects_ != nullptr) {
-    const bytes_view next = objects_->next();
-    raw_from_ = next.data();
-    raw_end_ = next.size();
-    raw_ended_ = next.empty();
-    return;
-  }
-  const std::size_t got = read_some(raw_.span().subspan(raw_end_));
-  raw_end_ += got;
-  raw_ended_ = got == 0;
-}
-
-PENSTOCK_INLINE std::size_t shard_stream::read_some(mutable_bytes into) {
-  while (true) {
-    const auto got = ::read(number_, into.data(), std::min<std::size_t>(into.size(), 1_GiB));
-    if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno != EINTR) throw failed("read").at_offset(offset_);
-  }
-}
-
-PENSTOCK_INLINE std::size_t shard_stream::make(mutable_bytes out) {
-  if (packed_ == plain) {
-    if (raw_at_ == raw_end_ && !raw_ended_) {
-      if (objects_ == nullptr) return read_some(out);
-      fill();
-    }
-    const std::size_t some = std::min(out.size(), raw_end_ - raw_at_);
-    if (some != 0) std::memcpy(out.data(), raw_from_ + raw_at_, some);
-    raw_at_ += some;
-    return some;
-  }
-  while (true) {
-    if (raw_at_ == raw_end_ && !raw_ended_) fill();
-    const bytes_view in(raw_from_ + raw_at_, raw_end_ - raw_at_);
-    const unpack_step done = unpackers_.step(unpackers_.streams, packed_, in, out, raw_ended_);
-    raw_at_ += done.taken;
-    whole_ = done.whole;
-    if (done.made != 0) return done.made;
-    if (done.taken != 0 || (in.empty() && !raw_ended_)) continue;
-    if (in.empty() && whole_) return 0;
-    throw error(errc::format,
-                in.empty() ? "the compressed shard is cut off" : "the compressed shard is damaged");
-  }
-}
-
-PENSTOCK_INLINE bool shard_stream::refill() {
-  if (packed_ == plain && objects_ != nullptr) {
-    if (raw_at_ == raw_end_ && !raw_ended_) fill();
-    shown_ = raw_from_;
-    at_ = raw_at_;
-    raw_at_ = end_ = raw_end_;
-    return at_ != end_;
-  }
-  if (window_.size() == 0) window_.resize_for_overwrite(piece);
-  shown_ = window_.data();
-  at_ = 0;
-  end_ = make(window_.span());
-  return end_ != 0;
-}
-
-PENSTOCK_INLINE void shard_stream::reserve(std::size_t count) {
-  const std::size_t held = end_ - at_;
-  if (window_.size() < count || window_.size() == 0) {
-    buffer larger(std::max(count, piece));
-    if (held != 0) std::memcpy(larger.data(), shown_ + at_, held);
-    window_ = std::move(larger);
-  } else if (held != 0) {
-    std::memmove(window_.data(), shown_ + at_, held);
-  }
-  shown_ = window_.data();
-  at_ = 0;
-  end_ = held;
-}
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/source/unpacked.hpp
 
 namespace penstock::inline v0_1 {
@@ -47811,67 +51250,6 @@ class coming_samples {
 };
 
 }  // namespace penstock::inline v0_1::detail::tar
-
-// ---- penstock/source/detail/loaded_once.hpp
-
-namespace penstock::inline v0_1::detail {
-
-/// What a run loads for each shard when it is first needed, and keeps.
-template <class T>
-class loaded_once {
- public:
-  /// Of these shards, `filled` have samples, and will be loaded some day.
-  loaded_once(std::size_t shards, std::size_t filled) : missing_(filled), count_(shards), loaded_(shards) {}
-  loaded_once(const loaded_once&) = delete;
-  loaded_once& operator=(const loaded_once&) = delete;
-  ~loaded_once() {
-    for (std::size_t i = 0; i < count_; ++i) delete loaded_[i].load(std::memory_order_relaxed);
-  }
-
-  /// Null if it is not loaded. Takes no lock.
-  [[nodiscard]] const T* find(std::size_t shard) const noexcept {
-    return loaded_[shard].load(std::memory_order_acquire);
-  }
-  /// Loads it if it is not loaded; `load()` returns the result of `new`. Others wait meanwhile.
-  template <class Load>
-  [[nodiscard]] const T& get(std::size_t shard, Load&& load) {
-    const std::scoped_lock lock(mutexes_[shard % mutexes_.size()]);
-    if (const T* other = find(shard)) return *other;
-    const T* const fresh = load();
-    loaded_[shard].store(fresh, std::memory_order_release);
-    missing_.fetch_sub(1, std::memory_order_relaxed);
-    return *fresh;
-  }
-  /// Whether all that have samples are loaded.
-  [[nodiscard]] bool complete() const noexcept { return missing_.load(std::memory_order_relaxed) == 0; }
-
-  /// Calls `load(shard)` for the shards of these samples that are not loaded, several at once. A failure is
-  /// ignored here and reported when the shard is needed.
-  template <class ShardOf, class Load>
-  void get_ready(std::span<const position> samples, ShardOf&& shard_of, Load&& load) const {
-    constexpr std::size_t at_once = 8;
-    std::vector<std::size_t> absent;
-    for (const position sample : samples)
-      if (const std::size_t shard = shard_of(sample.index);
-          find(shard) == nullptr && std::find(absent.begin(), absent.end(), shard) == absent.end())
-        absent.push_back(shard);
-    if (absent.empty()) return;
-    tar::for_each_in_parallel(absent.size(), std::min(absent.size(), at_once), [&](std::size_t i) {
-      try {
-        load(absent[i]);
-      } catch (...) {
-      }
-    });
-  }
-
- private:
-  std::atomic<std::size_t> missing_;
-  std::size_t count_;
-  fixed_array<std::atomic<const T*>> loaded_;
-  std::array<std::mutex, 64> mutexes_;
-};
-
-}  // namespace penstock::inline v0_1::detail
 
 // ---- penstock/source/tar/shard_set.hpp
 

@@ -653,13 +653,17 @@ class transport : public std::enable_shared_from_this<Self> {
       });
     };
   }
+  /// Tells of an exception outside of its handler: whoever waits for the call may free it before the handler
+  /// ends.
   template <class Step>
   void guard(Step step) {
+    std::exception_ptr failed;
     try {
       step();
-    } catch (...) {  // no memory, above all
-      self().broke(std::current_exception());
+    } catch (...) {
+      failed = std::current_exception();
     }
+    if (failed) self().broke(std::move(failed));
   }
   void wait_until(clock::time_point until, reason late) noexcept {
     until_ = until;
@@ -1077,7 +1081,13 @@ class exchange : public transport<exchange> {
   }
   template <class Error>
   void failed_with(const Error& made) {
-    end(std::make_exception_ptr(made), ending::closed);
+    std::exception_ptr failure;
+    {
+      Error own(made);  // `made` is destroyed after the call has been told, perhaps beside its owner
+      own.own_texts();
+      failure = std::make_exception_ptr(std::move(own));
+    }
+    end(std::move(failure), ending::closed);
   }
   void broke(std::exception_ptr failure) {
     if (call_ != nullptr) end(std::move(failure), ending::closed);
@@ -1562,12 +1572,14 @@ class objects {
       }
       listener.done(listener.self, request.tag, std::move(failed));
     }
+    std::exception_ptr failed;
     try {
       if (!begun.empty()) client_->submit(begun);
     } catch (...) {
-      const std::exception_ptr failed = std::current_exception();
-      for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
+      failed = std::current_exception();
     }
+    if (failed)
+      for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
   }
   void cancel() noexcept {
     questions_.cancel();

@@ -2011,15 +2011,10 @@ class credential_chain {
 
 namespace penstock::inline v0_1::detail::s3 {
 
-/// The same error with texts of its own, for another thread: copies share theirs, and the last owner frees
-/// them.
+/// The same error with texts of its own, for another thread.
 [[nodiscard, gnu::cold]] inline error own_copy(const error& failure) {
-  error made(failure.code(), failure.message());
-  if (!failure.file().empty()) made.in_file(failure.file());
-  if (const auto at = failure.offset()) made.at_offset(*at);
-  if (const auto asked = failure.retry_after_ms()) static_cast<void>(std::move(made).asked_to_wait(*asked));
-  if (failure.timed_out()) static_cast<void>(std::move(made).after_time_out());
-  return std::move(made).recurring(failure.recurs());
+  error made(failure);
+  return made.own_texts();
 }
 
 }  // namespace penstock::inline v0_1::detail::s3
@@ -2640,14 +2635,16 @@ class store {
     }
     if (failed) return end_all(calls, std::move(failed));
     for (store_call* const one : calls) {
+      std::exception_ptr refused;
       try {
         prepare(*one, as);
         ready.push_back(one);
       } catch (const error& e) {
         fail(*one, e);
       } catch (...) {
-        one->ended(one->owner, *one, std::current_exception());
+        refused = std::current_exception();
       }
+      if (refused) one->ended(one->owner, *one, std::move(refused));
     }
     try {
       const std::scoped_lock lock(mutex_);

@@ -83,6 +83,19 @@ TEST_CASE("core/error: a copy allocates nothing and is independent") {
   CHECK(second.file() == "x");
 }
 
+TEST_CASE("core/error: a copy for another thread shares no text") {
+  ps::error first(ps::errc::io, "the disk is full");
+  first.in_file("a.tar").for_key("k").at_offset(7);
+  ps::error shared = first, own = first;
+  own.own_texts();
+  CHECK(shared.what() == first.what());  // the same bytes
+  CHECK(own.what() != first.what());
+  CHECK(own.message().data() != first.message().data());
+  CHECK(own.file().data() != first.file().data());
+  CHECK(std::string_view(own.what()) == first.what());
+  CHECK(own.offset() == 7);
+}
+
 TEST_CASE("core/error: failures of input and output may pass, others come again") {
   CHECK_FALSE(ps::error(ps::errc::io, "the connection broke").recurs());
   CHECK(ps::error(ps::errc::format, "no tar").recurs());

@@ -400,8 +400,8 @@ TEST_CASE("source/webdataset_stream_stored: after every batch the rest matches a
   auto run = (ps::webdataset_stream(paths) | read_number | ps::batch(5) | ps::workers(1)).open();
   for (int i = 0; i < 3; ++i) CHECK(run.next());
   const auto resumed =
-      values_of(*(far | read_number | ps::batch(5) | ps::workers(1)).open(run.state()).next());
-  CHECK(resumed == values_of(*run.next()));
+      engine_test::values_of(*(far | read_number | ps::batch(5) | ps::workers(1)).open(run.state()).next());
+  CHECK(resumed == engine_test::values_of(*run.next()));
   CHECK(far.fingerprint() == ps::webdataset_stream(paths).fingerprint());
 }
 

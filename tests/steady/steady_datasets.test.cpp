@@ -2,16 +2,19 @@
 
 // Samples of datasets in formats of their own allocate nothing in the steady state, as those of tar do not.
 
+#include "support/arrow_text.hpp"
 #include "support/catch.hpp"
 #include "support/steady_test.hpp"
 #include "support/temp_dir.hpp"
 #include "support/tf_files.hpp"
 
+#include <penstock/codec/arrow_value.hpp>
 #include <penstock/codec/identity.hpp>
 #include <penstock/codec/raw_number.hpp>
 #include <penstock/codec/tf_example.hpp>
 #include <penstock/codec/tf_example_bytes.hpp>
 #include <penstock/order/shuffle.hpp>
+#include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/mds.hpp>
 #include <penstock/source/mds_writer.hpp>
 #include <penstock/source/tfrecord.hpp>
@@ -23,9 +26,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ps = penstock;
 using penstock_test::check_steady;
@@ -70,6 +75,25 @@ TEST_CASE("steady/steady_datasets: features of TFRecord") {
   };
   check_steady(data | ps::shuffle(3) | ps::decode<views> | ps::map(sizes) | ps::batch(8), "lists and bytes");
   check_steady(ps::tfrecord_stream(path) | ps::batch(8, ps::ragged), "forward");
+}
+
+TEST_CASE("steady/steady_datasets: columns of Arrow") {
+  const penstock_test::oracle_folder folder(penstock_test::arrow_oracles);
+  const std::vector files(12, folder("file.arrow"));
+  check_steady(
+      ps::arrow_ipc(files) | ps::shuffle(3) |
+          ps::decode<ps::field<"u", ps::arrow_value<std::uint8_t>>, ps::field<"v", ps::arrow_array<float>>,
+                     ps::field<"i", ps::arrow_value<std::int64_t, 0>>> |
+          ps::batch(8),
+      "numbers and arrays");
+  const auto size = [](const auto& one) {
+    return ps::get<"s">(one).value_or("").size() + ps::get<"k">(one).value_or("").size();
+  };
+  check_steady(ps::arrow_ipc(files) | ps::shuffle(3) |
+                   ps::decode<ps::field<"s", ps::arrow_value<std::optional<std::string_view>>>,
+                              ps::field<"k", ps::arrow_value<std::optional<std::string_view>>>> |
+                   ps::map(size) | ps::batch(8),
+               "texts and dictionary values");
 }
 
 }  // namespace steady_datasets_test

@@ -133,6 +133,9 @@ class error : public std::exception {
   /// Adds to the sentence which part of a whole it happened in: "..., in source 2 of mix".
   [[gnu::cold]] error& in_part(std::string_view part);
 
+  /// Gives the error texts that no copy shares, for another thread: the last owner of a text frees it.
+  [[gnu::cold]] error& own_texts();
+
   /// Replaces an offset that was relative to `part` of the file: the old offset moves into the sentence, and
   /// `offset`, relative to the file, becomes the fact.
   [[gnu::cold]] error& within(std::string_view part, std::uint64_t offset);

@@ -38,7 +38,13 @@ namespace penstock::inline v0_1 {
   return say_more(detail::text({"in ", part}));
 }
 
-[[gnu::noinline]] PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset) {
+[[gnu::noinline]] PENSTOCK_INLINE error& error::own_texts() {
+  for (detail::shared_text* const one : {&message_, &stage_, &file_, &key_, &line_})
+    *one = detail::shared_text(std::string(one->view()));
+  return *this;
+}
+
+PENSTOCK_INLINE error& error::within(std::string_view part, std::uint64_t offset) {
   if (offset_)
     message_ = detail::shared_text(detail::text({message(), ", at byte ", *offset_, " of ", part}));
   offset_ = offset;

@@ -70,6 +70,7 @@ class manifest {
     std::vector<std::size_t> filled;  // the shards that have samples
     shared<const std::vector<std::uint64_t>> starts;
     std::uint64_t samples = 0;
+    double shards_per_sample = 0;
     std::uint64_t bytes = 0;
     std::uint64_t payload = 0;
     std::uint64_t unended = 0;

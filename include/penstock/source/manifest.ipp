@@ -32,6 +32,8 @@ PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
     mark.add(std::string_view(s.name).substr(s.name.rfind('/') + 1), s.bytes, s.samples, s.content);
   }
   if (begins->empty()) begins->push_back(0);
+  if (made->samples != 0)
+    made->shards_per_sample = static_cast<double>(begins->size()) / static_cast<double>(made->samples);
   begins->push_back(made->samples);
   made->fingerprint = mark.value();
   made->starts = std::move(begins);
@@ -41,8 +43,12 @@ PENSTOCK_INLINE manifest::manifest(std::vector<shard> shards) {
 
 PENSTOCK_INLINE manifest::place manifest::locate(std::uint64_t index) const noexcept {
   const auto& starts = *tables_->starts;
-  const auto after = std::upper_bound(starts.begin(), starts.end(), index);
-  const auto which = static_cast<std::size_t>(after - starts.begin()) - 1;
+  // Shards are mostly of equal size; a search for each of many samples misses the branch predictor.
+  auto which = static_cast<std::size_t>(static_cast<double>(index) * tables_->shards_per_sample);
+  if (which + 1 >= starts.size() || index < starts[which] || index >= starts[which + 1]) {
+    const auto after = std::upper_bound(starts.begin(), starts.end(), index);
+    which = static_cast<std::size_t>(after - starts.begin()) - 1;
+  }
   return {tables_->filled[which], index - starts[which], starts[which]};
 }
 

@@ -172,6 +172,7 @@ class uring_reads {
     const read_request& request = one.request;
     if (one.stopped) return one.tell(cancelled(request));
     flight& it = *free_.back();
+    std::exception_ptr failed;
     try {
       it.opened.emplace(files_.state_->open_files.use(request.object));
       files_.check_offset(request.object, request.offset, request.into.size());
@@ -179,8 +180,11 @@ class uring_reads {
       if (files_.state_->access != file_access::read && !files_.shows(request.object))
         files_.think_again(request.object, it.opened->get());
     } catch (...) {
+      failed = std::current_exception();
+    }
+    if (failed) {
       it.opened.reset();
-      return one.tell(std::current_exception());
+      return one.tell(std::move(failed));
     }
     it.what = one;
     it.done = 0;

@@ -245,13 +245,17 @@ class transport : public std::enable_shared_from_this<Self> {
       });
     };
   }
+  /// Tells of an exception outside of its handler: whoever waits for the call may free it before the handler
+  /// ends.
   template <class Step>
   void guard(Step step) {
+    std::exception_ptr failed;
     try {
       step();
-    } catch (...) {  // no memory, above all
-      self().broke(std::current_exception());
+    } catch (...) {
+      failed = std::current_exception();
     }
+    if (failed) self().broke(std::move(failed));
   }
   void wait_until(clock::time_point until, reason late) noexcept {
     until_ = until;

@@ -258,7 +258,13 @@ class exchange : public transport<exchange> {
   }
   template <class Error>
   void failed_with(const Error& made) {
-    end(std::make_exception_ptr(made), ending::closed);
+    std::exception_ptr failure;
+    {
+      Error own(made);  // `made` is destroyed after the call has been told, perhaps beside its owner
+      own.own_texts();
+      failure = std::make_exception_ptr(std::move(own));
+    }
+    end(std::move(failure), ending::closed);
   }
   void broke(std::exception_ptr failure) {
     if (call_ != nullptr) end(std::move(failure), ending::closed);

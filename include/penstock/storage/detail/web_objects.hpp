@@ -105,12 +105,14 @@ class objects {
       }
       listener.done(listener.self, request.tag, std::move(failed));
     }
+    std::exception_ptr failed;
     try {
       if (!begun.empty()) client_->submit(begun);
     } catch (...) {
-      const std::exception_ptr failed = std::current_exception();
-      for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
+      failed = std::current_exception();
     }
+    if (failed)
+      for (call* const one : begun) read_done(static_cast<reading*>(one), *one, failed);
   }
   void cancel() noexcept {
     questions_.cancel();

@@ -215,14 +215,16 @@ class store {
     }
     if (failed) return end_all(calls, std::move(failed));
     for (store_call* const one : calls) {
+      std::exception_ptr refused;
       try {
         prepare(*one, as);
         ready.push_back(one);
       } catch (const error& e) {
         fail(*one, e);
       } catch (...) {
-        one->ended(one->owner, *one, std::current_exception());
+        refused = std::current_exception();
       }
+      if (refused) one->ended(one->owner, *one, std::move(refused));
     }
     try {
       const std::scoped_lock lock(mutex_);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/arrow_column.hpp>
+#include <penstock/core/arrow_type.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A whole number of any of Arrow's types, in two's complement.
+struct arrow_whole {
+  std::uint64_t bits = 0;
+  bool negative = false;
+};
+/// Throws errc::format if the value is none.
+[[nodiscard]] arrow_whole whole_arrow_number(const arrow_cell& cell);
+/// A floating-point number. Throws errc::format if the value is none, or has more than `most` bytes.
+[[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t most);
+
+/// Throws errc::format unless the value is binary or a text.
+[[nodiscard]] bytes_view arrow_bytes(const arrow_cell& cell);
+/// Throws errc::limit for a list of more than a million values that take no space, which would cost memory
+/// that nothing in the file stands for.
+void check_arrow_count(const arrow_slice& list);
+/// The bytes of a list's numbers. Throws errc::format if they are not of this type, errc::missing if one of
+/// them is null.
+[[nodiscard]] bytes_view arrow_list_bytes(const arrow_slice& list, arrow_number wanted, std::size_t width);
+/// The values, or a copy of them in `scratch` if they are not aligned.
+[[nodiscard]] const std::byte* aligned_arrow_values(bytes_view values, std::size_t alignment,
+                                                    buffer& scratch);
+
+/// An array in the values of lists.
+struct arrow_array_place {
+  bytes_view values;
+  extents shape;
+};
+[[nodiscard]] arrow_array_place find_arrow_array(arrow_cell cell, arrow_number wanted, std::size_t width);
+
+[[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
+[[noreturn, gnu::cold]] void null_arrow_value(const arrow_type& type);
+[[noreturn, gnu::cold]] void arrow_out_of_range(const arrow_type& type);
+[[noreturn, gnu::cold]] void no_arrow_column(std::string_view codec);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/codec/detail/arrow_values.ipp>
+#endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/codec/detail/arrow_values.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/half.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
+
+#include <cstring>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE void other_arrow_type(const arrow_type& type, std::string_view wanted) {
+  throw error(errc::format, {"the column '", type.name, "' is of type ", type.text(), ", and ", wanted,
+                             " was asked for: give arrow_value the column's type"});
+}
+PENSTOCK_INLINE void null_arrow_value(const arrow_type& type) {
+  throw error(
+      errc::missing,
+      {"the value of the column '", type.name,
+       "' is null: read it with arrow_value<std::optional<T>>, or arrow_value<T, value> with a number "
+       "to take instead, or leave such samples out with bad_samples"});
+}
+PENSTOCK_INLINE void arrow_out_of_range(const arrow_type& type) {
+  throw error(errc::format, {"a number of the column '", type.name, "', which is of type ", type.text(),
+                             ", does not fit the type that was asked for"});
+}
+PENSTOCK_INLINE void no_arrow_column(std::string_view codec) {
+  throw error(errc::argument,
+              {codec, " reads values of arrow_ipc and arrow_stream, and gets bytes of something else"});
+}
+
+PENSTOCK_INLINE arrow_whole whole_arrow_number(const arrow_cell& cell) {
+  const auto of_signed = [](std::int64_t value) {
+    return arrow_whole{static_cast<std::uint64_t>(value), value < 0};
+  };
+  switch (cell.type().number) {
+    case arrow_number::int8:
+      return of_signed(cell.number<std::int8_t>());
+    case arrow_number::int16:
+      return of_signed(cell.number<std::int16_t>());
+    case arrow_number::int32:
+      return of_signed(cell.number<std::int32_t>());
+    case arrow_number::int64:
+      return of_signed(cell.number<std::int64_t>());
+    case arrow_number::uint8:
+      return {cell.number<std::uint8_t>(), false};
+    case arrow_number::uint16:
+      return {cell.number<std::uint16_t>(), false};
+    case arrow_number::uint32:
+      return {cell.number<std::uint32_t>(), false};
+    case arrow_number::uint64:
+      return {cell.number<std::uint64_t>(), false};
+    default:
+      other_arrow_type(cell.type(), "a whole number");
+  }
+}
+
+PENSTOCK_INLINE double real_arrow_number(const arrow_cell& cell, std::size_t most) {
+  const arrow_number stored = cell.type().number;
+  if (stored == arrow_number::float16) return static_cast<double>(static_cast<float>(cell.number<half>()));
+  if (stored == arrow_number::float32 && most >= sizeof(float))
+    return static_cast<double>(cell.number<float>());
+  if (stored == arrow_number::float64 && most >= sizeof(double)) return cell.number<double>();
+  other_arrow_type(cell.type(), "a floating-point number of fewer bytes");
+}
+
+PENSTOCK_INLINE bytes_view arrow_bytes(const arrow_cell& cell) {
+  const arrow_layout layout = cell.type().layout;
+  if (layout == arrow_layout::fixed && cell.type().number != arrow_number::none)
+    other_arrow_type(cell.type(), "bytes or a text");
+  return cell.bytes();
+}
+
+// Whether each value of a column stands for bytes of a file.
+PENSTOCK_INLINE bool takes_arrow_space(const arrow_type& type) noexcept {
+  switch (type.layout) {
+    case arrow_layout::nothing:
+    case arrow_layout::other:
+      return false;
+    case arrow_layout::fixed:
+      return type.width != 0;
+    case arrow_layout::fixed_list:
+      return type.width != 0 && takes_arrow_space(type.children.front());
+    case arrow_layout::record:
+      for (const arrow_type& child : type.children)
+        if (takes_arrow_space(child)) return true;
+      return false;
+    default:
+      return true;
+  }
+}
+PENSTOCK_INLINE void check_arrow_count(const arrow_slice& list) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 20;
+  const arrow_type& type = *list.column->type;
+  if (list.count > most && !takes_arrow_space(type))
+    throw error(errc::limit, {"a list of the column '", type.name, "' has ", list.count,
+                              " values that take no space; the limit is ", most});
+}
+
+PENSTOCK_INLINE bytes_view arrow_list_bytes(const arrow_slice& list, arrow_number wanted, std::size_t width) {
+  const arrow_column& values = *list.column;
+  if (values.type->number != wanted || !values.type->dictionary.empty())
+    other_arrow_type(*values.type, "a list of another type");
+  if (values.validity != nullptr)
+    for (std::uint64_t i = 0; i < list.count; ++i)
+      if (values.null_at(list.first + i)) null_arrow_value(*values.type);
+  if (list.count == 0) return {};
+  return {values.values + to_size(values.offset + list.first) * width, to_size(list.count) * width};
+}
+
+PENSTOCK_INLINE const std::byte* aligned_arrow_values(bytes_view values, std::size_t alignment,
+                                                      buffer& scratch) {
+  if (reinterpret_cast<std::uintptr_t>(values.data()) % alignment == 0) return values.data();
+  scratch.resize_for_overwrite(values.size());
+  std::memcpy(scratch.data(), values.data(), values.size());
+  return scratch.data();
+}
+
+PENSTOCK_INLINE arrow_array_place find_arrow_array(arrow_cell cell, arrow_number wanted, std::size_t width) {
+  arrow_array_place found;
+  if (cell.is_null()) null_arrow_value(cell.type());
+  const std::string& name = cell.type().name;
+  const auto uneven = [&] {
+    throw error(errc::shape, {"the lists of the column '", name,
+                              "' have different lengths, so that they make no array: read them with "
+                              "arrow_value<std::vector<std::vector<T>>>"});
+  };
+  const auto add = [&](std::uint64_t length) {
+    if (!found.shape.push_back(length))
+      throw error(errc::shape, {"the lists of the column '", name, "' are nested deeper than the ",
+                                extents::max_rank, " dimensions that an array may have"});
+  };
+  arrow_slice values = cell.list();
+  check_arrow_count(values);
+  add(values.count);
+  while (values.column->type->number == arrow_number::none &&
+         values.column->type->layout != arrow_layout::bits) {
+    if (values.count == 0) {
+      // An empty outer list says nothing about the lengths of the inner ones.
+      const arrow_type& inner = *values.column->type;
+      if (inner.layout != arrow_layout::list32 && inner.layout != arrow_layout::list64 &&
+          inner.layout != arrow_layout::fixed_list)
+        other_arrow_type(inner, "a list of numbers");
+      values = {&values.column->children.front(), 0, 0};
+      add(inner.layout == arrow_layout::fixed_list ? inner.width : 0);
+      continue;
+    }
+    arrow_slice all;
+    std::uint64_t each = 0;
+    for (std::uint64_t i = 0; i < values.count; ++i) {
+      const arrow_cell inner(*values.column, values.first + i);
+      if (inner.is_null()) null_arrow_value(inner.type());
+      const arrow_slice one = inner.list();
+      if (i == 0) {
+        all = one;
+        each = one.count;
+      } else {
+        if (one.count != each) uneven();
+        all.count += one.count;
+      }
+    }
+    add(each);
+    values = all;
+    check_arrow_count(values);
+  }
+  found.values = arrow_list_bytes(values, wanted, width);
+  return found;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

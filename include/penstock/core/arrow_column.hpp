@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/arrow_type.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// A column of Arrow data in memory: pointers to its buffers, which others own, in this machine's byte order.
+///
+/// Rows are counted from `offset`, as in the C data interface. What a row says about other buffers (offsets,
+/// numbers of dictionary values) is checked when the row is read.
+struct arrow_column {
+  const arrow_type* type = nullptr;
+  std::uint64_t length = 0;             ///< rows
+  std::uint64_t offset = 0;             ///< of row 0 in the buffers
+  const std::byte* validity = nullptr;  ///< bits; null: no value is null
+  const std::byte* values = nullptr;    ///< of fixed width, bits, views, or bytes behind offsets
+  const std::byte* offsets = nullptr;   ///< of bytes and lists
+  std::uint64_t bytes = 0;              ///< of `values`, if there are offsets into them
+  std::vector<arrow_column> children;
+  std::vector<const arrow_column*> dictionary;  ///< its parts, one after another
+  std::vector<bytes_view> buffers;              ///< that views refer to
+
+  /// Whether the value of a row is null, by this column alone.
+  [[nodiscard]] bool null_at(std::uint64_t row) const noexcept {
+    return validity != nullptr && !bit(validity, offset + row);
+  }
+  [[nodiscard]] static bool bit(const std::byte* bits, std::uint64_t i) noexcept {
+    return (std::to_integer<unsigned>(bits[i / 8]) >> (i % 8) & 1u) != 0;
+  }
+};
+
+/// Some values of a column one after another: those of a list.
+struct arrow_slice {
+  const arrow_column* column = nullptr;
+  std::uint64_t first = 0, count = 0;
+};
+
+/// One value of a column. Numbers of dictionary values are followed to the values. Valid as long as the
+/// column.
+class arrow_cell {
+ public:
+  /// The value of a row, which must be below `column.length`. Throws errc::format, naming the column, if the
+  /// row has the number of no dictionary value.
+  arrow_cell(const arrow_column& column, std::uint64_t row)
+      : column_(&column), row_(column.offset + row), null_(column.null_at(row)) {
+    if (!column.type->dictionary.empty()) [[unlikely]]
+      follow_dictionary();
+  }
+  /// The value of a column where a struct above it is null.
+  [[nodiscard]] static arrow_cell null_of(const arrow_column& column) noexcept { return arrow_cell(column); }
+
+  [[nodiscard]] const arrow_type& type() const noexcept { return *column_->type; }
+  [[nodiscard]] bool is_null() const noexcept {
+    return null_ || column_->type->layout == arrow_layout::nothing;
+  }
+
+  /// The value as a number. Requires a value of fixed width that has `sizeof(T)` bytes.
+  template <class T>
+  [[nodiscard]] T number() const noexcept {
+    T value;
+    std::memcpy(&value, column_->values + detail::to_size(row_) * sizeof(T), sizeof(T));
+    return value;
+  }
+  /// Requires the layout `bits`.
+  [[nodiscard]] bool bit() const noexcept { return arrow_column::bit(column_->values, row_); }
+  /// The bytes of a binary value or a text, or of a value of fixed width. Throws errc::format for any other
+  /// layout, and for offsets that lead out of the buffer.
+  [[nodiscard]] bytes_view bytes() const {
+    const arrow_layout layout = column_->type->layout;
+    if (layout == arrow_layout::bytes32) [[likely]]
+      return between(offset<std::uint32_t>(0), offset<std::uint32_t>(1));
+    if (layout == arrow_layout::bytes64) return between(offset<std::uint64_t>(0), offset<std::uint64_t>(1));
+    if (layout == arrow_layout::fixed) {
+      const std::size_t width = detail::to_size(column_->type->width);
+      return {column_->values + detail::to_size(row_) * width, width};
+    }
+    return viewed();
+  }
+  /// The values of a list. Throws errc::format for any other layout, and for offsets that lead out of the
+  /// child.
+  [[nodiscard]] arrow_slice list() const;
+
+ private:
+  explicit arrow_cell(const arrow_column& column) noexcept : column_(&column), null_(true) {}
+
+  template <class Offset>
+  [[nodiscard]] std::uint64_t offset(std::uint64_t behind) const noexcept {
+    Offset value;
+    std::memcpy(&value, column_->offsets + detail::to_size(row_ + behind) * sizeof(Offset), sizeof(Offset));
+    return value;
+  }
+  [[nodiscard]] bytes_view between(std::uint64_t begin, std::uint64_t end) const {
+    if (begin > end || end > column_->bytes) [[unlikely]]
+      bad_offsets(begin, end, column_->bytes);
+    return {column_->values + begin, detail::to_size(end - begin)};
+  }
+  void follow_dictionary();
+  [[nodiscard]] bytes_view viewed() const;
+  [[noreturn, gnu::cold]] void bad_offsets(std::uint64_t begin, std::uint64_t end, std::uint64_t size) const;
+
+  const arrow_column* column_;
+  std::uint64_t row_ = 0;  // in the buffers
+  bool null_;
+};
+
+namespace detail {
+
+/// The column of a leaf: what is left of a schema if structs are replaced by their fields.
+struct arrow_leaf {
+  struct above {
+    const arrow_column* column;
+    std::uint64_t add;
+  };
+  const arrow_column* column = nullptr;
+  std::uint64_t add = 0;       ///< the leaf's row is the batch's row and this
+  std::vector<above> structs;  ///< that it is in, as far as they may be null
+
+  [[nodiscard]] arrow_cell at(std::uint64_t row) const {
+    for (const above& one : structs)
+      if (one.column->null_at(row + one.add)) return arrow_cell::null_of(*column);
+    return {*column, row + add};
+  }
+};
+
+/// The leaves of a schema, by path: "label", "image.bytes".
+[[nodiscard]] std::vector<std::string> arrow_leaf_names(const arrow_type& root);
+/// Those of a batch, in the same order.
+[[nodiscard]] std::vector<arrow_leaf> arrow_leaves(const arrow_column& root);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/core/arrow_column.ipp>
+#endif

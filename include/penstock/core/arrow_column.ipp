@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/arrow_column.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+
+// Source: Arrow, "Arrow columnar format", "Physical memory layout".
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void arrow_cell::bad_offsets(std::uint64_t begin, std::uint64_t end,
+                                             std::uint64_t size) const {
+  throw error(errc::format, {"the value of the column '", column_->type->name, "' goes from ", begin, " to ",
+                             end, " of the ", size, " there are: the data are damaged"});
+}
+
+PENSTOCK_INLINE void arrow_cell::follow_dictionary() {
+  // A dictionary's values may have a dictionary of their own.
+  while (!null_ && !column_->type->dictionary.empty()) {
+    std::uint64_t which = 0;
+    switch (column_->type->number) {
+      case arrow_number::int8:
+        which = static_cast<std::uint64_t>(number<std::int8_t>());
+        break;
+      case arrow_number::int16:
+        which = static_cast<std::uint64_t>(number<std::int16_t>());
+        break;
+      case arrow_number::int32:
+        which = static_cast<std::uint64_t>(number<std::int32_t>());
+        break;
+      case arrow_number::uint8:
+        which = number<std::uint8_t>();
+        break;
+      case arrow_number::uint16:
+        which = number<std::uint16_t>();
+        break;
+      case arrow_number::uint32:
+        which = number<std::uint32_t>();
+        break;
+      default:
+        which = number<std::uint64_t>();
+    }
+    const arrow_column* found = nullptr;
+    std::uint64_t in_part = which, all = 0;
+    for (const arrow_column* const part : column_->dictionary) {
+      all += part->length;
+      if (in_part < part->length) {
+        found = part;
+        break;
+      }
+      in_part -= part->length;
+    }
+    if (found == nullptr)
+      throw error(errc::format, {"the column '", column_->type->name, "' has dictionary value ", which,
+                                 ", and the dictionary has ", all, ": the data are damaged"});
+    null_ = found->null_at(in_part);
+    column_ = found;
+    row_ = found->offset + in_part;
+  }
+}
+
+PENSTOCK_INLINE bytes_view arrow_cell::viewed() const {
+  if (column_->type->layout != arrow_layout::views)
+    throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
+                               ", which has no bytes of its own"});
+  const std::byte* const view = column_->values + detail::to_size(row_) * 16;
+  const auto part = [&](std::size_t at) {
+    std::uint32_t value;
+    std::memcpy(&value, view + at, sizeof(value));
+    return value;
+  };
+  const std::uint32_t size = part(0), inside = 12;
+  if (size <= inside) return {view + 4, size};
+  const std::uint32_t buffer = part(8), begin = part(12);
+  if (buffer >= column_->buffers.size()) bad_offsets(buffer, buffer, column_->buffers.size());
+  const bytes_view all = column_->buffers[buffer];
+  if (begin > all.size() || size > all.size() - begin)
+    bad_offsets(begin, std::uint64_t{begin} + size, all.size());
+  return all.subspan(begin, size);
+}
+
+PENSTOCK_INLINE arrow_slice arrow_cell::list() const {
+  arrow_slice found;
+  const arrow_layout layout = column_->type->layout;
+  if (layout == arrow_layout::list32 || layout == arrow_layout::list64) {
+    const bool small = layout == arrow_layout::list32;
+    found.first = small ? offset<std::uint32_t>(0) : offset<std::uint64_t>(0);
+    const std::uint64_t end = small ? offset<std::uint32_t>(1) : offset<std::uint64_t>(1);
+    if (end < found.first) bad_offsets(found.first, end, column_->children.front().length);
+    found.count = end - found.first;
+  } else if (layout == arrow_layout::fixed_list) {
+    found.count = column_->type->width;
+    found.first = row_ * found.count;
+  } else {
+    throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
+                               ", which is no list"});
+  }
+  found.column = &column_->children.front();
+  const std::uint64_t all = found.column->length;
+  if (found.first > all || found.count > all - found.first)
+    bad_offsets(found.first, found.first + found.count, all);
+  return found;
+}
+
+namespace detail {
+
+PENSTOCK_INLINE void add_arrow_leaf_names(const arrow_type& type, const std::string& path,
+                                          std::vector<std::string>& names) {
+  for (const arrow_type& child : type.children) {
+    const std::string name = path.empty() ? child.name : text({path, ".", child.name});
+    if (child.layout == arrow_layout::record && child.dictionary.empty())
+      add_arrow_leaf_names(child, name, names);
+    else
+      names.push_back(name);
+  }
+}
+PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root) {
+  std::vector<std::string> names;
+  add_arrow_leaf_names(root, "", names);
+  return names;
+}
+
+PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf above,
+                                      std::vector<arrow_leaf>& leaves) {
+  if (column.validity != nullptr) above.structs.push_back({&column, above.add});
+  above.add += column.offset;
+  for (const arrow_column& child : column.children) {
+    if (child.type->layout == arrow_layout::record && child.type->dictionary.empty()) {
+      add_arrow_leaves(child, above, leaves);
+    } else {
+      leaves.push_back(above);
+      leaves.back().column = &child;
+    }
+  }
+}
+PENSTOCK_INLINE std::vector<arrow_leaf> arrow_leaves(const arrow_column& root) {
+  std::vector<arrow_leaf> leaves;
+  add_arrow_leaves(root, {}, leaves);
+  return leaves;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/integration/detail/arrow_export.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
+
+#include <cerrno>
+#include <exception>
+#include <optional>
+#include <utility>
+
+// Source: Arrow, "The Arrow C data interface".
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::shared_ptr<std::vector<std::uint8_t>> arrow_bits(std::size_t count) {
+  return std::make_shared<std::vector<std::uint8_t>>((count + 7) / 8);
+}
+PENSTOCK_INLINE void set_arrow_bit(std::vector<std::uint8_t>& bits, std::size_t i) noexcept {
+  bits[i / 8] = static_cast<std::uint8_t>(bits[i / 8] | 1u << (i % 8));
+}
+
+PENSTOCK_INLINE void exported_arrow::add(std::string_view child_name, exported_arrow child) {
+  child.name = child_name;
+  children.push_back(std::move(child));
+}
+PENSTOCK_INLINE void exported_arrow::keep_bits(const std::byte* bools, std::size_t count) {
+  const auto bits = arrow_bits(count);
+  for (std::size_t i = 0; i < count; ++i)
+    if (bools[i] != std::byte{0}) set_arrow_bit(*bits, i);
+  buffers = {nullptr, bits->data()};
+  keep = bits;
+}
+PENSTOCK_INLINE void exported_arrow::nest(const extents& shape) {
+  for (std::size_t i = shape.rank(); i-- > 1;) {
+    exported_arrow list;
+    list.format = text({"+w:", shape[i]});
+    list.length = 1;
+    for (std::size_t k = 0; k < i; ++k) list.length *= shape[k];
+    list.buffers = {nullptr};
+    list.add("item", std::move(*this));
+    *this = std::move(list);
+  }
+}
+PENSTOCK_INLINE void exported_arrow::mark_valid(std::span<const std::uint8_t> valid) {
+  std::uint64_t missing = 0;
+  for (const std::uint8_t one : valid) missing += one == 0;
+  if (missing == 0) return;
+  const auto bits = arrow_bits(valid.size());
+  for (std::size_t i = 0; i < valid.size(); ++i)
+    if (valid[i] != 0) set_arrow_bit(*bits, i);
+  for (exported_arrow& child : children) {
+    child.nulls = missing;
+    child.buffers.front() = bits->data();
+    child.keep_validity = bits;
+  }
+}
+
+struct exported_schema_state {
+  std::string name, format;
+  std::vector<arrow_abi::schema> children;
+  std::vector<arrow_abi::schema*> pointers;
+};
+PENSTOCK_INLINE void export_schema(const exported_arrow& from, arrow_abi::schema* into) {
+  auto state = std::make_unique<exported_schema_state>();
+  state->name = from.name;
+  state->format = from.format;
+  state->children.resize(from.children.size());
+  for (arrow_abi::schema& child : state->children) state->pointers.push_back(&child);
+  *into = {};
+  into->release = [](arrow_abi::schema* self) {
+    const std::unique_ptr<exported_schema_state> gone(
+        static_cast<exported_schema_state*>(self->private_data));
+    for (arrow_abi::schema& child : gone->children)
+      if (child.release != nullptr) child.release(&child);
+    self->release = nullptr;
+  };
+  exported_schema_state& kept = *state;
+  into->private_data = state.release();
+  into->format = kept.format.c_str();
+  into->name = kept.name.c_str();
+  into->flags = arrow_abi::nullable;
+  into->n_children = static_cast<std::int64_t>(kept.children.size());
+  into->children = kept.pointers.data();
+  try {
+    for (std::size_t i = 0; i < kept.children.size(); ++i) export_schema(from.children[i], &kept.children[i]);
+  } catch (...) {
+    into->release(into);
+    throw;
+  }
+}
+
+struct exported_array_state {
+  std::vector<const void*> buffers;
+  std::vector<arrow_abi::array> children;
+  std::vector<arrow_abi::array*> pointers;
+  std::shared_ptr<const void> keep, keep_validity;
+};
+PENSTOCK_INLINE void export_array(exported_arrow from, arrow_abi::array* into) {
+  auto state = std::make_unique<exported_array_state>();
+  state->children.resize(from.children.size());
+  for (arrow_abi::array& child : state->children) state->pointers.push_back(&child);
+  state->buffers = std::move(from.buffers);
+  state->keep = std::move(from.keep);
+  state->keep_validity = std::move(from.keep_validity);
+  *into = {};
+  into->release = [](arrow_abi::array* self) {
+    const std::unique_ptr<exported_array_state> gone(static_cast<exported_array_state*>(self->private_data));
+    for (arrow_abi::array& child : gone->children)
+      if (child.release != nullptr) child.release(&child);
+    self->release = nullptr;
+  };
+  exported_array_state& kept = *state;
+  into->private_data = state.release();
+  into->length = static_cast<std::int64_t>(from.length);
+  into->null_count = static_cast<std::int64_t>(from.nulls);
+  into->n_buffers = static_cast<std::int64_t>(kept.buffers.size());
+  into->buffers = kept.buffers.data();
+  into->n_children = static_cast<std::int64_t>(kept.children.size());
+  into->children = kept.pointers.data();
+  try {
+    for (std::size_t i = 0; i < kept.children.size(); ++i)
+      export_array(std::move(from.children[i]), &kept.children[i]);
+  } catch (...) {
+    into->release(into);
+    throw;
+  }
+}
+
+// Whether batches of both are rows of the same columns.
+PENSTOCK_INLINE bool same_arrow_columns(const exported_arrow& a, const exported_arrow& b) noexcept {
+  if (a.name != b.name || a.format != b.format || a.children.size() != b.children.size()) return false;
+  for (std::size_t i = 0; i < a.children.size(); ++i)
+    if (!same_arrow_columns(a.children[i], b.children[i])) return false;
+  return true;
+}
+
+struct exported_stream_state {
+  std::shared_ptr<void> run;
+  bool (*next_batch)(void* run, exported_arrow& into) = nullptr;
+  exported_arrow columns;  // of the first batch, without its memory
+  std::optional<exported_arrow> first;
+  bool begun = false, ended = false;
+  std::string failure;
+
+  static exported_stream_state& of(arrow_abi::array_stream* stream) noexcept {
+    return *static_cast<exported_stream_state*>(stream->private_data);
+  }
+  static void let_go(exported_arrow& column) {
+    column.keep = column.keep_validity = nullptr;
+    column.buffers.clear();
+    for (exported_arrow& child : column.children) let_go(child);
+  }
+  void begin() {
+    if (begun) return;
+    exported_arrow found;
+    found.format = "+s";
+    found.buffers = {nullptr};
+    ended = !next_batch(run.get(), found);
+    begun = true;
+    columns = found;
+    let_go(columns);
+    if (!ended) first = std::move(found);
+  }
+  // Calls `f`, and gives what it throws as a number of errno.
+  template <class F>
+  int guarded(F&& f) noexcept {
+    try {
+      f();
+      return 0;
+    } catch (const error& e) {
+      failure = e.what();
+      ended = true;
+      return e.code() == errc::argument ? EINVAL : EIO;
+    } catch (const std::exception& e) {
+      failure = e.what();
+      ended = true;
+      return EIO;
+    } catch (...) {
+      failure = "an exception of unknown type";
+      ended = true;
+      return EIO;
+    }
+  }
+};
+
+PENSTOCK_INLINE void export_stream(std::shared_ptr<void> run, bool (*next)(void* run, exported_arrow& into),
+                                   arrow_abi::array_stream* into) {
+  using state_type = exported_stream_state;
+  auto state = std::make_unique<state_type>();
+  state->run = std::move(run);
+  state->next_batch = next;
+  *into = {};
+  into->get_schema = [](arrow_abi::array_stream* self, arrow_abi::schema* out) {
+    state_type& s = state_type::of(self);
+    return s.guarded([&] {
+      s.begin();
+      export_schema(s.columns, out);
+    });
+  };
+  into->get_next = [](arrow_abi::array_stream* self, arrow_abi::array* out) {
+    state_type& s = state_type::of(self);
+    return s.guarded([&] {
+      *out = {};
+      s.begin();
+      exported_arrow found;
+      if (s.first) {
+        found = std::move(*s.first);
+        s.first.reset();
+      } else if (s.ended || !s.next_batch(s.run.get(), found)) {
+        s.ended = true;
+        return;
+      }
+      if (!same_arrow_columns(found, s.columns))
+        throw error(errc::argument,
+                    "the arrays of this batch have other lengths than those of the first one: "
+                    "resize them, or make them ragged, before batch");
+      export_array(std::move(found), out);
+    });
+  };
+  into->get_last_error = [](arrow_abi::array_stream* self) {
+    const std::string& failure = state_type::of(self).failure;
+    return failure.empty() ? nullptr : failure.c_str();
+  };
+  into->release = [](arrow_abi::array_stream* self) {
+    delete &state_type::of(self);
+    self->release = nullptr;
+  };
+  into->private_data = state.release();
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/owned.hpp>
+#include <penstock/base/shared.hpp>
+#include <penstock/core/arrow_column.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/projection.hpp>
+#include <penstock/source/detail/ipc_file.hpp>
+#include <penstock/source/detail/known_files.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The columns of a batch in memory, and what they lie in if it is not a mapping.
+struct arrow_batch {
+  arrow_column root;
+  std::vector<arrow_leaf> leaves;
+  std::vector<buffer> owned;
+
+  [[nodiscard]] std::uint64_t owned_bytes() const noexcept {
+    std::uint64_t all = 0;
+    for (const buffer& one : owned) all += one.capacity();
+    return all;
+  }
+};
+
+/// The files of a dataset of Arrow IPC, as part of a plan. A shard is a batch of rows.
+struct ipc_files : known_files {
+  std::vector<ipc_file> files;             // by object
+  std::vector<std::size_t> batch_in;       // by shard: which batch of its file it is
+  std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
+  std::vector<std::string> leaves;         // the columns, structs replaced by their fields
+  std::uint64_t mark = 0;
+
+  /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC, and for a
+  /// file with other columns than the first.
+  ipc_files(storage_facts where, session_view session);
+
+  [[nodiscard]] const ipc_file& file_of(std::size_t shard) const noexcept { return files[object(shard)]; }
+  /// The file without its folder, and the number of a batch's row in it: "train.arrow:17".
+  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const;
+  [[nodiscard]] std::string describe() const;
+};
+
+/// The batches of a run. What a session shows in place is looked up once and kept; batches that must be read,
+/// unpacked or turned to this machine's byte order are kept up to a limit, those used last.
+class ipc_batches {
+ public:
+  /// Unpacks a buffer, and returns how many bytes that made; null if there is no unpacker for its format.
+  using unpack_call = std::optional<std::size_t> (*)(bytes_view packed, mutable_bytes into,
+                                                     std::string_view format);
+
+  ipc_batches(shared<const ipc_files> files, const projection& used, std::uint64_t limit, unpack_call unpack);
+  ipc_batches(ipc_batches&&) noexcept;
+  ~ipc_batches();
+
+  /// A batch; `held` keeps it alive if nothing else does.
+  [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
+                                       shared<const arrow_batch>& held) const;
+  /// Null if it is not there, or may go away.
+  [[nodiscard]] const arrow_batch* find(std::size_t shard) const noexcept;
+
+ private:
+  struct state;
+  owned<state> state_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/ipc_batches.ipp>
+#endif

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/detail/ipc_batches.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/source/detail/hash_bytes.hpp>
+#include <penstock/source/detail/loaded_once.hpp>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+
+// Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) {
+  if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
+  std::vector<manifest::shard> entries;
+  std::uint64_t hash = mix64(0x697063);
+  for (std::size_t i = 0; i < where.names.size(); ++i) {
+    const std::string& path = where.names[i];
+    const auto object = static_cast<object_id>(i);
+    try {
+      const object_signature signature = session.signature(object);
+      files.push_back(ipc_file::read(session, object));
+      session.confirm(object);
+      const ipc_file& file = files.back();
+      if (!file.schema.reads_like(files.front().schema))
+        throw error(errc::format, {"the file has the columns ", file.schema.text(), ", and the first one, '",
+                                   where.names[0], "', has ", files.front().schema.text()});
+      std::uint64_t rows = 0;
+      for (std::size_t k = 0; k < file.batches.size(); ++k) {
+        const ipc_batch& one = file.batches[k];
+        entries.push_back({path, one.body_size, one.rows, one.body_size, one.body, signature.stamp});
+        signatures.push_back(signature);
+        objects.push_back(object);
+        batch_in.push_back(k);
+        rows_before.push_back(rows);
+        rows += one.rows;
+      }
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(path);
+      throw;
+    }
+  }
+  leaves = arrow_leaf_names(files.front().schema);
+  shards = manifest(std::move(entries));
+  mark =
+      hash_words(hash_bytes(hash, bytes_of(files.front().schema.text())), std::array{shards.fingerprint()});
+}
+
+PENSTOCK_INLINE std::string ipc_files::key_of(std::size_t shard, std::uint64_t row) const {
+  const std::string_view name = path(shard);
+  return text({name.substr(name.rfind('/') + 1), ":", rows_before[shard] + row});
+}
+PENSTOCK_INLINE std::string ipc_files::describe() const {
+  std::string line = text({"arrow_ipc(", files.size(), files.size() == 1 ? " file, " : " files, ",
+                           batch_in.size(), " batches): ", shards.samples(), " rows of "});
+  const std::vector<arrow_type>& columns = files.front().schema.children;
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    append(line, {i == 0 ? "" : ", ", columns[i].name, " (", columns[i].text(), ")"});
+  return line;
+}
+
+/// Reads the columns of a batch. Buffers are shown in place, or read to `owned`.
+struct ipc_loader {
+  session_view session;
+  object_id object;
+  const ipc_file& file;
+  const ipc_place& place;
+  ipc_batches::unpack_call unpack;
+  /// The parts of a dictionary.
+  const std::vector<std::vector<const arrow_column*>>* dictionaries;  // as `dictionary_ids`
+  const std::vector<std::int64_t>* dictionary_ids;
+
+  flat_table batch;
+  flat_table::vector nodes = batch.list(1, 16), buffers = batch.list(2, 16), variadic = batch.list(4, 8);
+  std::optional<flat_table> compression = batch.table(3);
+  bool in_place = session.views() && !compression && !file.swapped;
+  std::size_t node = 0, at = 0, view = 0;
+  std::vector<buffer> owned{};
+
+  [[noreturn, gnu::cold]] void damaged(const arrow_type& type, std::string_view what) const {
+    bad_ipc({"the column '", type.name, "' of the batch ", what, ": the file is damaged"}, place.body);
+  }
+
+  // A buffer that has `needed` bytes at least. Buffers that nobody uses are not read.
+  [[nodiscard]] bytes_view take(const arrow_type& type, std::uint64_t needed, std::uint64_t swapped_width,
+                                bool used) {
+    if (at == buffers.size()) damaged(type, "lacks a buffer");
+    const auto offset = buffers.number<std::uint64_t>(at, 0), size = buffers.number<std::uint64_t>(at, 8);
+    ++at;
+    if (offset > place.body_size || size > place.body_size - offset)
+      damaged(type, "has a buffer outside of it");
+    if (!used || (size == 0 && needed == 0)) return {};
+    bytes_view found;
+    if (in_place) {
+      found = session.view(object, place.body + offset, size);
+    } else {
+      buffer room(to_size(size));
+      session.read(object, place.body + offset, room.span());
+      if (compression && size != 0) room = unpacked(type, std::move(room));
+      if (file.swapped && swapped_width > 1) swap(room, to_size(swapped_width));
+      found = room.view();
+      owned.push_back(std::move(room));
+    }
+    if (found.size() < needed) damaged(type, "has a buffer that is too short for its rows");
+    return found;
+  }
+  [[nodiscard]] buffer unpacked(const arrow_type& type, buffer packed) const {
+    constexpr std::size_t head = 8;
+    if (packed.size() < head) damaged(type, "has a compressed buffer without its length");
+    const auto size = static_cast<std::int64_t>(load_little<std::uint64_t>(packed.data()));
+    const bytes_view content = packed.view().subspan(head);
+    buffer made;
+    if (size == -1) {  // not worth compressing
+      made.append(content);
+      return made;
+    }
+    // Neither format packs better than this, so that a damaged length asks for no memory.
+    constexpr std::uint64_t best = 1 << 16;
+    if (size < 0 || static_cast<std::uint64_t>(size) / best > content.size())
+      damaged(type, "has a compressed buffer of an impossible length");
+    made.resize_for_overwrite(static_cast<std::size_t>(size));
+    const std::string_view format = compression->number<std::uint8_t>(0) == 0 ? "lz4" : "zstd";
+    const auto done = unpack(content, made.span(), format);
+    if (!done)
+      throw error(errc::argument, {"the batches are compressed with ", format, ": write arrow_ipc<unpack_",
+                                   format, ">(...), and link penstock::", format});
+    if (*done != made.size()) damaged(type, "has a compressed buffer that is shorter than it says");
+    return made;
+  }
+  static void swap(buffer& room, std::size_t width) noexcept {
+    std::byte* const begin = room.data();
+    for (std::size_t i = 0; i + width <= room.size(); i += width) std::reverse(begin + i, begin + i + width);
+  }
+
+  [[nodiscard]] static std::uint64_t bits(std::uint64_t rows) noexcept { return rows / 8 + (rows % 8 != 0); }
+  [[nodiscard]] std::uint64_t times(const arrow_type& type, std::uint64_t rows, std::uint64_t width) const {
+    std::uint64_t all = 0;
+    if (__builtin_mul_overflow(rows, width, &all)) damaged(type, "has more rows than there can be");
+    return all;
+  }
+
+  // `used`: whether values of the column, or of one inside it, are asked for.
+  [[nodiscard]] arrow_column column(const arrow_type& type, bool used) {
+    arrow_column made;
+    made.type = &type;
+    if (node == nodes.size()) damaged(type, "lacks a number of rows");
+    const auto rows = nodes.number<std::int64_t>(node, 0), nulls = nodes.number<std::int64_t>(node, 8);
+    ++node;
+    if (rows < 0) damaged(type, "has a negative number of rows");
+    made.length = static_cast<std::uint64_t>(rows);
+    if (type.layout == arrow_layout::nothing) return made;
+    if (type.layout == arrow_layout::other) {
+      for (std::uint64_t i = 0; i < type.unread_buffers; ++i) (void)take(type, 0, 0, false);
+    } else {
+      const bytes_view validity = take(type, 0, 0, used);
+      if (nulls != 0 && !validity.empty()) {
+        if (validity.size() < bits(made.length)) damaged(type, "has too few bits for its rows");
+        made.validity = validity.data();
+      } else if (nulls > 0 && used && made.length != 0) {
+        damaged(type, "has nulls without saying which");
+      }
+    }
+    const auto offsets = [&](std::uint64_t width) {
+      made.offsets =
+          take(type, made.length == 0 ? 0 : times(type, made.length + 1, width), width, used).data();
+    };
+    switch (type.layout) {
+      case arrow_layout::bits:
+        made.values = take(type, bits(made.length), 0, used).data();
+        break;
+      case arrow_layout::fixed: {
+        // Dates and times are numbers; decimals swap as one, other bytes not at all, intervals by their
+        // parts.
+        const std::uint64_t parts = type.format == "tiD" ? 4 : type.format == "tin" ? 0 : type.width;
+        made.values =
+            take(type, times(type, made.length, type.width), type.format.starts_with('w') ? 0 : parts, used)
+                .data();
+        break;
+      }
+      case arrow_layout::bytes32:
+      case arrow_layout::bytes64: {
+        offsets(type.layout == arrow_layout::bytes32 ? 4 : 8);
+        const bytes_view all = take(type, 0, 0, used);
+        made.values = all.data();
+        made.bytes = all.size();
+        break;
+      }
+      case arrow_layout::views: {
+        made.values = take(type, times(type, made.length, 16), 0, used).data();
+        if (view == variadic.size()) damaged(type, "lacks a number of buffers");
+        const auto count = variadic.number<std::uint64_t>(view++);
+        if (count > buffers.size() - at) damaged(type, "has more buffers than there are");
+        for (std::uint64_t i = 0; i < count; ++i) made.buffers.push_back(take(type, 0, 0, used));
+        break;
+      }
+      case arrow_layout::list32:
+        offsets(4);
+        break;
+      case arrow_layout::list64:
+        offsets(8);
+        break;
+      default:
+        break;
+    }
+    if (used && file.swapped && (type.layout == arrow_layout::views || type.format == "tin"))
+      bad_ipc({"the column '", type.name, "' is of type ", type.text(),
+               " and of the other byte order, which is not read"},
+              place.body);
+    if (!type.dictionary.empty()) {
+      if (!used) return made;
+      const auto found = std::ranges::find(*dictionary_ids, type.dictionary_id);
+      if (found == dictionary_ids->end()) damaged(type, "has no dictionary");
+      made.dictionary = (*dictionaries)[static_cast<std::size_t>(found - dictionary_ids->begin())];
+      return made;
+    }
+    for (const arrow_type& child : type.children) {
+      made.children.push_back(column(child, used));
+      if (type.layout == arrow_layout::record && made.children.back().length < made.length)
+        damaged(child, "has fewer rows than the struct it is in");
+    }
+    return made;
+  }
+  // The children of a struct, of which the leaves that are used are read.
+  [[nodiscard]] arrow_column record(const arrow_type& type, std::span<const std::string> leaves,
+                                    const std::vector<bool>& used, std::size_t& leaf, bool root,
+                                    std::uint64_t rows) {
+    arrow_column made;
+    made.type = &type;
+    made.length = rows;
+    if (!root) {
+      if (node == nodes.size()) damaged(type, "lacks a number of rows");
+      made.length = nodes.number<std::uint64_t>(node, 0);
+      const bool nulls = nodes.number<std::int64_t>(node, 8) != 0;
+      ++node;
+      const bytes_view validity = take(type, 0, 0, true);
+      if (nulls && !validity.empty()) {
+        if (validity.size() < bits(made.length)) damaged(type, "has too few bits for its rows");
+        made.validity = validity.data();
+      }
+    }
+    for (const arrow_type& child : type.children) {
+      if (child.layout == arrow_layout::record && child.dictionary.empty())
+        made.children.push_back(record(child, leaves, used, leaf, false, 0));
+      else
+        made.children.push_back(column(child, used[leaf++]));
+      if (made.children.back().length < made.length) damaged(child, "has fewer rows than it says");
+    }
+    return made;
+  }
+};
+
+struct ipc_batches::state {
+  // The dictionaries of a file, in its order.
+  struct values {
+    std::vector<arrow_batch> all;
+  };
+  struct entry {
+    shared<const arrow_batch> kept;
+    std::uint64_t last_use = 0;
+    bool loading = false;
+  };
+
+  shared<const ipc_files> files;
+  std::vector<bool> used;  // by leaf
+  std::uint64_t limit;
+  unpack_call unpack;
+  loaded_once<arrow_batch> shown;
+  loaded_once<values> dictionaries;
+
+  std::mutex mutex;
+  std::condition_variable loaded;
+  std::vector<entry> entries;        // by shard; only of those that are not shown
+  std::vector<std::size_t> present;  // the shards that are kept
+  std::uint64_t uses = 0, bytes = 0;
+
+  state(shared<const ipc_files> known, const projection& wanted, std::uint64_t most, unpack_call call)
+      : files(std::move(known)),
+        limit(most),
+        unpack(call),
+        shown(files->batch_in.size(), files->batch_in.size()),
+        dictionaries(files->files.size(), files->files.size()),
+        entries(files->batch_in.size()) {
+    for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));
+  }
+
+  [[nodiscard]] bool shows(session_view session, const ipc_file& file) const noexcept {
+    return session.views() && !file.compressed && !file.swapped;
+  }
+
+  // Dictionaries by number, of which each has those parts that count for a batch.
+  struct known_dictionaries {
+    std::vector<std::int64_t> ids;
+    std::vector<std::vector<const arrow_column*>> parts;
+
+    void add(const ipc_dictionary& one, const arrow_column& column) {
+      const auto found = std::ranges::find(ids, one.id);
+      if (found == ids.end()) {
+        ids.push_back(one.id);
+        parts.push_back({&column});
+        return;
+      }
+      std::vector<const arrow_column*>& list = parts[static_cast<std::size_t>(found - ids.begin())];
+      if (!one.delta) list.clear();
+      list.push_back(&column);
+    }
+  };
+
+  [[nodiscard]] flat_table header_of(session_view session, object_id object, const ipc_place& place,
+                                     buffer& room) const {
+    return ipc_message(session.range(object, place.begin, place.size, room)).header;
+  }
+
+  [[nodiscard]] const values& dictionaries_of(session_view session, object_id object) {
+    if (const values* const known = dictionaries.find(object)) return *known;
+    return dictionaries.get(object, [&] {
+      const ipc_file& file = files->files[object];
+      auto made = std::make_unique<values>();
+      made->all.resize(file.dictionaries.size());
+      known_dictionaries known;
+      for (std::size_t i = 0; i < file.dictionaries.size(); ++i) {
+        const ipc_dictionary& one = file.dictionaries[i];
+        const arrow_type* const type = file.dictionary_type(one.id);
+        if (type == nullptr) continue;  // no column uses it
+        buffer room;
+        const auto data = header_of(session, object, one, room).table(1);
+        if (!data) bad_ipc({"the dictionary has no values"}, one.begin);
+        ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data};
+        arrow_batch& batch = made->all[i];
+        batch.root = load.column(*type, true);
+        batch.owned = std::move(load.owned);
+        known.add(one, batch.root);
+      }
+      return made.release();
+    });
+  }
+
+  [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
+    const object_id object = files->object(shard);
+    try {
+      files->compare(session, shard);
+      const ipc_file& file = files->files[object];
+      const std::size_t which = files->batch_in[shard];
+      const ipc_batch& place = file.batches[which];
+      known_dictionaries known;
+      if (!file.dictionaries.empty()) {
+        const values& all = dictionaries_of(session, object);
+        for (std::size_t i = 0; i < file.dictionaries.size(); ++i)
+          if (file.dictionaries[i].before <= which && all.all[i].root.type != nullptr)
+            known.add(file.dictionaries[i], all.all[i].root);
+      }
+      buffer room;
+      ipc_loader load{session, object,       file,       place,
+                      unpack,  &known.parts, &known.ids, header_of(session, object, place, room)};
+      auto made = std::make_unique<arrow_batch>();
+      std::size_t leaf = 0;
+      made->root = load.record(file.schema, files->leaves, used, leaf, true, place.rows);
+      made->leaves = arrow_leaves(made->root);
+      made->owned = std::move(load.owned);
+      session.confirm(object);
+      return made.release();
+    } catch (error& e) {
+      session.confirm(object);
+      e.in_file(files->path(shard));
+      throw;
+    }
+  }
+
+  [[nodiscard]] shared<const arrow_batch> get(session_view session, std::size_t shard) {
+    entry& mine = entries[shard];
+    std::unique_lock lock(mutex);
+    loaded.wait(lock, [&] { return !mine.loading; });
+    mine.last_use = ++uses;
+    if (mine.kept) return mine.kept;
+    mine.loading = true;
+    lock.unlock();
+    shared<const arrow_batch> made;
+    try {
+      made = shared<const arrow_batch>(load(session, shard));
+    } catch (...) {
+      lock.lock();
+      mine.loading = false;
+      loaded.notify_all();
+      throw;
+    }
+    lock.lock();
+    mine.loading = false;
+    mine.kept = made;
+    present.push_back(shard);
+    bytes += made->owned_bytes();
+    // One batch is always kept: the one that was asked for.
+    while (bytes > limit && present.size() > 1) {
+      const auto oldest =
+          std::ranges::min_element(present, {}, [&](std::size_t one) { return entries[one].last_use; });
+      bytes -= entries[*oldest].kept->owned_bytes();
+      entries[*oldest].kept = {};
+      *oldest = present.back();
+      present.pop_back();
+    }
+    loaded.notify_all();
+    return made;
+  }
+};
+
+PENSTOCK_INLINE ipc_batches::ipc_batches(shared<const ipc_files> files, const projection& used,
+                                         std::uint64_t limit, unpack_call unpack)
+    : state_(new state(std::move(files), used, limit, unpack)) {}
+PENSTOCK_INLINE ipc_batches::ipc_batches(ipc_batches&&) noexcept = default;
+PENSTOCK_INLINE ipc_batches::~ipc_batches() = default;
+
+PENSTOCK_INLINE const arrow_batch& ipc_batches::get(session_view session, std::size_t shard,
+                                                    shared<const arrow_batch>& held) const {
+  state& all = *state_;
+  if (const arrow_batch* const known = all.shown.find(shard)) return *known;
+  if (all.shows(session, all.files->file_of(shard)))
+    return all.shown.get(shard, [&] { return all.load(session, shard); });
+  held = all.get(session, shard);
+  return *held;
+}
+PENSTOCK_INLINE const arrow_batch* ipc_batches::find(std::size_t shard) const noexcept {
+  return state_->shown.find(shard);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/core/arrow_column.hpp>
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+
+#include "support/catch.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ps = penstock;
+using ps::arrow_cell;
+using ps::arrow_column;
+using ps::arrow_type;
+
+namespace arrow_column_test {
+
+const std::byte* at(const void* data) { return static_cast<const std::byte*>(data); }
+
+arrow_column column_of(const arrow_type& type, std::uint64_t length, const void* values) {
+  arrow_column made;
+  made.type = &type;
+  made.length = length;
+  made.values = at(values);
+  return made;
+}
+
+}  // namespace arrow_column_test
+
+using namespace arrow_column_test;
+
+TEST_CASE("core/arrow_column: numbers, bits and nulls, from any offset") {
+  const arrow_type type = arrow_type::of_format("s");
+  const std::array<std::int16_t, 5> numbers{-1, 2, 3, 4, 500};
+  const std::array<std::uint8_t, 1> valid{0b10110};
+  arrow_column column = column_of(type, 3, numbers.data());
+  column.offset = 2;
+  column.validity = at(valid.data());
+  CHECK(arrow_cell(column, 0).number<std::int16_t>() == 3);
+  CHECK_FALSE(arrow_cell(column, 0).is_null());
+  CHECK(arrow_cell(column, 1).is_null());
+  CHECK(arrow_cell(column, 2).number<std::int16_t>() == 500);
+  CHECK(arrow_cell(column, 2).bytes().size() == 2);
+  CHECK(arrow_cell::null_of(column).is_null());
+  const arrow_type bools = arrow_type::of_format("b");
+  const arrow_column bits = column_of(bools, 5, valid.data());
+  CHECK_FALSE(arrow_cell(bits, 0).bit());
+  CHECK(arrow_cell(bits, 4).bit());
+}
+
+TEST_CASE("core/arrow_column: bytes between offsets, which may not lead out of the buffer") {
+  for (const bool wide : {false, true}) {
+    const arrow_type type = arrow_type::of_format(wide ? "Z" : "u");
+    const std::string_view text = "onetwo";
+    const std::array<std::uint32_t, 5> narrow{0, 3, 6, 2, 7};
+    const std::array<std::uint64_t, 5> broad{0, 3, 6, 2, 7};
+    arrow_column column = column_of(type, 4, text.data());
+    column.bytes = text.size();
+    column.offsets = wide ? at(broad.data()) : at(narrow.data());
+    CHECK(ps::text_of(arrow_cell(column, 1).bytes()) == "two");
+    CHECK_THROWS_WITH(arrow_cell(column, 2).bytes(), Catch::Contains("goes from 6 to 2 of the 6 there are"));
+    CHECK_THROWS_WITH(arrow_cell(column, 3).bytes(), Catch::Contains("goes from 2 to 7 of the 6 there are"));
+    CHECK_THROWS_WITH(arrow_cell(column, 0).list(), Catch::Contains("which is no list"));
+  }
+}
+
+TEST_CASE("core/arrow_column: views hold short values, and say where long ones are") {
+  const arrow_type type = arrow_type::of_format("vu");
+  const std::string_view kept = "....fourteen bytes";
+  std::array<std::uint32_t, 16> views{5, 0, 0, 0, 14, 0, 0, 4, 14, 0, 1, 4, 14, 0, 0, 5};
+  const std::string_view five = "short";
+  std::copy(five.begin(), five.end(), reinterpret_cast<char*>(views.data() + 1));
+  arrow_column column = column_of(type, 4, views.data());
+  column.buffers = {ps::bytes_of(kept)};
+  CHECK(ps::text_of(arrow_cell(column, 0).bytes()) == "short");
+  CHECK(ps::text_of(arrow_cell(column, 1).bytes()) == "fourteen bytes");
+  CHECK_THROWS_WITH(arrow_cell(column, 2).bytes(), Catch::Contains("the data are damaged"));
+  CHECK_THROWS_WITH(arrow_cell(column, 3).bytes(), Catch::Contains("goes from 5 to 19 of the 18 there are"));
+}
+
+TEST_CASE("core/arrow_column: lists are slices of their child") {
+  arrow_type type = arrow_type::of_format("+l");
+  type.children.push_back(arrow_type::of_format("i"));
+  const std::array<std::int32_t, 4> numbers{1, 2, 3, 4};
+  const std::array<std::uint32_t, 4> offsets{0, 1, 4, 9};
+  arrow_column column = column_of(type, 3, nullptr);
+  column.offsets = at(offsets.data());
+  column.children.push_back(column_of(type.children[0], 4, numbers.data()));
+  const ps::arrow_slice second = arrow_cell(column, 1).list();
+  CHECK(second.count == 3);
+  CHECK(arrow_cell(*second.column, second.first).number<std::int32_t>() == 2);
+  CHECK_THROWS_WITH(arrow_cell(column, 2).list(), Catch::Contains("goes from 4 to 9 of the 4 there are"));
+  CHECK_THROWS_WITH(arrow_cell(column, 0).bytes(),
+                    Catch::Contains("list<int32>, which has no bytes of its own"));
+  arrow_type pairs = arrow_type::of_format("+w:2");
+  pairs.children = type.children;
+  arrow_column two = column_of(pairs, 3, nullptr);
+  two.children.push_back(column_of(pairs.children[0], 4, numbers.data()));
+  CHECK(arrow_cell(two, 1).list().first == 2);
+  CHECK_THROWS_AS(arrow_cell(two, 2).list(), ps::error);
+}
+
+TEST_CASE("core/arrow_column: numbers of dictionary values are followed through the dictionary's parts") {
+  arrow_type type = arrow_type::of_format("c");
+  type.name = "k";
+  type.dictionary.push_back(arrow_type::of_format("l"));
+  const std::array<std::int64_t, 2> first{10, 11}, second{12, 13};
+  const std::array<std::int8_t, 5> numbers{0, 3, 2, 4, -1};
+  const arrow_column one = column_of(type.dictionary[0], 2, first.data()),
+                     two = column_of(type.dictionary[0], 2, second.data());
+  arrow_column column = column_of(type, 5, numbers.data());
+  column.dictionary = {&one, &two};
+  CHECK(arrow_cell(column, 0).number<std::int64_t>() == 10);
+  CHECK(arrow_cell(column, 1).number<std::int64_t>() == 13);
+  CHECK(arrow_cell(column, 2).number<std::int64_t>() == 12);
+  CHECK_THROWS_WITH(arrow_cell(column, 3),
+                    Catch::Contains("the column 'k' has dictionary value 4, and the dictionary has 4"));
+  CHECK_THROWS_AS(arrow_cell(column, 4), ps::error);
+}
+
+TEST_CASE("core/arrow_column: structs are replaced by their fields, which are null where their struct is") {
+  arrow_type root = arrow_type::of_format("+s");
+  arrow_type inner = arrow_type::of_format("+s");
+  inner.name = "image";
+  inner.children.push_back(arrow_type::of_format("C"));
+  inner.children.front().name = "size";
+  root.children = {arrow_type::of_format("C"), inner};
+  root.children.front().name = "label";
+  CHECK(ps::detail::arrow_leaf_names(root) == std::vector<std::string>{"label", "image.size"});
+  const std::array<std::uint8_t, 6> numbers{1, 2, 3, 4, 5, 6};
+  const std::array<std::uint8_t, 1> valid{0b1010};
+  arrow_column batch = column_of(root, 2, nullptr);
+  batch.offset = 1;
+  batch.children = {column_of(root.children[0], 4, numbers.data()), column_of(root.children[1], 4, nullptr)};
+  arrow_column& image = batch.children[1];
+  image.offset = 1;
+  image.validity = at(valid.data());
+  image.children = {column_of(root.children[1].children[0], 6, numbers.data())};
+  const auto leaves = ps::detail::arrow_leaves(batch);
+  REQUIRE(leaves.size() == 2);
+  CHECK(leaves[0].at(0).number<std::uint8_t>() == 2);
+  CHECK(leaves[1].at(0).is_null());
+  CHECK(leaves[1].at(1).number<std::uint8_t>() == 4);
+}
