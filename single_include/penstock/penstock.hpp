@@ -3212,7 +3212,8 @@ PENSTOCK_INLINE arrow_slice arrow_cell::list() const {
     found.count = end - found.first;
   } else if (layout == arrow_layout::fixed_list) {
     found.count = column_->type->width;
-    found.first = row_ * found.count;
+    if (__builtin_mul_overflow(row_, found.count, &found.first))
+      bad_offsets(row_, row_, column_->children.front().length);
   } else {
     throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
                                ", which is no list"});
@@ -3227,18 +3228,23 @@ PENSTOCK_INLINE arrow_slice arrow_cell::list() const {
 namespace detail {
 
 PENSTOCK_INLINE void add_arrow_leaf_names(const arrow_type& type, const std::string& path,
-                                          std::vector<std::string>& names) {
+                                          std::vector<std::string>& names, std::size_t& left) {
   for (const arrow_type& child : type.children) {
     const std::string name = path.empty() ? child.name : text({path, ".", child.name});
+    if (name.size() > left)
+      throw error(errc::limit,
+                  "the names of the columns, with the structs that they are in, have more than 64 MiB");
+    left -= name.size();
     if (child.layout == arrow_layout::record && child.dictionary.empty())
-      add_arrow_leaf_names(child, name, names);
+      add_arrow_leaf_names(child, name, names, left);
     else
       names.push_back(name);
   }
 }
 PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root) {
   std::vector<std::string> names;
-  add_arrow_leaf_names(root, "", names);
+  std::size_t left = 64 << 20;
+  add_arrow_leaf_names(root, "", names, left);
   return names;
 }
 
@@ -32989,6 +32995,7 @@ struct exported_stream_state {
   exported_arrow columns;  // of the first batch, without its memory
   std::optional<exported_arrow> first;
   bool begun = false, ended = false;
+  int code = 0;  // of the failure
   std::string failure;
 
   static exported_stream_state& of(arrow_abi::array_stream* stream) noexcept {
@@ -33001,11 +33008,11 @@ struct exported_stream_state {
   }
   void begin() {
     if (begun) return;
+    begun = true;
     exported_arrow found;
     found.format = "+s";
     found.buffers = {nullptr};
     ended = !next_batch(run.get(), found);
-    begun = true;
     columns = found;
     let_go(columns);
     if (!ended) first = std::move(found);
@@ -33013,22 +33020,25 @@ struct exported_stream_state {
   // Calls `f`, and gives what it throws as a number of errno.
   template <class F>
   int guarded(F&& f) noexcept {
+    if (code != 0) return code;  // a stream that failed does so again
     try {
       f();
       return 0;
     } catch (const error& e) {
-      failure = e.what();
-      ended = true;
-      return e.code() == errc::argument ? EINVAL : EIO;
+      return fail(e.what(), e.code() == errc::argument ? EINVAL : EIO);
     } catch (const std::exception& e) {
-      failure = e.what();
-      ended = true;
-      return EIO;
+      return fail(e.what(), EIO);
     } catch (...) {
-      failure = "an exception of unknown type";
-      ended = true;
-      return EIO;
+      return fail("an exception of unknown type", EIO);
     }
+  }
+  int fail(const char* what, int number) noexcept {
+    try {
+      failure = what;
+    } catch (const std::bad_alloc&) {
+      failure.clear();
+    }
+    return code = number;
   }
 };
 
@@ -41448,14 +41458,22 @@ PENSTOCK_INLINE std::uint64_t unread_buffers(std::string_view format, std::int16
   return 0;  // run_end_encoded
 }
 
+// What damaged metadata, which may use a table or a text many times over, cannot exceed.
+struct budget {
+  std::size_t fields;
+  std::size_t name_bytes = 16 << 20;
+};
+
 PENSTOCK_INLINE arrow_type field(const flat_table& said, std::int16_t version, std::size_t depth,
-                                 std::size_t& left) {
+                                 budget& left) {
   if (depth > deepest)
     bad_ipc({"the schema's columns are nested deeper than ", deepest, " levels, which is not read"}, 0);
-  // Damaged metadata may use a table many times over.
-  if (left == 0) bad_ipc({"the schema has more columns than bytes: the file is damaged"}, 0);
-  --left;
   const std::string_view name = said.text(0);
+  if (left.fields == 0 || left.name_bytes < name.size())
+    bad_ipc({"the schema has more columns, or longer names, than its bytes can hold: the file is damaged"},
+            0);
+  --left.fields;
+  left.name_bytes -= name.size();
   arrow_type made = arrow_type::of_format(format_of(said));
   made.name = name;
   const bool known = made.layout != arrow_layout::other || made.format.starts_with('+');
@@ -41498,7 +41516,7 @@ PENSTOCK_INLINE arrow_type field(const flat_table& said, std::int16_t version, s
 PENSTOCK_INLINE arrow_type ipc_schema(const flat_table& schema, std::int16_t version) {
   arrow_type root = arrow_type::of_format("+s");
   const flat_table::vector fields = schema.list(1, 4);
-  std::size_t left = schema.message_size() / 8;  // a field's table has as many bytes at least
+  ipc_schemas::budget left{schema.message_size() / 8};  // a field's table has as many bytes at least
   for (std::size_t i = 0; i < fields.size(); ++i)
     root.children.push_back(ipc_schemas::field(fields.table(i), version, 1, left));
   return root;
@@ -42044,6 +42062,11 @@ struct ipc_files : known_files {
   [[nodiscard]] std::string describe() const;
 };
 
+/// How many bytes of batches that are not in place are in memory: kept of all, and of one at most.
+struct ipc_limits {
+  std::uint64_t keep, batch;
+};
+
 /// The batches of a run. What a session shows in place is looked up once and kept; batches that must be read,
 /// unpacked or turned to this machine's byte order are kept up to a limit, those used last.
 class ipc_batches {
@@ -42052,7 +42075,7 @@ class ipc_batches {
   using unpack_call = std::optional<std::size_t> (*)(bytes_view packed, mutable_bytes into,
                                                      std::string_view format);
 
-  ipc_batches(shared<const ipc_files> files, const projection& used, std::uint64_t limit, unpack_call unpack);
+  ipc_batches(shared<const ipc_files> files, const projection& used, ipc_limits limits, unpack_call unpack);
   ipc_batches(ipc_batches&&) noexcept;
   ~ipc_batches();
 
@@ -42286,10 +42309,13 @@ struct ipc_loader {
   const std::vector<std::int64_t>* dictionary_ids;
 
   flat_table batch;
+  std::uint64_t limit;  // of the bytes that are owned
   flat_table::vector nodes = batch.list(1, 16), buffers = batch.list(2, 16), variadic = batch.list(4, 8);
   std::optional<flat_table> compression = batch.table(3);
   bool in_place = session.views() && !compression && !file.swapped;
+  std::uint64_t used_bytes = 0, owned_bytes = 0;
   std::size_t node = 0, at = 0, view = 0;
+  std::int64_t nulls = 0;  // of the column that was begun last
   std::vector<buffer> owned{};
 
   [[noreturn, gnu::cold]] void damaged(const arrow_type& type, std::string_view what) const {
@@ -42305,10 +42331,14 @@ struct ipc_loader {
     if (offset > place.body_size || size > place.body_size - offset)
       damaged(type, "has a buffer outside of it");
     if (!used || (size == 0 && needed == 0)) return {};
+    // Buffers do not overlap; if they did, few bytes could ask for much memory.
+    if (size > place.body_size - used_bytes) damaged(type, "has buffers that overlap");
+    used_bytes += size;
     bytes_view found;
     if (in_place) {
       found = session.view(object, place.body + offset, size);
     } else {
+      if (!compression) own(size);
       buffer room(to_size(size));
       session.read(object, place.body + offset, room.span());
       if (compression && size != 0) room = unpacked(type, std::move(room));
@@ -42319,13 +42349,14 @@ struct ipc_loader {
     if (found.size() < needed) damaged(type, "has a buffer that is too short for its rows");
     return found;
   }
-  [[nodiscard]] buffer unpacked(const arrow_type& type, buffer packed) const {
+  [[nodiscard]] buffer unpacked(const arrow_type& type, buffer packed) {
     constexpr std::size_t head = 8;
     if (packed.size() < head) damaged(type, "has a compressed buffer without its length");
     const auto size = static_cast<std::int64_t>(load_little<std::uint64_t>(packed.data()));
     const bytes_view content = packed.view().subspan(head);
     buffer made;
     if (size == -1) {  // not worth compressing
+      own(content.size());
       made.append(content);
       return made;
     }
@@ -42333,6 +42364,7 @@ struct ipc_loader {
     constexpr std::uint64_t best = 1 << 16;
     if (size < 0 || static_cast<std::uint64_t>(size) / best > content.size())
       damaged(type, "has a compressed buffer of an impossible length");
+    own(static_cast<std::uint64_t>(size));
     made.resize_for_overwrite(static_cast<std::size_t>(size));
     const std::string_view format = compression->number<std::uint8_t>(0) == 0 ? "lz4" : "zstd";
     const auto done = unpack(content, made.span(), format);
@@ -42341,6 +42373,15 @@ struct ipc_loader {
                                    format, ">(...), and link penstock::", format});
     if (*done != made.size()) damaged(type, "has a compressed buffer that is shorter than it says");
     return made;
+  }
+  void own(std::uint64_t bytes) {
+    if (bytes > limit - owned_bytes)
+      throw error(errc::limit,
+                  {"the batch needs more than ", limit,
+                   " bytes of memory; raise it with arrow_ipc_options{.limit = ...}, or write smaller "
+                   "batches"})
+          .at_offset(place.body);
+    owned_bytes += bytes;
   }
   static void swap(buffer& room, std::size_t width) noexcept {
     std::byte* const begin = room.data();
@@ -42354,26 +42395,34 @@ struct ipc_loader {
     return all;
   }
 
+  // The number of rows of the next column, and of those that are null.
+  void count_rows(arrow_column& made) {
+    if (node == nodes.size()) damaged(*made.type, "lacks a number of rows");
+    const auto rows = nodes.number<std::int64_t>(node, 0);
+    nulls = nodes.number<std::int64_t>(node, 8);
+    ++node;
+    if (rows < 0) damaged(*made.type, "has a negative number of rows");
+    made.length = static_cast<std::uint64_t>(rows);
+  }
+  void read_validity(arrow_column& made, bool used) {
+    const bytes_view validity = take(*made.type, 0, 0, used);
+    if (nulls != 0 && !validity.empty()) {
+      if (validity.size() < bits(made.length)) damaged(*made.type, "has too few bits for its rows");
+      made.validity = validity.data();
+    } else if (nulls > 0 && used && made.length != 0) {
+      damaged(*made.type, "has nulls without saying which");
+    }
+  }
   // `used`: whether values of the column, or of one inside it, are asked for.
   [[nodiscard]] arrow_column column(const arrow_type& type, bool used) {
     arrow_column made;
     made.type = &type;
-    if (node == nodes.size()) damaged(type, "lacks a number of rows");
-    const auto rows = nodes.number<std::int64_t>(node, 0), nulls = nodes.number<std::int64_t>(node, 8);
-    ++node;
-    if (rows < 0) damaged(type, "has a negative number of rows");
-    made.length = static_cast<std::uint64_t>(rows);
+    count_rows(made);
     if (type.layout == arrow_layout::nothing) return made;
     if (type.layout == arrow_layout::other) {
       for (std::uint64_t i = 0; i < type.unread_buffers; ++i) (void)take(type, 0, 0, false);
     } else {
-      const bytes_view validity = take(type, 0, 0, used);
-      if (nulls != 0 && !validity.empty()) {
-        if (validity.size() < bits(made.length)) damaged(type, "has too few bits for its rows");
-        made.validity = validity.data();
-      } else if (nulls > 0 && used && made.length != 0) {
-        damaged(type, "has nulls without saying which");
-      }
+      read_validity(made, used);
     }
     const auto offsets = [&](std::uint64_t width) {
       made.offsets =
@@ -42424,7 +42473,8 @@ struct ipc_loader {
     if (!type.dictionary.empty()) {
       if (!used) return made;
       const auto found = std::ranges::find(*dictionary_ids, type.dictionary_id);
-      if (found == dictionary_ids->end()) damaged(type, "has no dictionary");
+      // A column without a value may get its dictionary later.
+      if (found == dictionary_ids->end()) return made;
       made.dictionary = (*dictionaries)[static_cast<std::size_t>(found - dictionary_ids->begin())];
       return made;
     }
@@ -42444,14 +42494,8 @@ struct ipc_loader {
     made.length = rows;
     if (!root) {
       if (node == nodes.size()) damaged(type, "lacks a number of rows");
-      made.length = nodes.number<std::uint64_t>(node, 0);
-      const bool nulls = nodes.number<std::int64_t>(node, 8) != 0;
-      ++node;
-      const bytes_view validity = take(type, 0, 0, true);
-      if (nulls && !validity.empty()) {
-        if (validity.size() < bits(made.length)) damaged(type, "has too few bits for its rows");
-        made.validity = validity.data();
-      }
+      count_rows(made);
+      read_validity(made, true);
     }
     for (const arrow_type& child : type.children) {
       if (child.layout == arrow_layout::record && child.dictionary.empty())
@@ -42477,7 +42521,7 @@ struct ipc_batches::state {
 
   shared<const ipc_files> files;
   std::vector<bool> used;  // by leaf
-  std::uint64_t limit;
+  ipc_limits limits;
   unpack_call unpack;
   loaded_once<arrow_batch> shown;
   loaded_once<values> dictionaries;
@@ -42488,9 +42532,9 @@ struct ipc_batches::state {
   std::vector<std::size_t> present;  // the shards that are kept
   std::uint64_t uses = 0, bytes = 0;
 
-  state(shared<const ipc_files> known, const projection& wanted, std::uint64_t most, unpack_call call)
+  state(shared<const ipc_files> known, const projection& wanted, ipc_limits most, unpack_call call)
       : files(std::move(known)),
-        limit(most),
+        limits(most),
         unpack(call),
         shown(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
@@ -42539,7 +42583,7 @@ struct ipc_batches::state {
         buffer room;
         const auto data = header_of(session, object, one, room).table(1);
         if (!data) bad_ipc({"the dictionary has no values"}, one.begin);
-        ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data};
+        ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data, limits.batch};
         arrow_batch& batch = made->all[i];
         batch.root = load.column(*type, true);
         batch.owned = std::move(load.owned);
@@ -42564,8 +42608,9 @@ struct ipc_batches::state {
             known.add(file.dictionaries[i], all.all[i].root);
       }
       buffer room;
-      ipc_loader load{session, object,       file,       place,
-                      unpack,  &known.parts, &known.ids, header_of(session, object, place, room)};
+      ipc_loader load{session,     object,       file,       place,
+                      unpack,      &known.parts, &known.ids, header_of(session, object, place, room),
+                      limits.batch};
       auto made = std::make_unique<arrow_batch>();
       std::size_t leaf = 0;
       made->root = load.record(file.schema, files->leaves, used, leaf, true, place.rows);
@@ -42603,7 +42648,7 @@ struct ipc_batches::state {
     present.push_back(shard);
     bytes += made->owned_bytes();
     // One batch is always kept: the one that was asked for.
-    while (bytes > limit && present.size() > 1) {
+    while (bytes > limits.keep && present.size() > 1) {
       const auto oldest =
           std::ranges::min_element(present, {}, [&](std::size_t one) { return entries[one].last_use; });
       bytes -= entries[*oldest].kept->owned_bytes();
@@ -42617,8 +42662,8 @@ struct ipc_batches::state {
 };
 
 PENSTOCK_INLINE ipc_batches::ipc_batches(shared<const ipc_files> files, const projection& used,
-                                         std::uint64_t limit, unpack_call unpack)
-    : state_(new state(std::move(files), used, limit, unpack)) {}
+                                         ipc_limits limits, unpack_call unpack)
+    : state_(new state(std::move(files), used, limits, unpack)) {}
 PENSTOCK_INLINE ipc_batches::ipc_batches(ipc_batches&&) noexcept = default;
 PENSTOCK_INLINE ipc_batches::~ipc_batches() = default;
 
@@ -43919,6 +43964,8 @@ struct arrow_ipc_options {
   /// The bytes of batches that a run keeps in memory, of those that are not shown in place: compressed, in a
   /// storage that is not mapped, or of the other byte order. The one in use counts, and is always kept.
   std::uint64_t keep = 1_GiB;
+  /// The maximum bytes of one such batch.
+  std::uint64_t limit = 4_GiB;
 };
 
 namespace detail {
@@ -44003,7 +44050,7 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
            detail::ipc_batches::unpack_call unpack)
         : known_(std::move(known)),
           session_(known_->where.connect()),
-          batches_(known_, used, options.keep, unpack) {
+          batches_(known_, used, {options.keep, options.limit}, unpack) {
       for (std::size_t i = 0; i < known_->leaves.size(); ++i)
         if (used.uses(known_->leaves[i])) touched_.push_back(i);
       if (used.everything()) touched_.clear();
@@ -44131,8 +44178,9 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 ///     auto packed = arrow_ipc<unpack_zstd, unpack_lz4>("part-{00..15}.feather");
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
-/// `*.arrow` are taken in the order of their names; or any storage, whose objects are the files. All have the
-/// same columns. As template arguments the unpackers for compressed batches.
+/// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
+/// split; or any storage, whose objects are the files. All have the same columns. As template arguments the
+/// unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
 /// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,
@@ -44147,7 +44195,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// allocation in the steady state for batches in place.
 /// Errors: errc::format, with file and offset, for what is no Arrow IPC, a file that is cut off, buffers that
 /// are too short, and a file of other columns than the first; with the row, for offsets that lead out of a
-/// buffer; errc::argument for a compression without an unpacker, with what to write; errc::io.
+/// buffer; errc::limit for a batch that is not in place and exceeds `arrow_ipc_options::limit`;
+/// errc::argument for a compression without an unpacker, with what to write; errc::io.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: Arrow, "Arrow columnar format", and format/{Message,Schema,File}.fbs.
 template <unpacker... Unpack, storage Storage>
@@ -44195,6 +44244,18 @@ PENSTOCK_INLINE std::vector<std::string> arrow_paths(const std::string& pattern)
                                 has_folders ? "; of a dataset in several parts, name the folder of one" : ""})
         .in_file(pattern);
   std::sort(paths.begin(), paths.end());
+  // Hugging Face's cache has all splits of a dataset in one folder: "imdb-test.arrow", "imdb-train.arrow".
+  const auto without_digits = [](const std::string& path) {
+    std::string name = path.substr(path.rfind('/') + 1);
+    std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
+    return name;
+  };
+  for (const std::string& path : paths)
+    if (without_digits(path) != without_digits(paths.front()))
+      throw error(errc::argument,
+                  {"the folder has files of several kinds, such as '", paths.front(), "' and '", path,
+                   "': name those of one dataset or split, as in arrow_ipc(\"folder/name-train*.arrow\")"})
+          .in_file(pattern);
   // "train-00003-of-00012.arrow": a file that is not there would go unnoticed.
   const std::string_view last = paths.back();
   if (const auto of = last.rfind("-of-"); of != last.npos) {

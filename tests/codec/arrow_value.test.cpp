@@ -177,20 +177,27 @@ TEST_CASE("codec/arrow_value: values that are not aligned are copied") {
 }
 
 TEST_CASE("codec/arrow_value: a list of values that take no space is bounded") {
-  const arrow_type type = arrow_type::of_format("n");
-  arrow_column child;
-  child.type = &type;
-  child.length = std::uint64_t{1} << 40;
-  arrow_type outer = arrow_type::of_format("+L");
-  outer.children.push_back(type);
-  const std::array<std::uint64_t, 2> offsets{0, child.length};
-  arrow_column column;
-  column.type = &outer;
-  column.length = 1;
-  column.offsets = reinterpret_cast<const std::byte*>(offsets.data());
-  column.children.push_back(child);
-  CHECK_THROWS_WITH((read<ps::arrow_value<std::vector<std::optional<std::string>>>>(column, 0)),
-                    Catch::Contains("values that take no space; the limit is 1048576"));
+  arrow_type pairs_of_none = arrow_type::of_format("+w:2");
+  pairs_of_none.children.push_back(arrow_type::of_format("+w:0"));
+  pairs_of_none.children.front().children.push_back(arrow_type::of_format("l"));
+  for (const arrow_type& type : {arrow_type::of_format("n"), arrow_type::of_format("w:0"),
+                                 arrow_type::of_format("+s"), arrow_type::of_format("+r"), pairs_of_none}) {
+    INFO(type.text());
+    arrow_column child;
+    child.type = &type;
+    child.length = std::uint64_t{1} << 40;
+    arrow_type outer = arrow_type::of_format("+L");
+    outer.children.push_back(type);
+    const std::array<std::uint64_t, 2> offsets{0, child.length};
+    arrow_column column;
+    column.type = &outer;
+    column.length = 1;
+    column.offsets = reinterpret_cast<const std::byte*>(offsets.data());
+    column.children.push_back(child);
+    const auto bounded = Catch::Contains("values that take no space; the limit is 1048576");
+    CHECK_THROWS_WITH((read<ps::arrow_value<std::vector<std::optional<std::string>>>>(column, 0)), bounded);
+    CHECK_THROWS_WITH(read<ps::arrow_array<std::int64_t>>(column, 0), bounded);
+  }
 }
 
 TEST_CASE("codec/arrow_value: lists that make an array, of up to eight dimensions") {

@@ -235,6 +235,9 @@ TEST_CASE("source/arrow_ipc: a folder of Hugging Face's is its files in order, a
   const auto source = ps::arrow_ipc(dir.path().string());
   CHECK(source.size() == 14);
   CHECK(source.connect().key(0) == "data-00000-of-00002.arrow:0");
+  put("imdb-test.arrow", arrow_oracle("stream.arrow"));
+  CHECK_THROWS_WITH(ps::arrow_ipc(dir.path().string()),
+                    Catch::Contains("name those of one dataset or split"));
 }
 
 TEST_CASE("source/arrow_ipc: faults are one sentence with the place") {
@@ -259,6 +262,11 @@ TEST_CASE("source/arrow_ipc: faults are one sentence with the place") {
   CHECK(contains(outcome(arrow_oracle("file.arrow").substr(0, 900)),
                  "it is cut off [file x.arrow, offset 900]"));
   CHECK(contains(outcome(arrow_oracle("stream.arrow").substr(0, 1500)), "the file is cut off"));
+  CHECK(contains(error_of([&] {
+                   return text_of(
+                       packed(std::vector{folder("zstd.feather")}, ps::arrow_ipc_options{.limit = 100}));
+                 }),
+                 "the batch needs more than 100 bytes of memory; raise it with arrow_ipc_options"));
   const auto decoded = [&](const auto& stage) {
     return error_of([&] {
       auto run = (ps::arrow_ipc(folder("file.arrow")) | stage).open();

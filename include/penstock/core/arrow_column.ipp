@@ -91,7 +91,8 @@ PENSTOCK_INLINE arrow_slice arrow_cell::list() const {
     found.count = end - found.first;
   } else if (layout == arrow_layout::fixed_list) {
     found.count = column_->type->width;
-    found.first = row_ * found.count;
+    if (__builtin_mul_overflow(row_, found.count, &found.first))
+      bad_offsets(row_, row_, column_->children.front().length);
   } else {
     throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
                                ", which is no list"});
@@ -106,18 +107,23 @@ PENSTOCK_INLINE arrow_slice arrow_cell::list() const {
 namespace detail {
 
 PENSTOCK_INLINE void add_arrow_leaf_names(const arrow_type& type, const std::string& path,
-                                          std::vector<std::string>& names) {
+                                          std::vector<std::string>& names, std::size_t& left) {
   for (const arrow_type& child : type.children) {
     const std::string name = path.empty() ? child.name : text({path, ".", child.name});
+    if (name.size() > left)
+      throw error(errc::limit,
+                  "the names of the columns, with the structs that they are in, have more than 64 MiB");
+    left -= name.size();
     if (child.layout == arrow_layout::record && child.dictionary.empty())
-      add_arrow_leaf_names(child, name, names);
+      add_arrow_leaf_names(child, name, names, left);
     else
       names.push_back(name);
   }
 }
 PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root) {
   std::vector<std::string> names;
-  add_arrow_leaf_names(root, "", names);
+  std::size_t left = 64 << 20;
+  add_arrow_leaf_names(root, "", names, left);
   return names;
 }
 

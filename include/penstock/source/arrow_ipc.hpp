@@ -42,6 +42,8 @@ struct arrow_ipc_options {
   /// The bytes of batches that a run keeps in memory, of those that are not shown in place: compressed, in a
   /// storage that is not mapped, or of the other byte order. The one in use counts, and is always kept.
   std::uint64_t keep = 1_GiB;
+  /// The maximum bytes of one such batch.
+  std::uint64_t limit = 4_GiB;
 };
 
 namespace detail {
@@ -126,7 +128,7 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
            detail::ipc_batches::unpack_call unpack)
         : known_(std::move(known)),
           session_(known_->where.connect()),
-          batches_(known_, used, options.keep, unpack) {
+          batches_(known_, used, {options.keep, options.limit}, unpack) {
       for (std::size_t i = 0; i < known_->leaves.size(); ++i)
         if (used.uses(known_->leaves[i])) touched_.push_back(i);
       if (used.everything()) touched_.clear();
@@ -254,8 +256,9 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 ///     auto packed = arrow_ipc<unpack_zstd, unpack_lz4>("part-{00..15}.feather");
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
-/// `*.arrow` are taken in the order of their names; or any storage, whose objects are the files. All have the
-/// same columns. As template arguments the unpackers for compressed batches.
+/// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
+/// split; or any storage, whose objects are the files. All have the same columns. As template arguments the
+/// unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
 /// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,
@@ -270,7 +273,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// allocation in the steady state for batches in place.
 /// Errors: errc::format, with file and offset, for what is no Arrow IPC, a file that is cut off, buffers that
 /// are too short, and a file of other columns than the first; with the row, for offsets that lead out of a
-/// buffer; errc::argument for a compression without an unpacker, with what to write; errc::io.
+/// buffer; errc::limit for a batch that is not in place and exceeds `arrow_ipc_options::limit`;
+/// errc::argument for a compression without an unpacker, with what to write; errc::io.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: Arrow, "Arrow columnar format", and format/{Message,Schema,File}.fbs.
 template <unpacker... Unpack, storage Storage>

@@ -32,6 +32,18 @@ PENSTOCK_INLINE std::vector<std::string> arrow_paths(const std::string& pattern)
                                 has_folders ? "; of a dataset in several parts, name the folder of one" : ""})
         .in_file(pattern);
   std::sort(paths.begin(), paths.end());
+  // Hugging Face's cache has all splits of a dataset in one folder: "imdb-test.arrow", "imdb-train.arrow".
+  const auto without_digits = [](const std::string& path) {
+    std::string name = path.substr(path.rfind('/') + 1);
+    std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
+    return name;
+  };
+  for (const std::string& path : paths)
+    if (without_digits(path) != without_digits(paths.front()))
+      throw error(errc::argument,
+                  {"the folder has files of several kinds, such as '", paths.front(), "' and '", path,
+                   "': name those of one dataset or split, as in arrow_ipc(\"folder/name-train*.arrow\")"})
+          .in_file(pattern);
   // "train-00003-of-00012.arrow": a file that is not there would go unnoticed.
   const std::string_view last = paths.back();
   if (const auto of = last.rfind("-of-"); of != last.npos) {

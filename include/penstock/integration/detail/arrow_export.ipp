@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -144,6 +145,7 @@ struct exported_stream_state {
   exported_arrow columns;  // of the first batch, without its memory
   std::optional<exported_arrow> first;
   bool begun = false, ended = false;
+  int code = 0;  // of the failure
   std::string failure;
 
   static exported_stream_state& of(arrow_abi::array_stream* stream) noexcept {
@@ -156,11 +158,11 @@ struct exported_stream_state {
   }
   void begin() {
     if (begun) return;
+    begun = true;
     exported_arrow found;
     found.format = "+s";
     found.buffers = {nullptr};
     ended = !next_batch(run.get(), found);
-    begun = true;
     columns = found;
     let_go(columns);
     if (!ended) first = std::move(found);
@@ -168,22 +170,25 @@ struct exported_stream_state {
   // Calls `f`, and gives what it throws as a number of errno.
   template <class F>
   int guarded(F&& f) noexcept {
+    if (code != 0) return code;  // a stream that failed does so again
     try {
       f();
       return 0;
     } catch (const error& e) {
-      failure = e.what();
-      ended = true;
-      return e.code() == errc::argument ? EINVAL : EIO;
+      return fail(e.what(), e.code() == errc::argument ? EINVAL : EIO);
     } catch (const std::exception& e) {
-      failure = e.what();
-      ended = true;
-      return EIO;
+      return fail(e.what(), EIO);
     } catch (...) {
-      failure = "an exception of unknown type";
-      ended = true;
-      return EIO;
+      return fail("an exception of unknown type", EIO);
     }
+  }
+  int fail(const char* what, int number) noexcept {
+    try {
+      failure = what;
+    } catch (const std::bad_alloc&) {
+      failure.clear();
+    }
+    return code = number;
   }
 };
 

@@ -52,6 +52,11 @@ struct ipc_files : known_files {
   [[nodiscard]] std::string describe() const;
 };
 
+/// How many bytes of batches that are not in place are in memory: kept of all, and of one at most.
+struct ipc_limits {
+  std::uint64_t keep, batch;
+};
+
 /// The batches of a run. What a session shows in place is looked up once and kept; batches that must be read,
 /// unpacked or turned to this machine's byte order are kept up to a limit, those used last.
 class ipc_batches {
@@ -60,7 +65,7 @@ class ipc_batches {
   using unpack_call = std::optional<std::size_t> (*)(bytes_view packed, mutable_bytes into,
                                                      std::string_view format);
 
-  ipc_batches(shared<const ipc_files> files, const projection& used, std::uint64_t limit, unpack_call unpack);
+  ipc_batches(shared<const ipc_files> files, const projection& used, ipc_limits limits, unpack_call unpack);
   ipc_batches(ipc_batches&&) noexcept;
   ~ipc_batches();
 

@@ -84,10 +84,13 @@ struct ipc_loader {
   const std::vector<std::int64_t>* dictionary_ids;
 
   flat_table batch;
+  std::uint64_t limit;  // of the bytes that are owned
   flat_table::vector nodes = batch.list(1, 16), buffers = batch.list(2, 16), variadic = batch.list(4, 8);
   std::optional<flat_table> compression = batch.table(3);
   bool in_place = session.views() && !compression && !file.swapped;
+  std::uint64_t used_bytes = 0, owned_bytes = 0;
   std::size_t node = 0, at = 0, view = 0;
+  std::int64_t nulls = 0;  // of the column that was begun last
   std::vector<buffer> owned{};
 
   [[noreturn, gnu::cold]] void damaged(const arrow_type& type, std::string_view what) const {
@@ -103,10 +106,14 @@ struct ipc_loader {
     if (offset > place.body_size || size > place.body_size - offset)
       damaged(type, "has a buffer outside of it");
     if (!used || (size == 0 && needed == 0)) return {};
+    // Buffers do not overlap; if they did, few bytes could ask for much memory.
+    if (size > place.body_size - used_bytes) damaged(type, "has buffers that overlap");
+    used_bytes += size;
     bytes_view found;
     if (in_place) {
       found = session.view(object, place.body + offset, size);
     } else {
+      if (!compression) own(size);
       buffer room(to_size(size));
       session.read(object, place.body + offset, room.span());
       if (compression && size != 0) room = unpacked(type, std::move(room));
@@ -117,13 +124,14 @@ struct ipc_loader {
     if (found.size() < needed) damaged(type, "has a buffer that is too short for its rows");
     return found;
   }
-  [[nodiscard]] buffer unpacked(const arrow_type& type, buffer packed) const {
+  [[nodiscard]] buffer unpacked(const arrow_type& type, buffer packed) {
     constexpr std::size_t head = 8;
     if (packed.size() < head) damaged(type, "has a compressed buffer without its length");
     const auto size = static_cast<std::int64_t>(load_little<std::uint64_t>(packed.data()));
     const bytes_view content = packed.view().subspan(head);
     buffer made;
     if (size == -1) {  // not worth compressing
+      own(content.size());
       made.append(content);
       return made;
     }
@@ -131,6 +139,7 @@ struct ipc_loader {
     constexpr std::uint64_t best = 1 << 16;
     if (size < 0 || static_cast<std::uint64_t>(size) / best > content.size())
       damaged(type, "has a compressed buffer of an impossible length");
+    own(static_cast<std::uint64_t>(size));
     made.resize_for_overwrite(static_cast<std::size_t>(size));
     const std::string_view format = compression->number<std::uint8_t>(0) == 0 ? "lz4" : "zstd";
     const auto done = unpack(content, made.span(), format);
@@ -139,6 +148,15 @@ struct ipc_loader {
                                    format, ">(...), and link penstock::", format});
     if (*done != made.size()) damaged(type, "has a compressed buffer that is shorter than it says");
     return made;
+  }
+  void own(std::uint64_t bytes) {
+    if (bytes > limit - owned_bytes)
+      throw error(errc::limit,
+                  {"the batch needs more than ", limit,
+                   " bytes of memory; raise it with arrow_ipc_options{.limit = ...}, or write smaller "
+                   "batches"})
+          .at_offset(place.body);
+    owned_bytes += bytes;
   }
   static void swap(buffer& room, std::size_t width) noexcept {
     std::byte* const begin = room.data();
@@ -152,26 +170,34 @@ struct ipc_loader {
     return all;
   }
 
+  // The number of rows of the next column, and of those that are null.
+  void count_rows(arrow_column& made) {
+    if (node == nodes.size()) damaged(*made.type, "lacks a number of rows");
+    const auto rows = nodes.number<std::int64_t>(node, 0);
+    nulls = nodes.number<std::int64_t>(node, 8);
+    ++node;
+    if (rows < 0) damaged(*made.type, "has a negative number of rows");
+    made.length = static_cast<std::uint64_t>(rows);
+  }
+  void read_validity(arrow_column& made, bool used) {
+    const bytes_view validity = take(*made.type, 0, 0, used);
+    if (nulls != 0 && !validity.empty()) {
+      if (validity.size() < bits(made.length)) damaged(*made.type, "has too few bits for its rows");
+      made.validity = validity.data();
+    } else if (nulls > 0 && used && made.length != 0) {
+      damaged(*made.type, "has nulls without saying which");
+    }
+  }
   // `used`: whether values of the column, or of one inside it, are asked for.
   [[nodiscard]] arrow_column column(const arrow_type& type, bool used) {
     arrow_column made;
     made.type = &type;
-    if (node == nodes.size()) damaged(type, "lacks a number of rows");
-    const auto rows = nodes.number<std::int64_t>(node, 0), nulls = nodes.number<std::int64_t>(node, 8);
-    ++node;
-    if (rows < 0) damaged(type, "has a negative number of rows");
-    made.length = static_cast<std::uint64_t>(rows);
+    count_rows(made);
     if (type.layout == arrow_layout::nothing) return made;
     if (type.layout == arrow_layout::other) {
       for (std::uint64_t i = 0; i < type.unread_buffers; ++i) (void)take(type, 0, 0, false);
     } else {
-      const bytes_view validity = take(type, 0, 0, used);
-      if (nulls != 0 && !validity.empty()) {
-        if (validity.size() < bits(made.length)) damaged(type, "has too few bits for its rows");
-        made.validity = validity.data();
-      } else if (nulls > 0 && used && made.length != 0) {
-        damaged(type, "has nulls without saying which");
-      }
+      read_validity(made, used);
     }
     const auto offsets = [&](std::uint64_t width) {
       made.offsets =
@@ -222,7 +248,8 @@ struct ipc_loader {
     if (!type.dictionary.empty()) {
       if (!used) return made;
       const auto found = std::ranges::find(*dictionary_ids, type.dictionary_id);
-      if (found == dictionary_ids->end()) damaged(type, "has no dictionary");
+      // A column without a value may get its dictionary later.
+      if (found == dictionary_ids->end()) return made;
       made.dictionary = (*dictionaries)[static_cast<std::size_t>(found - dictionary_ids->begin())];
       return made;
     }
@@ -242,14 +269,8 @@ struct ipc_loader {
     made.length = rows;
     if (!root) {
       if (node == nodes.size()) damaged(type, "lacks a number of rows");
-      made.length = nodes.number<std::uint64_t>(node, 0);
-      const bool nulls = nodes.number<std::int64_t>(node, 8) != 0;
-      ++node;
-      const bytes_view validity = take(type, 0, 0, true);
-      if (nulls && !validity.empty()) {
-        if (validity.size() < bits(made.length)) damaged(type, "has too few bits for its rows");
-        made.validity = validity.data();
-      }
+      count_rows(made);
+      read_validity(made, true);
     }
     for (const arrow_type& child : type.children) {
       if (child.layout == arrow_layout::record && child.dictionary.empty())
@@ -275,7 +296,7 @@ struct ipc_batches::state {
 
   shared<const ipc_files> files;
   std::vector<bool> used;  // by leaf
-  std::uint64_t limit;
+  ipc_limits limits;
   unpack_call unpack;
   loaded_once<arrow_batch> shown;
   loaded_once<values> dictionaries;
@@ -286,9 +307,9 @@ struct ipc_batches::state {
   std::vector<std::size_t> present;  // the shards that are kept
   std::uint64_t uses = 0, bytes = 0;
 
-  state(shared<const ipc_files> known, const projection& wanted, std::uint64_t most, unpack_call call)
+  state(shared<const ipc_files> known, const projection& wanted, ipc_limits most, unpack_call call)
       : files(std::move(known)),
-        limit(most),
+        limits(most),
         unpack(call),
         shown(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
@@ -337,7 +358,7 @@ struct ipc_batches::state {
         buffer room;
         const auto data = header_of(session, object, one, room).table(1);
         if (!data) bad_ipc({"the dictionary has no values"}, one.begin);
-        ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data};
+        ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data, limits.batch};
         arrow_batch& batch = made->all[i];
         batch.root = load.column(*type, true);
         batch.owned = std::move(load.owned);
@@ -362,8 +383,9 @@ struct ipc_batches::state {
             known.add(file.dictionaries[i], all.all[i].root);
       }
       buffer room;
-      ipc_loader load{session, object,       file,       place,
-                      unpack,  &known.parts, &known.ids, header_of(session, object, place, room)};
+      ipc_loader load{session,     object,       file,       place,
+                      unpack,      &known.parts, &known.ids, header_of(session, object, place, room),
+                      limits.batch};
       auto made = std::make_unique<arrow_batch>();
       std::size_t leaf = 0;
       made->root = load.record(file.schema, files->leaves, used, leaf, true, place.rows);
@@ -401,7 +423,7 @@ struct ipc_batches::state {
     present.push_back(shard);
     bytes += made->owned_bytes();
     // One batch is always kept: the one that was asked for.
-    while (bytes > limit && present.size() > 1) {
+    while (bytes > limits.keep && present.size() > 1) {
       const auto oldest =
           std::ranges::min_element(present, {}, [&](std::size_t one) { return entries[one].last_use; });
       bytes -= entries[*oldest].kept->owned_bytes();
@@ -415,8 +437,8 @@ struct ipc_batches::state {
 };
 
 PENSTOCK_INLINE ipc_batches::ipc_batches(shared<const ipc_files> files, const projection& used,
-                                         std::uint64_t limit, unpack_call unpack)
-    : state_(new state(std::move(files), used, limit, unpack)) {}
+                                         ipc_limits limits, unpack_call unpack)
+    : state_(new state(std::move(files), used, limits, unpack)) {}
 PENSTOCK_INLINE ipc_batches::ipc_batches(ipc_batches&&) noexcept = default;
 PENSTOCK_INLINE ipc_batches::~ipc_batches() = default;
 

@@ -130,14 +130,22 @@ PENSTOCK_INLINE std::uint64_t unread_buffers(std::string_view format, std::int16
   return 0;  // run_end_encoded
 }
 
+// What damaged metadata, which may use a table or a text many times over, cannot exceed.
+struct budget {
+  std::size_t fields;
+  std::size_t name_bytes = 16 << 20;
+};
+
 PENSTOCK_INLINE arrow_type field(const flat_table& said, std::int16_t version, std::size_t depth,
-                                 std::size_t& left) {
+                                 budget& left) {
   if (depth > deepest)
     bad_ipc({"the schema's columns are nested deeper than ", deepest, " levels, which is not read"}, 0);
-  // Damaged metadata may use a table many times over.
-  if (left == 0) bad_ipc({"the schema has more columns than bytes: the file is damaged"}, 0);
-  --left;
   const std::string_view name = said.text(0);
+  if (left.fields == 0 || left.name_bytes < name.size())
+    bad_ipc({"the schema has more columns, or longer names, than its bytes can hold: the file is damaged"},
+            0);
+  --left.fields;
+  left.name_bytes -= name.size();
   arrow_type made = arrow_type::of_format(format_of(said));
   made.name = name;
   const bool known = made.layout != arrow_layout::other || made.format.starts_with('+');
@@ -180,7 +188,7 @@ PENSTOCK_INLINE arrow_type field(const flat_table& said, std::int16_t version, s
 PENSTOCK_INLINE arrow_type ipc_schema(const flat_table& schema, std::int16_t version) {
   arrow_type root = arrow_type::of_format("+s");
   const flat_table::vector fields = schema.list(1, 4);
-  std::size_t left = schema.message_size() / 8;  // a field's table has as many bytes at least
+  ipc_schemas::budget left{schema.message_size() / 8};  // a field's table has as many bytes at least
   for (std::size_t i = 0; i < fields.size(); ++i)
     root.children.push_back(ipc_schemas::field(fields.table(i), version, 1, left));
   return root;
