@@ -206,8 +206,12 @@ bool export_next(void* run, exported_arrow& into) {
 template <any_batch B, detail::c_array Array, detail::c_schema Schema>
 void to_arrow(const B& b, Array* array, Schema* schema) {
   detail::exported_arrow made = detail::export_arrow_batch(b);
-  detail::export_schema(made, reinterpret_cast<arrow_abi::schema*>(schema));
-  detail::export_array(std::move(made), reinterpret_cast<arrow_abi::array*>(array));
+  arrow_abi::held<arrow_abi::schema> columns;
+  detail::export_schema(made, columns.get());
+  arrow_abi::held<arrow_abi::array> rows;
+  detail::export_array(std::move(made), rows.get());
+  *reinterpret_cast<arrow_abi::schema*>(schema) = columns.release();
+  *reinterpret_cast<arrow_abi::array*>(array) = rows.release();
 }
 
 /// The batches of a run as a stream of Arrow's C stream interface: `to_arrow_stream(plan.open(), &stream)`.
