@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,12 +17,12 @@
 #include <cstdlib>
 #include <mutex>
 #include <random>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 /// Sockets on loopback, for servers that tests start and for the proxy between them and the client.
 namespace penstock_test {
@@ -88,21 +89,38 @@ auto with_loopback(bool v6, std::uint16_t port, Use use) {
   return one;
 }
 
+/// Takes the name of a port among all tests that run on this machine, until the process ends; not open if
+/// another has it. A server may begin to listen seconds after its port was chosen.
+[[nodiscard]] inline owned_socket reserve(std::uint16_t port) {
+  ::sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // Linux has names that are in no folder: they begin with a zero byte, and go with their socket.
+  const std::string name = "penstock-test-port-" + std::to_string(port);
+  std::copy(name.begin(), name.end(), address.sun_path + 1);
+  owned_socket one(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto size = static_cast<::socklen_t>(offsetof(::sockaddr_un, sun_path) + 1 + name.size());
+  if (one.open() && ::bind(one.get(), reinterpret_cast<const ::sockaddr*>(&address), size) != 0) one.close();
+  return one;
+}
+
 }  // namespace detail
 
 /// Whether this machine has ::1.
 [[nodiscard]] inline bool have_ipv6() { return detail::bound(true, 0).open(); }
 
-/// A port of loopback on which nothing listens now. It is below the range from which the system takes ports
-/// for outgoing connections, so that a server can be started again on it.
+/// A port of loopback on which nothing listens now, and which no other test gets before this process ends. It
+/// is below the range from which the system takes ports for outgoing connections, so that a server can be
+/// started again on it.
 [[nodiscard]] inline std::uint16_t free_port() {
   static std::mutex lock;
-  static std::set<std::uint16_t> given;  // a server with several ports needs different ones
+  static std::vector<owned_socket> reserved;
   const std::scoped_lock guard(lock);
   std::random_device entropy;
   for (int tries = 0; tries < 1000; ++tries) {
     const auto port = static_cast<std::uint16_t>(10'240 + entropy() % (32'000 - 10'240));
-    if (!given.insert(port).second) continue;
+    owned_socket name = detail::reserve(port);
+    if (!name.open()) continue;
+    reserved.push_back(std::move(name));
     if (detail::bound(false, port).open() && (!have_ipv6() || detail::bound(true, port).open())) return port;
   }
   throw std::runtime_error("no free port on 127.0.0.1");
