@@ -28,7 +28,7 @@ COMPONENTS = {
     "uring": ("liburing", "[>=2.0 <3]", ["uring"]),
     "http": ("boost", "[>=1.74 <2]", []),
     "s3": ("pugixml", "[>=1.11 <2]", ["pugixml"]),
-    "arrow": ("arrow", "[>=11]", ["arrow"]),
+    "arrow": ("arrow", "[>=15]", ["arrow", "parquet"]),
     "libtorch": ("libtorch", "[>=1.13 <3]", ["torch", "torch_cpu", "c10"]),
     "cuda": (None, None, ["cudart"]),
 }
@@ -40,7 +40,7 @@ MORE = {
 }
 
 # Components that need another one.
-NEEDS = {"s3": ["http"]}
+NEEDS = {"arrow": ["json"], "s3": ["http"]}
 
 # Every option; `with_compiled` makes a library of what needs no template.
 OPTIONS = ("compiled", *COMPONENTS)

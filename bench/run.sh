@@ -29,7 +29,11 @@ fi
 mkdir -p "$(dirname "$build")"
 cuda=OFF
 [ ! -e "${CUDA_PATH:-/usr/local/cuda}/include/cuda_runtime_api.h" ] || cuda=ON
-cmake --preset bench "-DPENSTOCK_ENABLE_CUDA=$cuda" -B "$build" > "$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
+# Arrow C++, of PyPI if the machine has none, for rows 26m to 26s.
+arrow=$(arrow_python "$build/arrow") || { arrow=; echo "run.sh: pyarrow cannot be installed; rows 26m to 26s go without it" >&2; }
+[ -z "$arrow" ] || export BENCH_ARROW_PYTHON=$arrow
+cmake --preset bench "-DPENSTOCK_ENABLE_CUDA=$cuda" "-DPENSTOCK_ARROW_PYTHON=$arrow" -B "$build" > "$build.log" 2>&1 ||
+  { cat "$build.log" >&2; exit 1; }
 cmake --build "$build" >> "$build.log" 2>&1 || { tail -n 50 "$build.log" >&2; exit 1; }
 
 # The peer of row 8c, in an environment of its own.
@@ -59,7 +63,7 @@ fi
 if "$peers/bin/python" -c 'import ffcv' 2> /dev/null || pip_install ffcv pillow; then
   export BENCH_FFCV_PYTHON=$peers/bin/python
 else
-  echo "run.sh: FFCV cannot be installed; rows 18 and 21i go without it" >&2
+  echo "run.sh: FFCV cannot be installed; rows 18, 21i, 27c and 27f go without it" >&2
 fi
 
 # The peers of rows 21e, 21h to 21j, 21l, and 22c.
@@ -90,7 +94,7 @@ if "$peers/bin/python" -c 'import boto3, obstore' 2> /dev/null || pip_install bo
 else
   echo "run.sh: boto3 and obstore cannot be installed; row 24 is left out" >&2
 fi
-# The peers of rows 26.
+# The peers of rows 26 and 27.
 export BENCH_FORMATS_SCRIPTS=$root/bench/formats
 if "$peers/bin/python" -c 'import torch, streaming' 2> /dev/null || pip_install mosaicml-streaming; then
   export BENCH_STREAMING_PYTHON=$peers/bin/python
@@ -102,10 +106,24 @@ if "$peers/bin/python" -c 'import torch, tfrecord' 2> /dev/null || pip_install t
 else
   echo "run.sh: tfrecord cannot be installed; rows 26f and 26l go without it" >&2
 fi
-if "$peers/bin/python" -c 'import pyarrow' 2> /dev/null || pip_install pyarrow; then
-  export BENCH_ARROW_PYTHON=$peers/bin/python
+if "$peers/bin/python" -c 'import torch, litdata' 2> /dev/null || pip_install litdata; then
+  export BENCH_LITDATA_PYTHON=$peers/bin/python
 else
-  echo "run.sh: pyarrow cannot be installed; rows 26m and 26n go without it" >&2
+  echo "run.sh: LitData cannot be installed; rows 27b and 27e go without it" >&2
+fi
+if "$peers/bin/python" -c 'import torch, datasets' 2> /dev/null || pip_install datasets; then
+  export BENCH_DATASETS_PYTHON=$peers/bin/python
+else
+  echo "run.sh: datasets cannot be installed; row 26q goes without it" >&2
+fi
+# Petastorm needs old versions of its libraries: an environment of its own.
+if "$build/petastorm/bin/python" -c 'import torch, petastorm' 2> /dev/null ||
+  { python3 -m venv "$build/petastorm" > /dev/null 2>&1 &&
+    timeout 600 "$build/petastorm/bin/pip" --quiet --disable-pip-version-check install petastorm torch > /dev/null 2>&1 &&
+    "$build/petastorm/bin/python" -c 'import torch, petastorm' 2> /dev/null; }; then
+  export BENCH_PETASTORM_PYTHON=$build/petastorm/bin/python
+else
+  echo "run.sh: Petastorm cannot be installed; row 26r goes without it" >&2
 fi
 [ -n "${BENCH_TORCHVISION_PYTHON:-}" ] || echo "run.sh: there is no torchvision; rows 21e, 21l and 22c go without it" >&2
 

@@ -5,77 +5,30 @@
 // those of a training loop with the same seed and the same stages.
 
 #include "arguments.hpp"
+#include "contact_sheet.hpp"
 
 #include <penstock/codec/image_of.hpp>
 #include <penstock/codec/integer.hpp>
 #include <penstock/codec/jpeg.hpp>
 #include <penstock/codec/npy_image.hpp>
 #include <penstock/codec/png.hpp>
-#include <penstock/codec/png_encoder.hpp>
 #include <penstock/codec/webp.hpp>
 #include <penstock/image.hpp>
 #include <penstock/penstock.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 namespace ps = penstock;
 
 namespace {
 
-constexpr std::uint32_t gap = 4, label_height = 14;
-
-/// Digits of 3 x 5 dots, a row in three bits.
-constexpr std::array<std::array<std::uint8_t, 5>, 10> digits{{{7, 5, 5, 5, 7},
-                                                              {2, 6, 2, 2, 7},
-                                                              {7, 1, 7, 4, 7},
-                                                              {7, 1, 7, 1, 7},
-                                                              {5, 5, 7, 1, 1},
-                                                              {7, 4, 7, 1, 7},
-                                                              {7, 4, 7, 5, 7},
-                                                              {7, 1, 1, 1, 1},
-                                                              {7, 5, 7, 5, 7},
-                                                              {7, 5, 7, 1, 7}}};
-
-/// A white sheet of paper, RGB.
-class sheet {
- public:
-  explicit sheet(ps::image_size size)
-      : size_(size), values_(std::size_t{size.width} * size.height * 3, 255) {}
-
-  void put(std::uint32_t x, std::uint32_t y, ps::tensor_view<const std::uint8_t> image) {
-    const std::size_t row_bytes = image.shape()[1] * 3;
-    for (std::size_t r = 0; r < image.shape()[0]; ++r)
-      std::copy_n(image.data() + r * row_bytes, row_bytes, at(x, y + static_cast<std::uint32_t>(r)));
-  }
-  void put(std::uint32_t x, std::uint32_t y, const std::string& number) {
-    for (const char c : number) {
-      if (c < '0' || c > '9') continue;
-      for (std::uint32_t dy = 0; dy < 10; ++dy)  // each dot is 2 x 2 pixels
-        for (std::uint32_t dx = 0; dx < 6; ++dx)
-          if ((digits[static_cast<std::size_t>(c - '0')][dy / 2] >> (2 - dx / 2) & 1) != 0)
-            std::fill_n(at(x + dx, y + dy), 3, std::uint8_t{0});
-      x += 8;
-    }
-  }
-  [[nodiscard]] ps::pixel_view<std::uint8_t, 3> pixels() const { return {values_.data(), size_}; }
-
- private:
-  [[nodiscard]] std::uint8_t* at(std::uint32_t x, std::uint32_t y) {
-    return values_.data() + (std::size_t{y} * size_.width + x) * 3;
-  }
-
-  ps::image_size size_;
-  std::vector<std::uint8_t> values_;
-};
+constexpr std::uint32_t gap = contact_sheet::gap, label_height = contact_sheet::label_height;
 
 void preview(const std::string& shards, const std::string& out, std::uint32_t count, std::uint32_t columns,
              std::uint32_t size, std::uint64_t seed) {
@@ -105,18 +58,14 @@ void preview(const std::string& shards, const std::string& out, std::uint32_t co
   const auto shown = static_cast<std::uint32_t>((*plain).size());
   const std::uint32_t cell_width = 2 * size + 2 * gap, cell_height = size + label_height + gap;
   const std::uint32_t across = std::min(columns, shown), down = (shown + across - 1) / across;
-  sheet paper({across * cell_width + gap, down * cell_height + gap});
+  contact_sheet paper({across * cell_width + gap, down * cell_height + gap});
   for (std::uint32_t i = 0; i < shown; ++i) {
     const std::uint32_t x = gap + i % across * cell_width, y = gap + i / across * cell_height;
     paper.put(x, y, ps::get<"jpg">(*plain)[i]);
     paper.put(x + size + 1, y, ps::get<"jpg">(*changed)[i]);
     paper.put(x, y + size + 3, std::to_string(ps::get<"cls">(*plain)[i]));
   }
-  ps::png_encoder encoder;
-  const ps::bytes_view file = encoder.encode(paper.pixels());
-  std::ofstream stream(out, std::ios::binary);
-  stream.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
-  if (!stream.flush()) throw std::runtime_error("cannot write " + out);
+  paper.save(out);
   std::printf("%s: %u samples, each as it is and augmented\n", out.c_str(), shown);
 }
 

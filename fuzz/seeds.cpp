@@ -23,6 +23,8 @@
 #include <penstock/storage/memory_files.hpp>
 
 #include "support/arrow_text.hpp"
+#include "support/avro_bytes.hpp"
+#include "support/beton_files.hpp"
 #include "support/raw_png.hpp"
 #include "support/raw_tar.hpp"
 #include "support/tar_cases.hpp"
@@ -237,6 +239,26 @@ void arrays(folder& out) {
   idx(0, 0x08, {0xffffffff, 0}, 0);
 }
 
+/// An archive of one member with its checksum, stored or compressed.
+std::string npz_of(const std::string& name, const std::string& file, bool compressed) {
+  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> compressor(
+      libdeflate_alloc_compressor(6), libdeflate_free_compressor);
+  std::string packed = file;
+  if (compressed) {
+    packed.resize(libdeflate_deflate_compress_bound(compressor.get(), file.size()));
+    packed.resize(libdeflate_deflate_compress(compressor.get(), file.data(), file.size(), packed.data(),
+                                              packed.size()));
+  }
+  std::string all =
+      penstock_test::zip_writer()
+          .add({.name = name, .bytes = packed, .method = static_cast<std::uint16_t>(compressed ? 8 : 0)})
+          .text();
+  const std::size_t entry = all.rfind("PK\1\2");
+  all.replace(entry + 16, 4, little(libdeflate_crc32(0, file.data(), file.size()), 4));
+  all.replace(entry + 24, 4, little(file.size(), 4));
+  return all;
+}
+
 void zips(folder& out) {
   const auto add = [&out](unsigned type, const std::string& name, const std::string& archive) {
     out.add("npz", mode(type) + little(name.size(), 1) + name + archive);
@@ -244,6 +266,12 @@ void zips(folder& out) {
   using penstock_test::zip_writer;
   const std::string array = npy_file<float>(ps::extents(2, 3)),
                     bytes = npy_file<std::uint8_t>(ps::extents(5));
+  for (const bool compressed : {false, true})
+    for (const std::string& name : {std::string(), std::string("a")}) {
+      const std::string head = little(name.size(), 1) + name;
+      out.add("npz_codec", mode(0) + head + npz_of("a.npy", array, compressed));
+      out.add("npz_codec", mode(1) + head + npz_of("a", bytes, compressed));
+    }
   zip_writer two;
   two.comment = "a comment";
   two.add("x.npy", array).add("y.npy", bytes);
@@ -358,9 +386,109 @@ void litdata(folder& out) {
   out.add("litdata", little(index.size(), 2) + index + chunk);
 }
 
+void beton(folder& out) {
+  using writer = penstock_test::beton_writer;
+  const writer all({{2, "image"},
+                    {1, "label"},
+                    {0, "weight"},
+                    {3, "bytes"},
+                    {4, "array", writer::array({2}, "<f4")},
+                    {6, "tensor", writer::array({4}, "|u1")},
+                    {5, "json"}});
+  std::vector<writer::sample> samples;
+  for (std::uint64_t i = 0; i < 3; ++i)
+    samples.push_back({writer::image(i != 1, 1, 2, "abcdef"), writer::number(i), writer::real(0.5), "bytes",
+                       "12345678", "1234", "{}"});
+  out.add("beton", all.file(samples, true));
+  out.add("beton", writer({{1, "label"}}).file({{writer::number(std::uint64_t{7})}}, true));
+}
+
 void arrow_ipc(folder& out) {
   for (const penstock_test::oracle_file& one : penstock_test::arrow_oracles)
     if (!one.path.ends_with(".expected")) out.add("arrow_ipc", std::string(one.bytes));
+}
+
+void avro(folder& out) {
+  using penstock_test::avro_number;
+  using penstock_test::avro_text;
+  const std::string entry =
+      R"({"type":"record","name":"e","fields":[{"name":"status","field-id":0,"type":"int"},)"
+      R"({"name":"a","field-id":1,"type":["null","string"]},{"name":"data_file","field-id":2,"type":)"
+      R"({"type":"record","name":"r2","namespace":"x","fields":[{"name":"a","type":"boolean"},)"
+      R"({"name":"b","type":["null",{"type":"fixed","name":"f","size":2}]},{"name":"list","type":)"
+      R"({"type":"array","items":["null","double"]}},{"name":"map","type":{"type":"map","values":"bytes"}},)"
+      R"({"name":"kind","type":{"type":"enum","name":"k","symbols":["A"]}}]}},)"
+      R"({"name":"b","field-id":3,"type":["null","x.r2"]}]})";
+  const std::string inner = "\1" + avro_number(1) + "ab" + avro_number(-1) + avro_number(1) + avro_number(0) +
+                            avro_number(0) + avro_number(1) + avro_text("key") + avro_text("bytes") +
+                            avro_number(0) + avro_number(0);
+  const std::string one = avro_number(2) + avro_number(1) + avro_text("text") + inner + avro_number(0),
+                    two = avro_number(-1) + avro_number(0) + inner + avro_number(1) + inner;
+  const std::string blocks = penstock_test::avro_block(2, one + two) + penstock_test::avro_block(1, one);
+  out.add("avro", mode(0) + penstock_test::avro_head(entry) + blocks);
+  out.add("avro", mode(0) + penstock_test::avro_head(entry, "null", {{"partition-spec-id", "0"}}) + blocks);
+  out.add("avro", mode(1) + penstock_test::avro_head(entry, "copied") + blocks);
+  out.add("avro", mode(0) + penstock_test::avro_head(R"({"type":"record","name":"r","fields":[]})"));
+}
+
+void delta(folder& out) {
+  const std::string array(
+      "\xd1\xd3\x39\x64\1\0\0\0\0\0\0\0\0\0\0\0\x3a\x30\0\0\1\0\0\0\0\0\2\0\x10\0\0\0\3\0\5\0\x8\0", 38),
+      run("\xd1\xd3\x39\x64\1\0\0\0\0\0\0\0\0\0\0\0\x3b\x30\0\0\1\0\0\5\0\1\0\2\0\5\0", 31);
+  const std::string array_text = "^Bg9^0rr910000000000iXQKl0rr91000625c8Xg0@@G82MK&8",
+                    run_text = "^Bg9^0rr910000000000j1{Tm0rr960096300Ju5";
+  for (const std::string& one : {array, run}) out.add("delta", mode(1) + one);
+  for (const std::string& one : {array_text, run_text, std::string("ab00000000000000000000")})
+    out.add("delta", mode(2) + one);
+  for (const char* const one : {"2024-02-29", "2024-02-29 23:59:59.123456", "1969-12-31T00:00:00Z",
+                                "a%20b/c.parquet", "s3://b/k", "decimal(10,2)", "timestamp_ntz"})
+    out.add("delta", mode(3) + one);
+
+  const auto commits = [&](const std::string& beside, const std::string& text) {
+    out.add("delta", mode(0) + little(beside.size(), 1) + beside + text);
+  };
+  const std::string protocol =
+      R"({"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["deletionVectors",)"
+      R"("columnMapping","timestampNtz","typeWidening"],"writerFeatures":[]}})"
+      "\n";
+  const auto metadata = [](const std::string& mapped) {
+    return R"({"metaData":{"id":"x","format":{"provider":"parquet"},"schemaString":"{\"type\":\"struct\",)"
+           R"(\"fields\":[{\"name\":\"i\",\"type\":\"long\",\"metadata\":{\"delta.columnMapping.id\":1,)"
+           R"(\"delta.columnMapping.physicalName\":\"c1\"}},{\"name\":\"r\",\"type\":{\"type\":\"struct\",)"
+           R"(\"fields\":[{\"name\":\"a\",\"type\":{\"type\":\"array\",\"elementType\":\"decimal(10,2)\"}},)"
+           R"({\"name\":\"m\",\"type\":{\"type\":\"map\",\"keyType\":\"string\",\"valueType\":\"float\"},)"
+           R"(\"metadata\":{\"delta.columnMapping.physicalName\":\"c4\"}}]},\"metadata\":)"
+           R"({\"delta.columnMapping.id\":2}},{\"name\":\"day\",\"type\":\"date\",\"metadata\":)"
+           R"({\"delta.columnMapping.id\":3}}]}","partitionColumns":["day"],"configuration":)"
+           R"({"delta.columnMapping.mode":")" +
+           mapped + "\"}}}\n";
+  };
+  const auto add = [](const std::string& path, const std::string& vector) {
+    return R"({"add":{"path":")" + path +
+           R"(","partitionValues":{"day":"2024-02-29"},"size":1,)"
+           R"("modificationTime":1,"dataChange":true,"deletionVector":)" +
+           vector + "}}\n";
+  };
+  const auto inside = [](const std::string& text, const std::string& size, const std::string& rows) {
+    return R"({"storageType":"i","pathOrInlineDv":")" + text + R"(","sizeInBytes":)" + size +
+           R"(,"cardinality":)" + rows + "}";
+  };
+  const std::string end(1, '\0');
+  for (const char* const mapped : {"none", "name", "id"})
+    commits("", protocol + metadata(mapped) + add("a%20b.parquet", "null") + end +
+                    R"({"remove":{"path":"a%20b.parquet"}})"
+                    "\n" +
+                    add("a%20b.parquet", inside(array_text, "38", "3")) +
+                    add("c", inside(run_text, "31", "6")));
+  commits("", protocol + metadata("none") + add("a", inside(run_text, "31.0", "-6e99")));
+  // The file of a vector has the size in front and the checksum behind.
+  commits("\1" + std::string("\0\0\0\x26", 4) + array + "\x87\x93\xdd\xa3",
+          protocol + metadata("none") +
+              add("a",
+                  R"({"storageType":"p","pathOrInlineDv":"v","offset":1,"sizeInBytes":38,"cardinality":3})"));
+  commits("", R"({"commitInfo":{"timestamp":1}})"
+              "\n" +
+                  protocol + R"({"sidecar":{"path":"s.parquet"}})" + "\n" + metadata("none"));
 }
 
 void tf_records(folder& out) {
@@ -613,6 +741,9 @@ int main(int argc, char** argv) {
   mds(out);
   litdata(out);
   arrow_ipc(out);
+  avro(out);
+  delta(out);
+  beton(out);
   tf_records(out);
   tensors(out);
   metadata(out);

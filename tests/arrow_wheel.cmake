@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# Tests storage/arrow_files.hpp, and what is exchanged with Arrow C++, with the Arrow of the wheel that
-# PENSTOCK_ARROW_PYTHON has where the component is off: what is installed and packaged has no wheel. With the
-# component, these tests are some of their rooms'.
+# Tests Parquet, tables, storage/arrow_files.hpp, and what is exchanged with Arrow C++, with the Arrow of the
+# wheel that PENSTOCK_ARROW_PYTHON has where the component is off: what is installed and packaged has no
+# wheel. With the component, these tests are some of their rooms'.
 
 find_package(PenstockArrow REQUIRED)
-add_executable(penstock_test_arrow_wheel storage/arrow_files.test.cpp integration/arrow_exchange.test.cpp)
+set(arrow_tests source/delta source/iceberg source/parquet source/parquet_writer storage/arrow_files
+                integration/arrow_exchange)
+if(TARGET penstock::s3)
+  list(APPEND arrow_tests source/tables_over_s3)
+endif()
+list(TRANSFORM arrow_tests APPEND .test.cpp OUTPUT_VARIABLE arrow_files)
+add_executable(penstock_test_arrow_wheel ${arrow_files})
 target_link_libraries(
   penstock_test_arrow_wheel PRIVATE penstock_test_main penstock::core PenstockArrow::PenstockArrow)
+if(TARGET penstock::s3)
+  target_link_libraries(penstock_test_arrow_wheel PRIVATE penstock::s3)
+endif()
 if(TARGET penstock::compiled)
   target_link_libraries(penstock_test_arrow_wheel PRIVATE penstock::compiled)
 endif()
-foreach(test storage/arrow_files integration/arrow_exchange)
+foreach(test IN LISTS arrow_tests)
   get_filename_component(stem ${test} NAME)
   get_filename_component(room ${test} DIRECTORY)
   add_test(NAME ${test} COMMAND penstock_test_arrow_wheel ${catch_options} "[#${stem}.test]")

@@ -25,7 +25,7 @@ foreach(component IN LISTS components)
   get_target_property(links penstock_${component} INTERFACE_LINK_LIBRARIES)
   list(APPEND libraries ${links})
 endforeach()
-list(REMOVE_ITEM libraries penstock::core penstock::http)
+list(REMOVE_ITEM libraries penstock::core penstock::http penstock::json)
 
 add_library(penstock_single_header INTERFACE)
 target_include_directories(

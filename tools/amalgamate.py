@@ -123,7 +123,8 @@ def generate():
     result = {"penstock.hpp": everything.text(f"{first_line}\n{note}")}
 
     seen = {}
-    for component, names in sorted(optional.items()):  # http is before s3
+    # Behind those that they need.
+    for component, names in sorted(optional.items(), key=lambda item: (item[0] in NEEDS, item[0])):
         needed = NEEDS.get(component, ())
         part = Amalgamation(everything.seen.union(*(seen[other] for other in needed)))
         for name in names:

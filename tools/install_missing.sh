@@ -206,12 +206,14 @@ weed_program() {
   echo "$1/bin/weed"
 }
 
-# arrow_python <folder>: a Python that has pyarrow, with the headers and the library of Arrow C++, likewise
+# arrow_python <folder>: a Python that has pyarrow, with the headers and the libraries of Arrow C++, deltalake and pyiceberg,
+# likewise
 arrow_python() {
   local python=$1/bin/python
-  if ! "$python" -c 'import pyarrow' 2>/dev/null; then
+  if ! "$python" -c 'import pyarrow, deltalake, pyiceberg.catalog.sql, pyiceberg_core' 2>/dev/null; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
-      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install --no-deps pyarrow >/dev/null 2>&1 ||
+      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install \
+        pyarrow deltalake 'pyiceberg[sql-sqlite,pyiceberg-core]' >/dev/null 2>&1 ||
       return 1
   fi
   echo "$python"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows 26: the samples of other formats, in the page cache, fully shuffled, against the same samples in our
-// own tar shards; and against the readers that belong to these formats, in samples a second. Arrow's rows
-// against copies of the same rows.
+// Rows 26 and 27: the samples of other formats, in the page cache, fully shuffled, against the same samples
+// in our own tar shards; and against the readers that belong to these formats, in samples a second. Arrow's
+// rows against copies of the same rows.
 
+#include "formats/its_reader.hpp"
 #include "support/folder.hpp"
 #include "support/harness.hpp"
 #include "support/program.hpp"
@@ -16,6 +17,8 @@
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run.hpp>
 #include <penstock/source/arrow_ipc.hpp>
+#include <penstock/source/beton.hpp>
+#include <penstock/source/litdata.hpp>
 #include <penstock/source/mds.hpp>
 #include <penstock/source/mds_writer.hpp>
 #include <penstock/source/tfrecord.hpp>
@@ -27,10 +30,13 @@
 #include <penstock/stage/workers.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -40,7 +46,7 @@ namespace ps = penstock;
 
 namespace {
 
-constexpr std::size_t batch_size = 64;
+using bench::against_its_reader, bench::batch_size;
 
 /// The first words of the rows of a column.
 template <class Column>
@@ -61,7 +67,104 @@ struct look_at_values {
   }
 };
 
-/// The same samples in tar shards and in the other formats, four files of each.
+/// Writes a file of FFCV with one field of bytes, "bin", as its writer lays it out: pages of 8 MiB, and no
+/// sample in two of them.
+class beton_file {
+ public:
+  beton_file(const std::string& path, std::uint64_t samples)
+      : out_(path, std::ios::binary), rows_(ps::detail::to_size(samples) * 16, '\0') {
+    out_.seekp(static_cast<std::streamoff>(pages_begin()));
+  }
+  void write(ps::bytes_view bytes) {
+    if (used_ + bytes.size() > page) pad();
+    const std::uint64_t at = pages_begin() + pages_ * page + used_, size = bytes.size();
+    std::memcpy(rows_.data() + count_ * 16, &at, 8);
+    std::memcpy(rows_.data() + count_ * 16 + 8, &size, 8);
+    for (const std::uint64_t one : {count_++, at, size})
+      table_.append(reinterpret_cast<const char*>(&one), sizeof(one));
+    out_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    used_ += bytes.size();
+  }
+  void close() {
+    pad();
+    const std::uint64_t table = pages_begin() + pages_ * page;
+    out_.write(table_.data(), static_cast<std::streamsize>(table_.size()));
+    std::string head(24 + 1041, '\0');
+    const std::uint16_t version = 2, fields = 1;
+    const auto page_size = static_cast<std::uint32_t>(page);
+    std::memcpy(head.data(), &version, 2);
+    std::memcpy(head.data() + 2, &fields, 2);
+    std::memcpy(head.data() + 4, &page_size, 4);
+    std::memcpy(head.data() + 8, &count_, 8);
+    std::memcpy(head.data() + 16, &table, 8);
+    head.replace(24, 4, "\3bin");
+    out_.seekp(0);
+    out_.write(head.data(), static_cast<std::streamsize>(head.size()));
+    out_.write(rows_.data(), static_cast<std::streamsize>(rows_.size()));
+    out_.close();
+  }
+
+ private:
+  static constexpr std::uint64_t page = std::uint64_t{8} << 20;
+
+  [[nodiscard]] std::uint64_t pages_begin() const {
+    return (24 + 1041 + rows_.size() + page - 1) / page * page;
+  }
+  void pad() {
+    const std::string rest(ps::detail::to_size(page - used_), '\0');
+    out_.write(rest.data(), static_cast<std::streamsize>(rest.size()));
+    ++pages_;
+    used_ = 0;
+  }
+
+  std::ofstream out_;
+  std::string rows_, table_;
+  std::uint64_t pages_ = 0, used_ = 0, count_ = 0;
+};
+
+/// Writes a folder of LitData's chunks with one value of bytes, "bin", as its writer lays it out.
+class litdata_folder {
+ public:
+  explicit litdata_folder(const std::string& path) : path_(path) { std::filesystem::create_directory(path); }
+  void write(ps::bytes_view bytes) {
+    const auto size = static_cast<std::uint32_t>(bytes.size());
+    begins_.push_back(static_cast<std::uint32_t>(items_.size()));
+    items_.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    items_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  void end_chunk() {
+    const auto count = static_cast<std::uint32_t>(begins_.size());
+    begins_.push_back(static_cast<std::uint32_t>(items_.size()));
+    const auto head = static_cast<std::uint32_t>(sizeof(count) + begins_.size() * sizeof(count));
+    for (std::uint32_t& begin : begins_) begin += head;
+    const std::string name = "chunk-0-" + std::to_string(chunks_++) + ".bin";
+    std::ofstream out(path_ + "/" + name, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(&count), sizeof(count));
+    out.write(reinterpret_cast<const char*>(begins_.data()),
+              static_cast<std::streamsize>(begins_.size() * sizeof(count)));
+    out.write(items_.data(), static_cast<std::streamsize>(items_.size()));
+    list_ += std::string(list_.empty() ? "" : ", ") + R"({"chunk_bytes": )" + std::to_string(items_.size()) +
+             R"(, "chunk_size": )" + std::to_string(count) + R"(, "dim": null, "filename": ")" + name + "\"}";
+    begins_.clear();
+    items_.clear();
+  }
+  void close() {
+    std::ofstream(path_ + "/index.json")
+        << R"({"chunks": [)" << list_
+        << R"(], "config": {"chunk_bytes": 64000000, "chunk_size": null, "compression": null, )"
+           R"("data_format": ["bytes"], "data_spec": "[1, {\"type\": \"builtins.dict\", \"context\": )"
+           R"(\"[\\\"bin\\\"]\", \"children_spec\": [{\"type\": null, \"context\": null, )"
+           R"(\"children_spec\": []}]}]", "encryption": null, "item_loader": "PyTreeLoader"}, )"
+           R"("updated_at": "0"})";
+  }
+
+ private:
+  std::string path_, items_, list_;
+  std::vector<std::uint32_t> begins_;
+  std::size_t chunks_ = 0;
+};
+
+/// The same samples in tar shards and in the other formats, four files of each, and in one file of FFCV.
 struct same_samples {
   bench::folder folder;
   std::vector<std::string> tar, records, examples;
@@ -75,18 +178,27 @@ struct same_samples {
       paths.push_back(folder.file(std::to_string(paths.size()) + ending));
       writers.push_back(std::make_unique<ps::tfrecord_writer>(paths.back()));
     };
+    beton_file beton(folder.file("all.beton"), samples);
+    litdata_folder litdata(folder.file("litdata"));
     std::uint64_t number = 0;
     for (auto&& one : (ps::webdataset(tar) | ps::fields<"bin"> | ps::workers(0)).epoch(0)) {
-      if (number++ % (samples / files) == 0) {
+      if (number % (samples / files) == 0) {
+        if (number != 0) litdata.end_chunk();
         add(records, plain, ".records");
         add(examples, packed, ".examples");
       }
       const ps::bytes_view content = ps::as_bytes(ps::get<"bin">(one));
       mds.write({{"bin", content}});
+      beton.write(content);
+      litdata.write(content);
       plain.back()->write(content);
       packed.back()->write(ps::tf_example_bytes({{"bin", content}}));
+      ++number;
     }
+    litdata.end_chunk();
+    litdata.close();
     mds.close();
+    beton.close();
     for (auto& one : plain) one->close();
     for (auto& one : packed) one->close();
   }
@@ -111,47 +223,17 @@ void against_tar(const bench::options& o, const bench::row& row, const same_samp
   bench::compare(o, row, ours, reference);
 }
 
-/// Our samples a second against those of a format's own reader in Python.
-template <class Source, class Look>
-void against_its_reader(const bench::options& o, const bench::row& row, const Source& source, Look look,
-                        std::uint64_t samples, const char* variable, const std::string& arguments) {
-  if (!o.wants(row.id)) return;
-  const char* const python = std::getenv(variable);
-  const char* const scripts = std::getenv("BENCH_FORMATS_SCRIPTS");
-  if (python == nullptr || scripts == nullptr) {
-    bench::print_skipped(
-        row, std::string(variable) + " is not set; run.sh sets it where the reader can be installed");
-    return;
-  }
-  const std::string command = "'" + std::string(python) + "' '" + scripts + "/reader_rate.py' " + arguments;
-  auto run = (source | ps::batch(batch_size) | ps::workers(1)).open();
-  auto epoch = bench::epochs_of(run, look);
-  epoch();
-  std::vector<double> ratios, ours, theirs;
-  for (int pair = 0; pair < std::min(o.pairs, 7); ++pair) {
-    const double begin = bench::seconds_now();
-    epoch();
-    ours.push_back(static_cast<double>(samples) / (bench::seconds_now() - begin));
-    theirs.push_back(bench::rate_of_program(command));
-    if (theirs.back() <= 0) {
-      bench::print_skipped(row, "the reader failed: " + command);
-      return;
-    }
-    ratios.push_back(ours.back() / theirs.back());
-  }
-  bench::print_row(row, bench::quantile(ratios, 0.25), bench::quantile(ratios, 0.5),
-                   "ours " + std::to_string(static_cast<long>(bench::quantile(ours, 0.5))) + "/s, reader " +
-                       std::to_string(static_cast<long>(bench::quantile(theirs, 0.5))) + "/s, " +
-                       std::to_string(ratios.size()) + " pairs");
-}
+using row_ids = std::array<const char*, 10>;
 
 void measure_size(const bench::options& o, std::string_view size, std::uint64_t samples, std::size_t bytes,
-                  const char* letters, double times) {
+                  const row_ids& ids, double times) {
   const same_samples made(o, samples, bytes);
   const std::string what = std::string(size) + " samples shuffled, ";
-  const auto id = [&](std::size_t i) { return std::string("26") + letters[i]; };
+  const auto id = [&](std::size_t i) { return std::string(ids[i]); };
   using example = ps::tf_example<ps::feature<"bin", ps::bytes>>;
   const auto mds = ps::mds(made.folder.file("mds")) | ps::fields<"bin"> | ps::shuffle(7);
+  const auto beton = ps::beton(made.folder.file("all.beton")) | ps::fields<"bin"> | ps::shuffle(7);
+  const auto litdata = ps::litdata(made.folder.file("litdata")) | ps::fields<"bin"> | ps::shuffle(7);
   const auto records = ps::tfrecord(made.records) | ps::shuffle(7);
   const auto unchecked = ps::tfrecord(made.records, {.check = false}) | ps::shuffle(7);
   const auto examples = ps::tfrecord(made.examples) | ps::decode<example> | ps::shuffle(7);
@@ -164,11 +246,19 @@ void measure_size(const bench::options& o, std::string_view size, std::uint64_t 
   against_its_reader(o, {id(4), what + "MDS, 1 worker / StreamingDataset, 1 worker", times}, mds,
                      look_at_field{}, samples, "BENCH_STREAMING_PYTHON",
                      "mds '" + made.folder.file("mds") + "'");
+  against_tar(o, {id(6), what + "FFCV's beton, 2 workers / our own tar", 0.9}, made, beton, look_at_field{});
   std::string paths;
   for (const std::string& one : made.examples) paths += " '" + one + "'";
   against_its_reader(o,
                      {id(5), what + "TFRecord of examples, 1 worker / the package tfrecord, 1 worker", times},
                      examples, look_at_field{}, samples, "BENCH_TFRECORD_PYTHON", "tfrecord" + paths);
+  against_tar(o, {id(7), what + "LitData, 2 workers / our own tar", 0.9}, made, litdata, look_at_field{});
+  against_its_reader(o, {id(8), what + "LitData, 1 worker / its StreamingDataset, 1 worker", times}, litdata,
+                     look_at_field{}, samples, "BENCH_LITDATA_PYTHON",
+                     "litdata '" + made.folder.file("litdata") + "'");
+  against_its_reader(o, {id(9), what + "FFCV's beton, 1 worker / its Loader, 1 worker", times}, beton,
+                     look_at_field{}, samples, "BENCH_FFCV_PYTHON",
+                     "ffcv '" + made.folder.file("all.beton") + "'");
 }
 
 /// Rows of Arrow files, whose columns are of fixed size, against loops that copy the same rows in the same
@@ -249,14 +339,14 @@ void measure_arrow(const bench::options& o) {
 }
 
 void measure(const bench::options& o) {
-  const auto any = [&](const char* letters) {
-    for (; *letters != 0; ++letters)
-      if (o.wants(std::string("26") + *letters)) return true;
-    return false;
+  const auto any = [&](const auto& ids) {
+    return std::ranges::any_of(ids, [&](const char* id) { return o.wants(id); });
   };
-  if (any("abcdef")) measure_size(o, "1 KB", o.quick ? 20'000 : 200'000, 1024, "abcdef", 20);
-  if (any("ghijkl")) measure_size(o, "110 KB", o.quick ? 512 : 4'096, 110'000, "ghijkl", 2);
-  if (any("mn")) measure_arrow(o);
+  constexpr row_ids small{"26a", "26b", "26c", "26d", "26e", "26f", "26t", "27a", "27b", "27c"};
+  constexpr row_ids large{"26g", "26h", "26i", "26j", "26k", "26l", "26u", "27d", "27e", "27f"};
+  if (any(small)) measure_size(o, "1 KB", o.quick ? 20'000 : 200'000, 1024, small, 20);
+  if (any(large)) measure_size(o, "110 KB", o.quick ? 512 : 4'096, 110'000, large, 2);
+  if (any(std::array{"26m", "26n"})) measure_arrow(o);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "names.hpp"
 
 #include "support/arrow_text.hpp"
+#include "support/beton_files.hpp"
 
 #include <penstock/codec/gzip.hpp>
 #include <penstock/codec/jpeg.hpp>
@@ -16,6 +17,7 @@
 #include <penstock/codec/unpack_xz.hpp>
 #include <penstock/codec/zstd.hpp>
 #include <penstock/source/arrow_ipc.hpp>
+#include <penstock/source/beton.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/tfrecord_writer.hpp>
 
@@ -44,6 +46,8 @@ const bool has_files = [] {
     out.write(penstock::tf_example_bytes({{"image/encoded", "a dog"}, {"label", 7}}));
     out.close();
   }
+  using beton = penstock_test::beton_writer;
+  write_file("imagenet_train.beton", beton({{2, "image"}}).file({{beton::image(true, 1, 1, "rgb")}}));
   write_file("train.arrow", penstock_test::arrow_oracle("file.arrow"));
   return true;
 }();

@@ -4,6 +4,7 @@
 /// Every codec that needs the standard library alone.
 
 #include <penstock/codec/arrow_value.hpp>
+#include <penstock/codec/beton_image.hpp>
 #include <penstock/codec/chain.hpp>
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/floating.hpp>

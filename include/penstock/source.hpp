@@ -3,8 +3,12 @@
 
 #include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/arrow_stream.hpp>
+#include <penstock/source/beton.hpp>
 #include <penstock/source/concat.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/core_formats.hpp>
+#include <penstock/source/dataset.hpp>
+#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/derived_index.hpp>
 #include <penstock/source/directory.hpp>
 #include <penstock/source/from.hpp>
@@ -25,4 +29,5 @@
 #include <penstock/source/unpacked.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/source/webdataset_stream.hpp>
+#include <penstock/source/where.hpp>
 #include <penstock/source/zip.hpp>

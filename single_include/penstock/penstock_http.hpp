@@ -1900,7 +1900,11 @@ class http {
       one.path = which.of(one.path);
       urls.push_back(one.text());
     }
-    return http(std::move(urls), {}, options_);
+    return with_names(std::move(urls));
+  }
+  /// See `renaming_storage`: `names` are URLs.
+  [[nodiscard]] http with_names(std::vector<std::string> names) const {
+    return http(std::move(names), {}, options_);
   }
   [[nodiscard]] std::string describe() const {
     const std::string what =

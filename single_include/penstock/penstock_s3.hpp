@@ -3,6 +3,9 @@
 // Made by tools/amalgamate.py from include/penstock; do not edit.
 #pragma once
 
+#if !__has_include(<boost/beast/http/parser.hpp>) || !__has_include(<pugixml.hpp>)
+#error "penstock_s3.hpp needs Boost.Beast, pugixml and nlohmann-json: link penstock::s3"
+#endif
 #if !__has_include(<openssl/hmac.h>)
 #error "penstock_s3.hpp needs OpenSSL: link penstock::s3"
 #endif
@@ -154,6 +157,95 @@ inline void append_encoded(std::string& line, std::string_view chars, bool keeps
     i += 2;
   }
   return line;
+}
+
+}  // namespace penstock::inline v0_1::detail::s3
+
+// ---- penstock/storage/s3/detail/names.hpp
+
+namespace penstock::inline v0_1::detail::s3 {
+
+[[noreturn, gnu::cold]] inline void refuse_bucket(std::string_view name, std::string_view why) {
+  throw error(errc::argument, {"the bucket '", name.substr(0, 80), "' ", why});
+}
+
+/// Whether the name is four numbers with dots between them.
+[[nodiscard]] constexpr bool looks_like_ipv4(std::string_view name) noexcept {
+  int numbers = 1;
+  std::size_t digits = 0;
+  for (const char c : name) {
+    if (c == '.') {
+      if (digits == 0) return false;
+      ++numbers;
+      digits = 0;
+    } else if (!is_digit(c) || ++digits > 3) {
+      return false;
+    }
+  }
+  return numbers == 4 && digits != 0;
+}
+
+/// Throws errc::argument, with what is wrong, for a name that no bucket can have. `strict` is what AWS
+/// demands; other stores, and the oldest buckets of AWS, may have capitals, underscores and 255 characters.
+/// Source: Amazon S3 User Guide, "General purpose bucket naming rules".
+inline void check_bucket(std::string_view name, bool strict = true) {
+  if (name.find_first_of("@:?") != std::string_view::npos && !name.starts_with("arn:"))
+    throw error(errc::argument,
+                "a bucket's name has no '@', ':' or '?': write s3://bucket/key, and give credentials by the "
+                "environment or by options, which no message shows");
+  if (name.starts_with("arn:"))
+    refuse_bucket(name,
+                  "is an ARN, which is not supported: give the access point's alias, or the bucket's name");
+  if (name.ends_with("--x-s3"))
+    refuse_bucket(name,
+                  "is a directory bucket, whose sessions are not supported: use a general purpose bucket");
+  if (name.size() < 3) refuse_bucket(name, "is shorter than 3 characters");
+  if (name.size() > (strict ? 63u : 255u))
+    refuse_bucket(name, strict ? "is longer than 63 characters" : "is longer than 255 characters");
+  for (const char c : name) {
+    if (is_digit(c) || is_lower(c) || c == '.' || c == '-') continue;
+    if (!strict && (is_upper(c) || c == '_')) continue;
+    refuse_bucket(name, strict ? "has a character that is no lower-case letter, digit, '.' or '-'"
+                               : "has a character that is no letter, digit, '.', '-' or '_'");
+  }
+  if (name.find("..") != std::string_view::npos) refuse_bucket(name, "has two dots in a row");
+  if (!strict) return;
+  if (name.front() == '.' || name.front() == '-' || name.back() == '.' || name.back() == '-')
+    refuse_bucket(name, "must begin and end with a letter or a digit");
+  if (looks_like_ipv4(name)) refuse_bucket(name, "has the form of an IP address");
+  if (name.starts_with("xn--") || name.starts_with("sthree-"))
+    refuse_bucket(name, "begins with letters that AWS reserves");
+}
+
+/// Where an object is.
+struct object_name {
+  std::string_view bucket;
+  std::string_view key;
+};
+
+/// `bucket/key` or `s3://bucket/key`, of which the object's key is everything after the first slash, as it
+/// is: nothing is decoded, and `?` and `#` belong to it. Throws errc::argument that says what to write.
+[[nodiscard]] inline object_name parse_object_name(std::string_view name) {
+  const std::string_view given = name;
+  if (name.starts_with("s3://")) {
+    name.remove_prefix(5);
+  } else if (name.substr(0, name.find('/')).ends_with(':')) {
+    throw error(errc::argument,
+                {"'", given.substr(0, name.find(':')),
+                 ":' is not the scheme of an object in S3: write s3://bucket/key or bucket/key"});
+  }
+  const std::size_t slash = name.find('/');
+  const bool plain = given.find_first_of("@?") == std::string_view::npos && name.find(':') == name.npos;
+  const std::string shown =
+      plain ? text({"'", given.substr(0, 200), "' is "}) : std::string("the name of an object in S3 is ");
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 == name.size())
+    throw error(errc::argument, {shown, slash == 0 ? "without a bucket" : "without a key",
+                                 ": write s3://bucket/key or bucket/key"});
+  const object_name found{name.substr(0, slash), name.substr(slash + 1)};
+  if (found.key.size() > 1024)
+    throw error(errc::argument, {"a key of S3 has at most 1024 bytes, '", found.key.substr(0, 80),
+                                 "...' has ", found.key.size()});
+  return found;
 }
 
 }  // namespace penstock::inline v0_1::detail::s3
@@ -1511,95 +1603,6 @@ namespace penstock::inline v0_1::detail::s3 {
   const http_answer found = ask("GET", path, proof);
   if (found.status != 200) throw error(errc::io, {source, " answered with status ", found.status});
   return read_json_credentials(found.body, source);
-}
-
-}  // namespace penstock::inline v0_1::detail::s3
-
-// ---- penstock/storage/s3/detail/names.hpp
-
-namespace penstock::inline v0_1::detail::s3 {
-
-[[noreturn, gnu::cold]] inline void refuse_bucket(std::string_view name, std::string_view why) {
-  throw error(errc::argument, {"the bucket '", name.substr(0, 80), "' ", why});
-}
-
-/// Whether the name is four numbers with dots between them.
-[[nodiscard]] constexpr bool looks_like_ipv4(std::string_view name) noexcept {
-  int numbers = 1;
-  std::size_t digits = 0;
-  for (const char c : name) {
-    if (c == '.') {
-      if (digits == 0) return false;
-      ++numbers;
-      digits = 0;
-    } else if (!is_digit(c) || ++digits > 3) {
-      return false;
-    }
-  }
-  return numbers == 4 && digits != 0;
-}
-
-/// Throws errc::argument, with what is wrong, for a name that no bucket can have. `strict` is what AWS
-/// demands; other stores, and the oldest buckets of AWS, may have capitals, underscores and 255 characters.
-/// Source: Amazon S3 User Guide, "General purpose bucket naming rules".
-inline void check_bucket(std::string_view name, bool strict = true) {
-  if (name.find_first_of("@:?") != std::string_view::npos && !name.starts_with("arn:"))
-    throw error(errc::argument,
-                "a bucket's name has no '@', ':' or '?': write s3://bucket/key, and give credentials by the "
-                "environment or by options, which no message shows");
-  if (name.starts_with("arn:"))
-    refuse_bucket(name,
-                  "is an ARN, which is not supported: give the access point's alias, or the bucket's name");
-  if (name.ends_with("--x-s3"))
-    refuse_bucket(name,
-                  "is a directory bucket, whose sessions are not supported: use a general purpose bucket");
-  if (name.size() < 3) refuse_bucket(name, "is shorter than 3 characters");
-  if (name.size() > (strict ? 63u : 255u))
-    refuse_bucket(name, strict ? "is longer than 63 characters" : "is longer than 255 characters");
-  for (const char c : name) {
-    if (is_digit(c) || is_lower(c) || c == '.' || c == '-') continue;
-    if (!strict && (is_upper(c) || c == '_')) continue;
-    refuse_bucket(name, strict ? "has a character that is no lower-case letter, digit, '.' or '-'"
-                               : "has a character that is no letter, digit, '.', '-' or '_'");
-  }
-  if (name.find("..") != std::string_view::npos) refuse_bucket(name, "has two dots in a row");
-  if (!strict) return;
-  if (name.front() == '.' || name.front() == '-' || name.back() == '.' || name.back() == '-')
-    refuse_bucket(name, "must begin and end with a letter or a digit");
-  if (looks_like_ipv4(name)) refuse_bucket(name, "has the form of an IP address");
-  if (name.starts_with("xn--") || name.starts_with("sthree-"))
-    refuse_bucket(name, "begins with letters that AWS reserves");
-}
-
-/// Where an object is.
-struct object_name {
-  std::string_view bucket;
-  std::string_view key;
-};
-
-/// `bucket/key` or `s3://bucket/key`, of which the object's key is everything after the first slash, as it
-/// is: nothing is decoded, and `?` and `#` belong to it. Throws errc::argument that says what to write.
-[[nodiscard]] inline object_name parse_object_name(std::string_view name) {
-  const std::string_view given = name;
-  if (name.starts_with("s3://")) {
-    name.remove_prefix(5);
-  } else if (name.substr(0, name.find('/')).ends_with(':')) {
-    throw error(errc::argument,
-                {"'", given.substr(0, name.find(':')),
-                 ":' is not the scheme of an object in S3: write s3://bucket/key or bucket/key"});
-  }
-  const std::size_t slash = name.find('/');
-  const bool plain = given.find_first_of("@?") == std::string_view::npos && name.find(':') == name.npos;
-  const std::string shown =
-      plain ? text({"'", given.substr(0, 200), "' is "}) : std::string("the name of an object in S3 is ");
-  if (slash == std::string_view::npos || slash == 0 || slash + 1 == name.size())
-    throw error(errc::argument, {shown, slash == 0 ? "without a bucket" : "without a key",
-                                 ": write s3://bucket/key or bucket/key"});
-  const object_name found{name.substr(0, slash), name.substr(slash + 1)};
-  if (found.key.size() > 1024)
-    throw error(errc::argument, {"a key of S3 has at most 1024 bytes, '", found.key.substr(0, 80),
-                                 "...' has ", found.key.size()});
-  return found;
 }
 
 }  // namespace penstock::inline v0_1::detail::s3
@@ -3084,6 +3087,187 @@ class page_patience {
 
 }  // namespace penstock::inline v0_1::detail::s3
 
+// ---- penstock/storage/iceberg_catalog.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Options of `iceberg_location`.
+struct iceberg_catalog_options {
+  std::string warehouse = {};  ///< as the catalogue calls it; "": its default
+  /// Of a catalogue that wants OAuth 2: "id:secret", or the secret alone. It is exchanged for a token first.
+  /// No error shows it.
+  std::string credential = {};
+  std::string scope = "catalog";  ///< what the token is for; "": not said
+  /// The URL where tokens are given; "": that of the catalogue with "/v1/oauth/tokens" behind it.
+  std::string token_server = {};
+  /// How it is reached. A token that you have: `.headers = {{"Authorization", "Bearer " + token}}`.
+  http_options connection = {};
+};
+
+namespace detail {
+
+/// A text in an object of JSON; "" if it has none of that name.
+[[nodiscard]] inline std::string catalog_text(const nlohmann::json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// Asks a catalogue of tables.
+class catalog_calls {
+ public:
+  explicit catalog_calls(const http_options& options)
+      : headers_(options.headers), client_(options), patience_(rules_of(options.retries)) {
+    headers_.emplace_back("Accept", "application/json");
+  }
+
+  /// The object that a URL gives. `missing`: what to say if it is not there.
+  [[nodiscard]] nlohmann::json get(const std::string& address, std::string_view missing) {
+    return patiently([&] {
+      web::call call;
+      call.where = parse_url(address);
+      call.headers = headers_;
+      return answer(call, "asking the catalogue", missing);
+    });
+  }
+  /// Asks for a token at a URL, and sends it with all that is asked from then on.
+  void log_in(const std::string& address, const iceberg_catalog_options& as) {
+    const bool named = std::ranges::any_of(
+        headers_, [](const auto& one) { return s3::equal_but_for_case(one.first, "authorization"); });
+    if (named)
+      throw error(errc::argument,
+                  "the options have a credential, and a header Authorization beside it: name one of them");
+    const std::size_t colon = as.credential.find(':');
+    std::string form = "grant_type=client_credentials";
+    const auto add = [&](const char* name, std::string_view value) {
+      form.append("&").append(name).append("=").append(s3::percent_encoded(value));
+    };
+    if (colon != std::string::npos) add("client_id", std::string_view(as.credential).substr(0, colon));
+    add("client_secret", std::string_view(as.credential).substr(colon + 1));  // npos + 1 is 0
+    if (!as.scope.empty()) add("scope", as.scope);
+    const nlohmann::json said = patiently([&] {
+      web::call call;
+      call.method = web::verb::post;
+      call.where = parse_url(address);
+      call.headers = headers_;
+      call.headers.emplace_back("Content-Type", "application/x-www-form-urlencoded");
+      call.body = form;
+      call.follow_redirects = false;  // the secret is for this server
+      return answer(call, "asking for a token", "there are no tokens at this URL");
+    });
+    const std::string token = catalog_text(said, "access_token");
+    if (token.empty() || !s3::fits_into_header(token))
+      throw error(errc::format, "the answer has no token").in_file(without_secrets(address));
+    headers_.emplace_back("Authorization", "Bearer " + token);
+  }
+
+ private:
+  template <class Ask>
+  nlohmann::json patiently(Ask&& ask) {
+    return patience_.insist(ask, [](std::chrono::nanoseconds time) { std::this_thread::sleep_for(time); });
+  }
+  [[nodiscard]] nlohmann::json answer(web::call& call, std::string_view doing, std::string_view missing) {
+    call.headers_stay = true;
+    call.most_body = std::size_t{64} << 20;  // the answer has all of the table's metadata
+    client_.perform(call);
+    const web::answer& reply = call.reply;
+    if (reply.cut) throw call.failure({"the catalogue's answer has more than 64 MiB"}).recurring();
+    nlohmann::json said = nlohmann::json::parse(reply.body, nullptr, false);
+    constexpr unsigned good = 200, unknown = 401, gone = 404;
+    if (reply.status == gone) throw error(errc::missing, {missing, message_in(said)}).in_file(call.shown());
+    if (reply.status != good) {
+      http_error failed = answer_error(reply.status, reply.retry_after());
+      const bool hint = reply.status == unknown;
+      failed.say_more(
+          text({hint ? "or in iceberg_catalog_options::credential; " : "", doing, message_in(said)}));
+      throw call.with_facts(std::move(failed));
+    }
+    if (!said.is_object())
+      throw error(errc::format, "the catalogue's answer is no object of JSON").in_file(call.shown());
+    return said;
+  }
+  // ": " and what is said of an error, by a catalogue or, as RFC 6749 has it, by a server of tokens.
+  [[nodiscard]] static std::string message_in(const nlohmann::json& said) {
+    constexpr std::size_t most = 300;
+    if (!said.is_object() || !said.contains("error")) return {};
+    const nlohmann::json& failed = said["error"];
+    std::string message = failed.is_object() ? catalog_text(failed, "message") : catalog_text(said, "error");
+    if (const std::string more = catalog_text(said, "error_description"); !more.empty())
+      message += ", " + more;
+    return message.empty() ? message : ": " + message.substr(0, most);
+  }
+
+  std::vector<std::pair<std::string, std::string>> headers_;
+  web::client client_;
+  s3::page_patience patience_;
+};
+
+}  // namespace detail
+
+/// Where the metadata file of a table of Apache Iceberg is, as a REST catalogue says.
+///
+///     const auto newest = [] { return s3(iceberg_location("https://catalog.example/api", "shop.sales")); };
+///
+/// `iceberg(newest())` reads the table as it is then.
+///
+/// In: the catalogue's URL, in front of "/v1", and the table's name behind the levels of its namespace, with
+/// dots between. Out: the file's name, such as "s3://bucket/shop/sales/metadata/00012-....metadata.json".
+/// The scheme `s3a` or `s3n`, as Hadoop calls it, becomes `s3`.
+/// Sends two requests: for the catalogue's configuration, and for the table, to the server that the
+/// configuration names if it names one; with a credential one for a token before them. Each is tried again as
+/// reads are. Credentials for the storage that the catalogue hands out are not used.
+/// Errors: errc::missing for a table or a catalogue that is not there; errc::argument for names that are
+/// none; errc::format for what is no answer of a catalogue; errc::io, as `http`, for other answers, with what
+/// the catalogue says of it.
+/// Threads: any.
+/// Source: Apache Iceberg, "REST Catalog API"; RFC 6749, 4.4, of credentials.
+[[nodiscard]] inline std::string iceberg_location(std::string_view catalog, std::string_view table,
+                                                  const iceberg_catalog_options& options = {}) {
+  using nlohmann::json;
+  detail::check(options.connection);
+  while (catalog.ends_with('/')) catalog.remove_suffix(1);
+  const std::size_t dot = table.rfind('.');
+  if (dot == table.npos || dot == 0 || dot + 1 == table.size())
+    throw error(errc::argument, {"a table of a catalogue is called namespace.table, and not '", table, "'"});
+  detail::catalog_calls calls(options.connection);
+  if (!options.credential.empty())
+    calls.log_in(
+        options.token_server.empty() ? detail::text({catalog, "/v1/oauth/tokens"}) : options.token_server,
+        options);
+
+  std::string query;
+  if (!options.warehouse.empty()) query = "?warehouse=" + detail::s3::percent_encoded(options.warehouse);
+  const json settings =
+      calls.get(detail::text({catalog, "/v1/config", query}), "there is no catalogue of Iceberg at this URL");
+  std::string base(catalog), prefix;
+  for (const char* const kind : {"defaults", "overrides"}) {
+    const auto some = settings.find(kind);
+    if (some == settings.end()) continue;
+    if (std::string said = detail::catalog_text(*some, "prefix"); !said.empty()) prefix = std::move(said);
+    if (std::string said = detail::catalog_text(*some, "uri"); !said.empty()) base = std::move(said);
+  }
+  while (base.ends_with('/')) base.pop_back();
+
+  std::string path = "/v1/";
+  if (!prefix.empty()) path += detail::s3::percent_encoded(prefix, true) + "/";
+  path += "namespaces/";
+  for (std::string_view levels = table.substr(0, dot); !levels.empty();) {
+    const std::string_view one = levels.substr(0, levels.find('.'));
+    levels.remove_prefix(std::min(one.size() + 1, levels.size()));
+    path += detail::s3::percent_encoded(one) + (levels.empty() ? "" : "%1F");
+  }
+  path += "/tables/" + detail::s3::percent_encoded(table.substr(dot + 1));
+  const json found =
+      calls.get(base + path, detail::text({"the catalogue does not have the table '", table, "'"}));
+  const std::string place = detail::catalog_text(found, "metadata-location");
+  if (place.empty())
+    throw error(errc::format, {"the catalogue does not say where the metadata of '", table, "' are"})
+        .in_file(without_secrets(base + path));
+  const bool of_hadoop = place.starts_with("s3a://") || place.starts_with("s3n://");
+  return of_hadoop ? "s3" + place.substr(3) : place;
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/s3/detail/bucket_search.hpp
 
 namespace penstock::inline v0_1::detail::s3 {
@@ -4020,7 +4204,11 @@ class s3 {
   [[nodiscard]] s3 beside(sibling which) const {
     std::vector<std::string> beside_them;
     for (const std::string& one : list_->names) beside_them.push_back(which.of(one));
-    return s3(std::move(beside_them), {}, options_);
+    return with_names(std::move(beside_them));
+  }
+  /// See `renaming_storage`.
+  [[nodiscard]] s3 with_names(std::vector<std::string> names) const {
+    return s3(std::move(names), {}, options_);
   }
   [[nodiscard]] std::string describe() const {
     const std::string what =

@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 // ---- penstock/source/detail/tf_records.hpp
@@ -32,10 +33,20 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The checksum of a record's bytes, as it is stored: CRC-32C, rotated and moved, so that a checksum of bytes
-/// that hold checksums is none of them.
-[[nodiscard]] inline std::uint32_t masked_crc(bytes_view bytes) noexcept {
-  std::uint32_t crc = ~std::uint32_t{0};
+/// ISA-L returns with bits in the upper halves of AVX registers. As long as they are there, each instruction
+/// that writes a lower half waits for the last write of the upper one, here for the whole checksum: the
+/// prefetches of the samples that come next would start after it, and not beside it.
+inline void end_wide_registers() noexcept {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx"))
+    asm volatile("vzeroupper" ::
+                     : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+                       "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+#endif
+}
+
+/// Goes on with a CRC-32C, which begins as ~0.
+[[nodiscard]] inline std::uint32_t more_crc(std::uint32_t crc, bytes_view bytes) noexcept {
   for (std::size_t done = 0; done < bytes.size();) {
     const std::size_t some = std::min<std::size_t>(bytes.size() - done, 1_GiB);
     // ISA-L only reads them
@@ -43,7 +54,31 @@ namespace detail {
     crc = ::crc32_iscsi(from, static_cast<int>(some), crc);
     done += some;
   }
+  return crc;
+}
+/// A checksum as it is stored: CRC-32C, rotated and moved, so that a checksum of bytes that hold checksums is
+/// none of them.
+[[nodiscard]] inline std::uint32_t masked(std::uint32_t crc) noexcept {
+  end_wide_registers();
   return std::rotr(~crc, 15) + 0xa282ead8u;
+}
+
+/// The checksum of a record's bytes.
+[[nodiscard]] inline std::uint32_t masked_crc(bytes_view bytes) noexcept {
+  return masked(more_crc(~std::uint32_t{0}, bytes));
+}
+/// Copies a record's bytes, and gives the checksum of the copy. In pieces, which the checksum finds in the
+/// first cache: of other bytes it would wait for memory as long as the copy does.
+[[nodiscard]] inline std::uint32_t copy_with_masked_crc(mutable_bytes into, bytes_view from) noexcept {
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (std::size_t done = 0; done < from.size();) {
+    const std::size_t some = std::min<std::size_t>(from.size() - done, 16_KiB);
+    std::memcpy(into.data() + done, from.data() + done, some);
+    touch_lines(from.data() + done + some, std::min<std::size_t>(from.size() - done - some, 1024));
+    crc = more_crc(crc, into.subspan(done, some));
+    done += some;
+  }
+  return masked(crc);
 }
 
 inline constexpr std::size_t tf_header_size = 12, tf_footer_size = 4;
@@ -84,8 +119,8 @@ struct tf_header {
                              left, " are left: it was cut off"})
       .at_offset(offset);
 }
-inline void check_tf_payload(bytes_view payload, bytes_view footer) {
-  if (load_little<std::uint32_t>(footer.data()) != masked_crc(payload)) [[unlikely]]
+inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
+  if (load_little<std::uint32_t>(footer.data()) != checksum) [[unlikely]]
     throw error(errc::checksum, "the record does not match its checksum: the file is damaged");
 }
 
@@ -192,15 +227,16 @@ class tf_record {
       if (!check_) return;
       std::array<std::byte, tf_footer_size> footer;
       worker_->read_more(offset_ + size_, footer);
-      check_tf_payload(into, footer);
-    } else if (const bytes_view payload = finish(); !payload.empty()) {
-      std::memcpy(into.data(), payload.data(), payload.size());
+      check_tf_payload(masked_crc(into), footer);
+    } else {
+      const bytes_view whole = worker_->finish(worker_->at.first, offset_, size_ + tf_footer_size);
+      check_tf_payload(copy_with_masked_crc(into, whole.first(into.size())), whole.subspan(into.size()));
     }
   }
   [[nodiscard]] bytes_view finish() const {
     const bytes_view whole = worker_->finish(worker_->at.first, offset_, size_ + tf_footer_size);
     const bytes_view payload = whole.first(to_size(size_));
-    if (check_) check_tf_payload(payload, whole.subspan(to_size(size_)));
+    if (check_) check_tf_payload(masked_crc(payload), whole.subspan(to_size(size_)));
     return payload;
   }
 
@@ -317,6 +353,34 @@ template <detail::tar::pattern_text Text>
   return {file(std::move(paths)), options};
 }
 
+/// TFRecord files for `dataset`, recognised by the checksum of the first record's size.
+struct tfrecord_format {
+  static constexpr std::string_view name = "tfrecord";
+  using sources = std::variant<tfrecord_source<file>>;
+  template <storage Storage>
+  using stored_sources = std::variant<tfrecord_source<Storage>>;
+
+  tfrecord_options options = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&is_tfrecord); }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    return tfrecord(there.paths_of(&is_tfrecord), options);
+  }
+  template <storage Storage>
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+    return tfrecord(std::move(where), options);
+  }
+
+ private:
+  // Compressed files go by their names, and are refused with what to write.
+  [[nodiscard]] static bool is_tfrecord(const listed_files& some) {
+    const bytes_view head = bytes_of(some.head);
+    if (!detail::tar::compression_of(head).empty()) return some.ending.find("tfrecord") != std::string::npos;
+    return head.size() >= detail::tf_header_size &&
+           detail::tf_header(head.first(detail::tf_header_size)).intact;
+  }
+};
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/source/tfrecord_stream.hpp
@@ -401,7 +465,7 @@ class tf_stream_reader : public tar::shard_turns {
     if (const std::size_t got = input().read(footer); got < footer.size())
       cut_off(size + tf_footer_size, size + got);
     try {
-      check_tf_payload(bytes_of(payload), footer);
+      check_tf_payload(masked_crc(bytes_of(payload)), footer);
     } catch (error& e) {
       e.at_offset(begin + tf_header_size).for_key(text({"record ", given()}));
       throw;

@@ -412,6 +412,12 @@ class uring_file {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept { return files_.names(); }
   [[nodiscard]] session connect() const { return session(files_.connect(), queue_); }
+  /// See `renaming_storage`.
+  [[nodiscard]] uring_file with_names(std::vector<std::string> names) const {
+    uring_file made = *this;
+    made.files_ = files_.with_names(std::move(names));
+    return made;
+  }
   /// Asks the kernel whether there is io_uring.
   [[nodiscard]] std::string describe() const {
     std::string line = "uring_" + files_.describe();

@@ -19,6 +19,7 @@
 namespace ps = penstock;
 using codec_test::byte_vector;
 using codec_test::caught;
+using codec_test::from_base64;
 using codec_test::joined;
 using penstock_test::contains;
 using namespace penstock::literals;
@@ -73,22 +74,6 @@ byte_vector unpacked(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
 }
 codec_test::thrown failure(const byte_vector& bytes, std::uint64_t limit = 1_GiB) {
   return caught([&] { unpacked(bytes, limit); });
-}
-byte_vector from_base64(std::string_view text) {
-  byte_vector out;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const auto value = digits.find(c);
-    if (value == std::string_view::npos) continue;
-    bits = bits << 6 | static_cast<std::uint32_t>(value);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    out.push_back(static_cast<std::byte>(bits >> count & 0xff));
-  }
-  return out;
 }
 
 }  // namespace gzip_test
@@ -237,7 +222,7 @@ TEST_CASE("codec/gzip: reads real files") {
   // a damaged stream that once made a reader hang: issue 6550 of the Go project
   codec_test::each_file(*folder / "golang", [](const std::string& name, const byte_vector& file) {
     CAPTURE(name);
-    const byte_vector packed = gzip_test::from_base64(ps::text_of(file));
+    const byte_vector packed = from_base64(ps::text_of(file));
     REQUIRE(packed.size() > 1000);
     static_cast<void>(gzip_test::failure(packed));
   });

@@ -125,6 +125,11 @@ TEST_CASE("order/subset: predicates compare numbers as numbers and texts as text
   CHECK(kept(whole, ps::one_of(std::vector<int>{})).empty());
   CHECK(kept(whole, ps::between(0, 2)) == numbers{1, 2, 3});
   CHECK(kept(whole, ps::between(-0.5, 1.5)) == numbers{1, 2});
+  CHECK(kept(whole, ps::differs_from(1)) == numbers{0, 1, 3, 4});
+  CHECK(kept(whole, ps::less_than(1u)) == numbers{0, 1});
+  CHECK(kept(whole, ps::at_most(0.5)) == numbers{0, 1});
+  CHECK(kept(whole, ps::greater_than(1)) == numbers{3, 4});
+  CHECK(kept(whole, ps::at_least(1)) == numbers{2, 3, 4});
   const ps::sample_list letters(std::vector<char>{'a', 'b', 'a'});  // numbers too
   CHECK(kept(letters, ps::equals('a')) == numbers{0, 2});
   CHECK(kept(letters, ps::one_of({int{'b'}, 1})) == numbers{1});
@@ -133,6 +138,10 @@ TEST_CASE("order/subset: predicates compare numbers as numbers and texts as text
   const ps::sample_list real(std::vector<double>{0.5, nan, -1, 2});
   CHECK(kept(real, ps::between(-1, 1)) == numbers{0, 2});
   CHECK(kept(real, ps::equals(nan)).empty());
+  CHECK(kept(real, ps::differs_from(2)) == numbers{0, 1, 2});
+  CHECK(kept(real, ps::at_least(-1)) == numbers{0, 2, 3});
+  CHECK(kept(real, ps::greater_than(nan)).empty());
+  CHECK(kept(real, ps::at_most(nan)).empty());
   const ps::sample_list texts(std::vector<std::string>{"cat", "dog", "", "cow"});
   CHECK(kept(texts, ps::equals("cat")) == numbers{0});
   CHECK(kept(texts, ps::one_of({"", "dog"})) == numbers{1, 2});

@@ -301,6 +301,8 @@ TEST_CASE("source/mds: shards in another order, and an index that could not have
   CHECK_THAT(refused({first, second}), contains("the column 'a' has no encoding"));
   index.columns.back().clear();
   CHECK_THAT(refused({first, second}), contains("at least one column"));
+  std::filesystem::rename(made.dir / "values", made.dir / "va?lues");
+  CHECK(ps::mds(made("va?lues")).size() == 7);
 }
 
 TEST_CASE("source/mds: shards of several lists of columns, empty ones, and long descriptions") {

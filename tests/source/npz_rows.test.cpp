@@ -9,9 +9,11 @@
 #include "support/temp_dir.hpp"
 #include "support/zip_writer.hpp"
 
+#include <penstock/codec/detail/zip_archive.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/order/shuffle.hpp>
+#include <penstock/source/detail/zip_directory.hpp>
 #include <penstock/source/npy_rows.hpp>
 #include <penstock/source/zip.hpp>
 #include <penstock/stage/batch.hpp>
@@ -20,6 +22,7 @@
 #include <penstock/stage/workers.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -84,7 +87,25 @@ std::string written(const std::filesystem::path& path, const std::string& text) 
   return path.string();
 }
 
+/// Names of members may lie in the archive, so there must be one that stays.
+template <class Archive>
+concept lists_members = requires(Archive&& archive) { static_cast<Archive&&>(archive).all(); };
+static_assert(lists_members<ps::detail::zip_archive&> && !lists_members<ps::detail::zip_archive>);
+
 }  // namespace npz_rows_test
+
+TEST_CASE("source/npz_rows: the names of an archive's arrays, where its bytes are copied") {
+  using namespace npz_rows_test;
+  const std::string long_name(100, 'n');
+  const ps::memory_files all =
+      held(zip_writer()
+               .add({.name = long_name + ".npy", .bytes = array<float>(ps::extents(1))})
+               .add({.name = "b", .bytes = array<float>(ps::extents(2))})
+               .text());
+  const worn_storage::session copies(all.connect());
+  const ps::session_view there(copies);
+  CHECK(ps::detail::zip_arrays(there, 0, there.size(0)) == std::vector<std::string>{long_name, "b"});
+}
 
 TEST_CASE("source/npz_rows: rows of an array by its name, from any storage") {
   using namespace npz_rows_test;
@@ -99,6 +120,7 @@ TEST_CASE("source/npz_rows: rows of an array by its name, from any storage") {
   written(dir / "1.npz", archive(12));
   const std::string pattern = (dir / "{0..1}.npz").string();
   const auto rows = ps::npz_rows<float>(pattern, "x");
+  CHECK(rows.array() == "x");
   CHECK(rows.size() == 8);
   CHECK(rows.row() == ps::extents(3));
   CHECK(*rows.starts() == std::vector<std::uint64_t>{0, 4, 8});

@@ -310,6 +310,7 @@ TEST_CASE("storage/arrow_files: indexes lie beside the shards, in any file syste
     INFO(shards.describe());
     const auto beside = shards.beside({".penstock-index"});
     CHECK(beside.names()[1] == prefix + "a-1.tar.penstock-index");
+    CHECK(shards.with_names({prefix + "b"}).names()[0] == prefix + "b");
     CHECK(arrow_error([&] { (void)beside.connect().size(0); }).recurs());
 
     // `require` and a folder without indexes: what opens found them beside the shards.

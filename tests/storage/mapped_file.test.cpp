@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/storage/mapped_file.hpp>
 
+#include <penstock/storage/detail/mapping.hpp>
+#include <penstock/storage/detail/paths.hpp>
+#include <penstock/storage/file.hpp>
+
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -68,6 +76,43 @@ TEST_CASE("storage/mapped_file: a file that cannot be opened is an error that sa
   session.will_need(0, 0, 1);  // a hint never throws
   std::array<std::byte, 1> one{};
   CHECK_THROWS_AS(session.read(0, 0, one), penstock::error);
+}
+
+TEST_CASE(
+    "storage/mapped_file: a file that cannot be mapped is an error that names the limit and the remedy") {
+  using penstock::detail::files::mapping_failure;
+  using penstock_test::contains;
+  const std::string many = mapping_failure("x/1.jsonl", 10, ENOMEM, {65'528, 65'530}).what();
+  CHECK_THAT(many,
+             contains("the process has 65528 mappings, one for each file, and the system allows 65530"));
+  CHECK_THAT(many, contains("`sysctl vm.max_map_count=262120`") && contains("file(...)"));
+  CHECK_THAT(many, contains("x/1.jsonl"));
+  const std::string large = mapping_failure("x", 12'345, ENOMEM, {100, 65'530}).what();
+  CHECK_THAT(large, contains("there are no 12345 bytes of addresses left for it; raise `ulimit -v`"));
+  CHECK_THAT(mapping_failure("x", 10, ENOMEM, {}).what(), contains("of addresses left"));
+  CHECK_THAT(mapping_failure("x", 10, ENODEV, {}).what(), contains("cannot map the file: No such device"));
+#ifdef __linux__
+  const auto counts = penstock::detail::files::count_mappings();
+  CHECK(counts.there > 5);
+  CHECK(counts.most > counts.there);
+
+  // A file in memory, none of which is there, of more bytes than a process has addresses.
+  const penstock::detail::files::descriptor huge(::memfd_create("huge", MFD_CLOEXEC));
+  constexpr std::uint64_t size = std::uint64_t{1} << 58;
+  if (huge.get() < 0 || ::ftruncate(huge.get(), static_cast<off_t>(size)) != 0) return;
+  const std::string path = "/proc/self/fd/" + std::to_string(huge.get());
+  const auto mapped = penstock::mapped_file({path.c_str()}).connect();
+  CHECK_THROWS_WITH(
+      mapped.size(0),
+      contains("there are no 288230376151711744 bytes of addresses left for it") && contains(path));
+  // The storage that reads needs no addresses.
+  auto read = penstock::file(std::vector{path}).connect();
+  for (int i = 0; i < 100; ++i) {
+    std::array<std::byte, 2> some{std::byte{1}, std::byte{1}};
+    read.read(0, size - 2, some);
+    CHECK(some == std::array<std::byte, 2>{});
+  }
+#endif
 }
 
 TEST_CASE("storage/mapped_file: threads that use files for the first time at once see equal bytes") {

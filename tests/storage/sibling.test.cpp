@@ -2,19 +2,23 @@
 #include <penstock/storage/sibling.hpp>
 
 #include "support/catch.hpp"
+#include "support/temp_dir.hpp"
 #include "support/web_reads.hpp"
 
 #include <penstock/storage/any_of.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/hedged.hpp>
 #include <penstock/storage/http.hpp>
+#include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/throttled.hpp>
+#include <penstock/storage/uring_file.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <fstream>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,6 +33,11 @@ static_assert(penstock::sibling_storage<penstock::http> && penstock::sibling_sto
               penstock::sibling_storage<penstock::any_of<penstock::file, penstock::http>>);
 static_assert(!penstock::sibling_storage<penstock::file> &&
               !penstock::sibling_storage<penstock::retrying<penstock::file>>);
+
+static_assert(penstock::renaming_storage<penstock::file> &&
+              penstock::renaming_storage<penstock::mapped_file> &&
+              penstock::renaming_storage<penstock::retrying<penstock::uring_file>> &&
+              penstock::renaming_storage<penstock::any_of<penstock::file, penstock::http>>);
 
 penstock::memory_files beside_files() {
   return penstock::memory_files().add("a.tar", "one").add("a.tar.idx", "index of a").add("b.tar", "two");
@@ -70,6 +79,45 @@ TEST_CASE("storage/sibling: storages around another one pass it on") {
   check(beside_files());
   check(far);
   check(penstock::retrying(penstock::throttled(penstock::hedged(far))));
+}
+
+TEST_CASE("storage/sibling: a storage can name other objects, and keeps its options") {
+  const auto check = [](const auto& where) {
+    INFO(where.describe());
+    const auto others = where.with_names({"b.tar", "gone", "a.tar.idx"});
+    CHECK(names_of(others) == std::vector<std::string>{"b.tar", "gone", "a.tar.idx"});
+    auto session = others.connect();
+    CHECK(all_of(session, 0) == "two");
+    CHECK(all_of(session, 2) == "index of a");
+    const auto missing = penstock_test::web_error_of([&] { (void)session.size(1); });
+    CHECK(missing.code() == penstock::errc::io);
+    CHECK(missing.recurs());
+    CHECK(missing.file() == "gone");
+  };
+  const far_files far(beside_files(), {.latency = std::chrono::microseconds(1)});
+  check(beside_files());
+  check(far);
+  check(penstock::retrying(penstock::throttled(penstock::hedged(far))));
+
+  const penstock_test::temp_dir dir;
+  for (const char* const name : {"{a}.tar", "b.tar"}) std::ofstream(dir / name) << name;
+  const std::vector<std::string> names{(dir / "{a}.tar").string(), (dir / "gone").string()};
+  const auto check_files = [&](const auto& where) {
+    const auto others = where.with_names(names);  // braces are not expanded
+    CHECK(names_of(others) == names);
+    auto session = others.connect();
+    CHECK(all_of(session, 0) == "{a}.tar");
+    CHECK(penstock_test::web_error_of([&] { (void)session.size(1); }).recurs());
+  };
+  const std::string there = (dir / "b.tar").string();
+  check_files(penstock::file(there));
+  check_files(penstock::mapped_file(there));
+  check_files(penstock::uring_file(there));
+  check_files(penstock::any_of<penstock::file, penstock::http>(penstock::file(there)));
+
+  const penstock::http web({"http://h.example/a.tar"}, penstock_test::direct({.connections = 3}));
+  CHECK(names_of(web.with_names({"https://i.example/b"})) == std::vector<std::string>{"https://i.example/b"});
+  CHECK_THAT(web.with_names({"http://h.example/b"}).describe(), penstock_test::contains("3 connections"));
 }
 
 TEST_CASE("storage/sibling: the reads of siblings count as the storage's own, and have no faults") {

@@ -35,6 +35,23 @@ inline byte_vector file_bytes(const std::filesystem::path& path) {
   return to_vector(std::string_view(all));
 }
 
+inline byte_vector from_base64(std::string_view text) {
+  byte_vector out;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const auto value = digits.find(c);
+    if (value == std::string_view::npos) continue;
+    bits = bits << 6 | static_cast<std::uint32_t>(value);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    out.push_back(static_cast<std::byte>(bits >> count & 0xff));
+  }
+  return out;
+}
+
 /// A blob like those of storages, which counts its reads.
 struct counted_blob {
   using unfinished = void;

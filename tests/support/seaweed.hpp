@@ -33,9 +33,14 @@ namespace penstock_test {
 ///     const seaweed_server server;
 ///     server.put("bucket", "a.tar", bytes);
 ///     fetch(server.endpoint(), server.key(), server.secret(), server.region());
+///
+/// If asked for, it has a REST catalogue of Apache Iceberg, too, whose credential is `key():secret()`.
 class seaweed_server : public s3_server {
  public:
-  seaweed_server() : s3_server("key-of-seaweed", "secret-of-seaweed") {
+  enum class tables { without, iceberg };
+
+  explicit seaweed_server(tables with = tables::without)
+      : s3_server("key-of-seaweed", "secret-of-seaweed") {
     std::ofstream(folder_ / "s3.json")
         << R"({"identities": [{"name": "tests", "credentials": [{"accessKey": ")" << key()
         << R"(", "secretKey": ")" << secret()
@@ -44,6 +49,8 @@ class seaweed_server : public s3_server {
     for (std::uint16_t& one : ports) one = free_port();
     port_ = ports[0];
     grpc_ = {ports[1], ports[3], ports[5], ports[7]};
+    master_ = "127.0.0.1:" + std::to_string(ports[2]) + "." + std::to_string(ports[3]);
+    if (with == tables::iceberg) catalog_ = free_port();
     const auto flag = [](const std::string& name, std::uint16_t port) {
       return "-" + name + "=" + std::to_string(port);
     };
@@ -53,12 +60,12 @@ class seaweed_server : public s3_server {
                 "-ip=127.0.0.1",
                 "-ip.bind=127.0.0.1",
                 "-master.telemetry=false",
-                "-volume.max=20",
+                "-volume.max=40",
                 "-master.volumeSizeLimitMB=256",
                 "-filer",
                 "-s3",
                 "-s3.config=" + (folder_ / "s3.json").string(),
-                "-s3.port.iceberg=0",
+                flag("s3.port.iceberg", catalog_),
                 "-s3.localSocket=" + (folder_ / "s3.sock").string(),
                 "-filer.localSocket=" + (folder_ / "filer.sock").string(),
                 "-s3.port.lance=0",
@@ -88,6 +95,17 @@ class seaweed_server : public s3_server {
             "/tmp/seaweedfs-" + std::string(part) + "-grpc-" + std::to_string(port) + ".sock", ignored);
   }
 
+  /// The URL of the catalogue.
+  [[nodiscard]] std::string catalog() const { return "http://127.0.0.1:" + std::to_string(catalog_); }
+  /// Makes a bucket for tables, which the catalogue calls the warehouse s3://NAME.
+  void add_warehouse(const std::string& name) const {
+    const program_result made = run_program("echo 's3tables.bucket -create -name " + name +
+                                            " -account 000000000000' | HOME='" + folder_.path().string() +
+                                            "' " + weed_program() + " shell -master=" + master_);
+    if (made.status != 0 || made.output.find("bucket/" + name) == std::string::npos)
+      throw std::runtime_error("SeaweedFS makes no bucket for tables: " + made.output);
+  }
+
   /// Kills it, as the end of its machine would.
   void kill() { process_->kill(); }
   /// Starts it with its data, and waits until it answers; it may not know its objects yet.
@@ -103,6 +121,8 @@ class seaweed_server : public s3_server {
   temp_dir folder_;
   std::vector<std::string> command_;
   std::array<std::uint16_t, 4> grpc_{};
+  std::string master_;
+  std::uint16_t catalog_ = 0;  // none
   std::unique_ptr<server_process> process_;
 };
 

@@ -33,7 +33,7 @@ namespace detail {
 /// A value of an Arrow column, as `arrow_ipc` and `arrow_stream` pass it on.
 template <class T>
 concept arrow_member = requires(const std::remove_cvref_t<T>& value) {
-  { value.cell() } -> std::same_as<arrow_cell>;
+  requires std::same_as<std::remove_cvref_t<decltype(value.cell())>, arrow_cell>;
 };
 
 template <class T>
@@ -202,7 +202,7 @@ struct arrow_value {
   template <class Value>
   [[nodiscard]] typename detail::arrow_form<T>::type decode(const Value& in, scratch& s) const {
     if constexpr (detail::arrow_member<Value>) {
-      const arrow_cell cell = in.cell();
+      const arrow_cell& cell = in.cell();
       if constexpr (sizeof...(Fill) != 0)
         if (cell.is_null()) return (static_cast<T>(Fill), ...);
       return detail::read_arrow<T>(cell, s.values);

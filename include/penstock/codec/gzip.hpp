@@ -6,6 +6,7 @@
 #endif
 
 #include <penstock/codec/concepts.hpp>
+#include <penstock/codec/detail/inflater.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
@@ -17,8 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,8 +29,6 @@ class gzip_scratch {
  public:
   /// Decompresses all members of `packed` into `content`.
   void expand(bytes_view packed, std::uint64_t limit) {
-    if (!inflater_) inflater_.reset(libdeflate_alloc_decompressor());
-    if (!inflater_) throw std::bad_alloc();
     std::size_t at = 0;
     std::size_t written = 0;
     do {
@@ -149,12 +146,7 @@ class gzip_scratch {
     content = std::move(grown);
   }
 
-  struct free_inflater {
-    void operator()(libdeflate_decompressor* inflater) const noexcept {
-      libdeflate_free_decompressor(inflater);
-    }
-  };
-  std::unique_ptr<libdeflate_decompressor, free_inflater> inflater_;
+  detail::inflater inflater_;
 };
 
 /// The content of a gzip payload: a blob that is already decompressed, because gzip does not state its size

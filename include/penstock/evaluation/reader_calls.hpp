@@ -152,11 +152,11 @@ void cancel_reads_of(const Reader& reader) noexcept {
 template <class Reader>
 concept touches_memory = requires(const Reader& r, position at) { r.touch(at); };
 
-/// Whether a reader looks up several samples ahead of their turn, and prefetches the memory of each.
+/// Whether a reader looks up several samples ahead of their turn, and prefetches the first bytes of each.
 template <class Reader>
 concept looks_ahead = requires(const Reader& r, std::span<const position> next, typename Reader::worker& w) {
   r.look_ahead(next, w);
-  r.touch_ahead(std::size_t{}, w);
+  r.touch_ahead(std::size_t{}, w, std::uint64_t{});
 };
 
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.

@@ -107,7 +107,12 @@ struct source_node {
     } catch (...) {
       if (found == 0) throw;
     }
-    if constexpr (looks_ahead<Reader>) reader->look_ahead({w.places.data(), found}, w.own);
+    if constexpr (looks_ahead<Reader>) {
+      reader->look_ahead({w.places.data(), found}, w.own);
+      // One line of each: the processor looks up the pages of several at once, and only one after another if
+      // the lines of a sample stand between them.
+      for (std::size_t i = 0; i < found; ++i) reader->touch_ahead(i, w.own, 1);
+    }
     for (std::size_t i = 0; i < look_ahead; ++i) {
       touch(i, w);
       w.places[found + i] = w.places[found - 1];
@@ -154,7 +159,7 @@ struct source_node {
   // Not an ordinary function: at -O2 a call that only prefetches counts as having no effect and is removed.
   [[gnu::always_inline]] void touch(std::size_t next, const worker& w) const noexcept {
     if constexpr (looks_ahead<Reader>)
-      reader->touch_ahead(next, w.own);
+      reader->touch_ahead(next, w.own, ~std::uint64_t{0});
     else if constexpr (touches_memory<Reader>)
       reader->touch(w.places[next]);
   }
@@ -184,6 +189,10 @@ struct stage_node {
     typename Up::worker up;
     [[no_unique_address]] typename detail::stage_scratch<Stage>::type own;
     [[no_unique_address]] stage_cost cost;
+
+    /// So that this is no aggregate: Clang 16 initialises one whose members have the attribute through a
+    /// temporary, and may build a member at no address.
+    worker() = default;
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, expander_tag>;

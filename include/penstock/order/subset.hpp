@@ -89,6 +89,7 @@ class one_of_these {
       line += (i == 0 ? "" : ", ") + detail::operand_text(wanted_[i]);
     return wanted_.size() > 4 ? line + ", ..." : line;
   }
+  [[nodiscard]] const std::vector<Operand>& wanted() const noexcept { return wanted_; }
 
  private:
   std::vector<Operand> wanted_;
@@ -109,10 +110,49 @@ class between_these {
   [[nodiscard]] std::string describe() const {
     return detail::text({"from ", detail::operand_text(low_), " to ", detail::operand_text(high_)});
   }
+  [[nodiscard]] const Low& low() const noexcept { return low_; }
+  [[nodiscard]] const High& high() const noexcept { return high_; }
 
  private:
   Low low_;
   High high_;
+};
+
+/// How `compared_with` compares.
+enum class comparison : std::uint8_t { differ, less, at_most, greater, at_least };
+
+/// A predicate of `subset`: the value compares like this with another one.
+template <comparison How, class Operand>
+class compared_with {
+ public:
+  static constexpr comparison how = How;
+
+  explicit compared_with(Operand other) : other_(std::move(other)) {}
+
+  template <class Value>
+    requires detail::comparable_operand<Value, Operand>
+  [[nodiscard]] bool operator()(const Value& value) const {
+    const bool less = detail::less_operand(value, other_), same = detail::same_operand(value, other_);
+    if constexpr (How == comparison::differ)
+      return !same;
+    else if constexpr (How == comparison::less)
+      return less;
+    else if constexpr (How == comparison::at_most)
+      return less || same;
+    else if constexpr (How == comparison::greater)
+      return value == value && other_ == other_ && !less && !same;
+    else
+      return value == value && other_ == other_ && !less;
+  }
+  [[nodiscard]] std::string describe() const {
+    constexpr std::string_view words[] = {"other than ", "less than ", "at most ", "greater than ",
+                                          "at least "};
+    return detail::text({words[static_cast<std::size_t>(How)], detail::operand_text(other_)});
+  }
+  [[nodiscard]] const Operand& other() const noexcept { return other_; }
+
+ private:
+  Operand other_;
 };
 
 /// Predicates for `subset`: `equals(3)`, `one_of({"cat", "dog"})`, `between(0.5, 1)` with both ends included.
@@ -134,6 +174,27 @@ template <detail::operand T, detail::operand U>
 [[nodiscard]] between_these<detail::kept_operand<T>, detail::kept_operand<U>> between(const T& low,
                                                                                       const U& high) {
   return {detail::kept_operand<T>(low), detail::kept_operand<U>(high)};
+}
+/// `differs_from(0)`: true of NaN, too.
+template <detail::operand T>
+[[nodiscard]] compared_with<comparison::differ, detail::kept_operand<T>> differs_from(const T& value) {
+  return compared_with<comparison::differ, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+}
+template <detail::operand T>
+[[nodiscard]] compared_with<comparison::less, detail::kept_operand<T>> less_than(const T& value) {
+  return compared_with<comparison::less, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+}
+template <detail::operand T>
+[[nodiscard]] compared_with<comparison::at_most, detail::kept_operand<T>> at_most(const T& value) {
+  return compared_with<comparison::at_most, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+}
+template <detail::operand T>
+[[nodiscard]] compared_with<comparison::greater, detail::kept_operand<T>> greater_than(const T& value) {
+  return compared_with<comparison::greater, detail::kept_operand<T>>(detail::kept_operand<T>(value));
+}
+template <detail::operand T>
+[[nodiscard]] compared_with<comparison::at_least, detail::kept_operand<T>> at_least(const T& value) {
+  return compared_with<comparison::at_least, detail::kept_operand<T>>(detail::kept_operand<T>(value));
 }
 
 /// The stage `subset(values, predicate)`.

@@ -3,33 +3,28 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/codec/concepts.hpp>
-#include <penstock/core/arrow_column.hpp>
+#include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
-#include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/opens_as_plan.hpp>
-#include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/arrow_member.hpp>
+#include <penstock/source/detail/arrow_fields.hpp>
+#include <penstock/source/detail/arrow_rows.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/ipc_batches.hpp>
 #include <penstock/source/detail/known_files.hpp>
-#include <penstock/source/detail/touch_arrow.hpp>
+#include <penstock/source/detail/table_folder.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
-#include <penstock/storage/storage_counters.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,34 +42,6 @@ struct arrow_ipc_options {
 };
 
 namespace detail {
-
-/// A row of an Arrow file, as an open sample with a member for each column.
-class ipc_row {
- public:
-  using is_open_sample = void;
-  using blob_type = arrow_member_value;
-
-  ipc_row(const ipc_files& files, std::size_t shard, const arrow_batch& batch, std::uint64_t row,
-          std::string& key) noexcept
-      : files_(&files), batch_(&batch), shard_(shard), row_(row), key_(&key) {}
-
-  [[nodiscard]] std::string_view key() const;
-  [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
-  [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
-  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
-  [[nodiscard]] blob_type member(std::size_t i) const { return blob_type(batch_->leaves[i].at(row_)); }
-
- private:
-  const ipc_files* files_;
-  const arrow_batch* batch_;
-  std::size_t shard_;
-  std::uint64_t row_;
-  std::string* key_;  // of the worker, so that its memory is reused
-};
-
-/// The paths of a dataset: the files of a folder, or those that a pattern names. Throws errc::missing for a
-/// folder without Arrow files, or without some of those that their names count.
-[[nodiscard]] std::vector<std::string> arrow_paths(const std::string& pattern);
 
 template <unpacker... Unpack>
 std::optional<std::size_t> unpack_arrow_buffer(bytes_view packed, mutable_bytes into,
@@ -98,121 +65,14 @@ std::optional<std::size_t> unpack_arrow_buffer(bytes_view packed, mutable_bytes 
 /// The source that `arrow_ipc` makes of Arrow files.
 template <storage Storage>
 class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
-  using session_type = typename Storage::session;
   using files = detail::stored_in<detail::ipc_files, Storage>;
 
  public:
   using penstock_part = source_tag;
-  using element = detail::ipc_row;
+  using element = detail::arrow_row<detail::ipc_files>;
   static constexpr std::string_view source_name = "arrow_ipc";
 
-  /// A run's reader: a session, and the batches used so far.
-  class reader {
-   public:
-    struct worker {
-      std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
-      std::size_t shard = 0;
-      const detail::arrow_batch* batch = nullptr;
-      shared<const detail::arrow_batch> held;
-      std::string key;
-      struct coming {
-        const detail::arrow_batch* batch = nullptr;  // null if it is not in place, or not loaded
-        manifest::place place;
-        std::uint64_t index = 0;
-      };
-      std::array<coming, 64> next{};  // the rows that come next
-      std::size_t turn = 0;           // of the one that is evaluated next
-    };
-
-    reader(shared<const files> known, const projection& used, const arrow_ipc_options& options,
-           detail::ipc_batches::unpack_call unpack)
-        : known_(std::move(known)),
-          session_(known_->where.connect()),
-          batches_(known_, used, {options.keep, options.limit}, unpack) {
-      for (std::size_t i = 0; i < known_->leaves.size(); ++i)
-        if (used.uses(known_->leaves[i])) touched_.push_back(i);
-      if (used.everything()) touched_.clear();
-    }
-
-    template <class Sink>
-    void evaluate(position p, worker& w, Sink&& sink) const {
-      const auto& looked_up = w.next[w.turn++ % w.next.size()];
-      if (looked_up.index == p.index && looked_up.batch != nullptr) [[likely]]
-        stand_in(w, looked_up.place, looked_up.batch);
-      else if (p.index < w.begin || p.index >= w.end)
-        move_to(w, p.index);
-      const std::uint64_t row = p.index - w.begin;
-      try {
-        sink(detail::ipc_row(*known_, w.shard, *w.batch, row, w.key));
-        confirm(session_, known_->object(w.shard));
-      } catch (error& e) {
-        confirm(session_, known_->object(w.shard));
-        e.in_file(known_->path(w.shard)).for_key(key(p.index));
-        throw;
-      }
-    }
-
-    /// Finds the rows that come next, up to 64, and prefetches what says where their values are.
-    void look_ahead(std::span<const position> next, worker& w) const noexcept {
-      w.turn = 0;
-      for (std::size_t i = 0; i < std::min(next.size(), w.next.size()); ++i) {
-        auto& one = w.next[i];
-        one.batch = nullptr;
-        if (next[i].index >= known_->shards.samples()) continue;
-        one.index = next[i].index;
-        one.place = known_->shards.locate(one.index);
-        one.batch = batches_.find(one.place.shard);
-        if (one.batch == nullptr) continue;
-        for (const std::size_t leaf : touched_)
-          detail::touch_arrow_offsets(one.batch->leaves[leaf], one.place.sample);
-      }
-    }
-    /// Prefetches the values of one of these rows.
-    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w) const noexcept {
-      if (i >= w.next.size() || w.next[i].batch == nullptr) return;
-      for (const std::size_t leaf : touched_)
-        detail::touch_arrow_value(w.next[i].batch->leaves[leaf], w.next[i].place.sample);
-    }
-
-    /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
-    [[nodiscard]] std::string key(std::uint64_t index) const {
-      const manifest::place place = known_->locate(index);
-      return known_->key_of(place.shard, place.sample);
-    }
-    [[nodiscard]] std::string url(std::uint64_t index) const {
-      return known_->path(known_->locate(index).shard);
-    }
-    [[nodiscard]] storage_counters counters() const
-      requires counting_session<session_type>
-    {
-      return session_.counters();
-    }
-    [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
-    void cancel_reads() const noexcept { end_reads(session_); }
-    /// The mean size of a row.
-    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
-      const std::uint64_t rows = known_->shards.samples();
-      return rows == 0 ? 0 : known_->shards.payload() / rows;
-    }
-
-   private:
-    void stand_in(worker& w, const manifest::place& place, const detail::arrow_batch* batch) const noexcept {
-      w.batch = batch;
-      w.shard = place.shard;
-      w.begin = place.first;
-      w.end = place.first + known_->shards.shards()[place.shard].samples;
-    }
-    void move_to(worker& w, std::uint64_t index) const {
-      const manifest::place place = known_->locate(index);
-      w.begin = w.end = 0;  // if it cannot be read, the worker has none
-      stand_in(w, place, &batches_.get(session_, place.shard, w.held));
-    }
-
-    shared<const files> known_;
-    mutable session_type session_;  // a session may be used by many threads
-    detail::ipc_batches batches_;
-    std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
-  };
+  using reader = detail::arrow_rows<Storage, detail::ipc_files, files, detail::ipc_batches>;
 
   arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
       : known_(made(std::move(where))), options_(options), unpack_(unpack) {}
@@ -228,10 +88,11 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   /// Covers the columns, and each batch's file, place, size and rows.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
   [[nodiscard]] std::string describe() const { return known_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return detail::fields_of_arrow(schema()); }
   /// The columns' types, as the children of a struct.
   [[nodiscard]] const arrow_type& schema() const noexcept { return known_->files.front().schema; }
   [[nodiscard]] reader connect(const projection& used = {}) const {
-    return reader(known_, used, options_, unpack_);
+    return reader(known_, used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
   }
 
  private:
@@ -294,7 +155,3 @@ template <unpacker... Unpack>
 }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/source/arrow_ipc.ipp>
-#endif

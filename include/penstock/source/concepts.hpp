@@ -60,6 +60,7 @@ template <connected_source Source>
 ///   starts()                      where shards begin: ascending, first 0, last size(); null when there are no shards
 ///   source_name                   its name in messages
 ///   describe()                    one line
+///   fields()                      optional: the names and types of its samples' fields, see `described_source`
 ///   fingerprint()                 changes when the dataset changes
 ///   sequence_fingerprint()        optional: covers what determines its own order; `fingerprint` covers the data
 ///   sequence_text()               optional: its order in words, for messages
@@ -97,6 +98,16 @@ concept indexed_source =
       { S::source_name } -> std::convertible_to<std::string_view>;
       r.evaluate(p, w, any_sink{});
     };
+
+/// A field of a source's samples: its name, and its type as the format calls it ("jpeg", "int64").
+struct source_field {
+  std::string name, type;
+};
+/// A source that knows the fields of its samples before any is read: it has `fields()`.
+template <class S>
+concept described_source = requires(const S& s) {
+  { s.fields() } -> std::same_as<std::vector<source_field>>;
+};
 
 /// A source whose number i names a different sample in each epoch, or depends on more than the data: it
 /// declares `static constexpr bool renumbers = true`.

@@ -7,6 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/folder_names.hpp>
 #include <penstock/source/detail/name_list.hpp>
 #include <penstock/source/detail/whole_file.hpp>
@@ -26,6 +27,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -207,5 +209,21 @@ class energon_reader {
   }
   return data;
 }
+
+/// Datasets of Megatron-Energon for `dataset`, recognised by their `.nv-meta`: the part of this name.
+struct energon_format {
+  static constexpr std::string_view name = "energon";
+  using sources = std::variant<webdataset<file>>;
+
+  std::string part = "train";
+  webdataset_options options = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) {
+    return there.has(".nv-meta") ? format_fit::description : format_fit::none;
+  }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    return energon(there.path(), part, options);
+  }
+};
 
 }  // namespace penstock::inline v0_1

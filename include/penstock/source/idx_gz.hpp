@@ -7,7 +7,11 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/pack.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/source/dataset_format.hpp>
+#include <penstock/source/detail/format_types.hpp>
+#include <penstock/source/detail/idx_listing.hpp>
 #include <penstock/source/idx.hpp>
 
 #include <libdeflate.h>
@@ -19,7 +23,11 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -100,5 +108,44 @@ template <idx_value T = std::uint8_t, idx_value Label = std::uint8_t>
                                                std::uint64_t limit = 1_GiB) {
   return {idx_gz<T>(images, limit), idx_gz<Label>(labels, limit)};
 }
+
+/// A gzip-compressed IDX file for `dataset`, recognised by its content, of which it decompresses up to
+/// `limit`. The types are as for `idx_format`.
+template <idx_value... Ts>
+struct idx_gz_format {
+  using types = typename detail::number_types<pack<std::uint8_t>, Ts...>::type;
+  using sources = typename detail::sources_of_types<types, detail::idx_source_of, void>::type;
+  static constexpr std::string_view name = "idx_gz";
+
+  std::uint64_t limit = 1_GiB;
+
+  [[nodiscard]] format_fit look(const dataset_listing& there) const {
+    return there.is_storage() ? format_fit::none
+                              : there.fit_of([this](const listed_files& some) { return is_idx_gz(some); });
+  }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    const std::vector<std::string> paths =
+        there.paths_of([this](const listed_files& some) { return is_idx_gz(some); });
+    if (paths.size() != 1) detail::several_idx_files(there);
+    const buffer whole = detail::read_gzip_file(paths.front(), limit);
+    const auto code = std::to_integer<unsigned>(whole.view()[2]);
+    return detail::source_of_type<sources>(
+        std::type_identity<types>{}, {&there, name, "numbers of code " + std::to_string(code)},
+        [&]<class T>() { return detail::idx_code<T> == code; },
+        [&]<class T>() { return idx_gz<T>(paths.front(), limit); });
+  }
+
+ private:
+  [[nodiscard]] bool is_idx_gz(const listed_files& some) const {
+    if (!some.begins("\x1f\x8b")) return false;
+    try {
+      const buffer whole = detail::read_gzip_file(some.paths.front(), limit);
+      const std::string_view text = text_of(whole.view());
+      return detail::is_idx({{}, {}, text.size(), std::string(text.substr(0, 64)), {}});
+    } catch (const error&) {  // damaged, or too large to be one
+      return false;
+    }
+  }
+};
 
 }  // namespace penstock::inline v0_1

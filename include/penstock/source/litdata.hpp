@@ -10,6 +10,7 @@
 #include <penstock/codec/detail/mds_encoding.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/mds_shards.hpp>
 #include <penstock/source/litdata_index.hpp>
 #include <penstock/source/mds.hpp>
@@ -25,6 +26,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace penstock::inline v0_1 {
 
@@ -119,5 +121,22 @@ template <token_value T, unpacker... Unpack, class Window>
   return {mapped_file(detail::mds_paths<Unpack...>(folder, index.chunks, options)), window,
           detail::token_format::litdata};
 }
+
+/// Datasets of LitData for `dataset`, recognised by their `index.json`; with the unpackers that compressed
+/// chunks need.
+template <unpacker... Unpack>
+struct litdata_format {
+  static constexpr std::string_view name = "litdata";
+  using sources = std::variant<litdata_source<file>>;
+
+  unpacked_options copies = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) {
+    return detail::index_has(there, "chunks") ? format_fit::description : format_fit::none;
+  }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    return litdata<Unpack...>(there.path(), copies);
+  }
+};
 
 }  // namespace penstock::inline v0_1

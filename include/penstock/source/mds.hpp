@@ -15,6 +15,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/detail/mds_sample.hpp>
 #include <penstock/source/detail/mds_shards.hpp>
@@ -36,6 +37,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -98,13 +100,13 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
         __builtin_prefetch(entry);
       }
     }
-    /// Prefetches the bytes of one of these samples, if its shard is mapped.
-    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w) const noexcept
+    /// Prefetches the first `most` bytes of one of these samples, if its shard is mapped.
+    [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t most) const noexcept
       requires touching_session<session_type>
     {
       if (i >= w.coming.size() || w.coming[i].entry == nullptr) return;
       const std::uint32_t* const entry = w.coming[i].entry;
-      session_.touch(w.coming[i].shard, entry[0], entry[1] - entry[0]);
+      session_.touch(w.coming[i].shard, entry[0], std::min<std::uint64_t>(most, entry[1] - entry[0]));
     }
 
     /// The shard's name in the index and the sample's number in it: "shard.00000.mds:17".
@@ -178,6 +180,11 @@ class mds_source : public opens_as_plan<mds_source<Storage, Kind>> {
     for (std::size_t i = 0; i < first.size(); ++i)
       detail::append(line, {i == 0 ? "" : ", ", first[i].name, " (", first[i].encoding, ")"});
     return line;
+  }
+  [[nodiscard]] std::vector<source_field> fields() const {
+    std::vector<source_field> made;
+    for (const mds_column& one : known_->columns.front().all) made.push_back({one.name, one.encoding});
+    return made;
   }
   /// Returns the reader. If no column is used, it reads the shards' tables alone.
   [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used.nothing()); }
@@ -258,5 +265,22 @@ template <storage Storage>
 [[nodiscard]] mds_source<Storage> mds(Storage where, const mds_index& index) {
   return {std::move(where), index};
 }
+
+/// Datasets of MosaicML Streaming for `dataset`, recognised by their `index.json`; with the unpackers that
+/// compressed shards need.
+template <unpacker... Unpack>
+struct mds_format {
+  static constexpr std::string_view name = "mds";
+  using sources = std::variant<mds_source<file>>;
+
+  unpacked_options copies = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) {
+    return detail::index_has(there, "shards") ? format_fit::description : format_fit::none;
+  }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    return mds<Unpack...>(there.path(), copies);
+  }
+};
 
 }  // namespace penstock::inline v0_1

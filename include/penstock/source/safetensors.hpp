@@ -10,6 +10,8 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/concepts.hpp>
+#include <penstock/source/dataset_format.hpp>
+#include <penstock/source/detail/format_types.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/name_list.hpp>
 #include <penstock/source/detail/row_files.hpp>
@@ -29,6 +31,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -236,5 +239,65 @@ template <class T, std::uint64_t... Lengths>
                                                                                   std::string_view tensor) {
   return safetensors_row_source<T, mapped_file, Lengths...>(mapped_file(pattern), {std::string(tensor)});
 }
+
+namespace detail {
+
+template <class T, class Storage>
+using safetensors_source_of = safetensors_row_source<T, Storage>;
+
+/// Whether some files begin as safetensors do: with the length of a header that is JSON.
+[[nodiscard]] inline bool is_safetensors(const listed_files& some) {
+  if (some.head.size() < 10) return false;
+  std::uint64_t length = 0;
+  for (std::size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(some.head[i]);
+  return length >= 2 && length <= some.size - 8 && some.head[8] == '{' &&
+         (some.head[9] == '"' || some.head[9] == '}' || some.head[9] == ' ');
+}
+
+/// The tensor that is meant by this name: if it is empty, the only one.
+[[nodiscard]] inline std::string chosen_tensor(const safetensors_header& header, const std::string& tensor) {
+  if (!tensor.empty()) return tensor;
+  if (header.tensors.size() == 1) return header.tensors.begin()->first;
+  std::string known;
+  for (const auto& [name, entry] : header.tensors) list_name(known, name);
+  throw error(errc::argument,
+              {"the safetensors file has several tensors, ", known,
+               ": name one, as in dataset(path, safetensors_rows_format<>{.tensor = ...}), or "
+               "join several with zip<...>(safetensors_rows<...>(...), ...)"});
+}
+
+}  // namespace detail
+
+/// Safetensors files for `dataset`, of several tensors the one that is named, of one of these types; without
+/// any, `std::uint8_t`, `std::int16_t`, `std::int32_t`, `std::int64_t`, `float` or `double`.
+template <class... Ts>
+struct safetensors_rows_format {
+  using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
+  template <storage Storage>
+  using stored_sources =
+      typename detail::sources_of_types<types, detail::safetensors_source_of, Storage>::type;
+  using sources = stored_sources<mapped_file>;
+  static constexpr std::string_view name = "safetensors_rows";
+
+  std::string tensor = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) {
+    return there.fit_of(&detail::is_safetensors);
+  }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    return open_in(mapped_file(there.paths_of(&detail::is_safetensors)), there);
+  }
+  template <storage Storage>
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+    auto session = where.connect();
+    const auto header = detail::safetensors_header_of(session, 0, session.size(0));
+    const std::string chosen = detail::chosen_tensor(header, tensor);
+    const std::string dtype = detail::safetensors_tensor(header, chosen).dtype;
+    return detail::source_of_type<stored_sources<Storage>>(
+        std::type_identity<types>{}, {&there, name, dtype},
+        [&]<class T>() { return safetensors_dtype<T> == dtype; },
+        [&]<class T>() { return safetensors_rows<T>(std::move(where), chosen); });
+  }
+};
 
 }  // namespace penstock::inline v0_1

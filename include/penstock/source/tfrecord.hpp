@@ -13,12 +13,14 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/shard_reader.hpp>
 #include <penstock/source/detail/tf_records.hpp>
 #include <penstock/source/index_policy.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/shard_set.hpp>
+#include <penstock/source/tar/tar_header.hpp>
 #include <penstock/source/tar/tar_sample.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
@@ -27,10 +29,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -73,15 +75,16 @@ class tf_record {
       if (!check_) return;
       std::array<std::byte, tf_footer_size> footer;
       worker_->read_more(offset_ + size_, footer);
-      check_tf_payload(into, footer);
-    } else if (const bytes_view payload = finish(); !payload.empty()) {
-      std::memcpy(into.data(), payload.data(), payload.size());
+      check_tf_payload(masked_crc(into), footer);
+    } else {
+      const bytes_view whole = worker_->finish(worker_->at.first, offset_, size_ + tf_footer_size);
+      check_tf_payload(copy_with_masked_crc(into, whole.first(into.size())), whole.subspan(into.size()));
     }
   }
   [[nodiscard]] bytes_view finish() const {
     const bytes_view whole = worker_->finish(worker_->at.first, offset_, size_ + tf_footer_size);
     const bytes_view payload = whole.first(to_size(size_));
-    if (check_) check_tf_payload(payload, whole.subspan(to_size(size_)));
+    if (check_) check_tf_payload(masked_crc(payload), whole.subspan(to_size(size_)));
     return payload;
   }
 
@@ -197,5 +200,33 @@ template <detail::tar::pattern_text Text>
                                                     const tfrecord_options& options = {}) {
   return {file(std::move(paths)), options};
 }
+
+/// TFRecord files for `dataset`, recognised by the checksum of the first record's size.
+struct tfrecord_format {
+  static constexpr std::string_view name = "tfrecord";
+  using sources = std::variant<tfrecord_source<file>>;
+  template <storage Storage>
+  using stored_sources = std::variant<tfrecord_source<Storage>>;
+
+  tfrecord_options options = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&is_tfrecord); }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    return tfrecord(there.paths_of(&is_tfrecord), options);
+  }
+  template <storage Storage>
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+    return tfrecord(std::move(where), options);
+  }
+
+ private:
+  // Compressed files go by their names, and are refused with what to write.
+  [[nodiscard]] static bool is_tfrecord(const listed_files& some) {
+    const bytes_view head = bytes_of(some.head);
+    if (!detail::tar::compression_of(head).empty()) return some.ending.find("tfrecord") != std::string::npos;
+    return head.size() >= detail::tf_header_size &&
+           detail::tf_header(head.first(detail::tf_header_size)).intact;
+  }
+};
 
 }  // namespace penstock::inline v0_1

@@ -113,7 +113,7 @@ class tf_stream_reader : public tar::shard_turns {
     if (const std::size_t got = input().read(footer); got < footer.size())
       cut_off(size + tf_footer_size, size + got);
     try {
-      check_tf_payload(bytes_of(payload), footer);
+      check_tf_payload(masked_crc(bytes_of(payload)), footer);
     } catch (error& e) {
       e.at_offset(begin + tf_header_size).for_key(text({"record ", given()}));
       throw;

@@ -317,12 +317,21 @@ struct decode_stage {
   template <std::size_t I, class S, class Call>
   decltype(auto) one_member(const S& sample, const Call& c) const {
     using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
-    for (std::size_t i = 0; i < sample.size(); ++i)
-      if (std::string_view(sample.name(i)) == wanted::value)
+    if constexpr (requires { sample.place_of(wanted::value); }) {  // which rows of many columns remember
+      if (const std::size_t i = sample.place_of(wanted::value); i < sample.size()) [[likely]]
         return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
+    } else {
+      for (std::size_t i = 0; i < sample.size(); ++i)
+        if (std::string_view(sample.name(i)) == wanted::value)
+          return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
+    }
+    no_member(sample, wanted::value);
+  }
+  template <class S>
+  [[noreturn, gnu::cold]] static void no_member(const S& sample, std::string_view wanted) {
     std::string has;
     for (std::size_t i = 0; i < sample.size(); ++i) has.append(i == 0 ? "" : ", ").append(sample.name(i));
-    throw error(errc::missing, {"the sample has no member '", wanted::value, "'; it has: ", has})
+    throw error(errc::missing, {"the sample has no member '", wanted, "'; it has: ", has})
         .for_key(sample.key());
   }
 };

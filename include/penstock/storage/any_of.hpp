@@ -308,6 +308,12 @@ class any_of {
         throw error(errc::argument, "the files beside local files are found by their paths");
     });
   }
+  /// See `renaming_storage`: of the storage that was chosen.
+  [[nodiscard]] any_of with_names(std::vector<std::string> names) const
+    requires(renaming_storage<Storages> && ...)
+  {
+    return with<0>(where_, [&](const auto& s) { return any_of(s.with_names(std::move(names))); });
+  }
   /// Whether the names are paths in the local file system; see `is_local`.
   [[nodiscard]] bool local() const {
     return with<0>(where_, [](const auto& s) -> bool { return is_local(s); });

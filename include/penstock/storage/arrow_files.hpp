@@ -115,7 +115,11 @@ class arrow_files {
   [[nodiscard]] arrow_files beside(sibling which) const {
     std::vector<std::string> beside_them;
     for (const std::string& one : *names_) beside_them.push_back(which.of(one));
-    return arrow_files(where_, std::move(beside_them), options_);
+    return with_names(std::move(beside_them));
+  }
+  /// See `renaming_storage`.
+  [[nodiscard]] arrow_files with_names(std::vector<std::string> names) const {
+    return arrow_files(where_, std::move(names), options_);
   }
   [[nodiscard]] std::string describe() const {
     const std::string what = pattern_.empty() ? detail::text({names_->size(), " files"}) : pattern_;

@@ -12,6 +12,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 /// Where bytes come from. A *storage* is a value and part of a plan: it names objects and holds options, and
 /// has nothing open. `connect()` makes a *session*: it owns descriptors, mappings or connections, is shared
@@ -231,6 +233,15 @@ concept storage = std::copy_constructible<S> && requires(const S& s) {
   requires storage_session<typename S::session>;
   { s.names() } -> std::convertible_to<std::span<const std::string>>;
   { s.connect() } -> std::same_as<typename S::session>;
+};
+
+/// A storage that can name other objects.
+///   with_names(names)   a storage of the same kind and with the same options, of the objects with these names, as they are:
+///                       no pattern is expanded. Sends nothing; an object that is not there is an error that recurs, as in
+///                       any storage
+template <class S>
+concept renaming_storage = storage<S> && requires(const S& s, std::vector<std::string> names) {
+  { s.with_names(std::move(names)) } -> std::same_as<S>;
 };
 
 /// A storage whose names are paths in the local file system: files that belong to an object may be kept

@@ -213,6 +213,10 @@ class file {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept;
   [[nodiscard]] session connect() const;
+  /// See `renaming_storage`.
+  [[nodiscard]] file with_names(std::vector<std::string> names) const {
+    return file(std::move(names), options_);
+  }
   [[nodiscard]] std::string describe() const;
 
  private:

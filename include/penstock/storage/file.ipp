@@ -75,6 +75,7 @@ PENSTOCK_INLINE void file::session::think_again(object_id id, int opened) const 
     map(id, opened);
   } catch (const error&) {  // a file that cannot be mapped can still be read
     one.next_look.store(~0u, std::memory_order_relaxed);
+    state_->mappings.store(most_mappings, std::memory_order_relaxed);  // and others would not be, either
   }
 }
 

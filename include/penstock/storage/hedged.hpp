@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -79,6 +80,12 @@ class hedged {
     requires sibling_storage<Storage>
   {
     return hedged(*this, where_.beside(which));
+  }
+  /// See `renaming_storage`.
+  [[nodiscard]] hedged with_names(std::vector<std::string> names) const
+    requires renaming_storage<Storage>
+  {
+    return hedged(*this, where_.with_names(std::move(names)));
   }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around(

@@ -46,7 +46,8 @@ struct mapped_file_options {
 /// paths.
 ///
 /// Samples are views into the mappings and cost no copy; the views live as long as the session. The number of
-/// mappings is not bounded: Linux allows 65,530 per process by default. A file must not shrink while it is
+/// mappings is not bounded: Linux allows 65,530 per process by default (vm.max_map_count), and a file beyond
+/// that is errc::io that says so. A file must not shrink while it is
 /// mapped: touching the lost part raises SIGBUS, which ends the process unless a handler takes it. So the
 /// first mapping installs a handler in the process, and the file is errc::io; `{.guarded = false}` leaves the
 /// process's signals alone. The guard sees whole pages; with `checked` as well, every change is noticed.
@@ -97,7 +98,7 @@ class mapped_file {
     /// Throws errc::io if bytes seen through views of this object may not have been the file's.
     void confirm(object_id id) const {
       if (!state_->options.guarded || id >= state_->names->names.size()) return;
-      const mapping* known = state_->mapped[id].load(std::memory_order_acquire);
+      const mapping* const known = state_->mapped[id].load(std::memory_order_acquire);
       if (known == nullptr) return;
       known->check_lost(path(id));
       if (state_->options.checked) check_signature(*known, path(id), 0);
@@ -137,6 +138,10 @@ class mapped_file {
 
   [[nodiscard]] std::span<const std::string> names() const noexcept;
   [[nodiscard]] session connect() const;
+  /// See `renaming_storage`.
+  [[nodiscard]] mapped_file with_names(std::vector<std::string> names) const {
+    return mapped_file(std::move(names), options_);
+  }
   [[nodiscard]] std::string describe() const;
 
  private:

@@ -83,6 +83,8 @@ class memory_files {
   [[nodiscard]] session connect() const { return session(table_); }
   /// See `sibling_storage`: those that were added under their names.
   [[nodiscard]] memory_files beside(sibling which) const;
+  /// See `renaming_storage`: those that were added under these names.
+  [[nodiscard]] memory_files with_names(std::vector<std::string> names) const;
   [[nodiscard]] std::string describe() const;
 
  private:

@@ -36,12 +36,17 @@ PENSTOCK_INLINE memory_files& memory_files::add_view(std::string_view name, byte
 }
 
 PENSTOCK_INLINE memory_files memory_files::beside(sibling which) const {
+  std::vector<std::string> beside_them;
+  for (const std::string& name : table_->names) beside_them.push_back(which.of(name));
+  return with_names(std::move(beside_them));
+}
+PENSTOCK_INLINE memory_files memory_files::with_names(std::vector<std::string> names) const {
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < table_->names.size(); ++i) places.emplace(table_->names[i], i);
   std::shared_ptr<table> found(new table());
-  for (const std::string& name : table_->names) {
-    found->names.push_back(which.of(name));
-    const auto place = places.find(found->names.back());
+  found->names = std::move(names);
+  for (const std::string& name : found->names) {
+    const auto place = places.find(name);
     const bool there = place != places.end();
     found->contents.push_back(there ? table_->contents[place->second] : bytes_view());
     found->owned.push_back(there ? table_->owned[place->second] : nullptr);

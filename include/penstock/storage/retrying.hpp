@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -76,6 +77,12 @@ class retrying {
     requires sibling_storage<Storage>
   {
     return retrying(*this, where_.beside(which));
+  }
+  /// See `renaming_storage`.
+  [[nodiscard]] retrying with_names(std::vector<std::string> names) const
+    requires renaming_storage<Storage>
+  {
+    return retrying(*this, where_.with_names(std::move(names)));
   }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around("retrying", where_, detail::text({rules_.attempts, " attempts"}));

@@ -106,7 +106,11 @@ class s3 {
   [[nodiscard]] s3 beside(sibling which) const {
     std::vector<std::string> beside_them;
     for (const std::string& one : list_->names) beside_them.push_back(which.of(one));
-    return s3(std::move(beside_them), {}, options_);
+    return with_names(std::move(beside_them));
+  }
+  /// See `renaming_storage`.
+  [[nodiscard]] s3 with_names(std::vector<std::string> names) const {
+    return s3(std::move(names), {}, options_);
   }
   [[nodiscard]] std::string describe() const {
     const std::string what =

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -102,6 +103,12 @@ class simulated_storage {
     requires sibling_storage<Storage>
   {
     return simulated_storage(*this, where_.beside(which));
+  }
+  /// See `renaming_storage`. They share the account, and none of them is in `faults`.
+  [[nodiscard]] simulated_storage with_names(std::vector<std::string> names) const
+    requires renaming_storage<Storage>
+  {
+    return simulated_storage(*this, where_.with_names(std::move(names)));
   }
   /// Whether the names are paths; see `is_local`.
   [[nodiscard]] bool local() const { return is_local(where_); }

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
@@ -63,6 +64,12 @@ class throttled {
     requires sibling_storage<Storage>
   {
     return throttled(*this, where_.beside(which));
+  }
+  /// See `renaming_storage`.
+  [[nodiscard]] throttled with_names(std::vector<std::string> names) const
+    requires renaming_storage<Storage>
+  {
+    return throttled(*this, where_.with_names(std::move(names)));
   }
   [[nodiscard]] std::string describe() const {
     return detail::describe_around("throttled", where_,

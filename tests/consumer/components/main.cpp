@@ -69,6 +69,7 @@
 #include <penstock/storage/uring_file.hpp>
 #endif
 #ifdef CONSUMER_ARROW
+#include <penstock/source/parquet.hpp>
 #include <penstock/storage/arrow_files.hpp>
 #endif
 #ifdef CONSUMER_LIBTORCH
@@ -184,6 +185,7 @@ int main() {
 #endif
 #ifdef CONSUMER_ARROW
   refuses("arrow", [](ps::bytes_view) { (void)ps::arrow_files(nullptr, "a"); });
+  refuses("arrow", [](ps::bytes_view) { (void)ps::parquet("/no such file"); });
 #endif
 #ifdef CONSUMER_LIBTORCH
   refuses("libtorch", [](ps::bytes_view) {

@@ -264,7 +264,7 @@ for line in open(sys.argv[1]) if len(sys.argv) > 1 else ():
                                .granularity = 1 + random.below(6)},
                   .sizes = {}};
     made.o.physical_nodes = made.o.num_canonical_nodes;
-    const std::uint64_t relative = random.below(3), large = i % 100 == 0 ? 30'000 : 0;
+    const std::uint64_t relative = random.below(3), large = i % 500 == 0 ? 30'000 : 0;
     // In some cases more streams than numpy sums one by one.
     const std::uint64_t streams = 1 + random.below(i % 10 == 0 ? 150 : 6);
     for (std::uint64_t s = 0; s < streams; ++s) {

@@ -41,7 +41,8 @@ struct arrow_array_place {
   bytes_view values;
   extents shape;
 };
-[[nodiscard]] arrow_array_place find_arrow_array(arrow_cell cell, arrow_number wanted, std::size_t width);
+[[nodiscard]] arrow_array_place find_arrow_array(const arrow_cell& cell, arrow_number wanted,
+                                                 std::size_t width);
 
 [[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
 [[noreturn, gnu::cold]] void null_arrow_value(const arrow_type& type);

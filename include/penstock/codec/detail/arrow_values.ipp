@@ -120,7 +120,8 @@ PENSTOCK_INLINE const std::byte* aligned_arrow_values(bytes_view values, std::si
   return scratch.data();
 }
 
-PENSTOCK_INLINE arrow_array_place find_arrow_array(arrow_cell cell, arrow_number wanted, std::size_t width) {
+PENSTOCK_INLINE arrow_array_place find_arrow_array(const arrow_cell& cell, arrow_number wanted,
+                                                   std::size_t width) {
   arrow_array_place found;
   if (cell.is_null()) null_arrow_value(cell.type());
   const std::string& name = cell.type().name;

@@ -49,7 +49,7 @@ class arrow_stream_row {
   [[nodiscard]] std::string_view url() const noexcept { return {}; }
   [[nodiscard]] std::size_t size() const noexcept { return schema_ ? schema_->leaves.size() : 0; }
   [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return schema_->leaves[i]; }
-  [[nodiscard]] blob_type member(std::size_t i) const { return blob_type(batch_->leaves[i].at(at_.sample)); }
+  [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], at_.sample}; }
 
  private:
   friend class arrow_stream_reader;

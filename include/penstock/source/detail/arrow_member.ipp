@@ -30,9 +30,7 @@ PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
   if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
 }
 
-PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view codec) const {
-  // These look for themselves.
-  if (codec == "arrow_value" || codec == "arrow_array") return;
+PENSTOCK_INLINE void arrow_member_value::check_bytes() const {
   const arrow_type& type = cell_.type();
   const bool has_bytes = type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
                          type.layout == arrow_layout::views ||

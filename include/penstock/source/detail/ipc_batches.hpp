@@ -7,6 +7,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/projection.hpp>
+#include <penstock/source/detail/arrow_batch.hpp>
 #include <penstock/source/detail/ipc_file.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -21,19 +22,6 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The columns of a batch in memory, and what they lie in if it is not a mapping.
-struct arrow_batch {
-  arrow_column root;
-  std::vector<arrow_leaf> leaves;
-  std::vector<buffer> owned;
-
-  [[nodiscard]] std::uint64_t owned_bytes() const noexcept {
-    std::uint64_t all = 0;
-    for (const buffer& one : owned) all += one.capacity();
-    return all;
-  }
-};
-
 /// The files of a dataset of Arrow IPC, as part of a plan. A shard is a batch of rows.
 struct ipc_files : known_files {
   std::vector<ipc_file> files;             // by object
@@ -47,6 +35,7 @@ struct ipc_files : known_files {
   ipc_files(storage_facts where, session_view session);
 
   [[nodiscard]] const ipc_file& file_of(std::size_t shard) const noexcept { return files[object(shard)]; }
+  [[nodiscard]] std::uint64_t row_of(std::size_t, std::uint64_t sample) const noexcept { return sample; }
   /// The file without its folder, and the number of a batch's row in it: "train.arrow:17".
   [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const;
   [[nodiscard]] std::string describe() const;
@@ -61,6 +50,7 @@ struct ipc_limits {
 /// unpacked or turned to this machine's byte order are kept up to a limit, those used last.
 class ipc_batches {
  public:
+  static constexpr bool in_place = true;  // some of them
   /// Unpacks a buffer, and returns how many bytes that made; null if there is no unpacker for its format.
   using unpack_call = std::optional<std::size_t> (*)(bytes_view packed, mutable_bytes into,
                                                      std::string_view format);
@@ -72,8 +62,10 @@ class ipc_batches {
   /// A batch; `held` keeps it alive if nothing else does.
   [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
                                        shared<const arrow_batch>& held) const;
-  /// Null if it is not there, or may go away.
+  /// A batch in place; null if it is not there, or may go away.
   [[nodiscard]] const arrow_batch* find(std::size_t shard) const noexcept;
+  /// One that may go away; empty if it is not in memory.
+  [[nodiscard]] shared<const arrow_batch> find_kept(std::size_t shard) const noexcept;
 
  private:
   struct state;

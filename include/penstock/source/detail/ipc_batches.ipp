@@ -8,13 +8,12 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
+#include <penstock/source/detail/kept_batches.hpp>
 #include <penstock/source/detail/loaded_once.hpp>
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 
@@ -288,24 +287,13 @@ struct ipc_batches::state {
   struct values {
     std::vector<arrow_batch> all;
   };
-  struct entry {
-    shared<const arrow_batch> kept;
-    std::uint64_t last_use = 0;
-    bool loading = false;
-  };
-
   shared<const ipc_files> files;
   std::vector<bool> used;  // by leaf
   ipc_limits limits;
   unpack_call unpack;
   loaded_once<arrow_batch> shown;
   loaded_once<values> dictionaries;
-
-  std::mutex mutex;
-  std::condition_variable loaded;
-  std::vector<entry> entries;        // by shard; only of those that are not shown
-  std::vector<std::size_t> present;  // the shards that are kept
-  std::uint64_t uses = 0, bytes = 0;
+  kept_batches kept;  // those that are not shown
 
   state(shared<const ipc_files> known, const projection& wanted, ipc_limits most, unpack_call call)
       : files(std::move(known)),
@@ -313,7 +301,7 @@ struct ipc_batches::state {
         unpack(call),
         shown(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
-        entries(files->batch_in.size()) {
+        kept(files->batch_in.size(), most.keep) {
     for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));
   }
 
@@ -399,41 +387,6 @@ struct ipc_batches::state {
       throw;
     }
   }
-
-  [[nodiscard]] shared<const arrow_batch> get(session_view session, std::size_t shard) {
-    entry& mine = entries[shard];
-    std::unique_lock lock(mutex);
-    loaded.wait(lock, [&] { return !mine.loading; });
-    mine.last_use = ++uses;
-    if (mine.kept) return mine.kept;
-    mine.loading = true;
-    lock.unlock();
-    shared<const arrow_batch> made;
-    try {
-      made = shared<const arrow_batch>(load(session, shard));
-    } catch (...) {
-      lock.lock();
-      mine.loading = false;
-      loaded.notify_all();
-      throw;
-    }
-    lock.lock();
-    mine.loading = false;
-    mine.kept = made;
-    present.push_back(shard);
-    bytes += made->owned_bytes();
-    // One batch is always kept: the one that was asked for.
-    while (bytes > limits.keep && present.size() > 1) {
-      const auto oldest =
-          std::ranges::min_element(present, {}, [&](std::size_t one) { return entries[one].last_use; });
-      bytes -= entries[*oldest].kept->owned_bytes();
-      entries[*oldest].kept = {};
-      *oldest = present.back();
-      present.pop_back();
-    }
-    loaded.notify_all();
-    return made;
-  }
 };
 
 PENSTOCK_INLINE ipc_batches::ipc_batches(shared<const ipc_files> files, const projection& used,
@@ -448,11 +401,15 @@ PENSTOCK_INLINE const arrow_batch& ipc_batches::get(session_view session, std::s
   if (const arrow_batch* const known = all.shown.find(shard)) return *known;
   if (all.shows(session, all.files->file_of(shard)))
     return all.shown.get(shard, [&] { return all.load(session, shard); });
-  held = all.get(session, shard);
+  held = all.kept.get(shard,
+                      [&](std::size_t which, kept_batches::sharing&) { return all.load(session, which); });
   return *held;
 }
 PENSTOCK_INLINE const arrow_batch* ipc_batches::find(std::size_t shard) const noexcept {
   return state_->shown.find(shard);
+}
+PENSTOCK_INLINE shared<const arrow_batch> ipc_batches::find_kept(std::size_t shard) const noexcept {
+  return state_->kept.find(shard);
 }
 
 }  // namespace detail

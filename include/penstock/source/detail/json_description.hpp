@@ -10,15 +10,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace penstock::inline v0_1::detail {
 
-/// Parses a description that others wrote, nested at most 16 deep. Throws `errc::format`, with the offset
-/// where it is known.
-[[nodiscard]] inline nlohmann::json parse_description(std::string_view text) {
+/// Parses a description that others wrote, nested at most `deepest` deep. Throws `errc::format`, with
+/// the offset where it is known.
+[[nodiscard]] inline nlohmann::json parse_description(std::string_view text, int deepest = 16) {
   // The parser's message repeats the whole text or number it was reading, so it is cut.
   const auto not_json = [](const nlohmann::json::exception& e) {
     const std::string_view said = e.what();
@@ -27,8 +30,7 @@ namespace penstock::inline v0_1::detail {
         {"the description is not JSON: ", said.substr(0, most), said.size() > most ? "..." : ""});
   };
   // a one-byte bracket becomes an object of 70 bytes
-  const auto shallow = [](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
-    constexpr int deepest = 16;
+  const auto shallow = [deepest](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
     if (depth > deepest)
       throw error(errc::format, {"the description is nested more than ", deepest, " deep"});
     return true;
@@ -40,6 +42,22 @@ namespace penstock::inline v0_1::detail {
   } catch (const nlohmann::json::exception& e) {  // a number beyond the range of a double
     throw error(errc::format, not_json(e));
   }
+}
+
+/// A whole number of JSON that fits a type. Throws errc::format for what is none: a conversion would be
+/// undefined for 1e99, and truncate others.
+template <std::integral T>
+[[nodiscard]] T whole_number(const nlohmann::json& value) {
+  if (value.is_number_unsigned()) {
+    if (const auto number = value.get<std::uint64_t>(); std::in_range<T>(number))
+      return static_cast<T>(number);
+  } else if (value.is_number_integer()) {
+    if (const auto number = value.get<std::int64_t>(); std::in_range<T>(number))
+      return static_cast<T>(number);
+  }
+  const std::string there = value.is_number() ? value.dump() : value.type_name();
+  throw error(errc::format, {"there should be a whole number of ", 8 * sizeof(T), " bits, and there is ",
+                             value.is_number() ? "" : "JSON of the type ", there});
 }
 
 }  // namespace penstock::inline v0_1::detail

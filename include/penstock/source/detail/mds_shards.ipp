@@ -18,9 +18,9 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// The part of a name behind its folders, without a query.
+// The part of a name behind its folders, without a URL's query: folders of files may have a question mark.
 PENSTOCK_INLINE std::string_view last_part(std::string_view name) noexcept {
-  name = name.substr(0, name.find('?'));
+  if (name.starts_with("http://") || name.starts_with("https://")) name = name.substr(0, name.find('?'));
   return name.substr(name.rfind('/') + 1);
 }
 

@@ -129,6 +129,12 @@ class row_source : public opens_as_plan<row_source<Format, T, Storage, Lengths..
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
   /// The shape of a row: the shape of the files minus their first dimension.
   [[nodiscard]] const extents& row() const noexcept { return known_->row; }
+  /// The name of the array in files that hold several.
+  [[nodiscard]] const std::string& array() const noexcept
+    requires requires(const Format& which) { which.name; }
+  {
+    return known_->format.name;
+  }
   /// Covers each file's name, size, rows and first and last 4 KiB, and the array's name if files hold
   /// several.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {

@@ -29,6 +29,7 @@ struct npy_type {
     return {npy_kind<T>, sizeof(T)};
   }
   [[nodiscard]] std::string name() const;
+  friend bool operator==(const npy_type&, const npy_type&) = default;
 };
 
 /// The rows of an array in npy format that occupies a range of a file, or all of it. Offsets in errors count

@@ -5,6 +5,7 @@
 #error "penstock/source/detail/tf_records.hpp needs ISA-L: link penstock::tfrecord"
 #endif
 
+#include <penstock/base/touch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -23,6 +24,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -32,10 +34,20 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// The checksum of a record's bytes, as it is stored: CRC-32C, rotated and moved, so that a checksum of bytes
-/// that hold checksums is none of them.
-[[nodiscard]] inline std::uint32_t masked_crc(bytes_view bytes) noexcept {
-  std::uint32_t crc = ~std::uint32_t{0};
+/// ISA-L returns with bits in the upper halves of AVX registers. As long as they are there, each instruction
+/// that writes a lower half waits for the last write of the upper one, here for the whole checksum: the
+/// prefetches of the samples that come next would start after it, and not beside it.
+inline void end_wide_registers() noexcept {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx"))
+    asm volatile("vzeroupper" ::
+                     : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+                       "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+#endif
+}
+
+/// Goes on with a CRC-32C, which begins as ~0.
+[[nodiscard]] inline std::uint32_t more_crc(std::uint32_t crc, bytes_view bytes) noexcept {
   for (std::size_t done = 0; done < bytes.size();) {
     const std::size_t some = std::min<std::size_t>(bytes.size() - done, 1_GiB);
     // ISA-L only reads them
@@ -43,7 +55,31 @@ namespace detail {
     crc = ::crc32_iscsi(from, static_cast<int>(some), crc);
     done += some;
   }
+  return crc;
+}
+/// A checksum as it is stored: CRC-32C, rotated and moved, so that a checksum of bytes that hold checksums is
+/// none of them.
+[[nodiscard]] inline std::uint32_t masked(std::uint32_t crc) noexcept {
+  end_wide_registers();
   return std::rotr(~crc, 15) + 0xa282ead8u;
+}
+
+/// The checksum of a record's bytes.
+[[nodiscard]] inline std::uint32_t masked_crc(bytes_view bytes) noexcept {
+  return masked(more_crc(~std::uint32_t{0}, bytes));
+}
+/// Copies a record's bytes, and gives the checksum of the copy. In pieces, which the checksum finds in the
+/// first cache: of other bytes it would wait for memory as long as the copy does.
+[[nodiscard]] inline std::uint32_t copy_with_masked_crc(mutable_bytes into, bytes_view from) noexcept {
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (std::size_t done = 0; done < from.size();) {
+    const std::size_t some = std::min<std::size_t>(from.size() - done, 16_KiB);
+    std::memcpy(into.data() + done, from.data() + done, some);
+    touch_lines(from.data() + done + some, std::min<std::size_t>(from.size() - done - some, 1024));
+    crc = more_crc(crc, into.subspan(done, some));
+    done += some;
+  }
+  return masked(crc);
 }
 
 inline constexpr std::size_t tf_header_size = 12, tf_footer_size = 4;
@@ -84,8 +120,8 @@ struct tf_header {
                              left, " are left: it was cut off"})
       .at_offset(offset);
 }
-inline void check_tf_payload(bytes_view payload, bytes_view footer) {
-  if (load_little<std::uint32_t>(footer.data()) != masked_crc(payload)) [[unlikely]]
+inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
+  if (load_little<std::uint32_t>(footer.data()) != checksum) [[unlikely]]
     throw error(errc::checksum, "the record does not match its checksum: the file is damaged");
 }
 

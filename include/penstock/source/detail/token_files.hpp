@@ -28,6 +28,7 @@ struct token_type {
   [[nodiscard]] static constexpr token_type of() noexcept {
     return {sizeof(T), std::signed_integral<T>};
   }
+  friend bool operator==(const token_type&, const token_type&) = default;
 };
 
 /// The windows to cut; see `token_windows`.

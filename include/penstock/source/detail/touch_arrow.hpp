@@ -6,6 +6,7 @@
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/to_size.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,8 +24,10 @@ namespace penstock::inline v0_1::detail {
     __builtin_prefetch(column.offsets + to_size(column.offset + leaf.add + row) * (wide ? 8 : 4));
 }
 
-/// Prefetches a row's value: of fixed width, also in lists of fixed length, or bytes.
-[[gnu::always_inline]] inline void touch_arrow_value(const arrow_leaf& leaf, std::uint64_t row) noexcept {
+/// Prefetches the first `most` bytes of a row's value: of fixed width, also in lists of fixed length, or
+/// bytes.
+[[gnu::always_inline]] inline void touch_arrow_value(const arrow_leaf& leaf, std::uint64_t row,
+                                                     std::uint64_t most) noexcept {
   const arrow_column* column = leaf.column;
   std::uint64_t first = row + leaf.add, count = 1;
   while (true) {
@@ -38,12 +41,13 @@ namespace penstock::inline v0_1::detail {
   const arrow_layout layout = column->type->layout;
   if (column->values == nullptr) return;
   if (layout == arrow_layout::fixed) {
-    touch_lines(column->values + first * column->type->width, count * column->type->width);
+    touch_lines(column->values + first * column->type->width, std::min(most, count * column->type->width));
   } else if (layout == arrow_layout::bytes32) {
     std::uint32_t begin = 0, end = 0;
     std::memcpy(&begin, column->offsets + 4 * first, sizeof(begin));
     std::memcpy(&end, column->offsets + 4 * (first + 1), sizeof(end));
-    if (begin < end && end <= column->bytes) touch_lines(column->values + begin, end - begin);
+    if (begin < end && end <= column->bytes)
+      touch_lines(column->values + begin, std::min<std::uint64_t>(most, end - begin));
   }
 }
 

@@ -8,11 +8,11 @@
 #include <penstock/storage/session_view.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
-/// Zip archives, as far as numpy's npz files need them: only uncompressed members. Archives must be in one
-/// piece: nothing in front of them, nothing between the directory and the end record.
-/// Source: PKWARE's APPNOTE.TXT, version 6.3.10, sections 4.3 and 4.5.3.
+/// The members of numpy's npz files that lie there uncompressed.
 namespace penstock::inline v0_1 {
 namespace detail {
 
@@ -25,6 +25,9 @@ struct zip_member {
 /// with the names of the members, if there is neither.
 [[nodiscard]] zip_member find_zip_array(session_view session, object_id object, std::uint64_t size,
                                         std::string_view name);
+
+/// The names of the arrays, as numpy calls them.
+[[nodiscard]] std::vector<std::string> zip_arrays(session_view session, object_id object, std::uint64_t size);
 
 /// The rows of the array in the member that `find_zip_array` finds.
 [[nodiscard]] stored_rows find_npz_rows(session_view session, object_id object, std::uint64_t size,

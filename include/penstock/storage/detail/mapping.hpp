@@ -16,6 +16,18 @@ namespace detail::files {
 
 /// The error of a file that was truncated or written to while it was mapped.
 [[nodiscard]] error changed_while_mapped(const std::string& path, std::uint64_t offset);
+/// Throws it: not in a function that is called for each sample.
+[[noreturn, gnu::cold]] void throw_changed_while_mapped(const std::string& path, std::uint64_t offset);
+
+/// How many mappings the process has, and may have; 0 if the system does not say.
+struct mapping_counts {
+  std::uint64_t there = 0, most = 0;
+};
+[[nodiscard]] mapping_counts count_mappings() noexcept;
+
+/// The error of a file of so many bytes that cannot be mapped, with what to do about it.
+[[nodiscard]] error mapping_failure(const std::string& path, std::uint64_t bytes, int code,
+                                    mapping_counts counts);
 
 /// A whole file, mapped read-only. `file` and `mapped_file` have one per file.
 class mapping {
@@ -33,7 +45,7 @@ class mapping {
   /// Throws if a page of the file was found to be lost.
   void check_lost(const std::string& path) const {
     if (const auto offset = guard_.lost()) [[unlikely]]
-      throw changed_while_mapped(path, *offset);
+      throw_changed_while_mapped(path, *offset);
   }
   /// Asks the system to load these bytes into memory.
   void will_need(std::uint64_t offset, std::uint64_t size) const noexcept;

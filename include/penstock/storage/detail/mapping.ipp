@@ -3,13 +3,20 @@
 
 #include <penstock/storage/detail/mapping.hpp>
 
+#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/detail/paths.hpp>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <string_view>
 
 namespace penstock::inline v0_1 {
 namespace detail::files {
@@ -19,6 +26,43 @@ PENSTOCK_INLINE error changed_while_mapped(const std::string& path, std::uint64_
       .in_file(path)
       .at_offset(offset);
 }
+PENSTOCK_INLINE void throw_changed_while_mapped(const std::string& path, std::uint64_t offset) {
+  throw changed_while_mapped(path, offset);
+}
+
+PENSTOCK_INLINE mapping_counts count_mappings() noexcept {
+  // Without a stream or a string: there may be no memory to have, either.
+  char some[4096];
+  const auto read_all = [&](const char* path, auto&& take) {
+    const descriptor opened(::open(path, O_RDONLY | O_CLOEXEC));
+    for (ssize_t got = 0; opened.get() >= 0 && (got = ::read(opened.get(), some, sizeof(some))) > 0;)
+      take(std::string_view(some, static_cast<std::size_t>(got)));
+  };
+  mapping_counts made;
+  read_all("/proc/sys/vm/max_map_count", [&](std::string_view text) {
+    std::from_chars(text.data(), text.data() + text.size(), made.most);
+  });
+  read_all("/proc/self/maps", [&](std::string_view text) {
+    made.there += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  });
+  return made;
+}
+
+PENSTOCK_INLINE error mapping_failure(const std::string& path, std::uint64_t bytes, int code,
+                                      mapping_counts counts) {
+  if (code != ENOMEM) return failure("map the file", path, code);
+  constexpr std::uint64_t near = 16;  // other threads may have made or removed some
+  const std::string_view instead = "give the source a storage that reads, such as file(...), if it takes one";
+  if (counts.most != 0 && counts.there + near >= counts.most)
+    return error(errc::io, {"cannot map the file: the process has ", counts.there,
+                            " mappings, one for each file, and the system allows ", counts.most,
+                            "; raise that with `sysctl vm.max_map_count=", 4 * counts.most,
+                            "`, put the data into fewer files, or ", instead})
+        .in_file(path);
+  return error(errc::io, {"cannot map the file: there are no ", bytes,
+                          " bytes of addresses left for it; raise `ulimit -v`, or ", instead})
+      .in_file(path);
+}
 
 PENSTOCK_INLINE mapping::mapping(int opened, const object_signature& signature, const std::string& path,
                                  bool guarded)
@@ -26,7 +70,10 @@ PENSTOCK_INLINE mapping::mapping(int opened, const object_signature& signature, 
   if (signature.size == 0) return;
   const auto length = static_cast<std::size_t>(signature.size);
   void* const where = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, opened, 0);
-  if (where == MAP_FAILED) throw failure("map the file", path, errno);
+  if (where == MAP_FAILED) {
+    const int code = errno;
+    throw mapping_failure(path, signature.size, code, code == ENOMEM ? count_mappings() : mapping_counts());
+  }
   data_ = static_cast<const std::byte*>(where);
   try {
     if (guarded) guard_ = sigbus_guard({data_, length});

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/pack.hpp>
+#include <penstock/source/arrow_ipc.hpp>
+#include <penstock/source/beton.hpp>
+#include <penstock/source/dataset_format.hpp>
+#include <penstock/source/detail/format_types.hpp>
+#include <penstock/source/detail/idx_listing.hpp>
+#include <penstock/source/detail/stored_npy.hpp>
+#include <penstock/source/directory.hpp>
+#include <penstock/source/idx.hpp>
+#include <penstock/source/lines.hpp>
+#include <penstock/source/npy_rows.hpp>
+#include <penstock/source/npz_rows.hpp>
+#include <penstock/source/tokens.hpp>
+#include <penstock/source/unpacked.hpp>
+#include <penstock/source/webdataset.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/file.hpp>
+#include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+/// The formats that `dataset` knows without a further header.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class T, class Storage>
+using npy_source_of = npy_row_source<T, Storage>;
+template <class T, class Storage>
+using npz_source_of = npz_row_source<T, Storage>;
+template <class T, class Storage>
+using token_source_of = token_source<T, token_windows, Storage>;
+
+/// What the first file says of its numbers.
+struct stored_tokens {
+  token_format format = token_format::raw;
+  token_type type{};
+};
+
+[[nodiscard]] bool is_tar(const listed_files& some);
+[[nodiscard]] bool is_arrow(const listed_files& some);
+[[nodiscard]] bool is_beton(const listed_files& some);
+[[nodiscard]] bool is_npy(const listed_files& some);
+[[nodiscard]] bool is_npz(const listed_files& some);
+[[nodiscard]] bool is_image(const listed_files& some);
+[[nodiscard]] format_fit look_for_tokens(const dataset_listing& there);
+[[nodiscard]] format_fit look_for_lines(const dataset_listing& there);
+[[nodiscard]] std::vector<std::string> paths_of_arrow(const dataset_listing& there);
+[[nodiscard]] std::vector<std::string> paths_of_tokens(const dataset_listing& there);
+[[nodiscard]] std::vector<std::string> paths_of_lines(const dataset_listing& there);
+[[nodiscard]] stored_tokens tokens_at(const dataset_listing& there);
+/// The type of the numbers of the first npy file, or of an array of the first npz file.
+[[nodiscard]] npy_type npy_type_at(const dataset_listing& there);
+[[nodiscard]] npy_type npz_type_at(session_view session, std::uint64_t size, std::string_view array);
+/// The array of an npz file that is meant by this name: if it is empty, the only one.
+[[nodiscard]] std::string npz_array_at(session_view session, std::uint64_t size, const std::string& array);
+
+}  // namespace detail
+
+/// Tar archives, recognised by the checksum of the first header, or compressed and called `*.tar.*` or
+/// `*.tgz`: these need the unpackers of `unpacked` as template arguments, and are copied by it.
+template <unpacker... Unpack>
+struct webdataset_format {
+  static constexpr std::string_view name = "webdataset";
+  using sources = std::variant<webdataset<file>>;
+  template <storage Storage>
+  using stored_sources = std::variant<webdataset<Storage>>;
+
+  webdataset_options options = {};
+  unpacked_options copies = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_tar); }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    std::vector<std::string> paths = there.paths_of(&detail::is_tar);
+    if constexpr (sizeof...(Unpack) != 0) paths = unpacked<Unpack...>(paths, copies);
+    return webdataset<file>(std::move(paths), options);
+  }
+  template <storage Storage>
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+    return webdataset<Storage>(std::move(where), options);
+  }
+};
+
+/// Arrow files and streams, recognised by their first bytes, and the folders of Hugging Face's `datasets`;
+/// with the unpackers that compressed batches need.
+template <unpacker... Unpack>
+struct arrow_ipc_format {
+  static constexpr std::string_view name = "arrow_ipc";
+  using sources = std::variant<arrow_ipc_source<mapped_file>>;
+  template <storage Storage>
+  using stored_sources = std::variant<arrow_ipc_source<Storage>>;
+
+  arrow_ipc_options options = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) {
+    return there.fit_of(&detail::is_arrow);
+  }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    return arrow_ipc<Unpack...>(detail::paths_of_arrow(there), options);
+  }
+  template <storage Storage>
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+    return arrow_ipc<Unpack...>(std::move(where), options);
+  }
+};
+
+/// FFCV's files, recognised by their version and the size of their pages.
+struct beton_format {
+  static constexpr std::string_view name = "beton";
+  using sources = std::variant<beton_source<file>>;
+  template <storage Storage>
+  using stored_sources = std::variant<beton_source<Storage>>;
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) {
+    return there.fit_of(&detail::is_beton);
+  }
+  [[nodiscard]] static sources open(const dataset_listing& there) {
+    return beton(file(there.paths_of(&detail::is_beton)));
+  }
+  template <storage Storage>
+  [[nodiscard]] static stored_sources<Storage> open_in(Storage where, const dataset_listing&) {
+    return beton(std::move(where));
+  }
+};
+
+/// numpy's npy files, whose numbers are of one of these types; without any, `std::uint8_t`, `std::int16_t`,
+/// `std::int32_t`, `std::int64_t`, `float` or `double`.
+template <class... Ts>
+struct npy_rows_format {
+  using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
+  template <storage Storage>
+  using stored_sources = typename detail::sources_of_types<types, detail::npy_source_of, Storage>::type;
+  using sources = stored_sources<mapped_file>;
+  static constexpr std::string_view name = "npy_rows";
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_npy); }
+  [[nodiscard]] static sources open(const dataset_listing& there) {
+    return open_in(mapped_file(there.paths_of(&detail::is_npy)), there);
+  }
+  template <storage Storage>
+  [[nodiscard]] static stored_sources<Storage> open_in(Storage where, const dataset_listing& there) {
+    const detail::npy_type found = detail::npy_type_at(there);
+    return detail::source_of_type<stored_sources<Storage>>(
+        std::type_identity<types>{}, {&there, name, "'" + found.name() + "'"},
+        [&]<class T>() { return found == detail::npy_type::of<T>(); },
+        [&]<class T>() { return npy_rows<T>(std::move(where)); });
+  }
+};
+
+/// numpy's npz files; of several arrays the one that is named. The types are as for `npy_rows_format`.
+template <class... Ts>
+struct npz_rows_format {
+  using types = typename detail::number_types<detail::common_numbers, Ts...>::type;
+  template <storage Storage>
+  using stored_sources = typename detail::sources_of_types<types, detail::npz_source_of, Storage>::type;
+  using sources = stored_sources<mapped_file>;
+  static constexpr std::string_view name = "npz_rows";
+
+  std::string array = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) { return there.fit_of(&detail::is_npz); }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    return open_in(mapped_file(there.paths_of(&detail::is_npz)), there);
+  }
+  template <storage Storage>
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+    auto session = where.connect();
+    const std::uint64_t size = session.size(0);
+    const std::string chosen = detail::npz_array_at(session, size, array);
+    const detail::npy_type found = detail::npz_type_at(session, size, chosen);
+    return detail::source_of_type<stored_sources<Storage>>(
+        std::type_identity<types>{}, {&there, name, "'" + found.name() + "'"},
+        [&]<class T>() { return found == detail::npy_type::of<T>(); },
+        [&]<class T>() { return npz_rows<T>(std::move(where), chosen); });
+  }
+};
+
+/// An IDX file, recognised by a header that matches the file's size, of numbers of one of these types;
+/// without any, bytes.
+template <idx_value... Ts>
+struct idx_format {
+  using types = typename detail::number_types<pack<std::uint8_t>, Ts...>::type;
+  using sources = typename detail::sources_of_types<types, detail::idx_source_of, file>::type;
+  static constexpr std::string_view name = "idx";
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) {
+    return there.is_storage() ? format_fit::none : there.fit_of(&detail::is_idx);
+  }
+  [[nodiscard]] static sources open(const dataset_listing& there) {
+    const std::vector<std::string> paths = there.paths_of(&detail::is_idx);
+    if (paths.size() != 1) detail::several_idx_files(there);
+    const auto code = static_cast<unsigned char>(there.files().front().head[2]);
+    return detail::source_of_type<sources>(
+        std::type_identity<types>{}, {&there, name, "numbers of code " + std::to_string(code)},
+        [&]<class T>() { return detail::idx_code<T> == code; },
+        [&]<class T>() { return idx<T>(paths.front()); });
+  }
+};
+
+/// Tokens of Megatron and of llm.c, recognised by their first bytes, of one of these types; without any,
+/// `std::uint16_t`, `std::uint32_t` or `std::int32_t`. Files without a header cannot be told from others.
+template <token_value... Ts>
+struct tokens_format {
+  using types = typename detail::number_types<pack<std::uint16_t, std::uint32_t, std::int32_t>, Ts...>::type;
+  template <storage Storage>
+  using stored_sources = typename detail::sources_of_types<types, detail::token_source_of, Storage>::type;
+  using sources = stored_sources<mapped_file>;
+  static constexpr std::string_view name = "tokens";
+
+  token_windows window = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) {
+    return detail::look_for_tokens(there);
+  }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    return open_in(mapped_file(detail::paths_of_tokens(there)), there);
+  }
+  template <storage Storage>
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing& there) const {
+    const detail::stored_tokens found = detail::tokens_at(there);
+    return detail::source_of_type<stored_sources<Storage>>(
+        std::type_identity<types>{},
+        {&there, name,
+         detail::text(
+             {found.type.is_signed ? "signed" : "unsigned", " tokens of ", 8 * found.type.width, " bits"})},
+        [&]<class T>() { return found.type == detail::token_type::of<T>(); },
+        [&]<class T>() {
+          return token_source<T, token_windows, Storage>(std::move(where), window, found.format);
+        });
+  }
+};
+
+/// Folders of JPEG, PNG and WebP files, in folders that are their classes or in none.
+struct directory_format {
+  static constexpr std::string_view name = "directory";
+  using sources = std::variant<directory>;
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there);
+  [[nodiscard]] static sources open(const dataset_listing& there);
+};
+
+/// JSON lines, recognised by two lines that are objects or lists, or one in a file called `*.jsonl` or
+/// `*.ndjson`; and, where nothing else fits, other text.
+struct lines_format {
+  static constexpr std::string_view name = "lines";
+  using sources = std::variant<line_source<mapped_file>>;
+  template <storage Storage>
+    requires viewing_session<typename Storage::session>
+  using stored_sources = std::variant<line_source<Storage>>;
+
+  lines_options options = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) { return detail::look_for_lines(there); }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    return lines(mapped_file(detail::paths_of_lines(there)), options);
+  }
+  template <storage Storage>
+    requires viewing_session<typename Storage::session>
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+    return lines(std::move(where), options);
+  }
+};
+
+/// The formats that need the standard library alone.
+using core_formats = pack<webdataset_format<>, arrow_ipc_format<>, beton_format, npy_rows_format<>,
+                          npz_rows_format<>, idx_format<>, tokens_format<>, directory_format, lines_format>;
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/core_formats.ipp>
+#endif

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/shared.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/core/projection.hpp>
+#include <penstock/source/detail/arrow_batch.hpp>
+#include <penstock/source/detail/arrow_member.hpp>
+#include <penstock/source/detail/touch_arrow.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/storage_counters.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// What a worker keeps from row to row.
+struct arrow_row_memory {
+  struct place {
+    const char* name = nullptr;
+    std::size_t i = 0;
+  };
+  std::string key;
+  std::array<place, 16> places{};  // of the columns that are asked for by name
+};
+
+/// A row of a dataset of columns, as an open sample with a member for each column.
+template <class Files>
+class arrow_row {
+ public:
+  using is_open_sample = void;
+  using blob_type = arrow_member_value;
+
+  arrow_row(const Files& files, std::size_t shard, const arrow_batch& batch, std::uint64_t row,
+            arrow_row_memory& memory) noexcept
+      : files_(&files), batch_(&batch), shard_(shard), row_(row), memory_(&memory) {}
+
+  [[nodiscard]] std::string_view key() const { return memory_->key = files_->key_of(shard_, row_); }
+  [[nodiscard]] std::string_view url() const { return files_->path(shard_); }
+  [[nodiscard]] std::size_t size() const noexcept { return files_->leaves.size(); }
+  [[nodiscard]] std::string_view name(std::size_t i) const noexcept { return files_->leaves[i]; }
+  /// The place of a column, or their number. The name must live as long as the program.
+  [[nodiscard]] std::size_t place_of(std::string_view name) const noexcept {
+    // Names often lie beside each other.
+    const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
+    auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
+    if (known.name != name.data()) [[unlikely]] {
+      const auto found = std::ranges::find(files_->leaves, name);
+      known = {name.data(), static_cast<std::size_t>(found - files_->leaves.begin())};
+    }
+    return known.i;
+  }
+  [[nodiscard]] blob_type member(std::size_t i) const { return {batch_->leaves[i], row_}; }
+
+ private:
+  const Files* files_;
+  const arrow_batch* batch_;
+  std::size_t shard_;
+  std::uint64_t row_;
+  arrow_row_memory* memory_;
+};
+
+/// A run's reader of a dataset of columns: a session, and the batches used so far. `Files` is a `known_files`
+/// that has `leaves`, `row_of(shard, sample)` and `key_of(shard, row)`; `Batches` says whether its batches
+/// may lie `in_place` in what the session shows, and has `get(session, shard, held)`, `find(shard)` for
+/// batches that stay, and `find_kept(shard)` for others that are in memory.
+template <class Storage, class Files, class Known, class Batches>
+class arrow_rows {
+  using session_type = typename Storage::session;
+
+ public:
+  struct worker {
+    std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
+    std::size_t shard = 0;
+    const arrow_batch* batch = nullptr;
+    shared<const arrow_batch> held;
+    arrow_row_memory memory;
+    struct coming {
+      const arrow_batch* batch = nullptr;  // null if it is not in memory
+      manifest::place place;
+      std::uint64_t index = 0;
+    };
+    std::array<coming, 64> next{};  // the rows that come next
+    std::size_t count = 0;          // of those
+    std::size_t turn = 0;           // of the one that is evaluated next
+    struct kept {
+      std::size_t shard = 0;
+      shared<const arrow_batch> batch;
+      bool used = false;
+    };
+    std::array<kept, 8> ahead{};  // batches of these rows that may go away otherwise
+  };
+
+  template <class... Args>
+  explicit arrow_rows(shared<const Known> known, const projection& used, Args&&... args)
+      : known_(std::move(known)),
+        session_(known_->where.connect()),
+        batches_(known_, used, std::forward<Args>(args)...) {
+    for (std::size_t i = 0; i < known_->leaves.size(); ++i)
+      if (used.uses(known_->leaves[i])) touched_.push_back(i);
+    if (used.everything()) touched_.clear();
+  }
+
+  template <class Sink>
+  void evaluate(position p, worker& w, Sink&& sink) const {
+    const std::size_t turn = w.turn++;
+    const auto& looked_up = w.next[turn % w.next.size()];
+    if (turn < w.count && looked_up.index == p.index && looked_up.batch != nullptr) [[likely]]
+      stand_in(w, looked_up.place, looked_up.batch);
+    else if (p.index < w.begin || p.index >= w.end)
+      move_to(w, p.index);
+    const std::uint64_t row = known_->row_of(w.shard, p.index - w.begin);
+    try {
+      sink(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory));
+      if constexpr (Batches::in_place) confirm(session_, known_->object(w.shard));
+    } catch (error& e) {
+      if constexpr (Batches::in_place) confirm(session_, known_->object(w.shard));
+      e.in_file(known_->path(w.shard)).for_key(key(p.index));
+      throw;
+    }
+  }
+
+  /// Finds the rows that come next, up to 64, and prefetches what says where their values are.
+  void look_ahead(std::span<const position> next, worker& w) const noexcept {
+    w.turn = 0;
+    for (auto& one : w.ahead) one.used = false;
+    w.count = std::min(next.size(), w.next.size());
+    const std::uint64_t all = known_->shards.samples();
+    manifest::place found;  // of the row before
+    std::uint64_t count = 0;
+    const arrow_batch* batch = nullptr;
+    for (std::size_t i = 0; i < w.count; ++i) {
+      auto& one = w.next[i];
+      one.batch = nullptr;
+      if (next[i].index >= all) continue;
+      one.index = next[i].index;
+      if (one.index - found.first < count) [[likely]] {
+        one.place = {found.shard, one.index - found.first, found.first};
+      } else {
+        found = one.place = known_->shards.locate(one.index);
+        count = known_->shards.shards()[found.shard].samples;
+        batch = batches_.find(found.shard);
+        if (batch == nullptr) batch = find_ahead(found.shard, w);
+      }
+      one.batch = batch;
+      if (one.batch == nullptr) continue;
+      const std::uint64_t row = known_->row_of(one.place.shard, one.place.sample);
+      for (const std::size_t leaf : touched_) touch_arrow_offsets(one.batch->leaves[leaf], row);
+    }
+    for (auto& one : w.ahead)
+      if (!one.used) one.batch = {};
+    w.batch = nullptr;  // it may be one that was let go
+    w.begin = w.end = 0;
+  }
+  /// Prefetches the first `most` bytes of each value of one of these rows.
+  [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t most) const noexcept {
+    if (i >= w.count || w.next[i].batch == nullptr) return;
+    const auto& place = w.next[i].place;
+    const std::uint64_t row = known_->row_of(place.shard, place.sample);
+    for (const std::size_t leaf : touched_) touch_arrow_value(w.next[i].batch->leaves[leaf], row, most);
+  }
+
+  /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
+  [[nodiscard]] std::string key(std::uint64_t index) const {
+    const manifest::place place = known_->locate(index);
+    return known_->key_of(place.shard, known_->row_of(place.shard, place.sample));
+  }
+  [[nodiscard]] std::string url(std::uint64_t index) const {
+    return known_->path(known_->locate(index).shard);
+  }
+  [[nodiscard]] storage_counters counters() const
+    requires counting_session<session_type>
+  {
+    return session_.counters();
+  }
+  [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_of(session_); }
+  void cancel_reads() const noexcept { end_reads(session_); }
+  /// The mean size of a row.
+  [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept {
+    const std::uint64_t rows = known_->shards.samples();
+    return rows == 0 ? 0 : known_->shards.payload() / rows;
+  }
+
+ private:
+  // A batch that is in memory, and stays there until the next look ahead.
+  [[nodiscard]] const arrow_batch* find_ahead(std::size_t shard, worker& w) const noexcept {
+    for (auto& one : w.ahead)
+      if (one.batch && one.shard == shard) {
+        one.used = true;
+        return one.batch.get();
+      }
+    for (auto& one : w.ahead)
+      if (!one.used) {
+        one.batch = batches_.find_kept(shard);
+        one.shard = shard;
+        one.used = static_cast<bool>(one.batch);
+        return one.batch.get();
+      }
+    return nullptr;
+  }
+  void stand_in(worker& w, const manifest::place& place, const arrow_batch* batch) const noexcept {
+    w.batch = batch;
+    w.shard = place.shard;
+    w.begin = place.first;
+    w.end = place.first + known_->shards.shards()[place.shard].samples;
+  }
+  void move_to(worker& w, std::uint64_t index) const {
+    const manifest::place place = known_->locate(index);
+    w.begin = w.end = 0;  // if it cannot be read, the worker has none
+    stand_in(w, place, &batches_.get(session_, place.shard, w.held));
+  }
+
+  shared<const Known> known_;
+  mutable session_type session_;  // a session may be used by many threads
+  Batches batches_;
+  std::vector<std::size_t> touched_;  // the leaves whose memory is prefetched
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

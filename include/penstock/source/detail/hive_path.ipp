@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/detail/hive_path.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/source/detail/hash_bytes.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::string hive_text(std::string_view escaped) {
+  std::string made;
+  for (std::size_t i = 0; i < escaped.size(); ++i) {
+    unsigned value = 0;
+    const char* const digits = escaped.data() + i + 1;
+    if (escaped[i] == '%' && i + 2 < escaped.size() &&
+        std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
+      made += static_cast<char>(value);
+      i += 2;
+    } else {
+      made += escaped[i];
+    }
+  }
+  return made;
+}
+
+PENSTOCK_INLINE std::vector<hive_part> hive_parts(std::string_view path) {
+  std::vector<hive_part> found;
+  for (std::size_t end = path.find('/'); end != path.npos; end = path.find('/')) {
+    const std::string_view folder = path.substr(0, end);
+    path.remove_prefix(end + 1);
+    const std::size_t equal = folder.find('=');
+    if (equal == 0 || equal == folder.npos) continue;
+    hive_part one{hive_text(folder.substr(0, equal)), hive_text(folder.substr(equal + 1))};
+    if (one.value == "__HIVE_DEFAULT_PARTITION__") one.value.reset();
+    if (std::ranges::any_of(found, [&](const hive_part& other) { return other.column == one.column; }))
+      throw error(errc::argument, {"two folders of the path say what the column '", one.column,
+                                   "' is: name the files from a folder further down"});
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+PENSTOCK_INLINE std::optional<std::int64_t> hive_number(const std::string& text) noexcept {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [behind, failed] = std::from_chars(text.data(), end, value);
+  if (text.empty() || failed != std::errc{} || behind != end) return std::nullopt;
+  return value;
+}
+
+PENSTOCK_INLINE hive_columns::hive_columns(std::span<const std::string> paths) {
+  std::vector<hive_part> first;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    try {
+      std::vector<hive_part> parts = hive_parts(paths[i]);
+      if (i == 0) first = parts;
+      if (!std::ranges::equal(parts, first, {}, &hive_part::column, &hive_part::column))
+        throw error(errc::format, {"the folders of the path say what ", parts.size(),
+                                   " columns are, and not the same as those of '", paths.front(), "'"});
+      texts_.emplace_back();
+      for (hive_part& one : parts) texts_.back().push_back(std::move(one.value));
+    } catch (error& e) {
+      e.in_file(paths[i]);
+      throw;
+    }
+  }
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const bool numbers =
+        std::ranges::all_of(texts_, [&](const auto& file) { return !file[i] || hive_number(*file[i]); });
+    types_.push_back(arrow_type::of_format(numbers ? "l" : "u"));
+    types_.back().name = first[i].column;
+  }
+  keep_values();
+}
+
+PENSTOCK_INLINE hive_columns::hive_columns(std::vector<arrow_type> types,
+                                           std::vector<std::vector<std::optional<std::string>>> values)
+    : types_(std::move(types)), texts_(std::move(values)) {
+  keep_values();
+}
+
+// A value as a column of one row has it: a text with its offsets in front of it.
+PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& text) {
+  buffer room;
+  const auto keep = [&](auto value) {
+    room.resize_for_overwrite(sizeof(value));
+    std::memcpy(room.data(), &value, sizeof(value));
+    return true;
+  };
+  bool good = false;
+  if (type.layout == arrow_layout::bytes32) {
+    const std::uint32_t offsets[2] = {0, static_cast<std::uint32_t>(text.size())};
+    room.resize_for_overwrite(sizeof(offsets) + text.size());
+    std::memcpy(room.data(), offsets, sizeof(offsets));
+    if (!text.empty()) std::memcpy(room.data() + sizeof(offsets), text.data(), text.size());
+    good = true;
+  } else if (type.layout == arrow_layout::bits) {
+    good = (text == "true" || text == "false") && keep(static_cast<std::uint8_t>(text == "true"));
+  } else if (type.number == arrow_number::float64) {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [behind, failed] = std::from_chars(text.data(), end, value);
+    good = !text.empty() && failed == std::errc{} && behind == end && keep(value);
+  } else if (const auto value = hive_number(text)) {
+    if (type.width == 8) good = keep(*value);
+    if (type.width == 4 && std::in_range<std::int32_t>(*value))
+      good = keep(static_cast<std::int32_t>(*value));
+  }
+  if (!good)
+    throw error(errc::format, {"the column '", type.name, "' of type ", type.text(), " has a file's value '",
+                               text, "', which is none"});
+  return room;
+}
+
+PENSTOCK_INLINE void hive_columns::keep_values() {
+  for (arrow_type& one : types_) {
+    arrow_type numbers = arrow_type::of_format("c");
+    numbers.name = one.name;
+    numbers.dictionary.push_back(std::move(one));
+    one = std::move(numbers);
+  }
+  static constexpr std::byte none[16]{};
+  values_.resize(texts_.size() * types_.size());
+  for (std::size_t file = 0; file < texts_.size(); ++file)
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      arrow_column& made = values_[file * types_.size() + i];
+      made.type = &value_type(i);
+      made.length = 1;
+      made.validity = texts_[file][i] ? nullptr : none;
+      made.offsets = made.values = none;
+      if (!texts_[file][i]) continue;
+      buffer room = hive_value(value_type(i), *texts_[file][i]);
+      const bool text = value_type(i).layout == arrow_layout::bytes32;
+      made.offsets = room.data();
+      made.values = text ? room.data() + 8 : room.data();
+      made.bytes = text ? room.size() - 8 : 0;
+      memory_.push_back(std::move(room));
+    }
+}
+
+PENSTOCK_INLINE std::uint64_t hive_columns::mark(std::size_t file) const noexcept {
+  std::uint64_t made = 0;
+  for (const auto& one : texts_[file]) made = mix64(made ^ (one ? hash_bytes(1, bytes_of(*one)) : 0));
+  return made;
+}
+
+PENSTOCK_INLINE arrow_column hive_columns::column(std::size_t file, std::size_t i, std::uint64_t rows,
+                                                  const std::byte* numbers) const {
+  arrow_column made;
+  made.type = &types_[i];
+  made.length = rows;
+  made.values = numbers;
+  made.dictionary.push_back(&values_[file * types_.size() + i]);
+  return made;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

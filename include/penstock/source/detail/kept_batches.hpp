@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/owned.hpp>
+#include <penstock/base/shared.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/source/detail/arrow_batch.hpp>
+#include <penstock/source/detail/shared_loop.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Batches in memory that all workers of a run share: those used last, up to a limit of bytes. Each one is
+/// loaded by one thread. The others that want it help, as far as it shares its work; then, if batches are
+/// asked for one after another, they load the next one, for which there must be room; then they wait.
+///
+/// Threads: any number at once.
+class kept_batches {
+ public:
+  /// Of `count` batches, keeps up to `keep` bytes, and always the one that was asked for last.
+  kept_batches(std::size_t count, std::uint64_t keep);
+  kept_batches(kept_batches&&) noexcept;
+  ~kept_batches();
+
+  /// Shares a loop with the threads that wait for a batch.
+  class sharing {
+   public:
+    /// Runs it, with their help.
+    void run(shared_loop& loop);
+
+   private:
+    friend kept_batches;
+    sharing(kept_batches& all, std::size_t which) noexcept : all_(&all), which_(which) {}
+    kept_batches* all_;
+    std::size_t which_;
+  };
+
+  /// A batch; `load(which, sharing)` returns the result of `new`, and may throw.
+  template <class Load>
+  [[nodiscard]] shared<const arrow_batch> get(std::size_t which, Load&& load) {
+    using load_type = std::remove_reference_t<Load>;
+    return get(
+        which,
+        [](void* what, std::size_t one, sharing& help) {
+          return (*static_cast<load_type*>(what))(one, help);
+        },
+        const_cast<std::remove_const_t<load_type>*>(&load));
+  }
+  /// Empty if it is not in memory. Counts as a use.
+  [[nodiscard]] shared<const arrow_batch> find(std::size_t which) noexcept;
+
+ private:
+  using load_call = const arrow_batch* (*)(void* what, std::size_t which, sharing& help);
+  [[nodiscard]] shared<const arrow_batch> get(std::size_t which, load_call load, void* what);
+  [[nodiscard]] shared<const arrow_batch> load_one(std::size_t which, load_call load, void* what);
+
+  struct state;
+  owned<state> state_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/detail/kept_batches.ipp>
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<parquet/arrow/reader.h>)
+#error "penstock/source/detail/parquet_load.hpp needs Arrow C++ with Parquet: link penstock::arrow"
+#endif
+
+#include <penstock/base/shared.hpp>
+#include <penstock/core/arrow_column.hpp>
+#include <penstock/core/arrow_type.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/source/detail/arrow_batch.hpp>
+#include <penstock/source/detail/arrow_import.hpp>
+#include <penstock/source/detail/kept_batches.hpp>
+#include <penstock/source/detail/parquet_files.hpp>
+#include <penstock/source/detail/parquet_input.hpp>
+#include <penstock/source/detail/parquet_widen.hpp>
+#include <penstock/source/detail/shared_loop.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Some columns of a row group, read together.
+struct parquet_piece {
+  std::vector<std::size_t> leaves;  // in the file's order, in which Arrow returns them
+  imported_schema schema;
+  shared<const imported_batch> batch;
+};
+
+/// What a batch of a row group lies in.
+struct parquet_group {
+  parquet_memory pool;
+  std::vector<parquet_piece> pieces;
+  arrow_type nothing = arrow_type::of_format("n");
+  arrow_column unread;
+
+  explicit parquet_group(std::uint64_t limit) : pool(limit) {}
+
+  [[nodiscard]] const arrow_leaf* find(std::size_t leaf) const noexcept {
+    for (const parquet_piece& piece : pieces)
+      for (std::size_t i = 0; i < piece.leaves.size(); ++i)
+        if (piece.leaves[i] == leaf) return &piece.batch->leaves[i];
+    return nullptr;
+  }
+};
+
+template <class Reader>
+[[nodiscard]] arrow::Status read_parquet_group(Reader& reader, int group, const std::vector<int>& columns,
+                                               std::shared_ptr<arrow::Table>& into) {
+  if constexpr (requires { reader.ReadRowGroup(group, columns).status(); }) {
+    ARROW_ASSIGN_OR_RAISE(into, reader.ReadRowGroup(group, columns));
+    return arrow::Status::OK();
+  } else {  // before Arrow 24
+    return reader.ReadRowGroup(group, columns, &into);
+  }
+}
+
+/// Reads the columns of a piece.
+inline void read_parquet_piece(session_view session, object_id object, const parquet_file& file, int group,
+                               std::uint64_t rows, std::uint64_t limit, parquet::ArrowReaderProperties how,
+                               std::span<const arrow_type* const> table, parquet_memory& pool,
+                               parquet_piece& piece) {
+  std::vector<int> columns;
+  std::vector<const arrow_type*> types;  // that the table has, if the file has others
+  for (const std::size_t leaf : piece.leaves) {
+    columns.insert(columns.end(), (*file.columns)[leaf].begin(), (*file.columns)[leaf].end());
+    if (file.converts) types.push_back(table[leaf]);
+  }
+  read_parquet(session, object, pool, limit, [&](const std::shared_ptr<parquet_input>& input) {
+    parquet::arrow::FileReaderBuilder builder;
+    ARROW_RETURN_NOT_OK(builder.Open(input, parquet::ReaderProperties(&pool), file.metadata));
+    // Arrow's threads may still use the memory pool when a read has failed and is over.
+    how.set_use_threads(false);
+    // Ranges close to each other are read as one, all at once; in place there is nothing to gain.
+    how.set_pre_buffer(!session.views());
+    std::unique_ptr<parquet::arrow::FileReader> reader;
+    builder.memory_pool(&pool)->properties(how);
+    ARROW_RETURN_NOT_OK(builder.Build(&reader));
+    std::shared_ptr<arrow::Table> read;
+    ARROW_RETURN_NOT_OK(read_parquet_group(*reader, group, columns, read));
+    if (static_cast<std::uint64_t>(read->num_rows()) != rows)
+      return arrow::Status::Invalid("the columns have ", read->num_rows(), " rows and not ", rows);
+    std::shared_ptr<arrow::RecordBatch> rows_read;
+    ARROW_ASSIGN_OR_RAISE(rows_read, read->CombineChunksToBatch(&pool));
+    if (file.converts) {
+      ARROW_ASSIGN_OR_RAISE(rows_read, as_in_table(*rows_read, types, &pool));
+    }
+    piece.schema.root = parquet_schema(*rows_read->schema());
+    piece.schema.leaves = arrow_leaf_names(piece.schema.root);
+    arrow_abi::held<arrow_abi::array> exported;
+    ARROW_RETURN_NOT_OK(arrow::ExportRecordBatch(*rows_read, reinterpret_cast<ArrowArray*>(exported.get())));
+    piece.batch = import_arrow_batch(std::move(exported), piece.schema);
+    return arrow::Status::OK();
+  });
+  if (piece.schema.leaves.size() != piece.leaves.size())
+    throw error(errc::format,
+                {"Arrow returns ", piece.schema.leaves.size(), " columns of ", piece.leaves.size()});
+}
+
+/// Distributes leaves among up to eight pieces, which are about the same to read.
+[[nodiscard]] inline std::vector<parquet_piece> parquet_pieces(const std::vector<std::size_t>& leaves,
+                                                               const parquet_file& file, int group) {
+  constexpr std::size_t most = 8;
+  const auto metadata = file.metadata->RowGroup(group);
+  std::vector<std::int64_t> ends;  // of the leaves, in bytes
+  std::int64_t all = 0;
+  for (const std::size_t leaf : leaves) {
+    for (const int column : (*file.columns)[leaf])
+      all += std::max<std::int64_t>(metadata->ColumnChunk(column)->total_uncompressed_size(), 1);
+    ends.push_back(all);
+  }
+  const std::size_t count = std::min(leaves.size(), most);
+  std::vector<parquet_piece> pieces;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    pieces.emplace_back();
+    const auto share = static_cast<double>(all) * static_cast<double>(i + 1) / static_cast<double>(count);
+    const std::size_t left = count - i - 1;  // each piece has a leaf
+    do pieces.back().leaves.push_back(leaves[at++]);
+    while (at < leaves.size() - left && (left == 0 || static_cast<double>(ends[at]) <= share));
+  }
+  return pieces;
+}
+
+inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, std::size_t shard,
+                                                        std::span<const std::size_t> placed,
+                                                        std::span<const std::size_t> wanted,
+                                                        const parquet_limits& limits,
+                                                        kept_batches::sharing* help) const {
+  const object_id object = this->object(shard);
+  const parquet_file& file = (*files)[object];
+  auto made = std::make_unique<arrow_batch>();
+  const shared<parquet_group> memory(new parquet_group(limits.group));
+  try {
+    compare(session, shard);
+    std::vector<std::size_t> read;
+    for (const std::size_t leaf : wanted)
+      if (leaf < stored_leaves() && !(*file.columns)[leaf].empty()) read.push_back(leaf);
+    std::ranges::sort(read, {}, [&](std::size_t leaf) { return (*file.columns)[leaf].front(); });
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    const auto rows_of_group = ask_parquet([&] {
+      memory->pieces = parquet_pieces(read, file, group[shard]);
+      return static_cast<std::uint64_t>(file.metadata->RowGroup(group[shard])->num_rows());
+    });
+    std::vector<const arrow_type*> types;
+    if (file.converts) add_types(*schema, types);
+    auto read_one = [&](std::size_t i) {
+      read_parquet_piece(session, object, file, group[shard], rows_of_group, limits.group, reads_as(), types,
+                         memory->pool, memory->pieces[i]);
+    };
+    shared_loop loop(memory->pieces.size(), read_one);
+    if (help != nullptr && memory->pieces.size() > 1) {
+      help->run(loop);
+    } else {
+      loop.help();
+      loop.end();
+    }
+    memory->unread.type = &memory->nothing;
+    memory->unread.length = rows_of_group;
+    if (std::ranges::any_of(wanted, [&](std::size_t leaf) { return leaf >= stored_leaves(); })) {
+      buffer numbers(to_size(rows_of_group));
+      std::ranges::fill(numbers.span(), std::byte{});
+      made->owned.push_back(std::move(numbers));
+    }
+    made->root.length = rows_of_group;
+    made->root.children.reserve(hive->size());
+    for (const std::size_t leaf : placed) {
+      if (const arrow_leaf* const found = memory->find(leaf)) {
+        made->leaves.push_back(*found);
+      } else if (leaf >= stored_leaves() && std::ranges::find(wanted, leaf) != wanted.end()) {
+        made->root.children.push_back(
+            hive->column(object, leaf - stored_leaves(), rows_of_group, made->owned.front().data()));
+        made->leaves.push_back({&made->root.children.back(), 0, {}});
+      } else {
+        made->leaves.push_back({&memory->unread, 0, {}});
+      }
+    }
+    session.confirm(object);
+  } catch (error& e) {
+    session.confirm(object);
+    e.in_file(path(shard));
+    throw;
+  }
+  made->kept_bytes = static_cast<std::uint64_t>(memory->pool.bytes_allocated());
+  made->kept = memory;
+  return made;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

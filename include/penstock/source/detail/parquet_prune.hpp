@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<parquet/arrow/reader.h>)
+#error "penstock/source/detail/parquet_prune.hpp needs Arrow C++ with Parquet: link penstock::arrow"
+#endif
+
+#include <penstock/core/arrow_type.hpp>
+#include <penstock/source/detail/parquet_input.hpp>
+#include <penstock/source/where.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+#include <parquet/bloom_filter.h>
+#include <parquet/bloom_filter_reader.h>
+#include <parquet/file_reader.h>
+#include <parquet/metadata.h>
+#include <parquet/page_index.h>
+#include <parquet/statistics.h>
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Calls `work.operator()<Type>()` with the type that a column has in a file; returns false for INT96.
+template <class Work>
+bool with_parquet_type(parquet::Type::type type, Work&& work) {
+  switch (type) {
+    case parquet::Type::BOOLEAN:
+      return work.template operator()<parquet::BooleanType>();
+    case parquet::Type::INT32:
+      return work.template operator()<parquet::Int32Type>();
+    case parquet::Type::INT64:
+      return work.template operator()<parquet::Int64Type>();
+    case parquet::Type::FLOAT:
+      return work.template operator()<parquet::FloatType>();
+    case parquet::Type::DOUBLE:
+      return work.template operator()<parquet::DoubleType>();
+    case parquet::Type::BYTE_ARRAY:
+      return work.template operator()<parquet::ByteArrayType>();
+    case parquet::Type::FIXED_LEN_BYTE_ARRAY:
+      return work.template operator()<parquet::FLBAType>();
+    default:
+      return false;
+  }
+}
+
+template <class Type>
+[[nodiscard]] column_constant parquet_constant(const typename Type::c_type& value,
+                                               const parquet::ColumnDescriptor& column) {
+  using c_type = typename Type::c_type;
+  const auto text = [](const std::uint8_t* at, std::size_t size) {
+    return size == 0 ? std::string_view() : std::string_view(reinterpret_cast<const char*>(at), size);
+  };
+  if constexpr (std::is_same_v<Type, parquet::ByteArrayType>) {
+    return text(value.ptr, value.len);
+  } else if constexpr (std::is_same_v<Type, parquet::FLBAType>) {
+    return text(value.ptr, static_cast<std::size_t>(column.type_length()));
+  } else if constexpr (std::is_integral_v<c_type> && !std::is_same_v<c_type, bool>) {
+    if (column.sort_order() == parquet::SortOrder::UNSIGNED) return std::make_unsigned_t<c_type>(value);
+    return value;
+  } else {
+    return value;
+  }
+}
+
+/// Which rows of a row group a filter may be true of, by what its file says: statistics, the index of its
+/// pages and a Bloom filter.
+struct parquet_reach {
+  bool all = false;                                            // it is true of all rows
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;  // from row to row
+
+  [[nodiscard]] bool none() const noexcept { return parts.empty(); }
+  [[nodiscard]] bool may(std::uint64_t row) const noexcept {
+    return std::ranges::any_of(parts, [&](const auto& one) { return row >= one.first && row < one.second; });
+  }
+
+  /// `column` is the one that the filter is for, of this type. What the file says in vain is ignored; errors
+  /// are those of the storage.
+  [[nodiscard]] static parquet_reach of(const std::shared_ptr<parquet::FileMetaData>& file, int group,
+                                        int column, const arrow_type& type, const bound_filter& filter,
+                                        session_view session, object_id object);
+};
+
+/// Whether the values that a file has in front of it are what Arrow makes of them, so that its bounds are
+/// those of the column: not for values whose unit Arrow changes.
+[[nodiscard]] inline bool has_parquet_bounds(const parquet::ColumnDescriptor& column,
+                                             const arrow_type& given) {
+  const arrow_type* type = &given;
+  while (!type->dictionary.empty()) type = &type->dictionary.front();
+  if (column.max_repetition_level() != 0 || column.sort_order() == parquet::SortOrder::UNKNOWN) return false;
+  if (type->format == "b" || type->format == "f" || type->format == "g" || type->format == "tdD") return true;
+  if (type->layout == arrow_layout::bytes32 || type->layout == arrow_layout::bytes64 ||
+      type->layout == arrow_layout::views || type->format.starts_with("w:"))
+    return column.sort_order() == parquet::SortOrder::UNSIGNED;
+  if (type->format.starts_with("ts") && column.logical_type()->is_timestamp()) {
+    const auto unit = static_cast<const parquet::TimestampLogicalType&>(*column.logical_type()).time_unit();
+    const char letter = unit == parquet::LogicalType::TimeUnit::MILLIS   ? 'm'
+                        : unit == parquet::LogicalType::TimeUnit::MICROS ? 'u'
+                                                                         : 'n';
+    return type->format[2] == letter;
+  }
+  // Whole numbers: one letter.
+  return type->number != arrow_number::none && type->format.size() == 1 && type->format != "e";
+}
+
+template <class Type>
+[[nodiscard]] bool in_parquet_filter(const parquet::BloomFilter& filter, const column_constant& value) {
+  using c_type = typename Type::c_type;
+  if constexpr (std::is_same_v<Type, parquet::ByteArrayType>) {
+    const parquet::ByteArray bytes(std::string_view(value.text()));
+    return filter.FindHash(filter.Hash(&bytes));
+  } else if constexpr (std::is_floating_point_v<c_type>) {
+    // 0 and -0 are equal, and have different hashes; NaN has many.
+    if (!(value.real() < 0 || value.real() > 0)) return true;
+    if (static_cast<double>(static_cast<c_type>(value.real())) < value.real() ||
+        static_cast<double>(static_cast<c_type>(value.real())) > value.real())
+      return false;
+    return filter.FindHash(filter.Hash(static_cast<c_type>(value.real())));
+  } else if (value.what() == column_constant::kind::real) {
+    return true;
+  } else if constexpr (std::is_same_v<c_type, std::int32_t>) {
+    const auto whole = static_cast<std::int64_t>(value.bits());
+    const bool fits = value.negative() ? whole >= std::numeric_limits<std::int32_t>::min()
+                                       : value.bits() <= std::numeric_limits<std::uint32_t>::max();
+    return fits && filter.FindHash(filter.Hash(static_cast<std::int32_t>(whole)));
+  } else if constexpr (std::is_same_v<c_type, std::int64_t>) {
+    return filter.FindHash(filter.Hash(static_cast<std::int64_t>(value.bits())));
+  } else {
+    return true;
+  }
+}
+
+inline parquet_reach parquet_reach::of(const std::shared_ptr<parquet::FileMetaData>& file, int group,
+                                       int column, const arrow_type& type, const bound_filter& filter,
+                                       session_view session, object_id object) {
+  parquet_reach made;
+  const parquet::ColumnDescriptor& descriptor = *file->schema()->Column(column);
+  const auto metadata = file->RowGroup(group);
+  const auto chunk = metadata->ColumnChunk(column);
+  const auto rows = static_cast<std::uint64_t>(metadata->num_rows());
+  made.parts.emplace_back(0, rows);
+  if (!has_parquet_bounds(descriptor, type)) return made;
+  try {
+    if (const auto statistics = chunk->statistics()) {
+      column_bounds bounds;
+      bounds.rows = rows;
+      if (statistics->HasNullCount() && statistics->null_count() >= 0)
+        bounds.nulls = static_cast<std::uint64_t>(statistics->null_count());
+      if (statistics->HasMinMax())
+        bounds.some = with_parquet_type(descriptor.physical_type(), [&]<class Type>() {
+          const auto& typed = static_cast<const parquet::TypedStatistics<Type>&>(*statistics);
+          bounds.low = parquet_constant<Type>(typed.min(), descriptor);
+          bounds.high = parquet_constant<Type>(typed.max(), descriptor);
+          return true;
+        });
+      made.all = filter.must_hold(bounds);
+      if (made.all || !filter.may_hold(bounds)) {
+        made.parts.clear();
+        return made;
+      }
+    }
+  } catch (const parquet::ParquetException&) {  // statistics that cannot be read say nothing
+  }
+  const bool has_bloom =
+      chunk->bloom_filter_offset().has_value() &&
+      std::ranges::any_of(filter.tests, [](const auto& one) { return !one.wanted().empty(); });
+  const bool has_pages = chunk->GetColumnIndexLocation() && chunk->GetOffsetIndexLocation();
+  if (!has_bloom && !has_pages) return made;
+  constexpr std::uint64_t most = 1_GiB;
+  parquet_memory memory(most);
+  read_parquet(session, object, memory, most, [&](const std::shared_ptr<parquet_input>& input) {
+    try {
+      const auto reader = parquet::ParquetFileReader::Open(input, parquet::ReaderProperties(&memory), file);
+      if (has_bloom) {
+        const auto bloom = reader->GetBloomFilterReader().RowGroup(group)->GetColumnBloomFilter(column);
+        for (const bound_test& one : filter.tests) {
+          if (!bloom || one.wanted().empty()) continue;
+          const bool there = std::ranges::any_of(one.wanted(), [&](const column_constant& value) {
+            return with_parquet_type(descriptor.physical_type(),
+                                     [&]<class Type>() { return in_parquet_filter<Type>(*bloom, value); });
+          });
+          if (!there) {
+            made.parts.clear();
+            return arrow::Status::OK();
+          }
+        }
+      }
+      const auto pages = has_pages ? reader->GetPageIndexReader() : nullptr;
+      const auto indexes = pages ? pages->RowGroup(group) : nullptr;
+      const auto values = indexes ? indexes->GetColumnIndex(column) : nullptr;
+      const auto places = indexes ? indexes->GetOffsetIndex(column) : nullptr;
+      if (!values || !places || values->null_pages().size() != places->page_locations().size())
+        return arrow::Status::OK();
+      std::vector<std::pair<std::uint64_t, std::uint64_t>> kept;
+      const auto& locations = places->page_locations();
+      for (std::size_t i = 0; i < locations.size(); ++i) {
+        const auto begin = static_cast<std::uint64_t>(locations[i].first_row_index);
+        const std::uint64_t end =
+            i + 1 < locations.size() ? static_cast<std::uint64_t>(locations[i + 1].first_row_index) : rows;
+        if (begin >= end || end > rows || (i == 0 && begin != 0)) return arrow::Status::OK();
+        column_bounds bounds;
+        bounds.rows = end - begin;
+        if (values->null_pages()[i]) {
+          bounds.nulls = bounds.rows;
+        } else {
+          if (values->has_null_counts() && values->null_counts()[i] >= 0)
+            bounds.nulls = static_cast<std::uint64_t>(values->null_counts()[i]);
+          bounds.some = with_parquet_type(descriptor.physical_type(), [&]<class Type>() {
+            const auto& typed = static_cast<const parquet::TypedColumnIndex<Type>&>(*values);
+            bounds.low = parquet_constant<Type>(typed.min_values()[i], descriptor);
+            bounds.high = parquet_constant<Type>(typed.max_values()[i], descriptor);
+            return true;
+          });
+        }
+        if (!filter.may_hold(bounds)) continue;
+        if (!kept.empty() && kept.back().second == begin)
+          kept.back().second = end;
+        else
+          kept.emplace_back(begin, end);
+      }
+      made.parts = std::move(kept);
+    } catch (const parquet::ParquetException&) {  // an index that cannot be read says nothing
+      if (input->failed()) throw;
+    }
+    return arrow::Status::OK();
+  });
+  return made;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<parquet/arrow/reader.h>)
+#error "penstock/source/parquet.hpp needs Arrow C++ with Parquet: link penstock::arrow"
+#endif
+
+#include <penstock/base/shared.hpp>
+#include <penstock/core/arrow_type.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/opens_as_plan.hpp>
+#include <penstock/core/projection.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/dataset_format.hpp>
+#include <penstock/source/detail/arrow_rows.hpp>
+#include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/source/detail/kept_batches.hpp>
+#include <penstock/source/detail/parquet_files.hpp>
+#include <penstock/source/detail/parquet_keep.hpp>
+#include <penstock/source/detail/parquet_load.hpp>
+#include <penstock/source/detail/table_folder.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/source/where.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Options of `parquet`.
+struct parquet_options {
+  /// The bytes of decoded row groups that a run keeps in memory, all workers together. The one in use counts,
+  /// and is always kept.
+  std::uint64_t keep = 1_GiB;
+  /// The maximum bytes that reading one row group may take.
+  std::uint64_t limit = 4_GiB;
+};
+
+namespace detail {
+
+/// The row groups of a run that are in memory.
+class parquet_groups {
+ public:
+  static constexpr bool in_place = false;
+
+  template <class Known>
+  parquet_groups(const shared<const Known>& files, const projection& used, parquet_limits limits)
+      : files_(files),
+        limits_(limits),
+        kept_(std::make_unique<kept_batches>(files->group.size(), limits.keep)) {
+    for (std::size_t i = 0; i < files->leaves.size(); ++i)
+      if (used.uses(files->leaves[i])) wanted_.push_back(files->shown[i]);
+  }
+
+  [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
+                                       shared<const arrow_batch>& held) const {
+    held = kept_->get(shard, [&](std::size_t which, kept_batches::sharing& help) {
+      return static_cast<const arrow_batch*>(
+          files_->load(session, which, files_->shown, wanted_, limits_, &help).release());
+    });
+    return *held;
+  }
+  [[nodiscard]] static const arrow_batch* find(std::size_t) noexcept { return nullptr; }
+  [[nodiscard]] shared<const arrow_batch> find_kept(std::size_t shard) const noexcept {
+    return kept_->find(shard);
+  }
+
+ private:
+  shared<const parquet_files> files_;
+  parquet_limits limits_;
+  std::vector<std::size_t> wanted_;  // the leaves that are read
+  std::unique_ptr<kept_batches> kept_;
+};
+
+}  // namespace detail
+
+/// The source that `parquet` makes of Parquet files.
+template <storage Storage>
+class parquet_source : public opens_as_plan<parquet_source<Storage>> {
+  using files = detail::stored_in<detail::parquet_files, Storage>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = detail::arrow_row<detail::parquet_files>;
+  static constexpr std::string_view source_name = "parquet";
+  using reader = detail::arrow_rows<Storage, detail::parquet_files, files, detail::parquet_groups>;
+
+  parquet_source(Storage where, parquet_options options)
+      : parquet_source(std::move(where), options, nullptr) {}
+  /// For sources of tables: what the table says of the storage's objects.
+  parquet_source(Storage where, parquet_options options, const detail::table_facts* table)
+      : options_(options) {
+    auto session = where.connect();
+    detail::parquet_files found(facts_of(where), session, table);
+    known_.reset(new const files(std::move(where), std::move(found)));
+  }
+
+  /// The rows of all files, or those that filters left.
+  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  /// Where row groups begin.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return known_->shards.starts();
+  }
+  /// The row groups, as shards.
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  /// Covers the columns that are shown, the filters, and each row group's file, place, size and rows.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
+  [[nodiscard]] std::string describe() const { return known_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return known_->fields(); }
+  /// The types of the files' columns, as the children of a struct.
+  [[nodiscard]] const arrow_type& schema() const noexcept { return *known_->schema; }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used, limits()); }
+
+  /// Only the rows that pass a filter; see `where`.
+  [[nodiscard]] friend parquet_source operator|(parquet_source source, column_filter filter) {
+    auto session = source.known_->where.connect();
+    files changed(*source.known_);
+    changed.keep(filter, session, source.limits());
+    source.known_.reset(new const files(std::move(changed)));
+    return source;
+  }
+  /// Only these columns; see `columns`.
+  [[nodiscard]] friend parquet_source operator|(parquet_source source, column_list names) {
+    files changed(*source.known_);
+    changed.show(names.names);
+    source.known_.reset(new const files(std::move(changed)));
+    return source;
+  }
+
+ private:
+  [[nodiscard]] detail::parquet_limits limits() const noexcept { return {options_.keep, options_.limit}; }
+
+  shared<const files> known_;
+  parquet_options options_;
+};
+
+/// Parquet files, as Spark, pandas, Polars, DuckDB, Petastorm and Hugging Face's hub have them.
+///
+///     auto rows = penstock::parquet("imagenet/data/train-*.parquet") | columns<"image.bytes", "label"> |
+///                 where<"label">(one_of({3, 5})) | shuffle(seed) |
+///                 decode<field<"image.bytes", jpeg>, field<"label", arrow_value<std::int64_t>>>;
+///
+/// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
+/// `*.parquet` are taken in the order of their paths, with those of folders in it, but not what begins with
+/// `_` or `.`; or any storage, whose objects are the files. All have the same columns, in any order. Folders
+/// called `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts.
+/// Out: an open sample with a member for each column, as of `arrow_ipc`: the fields of a struct are members
+/// of their own ("image.bytes"), `arrow_value<T>` reads numbers, texts, lists and nulls, `arrow_array<T>`
+/// lists that are arrays, and any other codec bytes and texts: `jpeg`, `npy`, `json`. Types are those that
+/// Arrow gives: decimals are their bytes, times the whole numbers that they count, INT96 is nanoseconds.
+/// What no stage names is not read, nor is it by `columns`. `where` chooses rows when the plan is made,
+/// exactly, and reads its column only where the file's statistics, its index of pages and its Bloom filters
+/// do not decide.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. `starts` are those of the row
+/// groups, so that `shuffle` with a window reads each one once.
+/// Making the plan reads the metadata of all files, 16 at once. A plan with `where` keeps four bytes per row
+/// of groups that stay in part.
+/// Cost per sample: a row group is read and decoded once, by Arrow, its named columns alone, and shared by
+/// all workers; row groups are kept up to `parquet_options::keep` bytes, and those of the 64 rows that come
+/// next.
+/// A row is not copied. No allocation per sample in the steady state.
+/// Errors: errc::format, with the file, for what is no Parquet or damaged, and for a file of other columns
+/// than the first; errc::limit for a row group that takes more than `parquet_options::limit`; errc::argument
+/// for `where` and `columns` with a column that is not there; errc::missing for a folder without files;
+/// errc::io.
+/// Encrypted files are not read.
+/// Threads: any number may evaluate, each with its own worker.
+/// Write `penstock::parquet`, since Arrow C++ has a namespace of that name.
+/// Source: Apache Parquet, "File format"; Arrow C++, `parquet::arrow`.
+template <storage Storage>
+[[nodiscard]] parquet_source<Storage> parquet(Storage where, parquet_options options = {}) {
+  return {std::move(where), options};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] parquet_source<mapped_file> parquet(const Text& pattern, parquet_options options = {}) {
+  return {mapped_file(detail::parquet_paths(detail::tar::to_pattern(pattern))), options};
+}
+/// From a list of paths, in which braces are not expanded.
+[[nodiscard]] inline parquet_source<mapped_file> parquet(std::vector<std::string> paths,
+                                                         parquet_options options = {}) {
+  return {mapped_file(std::move(paths)), options};
+}
+
+/// Parquet files for `dataset`, recognised by the mark at both ends, also in folders that are columns
+/// ("year=2024").
+struct parquet_format {
+  static constexpr std::string_view name = "parquet";
+  using sources = std::variant<parquet_source<mapped_file>>;
+  template <storage Storage>
+  using stored_sources = std::variant<parquet_source<Storage>>;
+
+  parquet_options options = {};
+
+  [[nodiscard]] static format_fit look(const dataset_listing& there) {
+    if (there.has_folder("_delta_log"))
+      return format_fit::none;  // which of its files are rows, only the log knows
+    if (there.fit_of(&is_parquet) != format_fit::none) return format_fit::content;
+    for (const std::string& folder : there.folders())
+      if (folder.find('=') != std::string::npos) return look(there.below(folder));
+    return format_fit::none;
+  }
+  [[nodiscard]] sources open(const dataset_listing& there) const {
+    const auto named = [](const listed_files& some) { return some.ending == ".parquet" && is_parquet(some); };
+    const bool by_folder = there.is_folder() && (there.fit_of(&is_parquet) == format_fit::none ||
+                                                 there.fit_of(named) != format_fit::none);
+    return by_folder ? parquet(there.path(), options) : parquet(there.paths_of(&is_parquet), options);
+  }
+  template <storage Storage>
+  [[nodiscard]] stored_sources<Storage> open_in(Storage where, const dataset_listing&) const {
+    return parquet(std::move(where), options);
+  }
+
+ private:
+  [[nodiscard]] static bool is_parquet(const listed_files& some) {
+    return some.begins("PAR1") && some.tail.ends_with("PAR1");
+  }
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/source/beton.hpp>
+
+#include <penstock/codec/beton_image.hpp>
+#include <penstock/codec/identity.hpp>
+#include <penstock/codec/mds_array.hpp>
+#include <penstock/codec/raw_number.hpp>
+#include <penstock/codec/text.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/workers.hpp>
+#include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/simulated_storage.hpp>
+
+#include "support/beton_files.hpp"
+#include "support/catch.hpp"
+#include "support/external_program.hpp"
+#include "support/resume_test.hpp"
+#include "support/temp_dir.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ps = penstock;
+using penstock_test::beton_writer;
+
+static_assert(ps::indexed_source<ps::beton_source<ps::file>> &&
+              ps::projecting_source<ps::beton_source<ps::file>>);
+static_assert(ps::open_sample<ps::beton_source<ps::file>::element>);
+
+namespace beton_test {
+
+bool mentions(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+constexpr std::uint64_t count = 41;
+
+/// What a run hands out owns its values where they would not last.
+template <class T>
+decltype(auto) seen(const T& value) {
+  if constexpr (requires { value.view(); })
+    return value.view();
+  else
+    return value;
+}
+
+/// Takes the place of a codec of JPEG: one pixel if the bytes are some, from the first to the last.
+struct stub_jpeg {
+  static constexpr std::string_view codec_name = "stub_jpeg";
+  static constexpr std::string_view extensions[] = {"jpg"};
+  using scratch = ps::image_scratch;
+  static bool recognises(ps::bytes_view) { return true; }
+  template <ps::byte_element Bytes>
+  ps::raw_image<ps::rgb8> decode(const Bytes& in, scratch& s) const {
+    const std::string_view bytes = ps::text_of(ps::as_bytes(in));
+    if (!bytes.starts_with("\xff\xd8") || !bytes.ends_with("\xff\xd9"))
+      throw ps::error(ps::errc::format, "these are not the bytes of a JPEG");
+    return {s, ps::bytes_of(bytes.substr(0, 3)), ps::image_size{1, 1}, false};
+  }
+};
+
+beton_writer writer() {
+  return beton_writer({{2, "image"},
+                       {1, "label"},
+                       {0, "weight"},
+                       {3, "bytes"},
+                       {4, "array", beton_writer::array({2, 3}, "<f4")},
+                       {6, "tensor", beton_writer::array({4}, "|u1")},
+                       {5, "a_name_of_16_chr"}});
+}
+
+std::string pixels(std::uint64_t i) { return std::string((i % 3 + 1) * 2 * 3, static_cast<char>('a' + i)); }
+
+std::string whole_file(std::uint64_t samples = count) {
+  std::vector<beton_writer::sample> all;
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    std::string array;
+    for (int k = 0; k < 6; ++k) array += beton_writer::number(std::uint32_t{0x3f800000});  // 1.0f
+    all.push_back({beton_writer::image(true, static_cast<std::uint16_t>(i % 3 + 1), 2, pixels(i)),
+                   beton_writer::number(i), beton_writer::real(static_cast<double>(i) / 2),
+                   std::string(i % 4 == 3 ? 700000 : i % 4, 'x'), array, std::string(4, static_cast<char>(i)),
+                   "{\"i\": " + std::to_string(i) + "}"});
+  }
+  return writer().file(all);
+}
+
+/// What is wrong with the values of a dataset; empty: nothing.
+template <class Source>
+std::string faults(const Source& source, std::size_t workers) {
+  auto run =
+      (source |
+       ps::decode<ps::field<"image", ps::beton_image<>>, ps::field<"label", ps::raw_number<std::int64_t>>,
+                  ps::field<"weight", ps::raw_number<double>>, ps::field<"bytes", ps::identity>,
+                  ps::field<"array", ps::mds_array<float>>, ps::field<"tensor", ps::mds_array<std::uint8_t>>,
+                  ps::field<"a_name_of_16_chr", ps::text>> |
+       ps::workers(workers))
+          .open();
+  std::uint64_t i = 0;
+  std::string wrong;
+  for (auto&& s : run) {
+    const auto image = seen(ps::get<"image">(s));
+    const bool good =
+        image.shape() == ps::extents(2, i % 3 + 1, 3) && image(0, 0, 0) == 'a' + i &&
+        image(1, 0, 2) == 'a' + i && ps::get<"label">(s) == static_cast<std::int64_t>(i) &&
+        ps::get<"weight">(s) == static_cast<double>(i) / 2 &&
+        seen(ps::get<"bytes">(s)).size() == (i % 4 == 3 ? 700000 : i % 4) &&
+        seen(ps::get<"array">(s)).shape() == ps::extents(2, 3) && seen(ps::get<"array">(s))(1, 2) == 1.0f &&
+        seen(ps::get<"tensor">(s))(3) == i &&
+        std::string_view(ps::get<"a_name_of_16_chr">(s)) == "{\"i\": " + std::to_string(i) + "}";
+    if (!good) wrong += std::to_string(i) + " ";
+    ++i;
+  }
+  return i == source.size() ? wrong : "another number of samples";
+}
+
+std::string beton_outcome(std::string_view bytes) {
+  try {
+    const auto source = ps::beton(ps::memory_files().add_view("x.beton", ps::bytes_of(bytes)));
+    return faults(source, 0);
+  } catch (const ps::error& e) {
+    return e.what();
+  }
+}
+
+}  // namespace beton_test
+
+using namespace beton_test;
+
+TEST_CASE("source/beton: every type of field, over every storage and with any workers") {
+  const penstock_test::temp_dir dir;
+  const std::string path = (dir / "x.beton").string(), bytes = whole_file();
+  std::ofstream(path, std::ios::binary) << bytes;
+  CHECK(mentions(ps::beton(path).describe(),
+                 "41 samples of image (image), label (int64), weight (float64), bytes (bytes), array "
+                 "(ndarray:float32:2,3), tensor (ndarray:uint8:4), a_name_of_16_chr (json)"));
+  for (const std::size_t workers : {0u, 1u, 2u, 7u}) {
+    CHECK(faults(ps::beton(path), workers).empty());
+    CHECK(faults(ps::beton(ps::mapped_file(path)), workers).empty());
+    const auto memory = ps::memory_files().add("x.beton", bytes);
+    CHECK(faults(ps::beton(ps::simulated_storage(memory, {.latency = std::chrono::microseconds(1)})), workers)
+              .empty());
+  }
+  const ps::simulated_storage counted(ps::memory_files().add("x.beton", bytes), {});
+  const auto source = ps::beton(counted);
+  const std::uint64_t opened = counted.bytes();
+  auto labels = (source | ps::decode<ps::field<"label", ps::raw_number<std::int64_t>>>).open();
+  for (auto&& one : labels) (void)one;
+  CHECK(counted.bytes() == opened);  // labels lie in rows
+}
+
+TEST_CASE("source/beton: a run resumes at every step, on other numbers of workers and ranks") {
+  const penstock_test::temp_dir dir;
+  for (int i = 0; i < 2; ++i)
+    std::ofstream(dir / (std::to_string(i) + ".beton"), std::ios::binary) << whole_file(15);
+  const auto samples = [&] {
+    return ps::beton((dir / "{0..1}.beton").string()) |
+           ps::decode<ps::field<"label", ps::raw_number<std::int64_t>>,
+                      ps::field<"tensor", ps::mds_array<std::uint8_t>>> |
+           ps::map([](const auto& s) {
+             return static_cast<std::uint64_t>(ps::get<"label">(s)) + seen(ps::get<"tensor">(s))(0);
+           });
+  };
+  engine_test::check_all_stops(samples() | ps::shuffle(3) | ps::batch(4));
+  engine_test::check_elastic(
+      [&](std::uint64_t rank, std::uint64_t world, std::uint64_t each) {
+        return samples() | ps::shuffle(5) | ps::shard(rank, world) | ps::batch(each);
+      },
+      6, 2, 3, 1);
+}
+
+TEST_CASE("source/beton: the examples in headers") {
+  using namespace penstock;
+  const penstock_test::temp_dir dir;
+  const std::string bytes = whole_file(6);
+  const auto source = beton(memory_files().add("train.beton", bytes));
+  CHECK(source.size() == 6);
+  CHECK(*source.starts() == std::vector<std::uint64_t>{0, 6});
+  CHECK(source.connect().key(5) == "train.beton:5");
+  CHECK(source.fingerprint() == beton(memory_files().add("train.beton", bytes)).fingerprint());
+  CHECK(source.fingerprint() != beton(memory_files().add("train.beton", whole_file(7))).fingerprint());
+}
+
+TEST_CASE("source/beton: what FFCV writes, value for value") {
+  const char* const support = std::getenv("PENSTOCK_TEST_SUPPORT");
+  const char* const python = std::getenv("PENSTOCK_TEST_FFCV");
+  if (support == nullptr || python == nullptr || *python == '\0') {
+    WARN("PENSTOCK_TEST_FFCV names no Python that has ffcv, which must be built with OpenCV");
+    return;
+  }
+  const penstock_test::temp_dir dir;
+  const auto script =
+      std::filesystem::path(support).parent_path().parent_path() / "tools" / "beton_oracles.py";
+  const auto made =
+      penstock_test::run_program(std::string(python) + " " + script.string() + " " + dir.path().string());
+  INFO(made.output);
+  REQUIRE(made.status == 0);
+  std::ifstream expected(dir / "small.expected");
+  const auto source = ps::beton((dir / "small.beton").string());
+  REQUIRE(source.size() == 50);
+  const auto sum = [](const auto& image) {
+    std::uint64_t all = 0;
+    for (const std::uint8_t one : image.flat()) all += one;
+    return all;
+  };
+  std::uint64_t compressed = 0;
+  for (auto&& s :
+       (source |
+        ps::decode<ps::field<"raw", ps::beton_image<>>, ps::field<"mixed", ps::beton_image<stub_jpeg>>,
+                   ps::field<"label", ps::raw_number<std::int64_t>>,
+                   ps::field<"weight", ps::raw_number<double>>, ps::field<"data", ps::identity>,
+                   ps::field<"array", ps::mds_array<float>>, ps::field<"json", ps::text>> |
+        ps::workers(2))
+           .epoch(0)) {
+    std::string line;
+    REQUIRE(std::getline(expected, line));
+    std::istringstream parts(line);
+    std::string label, weight, json, array, data, raw, width, height, pixels, small, mixed_width,
+        mixed_height, mixed;
+    for (std::string* one : {&label, &weight, &json, &array, &data, &raw, &width, &height, &pixels, &small,
+                             &mixed_width, &mixed_height, &mixed})
+      std::getline(parts, *one, '\t');
+    INFO(line);
+    CHECK(std::to_string(ps::get<"label">(s)) == label);
+    CHECK(ps::get<"weight">(s) == std::stod(weight));
+    CHECK(std::string_view(ps::get<"json">(s)) == json);
+    double total = 0;
+    for (const float one : seen(ps::get<"array">(s)).flat()) total += static_cast<double>(one);
+    CHECK(std::abs(total - std::stod(array)) < 1e-9);
+    const auto bytes = seen(ps::get<"data">(s));
+    std::string hex;
+    std::uint64_t all = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      constexpr std::string_view digits = "0123456789abcdef";
+      const auto value = std::to_integer<std::size_t>(bytes[i]);
+      if (i < 16) hex.append({digits[value >> 4], digits[value & 15]});
+      all += value;
+    }
+    CHECK(hex + ":" + std::to_string(bytes.size()) + ":" + std::to_string(all) == data);
+    const auto image = seen(ps::get<"raw">(s));
+    CHECK(image.shape() == ps::extents(std::stoull(height), std::stoull(width), 3));
+    CHECK(std::to_string(sum(image)) == pixels);
+    const auto other = seen(ps::get<"mixed">(s));
+    if (small == "1") {
+      CHECK(other.shape() == ps::extents(std::stoull(mixed_height), std::stoull(mixed_width), 3));
+      CHECK(std::to_string(sum(other)) == mixed);
+    } else {
+      CHECK(other.shape() == ps::extents(1, 1, 3));
+      ++compressed;
+    }
+  }
+  CHECK(compressed == 25);
+}
+
+TEST_CASE("source/beton: faults are one sentence with the place") {
+  const std::string good = whole_file(5);
+  CHECK(beton_outcome(good).empty());
+  const auto with = [&](std::size_t at, std::string_view bytes) {
+    std::string changed = good;
+    changed.replace(at, bytes.size(), bytes);
+    return beton_outcome(changed);
+  };
+  using w = beton_writer;
+  CHECK(mentions(with(0, w::number(std::uint16_t{1})), "not of version 2: its version is 1"));
+  CHECK(mentions(with(4, w::number(std::uint32_t{4096})),
+                 "its pages have 4096 bytes [file x.beton, offset 0]"));
+  CHECK(mentions(with(16, w::number(std::uint64_t{0})), "the file was never completed"));
+  CHECK(mentions(with(8, w::number(std::uint64_t{1} << 60)), "the file ends within the rows of its"));
+  CHECK(mentions(with(2, w::number(std::uint16_t{60000})),
+                 "the file ends within the descriptions of its 60000"));
+  CHECK(mentions(with(24 + 1041, "\xff"), "the field 'label' is of FFCV's type 255"));
+  CHECK(mentions(beton_outcome(good.substr(0, good.size() - 3)), "it is cut off"));
+  CHECK(mentions(beton_outcome("2"), "the file has 1 bytes"));
+  const std::size_t rows = 24 + 7 * 1041;
+  CHECK(mentions(with(rows, "\2"), "the image 'image' is of mode 2"));
+  CHECK(mentions(with(rows + 1, "\7"), "the image 'image' of 7 by 2 has 6 bytes"));
+  CHECK(
+      mentions(with(rows + 5, w::number(std::uint64_t{77})), "the table of values does not have the image"));
+  const std::string jpeg = with(rows, std::string_view("\0", 1));
+  CHECK(mentions(jpeg, "the image is a JPEG: write beton_image<jpeg>, and link penstock::jpeg"));
+  CHECK(mentions(jpeg, "x.beton:0"));
+  // bytes are at 32 in a row: image 13, label at 16, weight at 24
+  CHECK(mentions(with(rows + 32, w::number(~std::uint64_t{0})), "the value of the field 'bytes' goes from"));
+  CHECK(mentions(with(rows + 40, w::number(~std::uint64_t{0})), "the value of the field 'bytes' goes from"));
+
+  const auto source = ps::beton(ps::memory_files().add("x.beton", good));
+  const auto decoded = [&](const auto& stage) -> std::string {
+    try {
+      auto run = (source | stage).open();
+      for (auto&& one : run) (void)one;
+    } catch (const ps::error& e) {
+      return e.what();
+    }
+    return "none";
+  };
+  CHECK(mentions(
+      decoded(ps::decode<ps::field<"label", ps::identity>>),
+      "the field 'label' is of type int64, which identity does not read: use raw_number<std::int64_t>"));
+  CHECK(mentions(decoded(ps::decode<ps::field<"label", ps::raw_number<double>>>), "int64"));
+  CHECK(mentions(decoded(ps::decode<ps::field<"array", ps::mds_array<double>>>), "float32"));
+  CHECK(mentions(decoded(ps::decode<ps::field<"image", ps::text>>), "use beton_image<jpeg>"));
+  std::string packed = good;
+  packed[rows] = 0;
+  auto run = (ps::beton(ps::memory_files().add("x", packed)) |
+              ps::decode<ps::field<"image", ps::beton_image<stub_jpeg>>>)
+                 .open();
+  CHECK_THROWS_WITH(run.epoch(0).begin(), Catch::Contains("these are not the bytes of a JPEG"));
+  std::string other = good;
+  other[24 + 1041 + 1] = 'L';
+  CHECK_THROWS_WITH(ps::beton(ps::memory_files().add("x", good).add("y", other)),
+                    Catch::Contains("the file has other fields than the first one, 'x'"));
+}
+
+TEST_CASE("source/beton: files that are cut off or damaged are an error, or samples") {
+  const std::string good = whole_file(5);
+  for (std::size_t size = 0; size < good.size(); size += size < 8000 ? 61 : 90001)
+    CHECK(mentions(beton_outcome(good.substr(0, size)), "penstock:"));
+  ps::rng random(1, 2, 3);
+  for (int i = 0; i < 500; ++i) {
+    std::string damaged = good;
+    // where there is something: in front of the pages, and in the table
+    const std::size_t front = 24 + 7 * 1041 + 5 * 88, table = 5 * 6 * 24;
+    const auto at = static_cast<std::size_t>(random.below(front + table));
+    char& byte = damaged[at < front ? at : good.size() - 1 - (at - front)];
+    byte = static_cast<char>(byte ^ (1 << random.below(8)));
+    (void)beton_outcome(damaged);
+  }
+}
