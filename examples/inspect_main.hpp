@@ -102,6 +102,8 @@ class source_call {
     const std::string& format = into_.format;
     const std::vector<std::string> paths = files_of(source);
     if (format == "directory") return call("directory", "directory", literal(there_.path())) + images() + ")";
+    if (format == "litdata_rows")
+      return call("litdata", format + unpackers(packed_batches(paths)), literal(there_.path())) + ")";
     if (format == "mds" || format == "litdata")
       return call(format, format + unpackers(packed(paths)), literal(there_.path())) + ")";
     if (format == "delta" || format == "iceberg" || (format == "parquet" && there_.is_folder()))
@@ -139,7 +141,7 @@ class source_call {
     for (const ps::listed_files& some : there_.files()) {
       if (!indexed && std::find(paths.begin(), paths.end(), some.paths.front()) == paths.end()) continue;
       if (some.begins("\x1f\x8b")) found.insert("gzip");
-      if (some.begins("\x28\xb5\x2f\xfd")) found.insert("zstd");
+      if (some.begins("\x28\xb5\x2f\xfd") || some.begins("LDFZ")) found.insert("zstd");
       if (some.begins("\x04\x22\x4d\x18")) found.insert("lz4");
     }
     return found;
@@ -314,7 +316,8 @@ inline void spell(report& all, const std::string& source) {
         add(one, codec_of_litdata(one.type, one.kinds));
       else if (format == "beton")
         add(one, codec_of_beton(one.type, one.kinds));
-      else if (format == "arrow_ipc" || format == "parquet" || format == "delta" || format == "iceberg")
+      else if (format == "arrow_ipc" || format == "litdata_rows" || format == "parquet" ||
+               format == "delta" || format == "iceberg")
         add(one, codec_of_arrow(one.type, one.kinds, one.nulls != 0, one.nulls_inside));
       else
         add(one, codec_of_kinds(one.kinds));
@@ -398,6 +401,8 @@ template <class Source>
 report look(const Source& source, report all, const ps::dataset_listing& there, const request& asked) {
   all.described = source.describe();
   all.samples = source.size();
+  if constexpr (std::same_as<Source, ps::arrow_ipc_source<ps::mapped_file>>)
+    if (all.format == "litdata") all.format = "litdata_rows";
   std::vector<ps::source_field> types;
   if constexpr (ps::described_source<Source>) {
     types = source.fields();

@@ -6,10 +6,11 @@
     tools/litdata_oracles.py --check    writes the datasets again, and fails if a file has other bytes; the time in an index
                                         is left out. Skipped, with status 77, where litdata is missing
 
-Needs litdata and zstd, which PyPI has."""
+Needs litdata, zstd and pyarrow, which PyPI has."""
 
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 
@@ -17,17 +18,21 @@ from oracle_files import text_of
 
 FILE = pathlib.Path(__file__).resolve().parent.parent / "tests" / "source" / "oracles" / "litdata.inc"
 
-# With pyarrow it writes dicts of plain values as rows of Arrow.
-sys.modules["pyarrow"] = None  # type: ignore
+# With pyarrow it writes dicts of plain values as rows of Arrow, which a process of their own does.
+ROWS = "--rows" in sys.argv[1:]
 
 try:
     import numpy as np
     import torch
+    from litdata.streaming import framed_zstd, item_loader
     from litdata.streaming.item_loader import TokensLoader
     from litdata.streaming.writer import BinaryWriter
 except ImportError as missing:
     print(f"litdata_oracles: skipped: {missing}; install litdata and zstd")
     sys.exit(77 if "--check" in sys.argv[1:] else 1)
+
+if not ROWS:
+    item_loader._PYARROW_AVAILABLE = framed_zstd._PYARROW_AVAILABLE = False
 
 
 def values(i):
@@ -37,22 +42,33 @@ def values(i):
             "z": torch.tensor(i, dtype=torch.int64), "p": {1, i}, "j": [i, {"deep": "x"}]}
 
 
-def write_all(folder):
-    def write(name, items, **more):
-        writer = BinaryWriter(str(folder / name), **more)
-        for i, one in enumerate(items):
-            writer[i] = one
-        writer.done()
-        writer.merge()
+def write(folder, name, items, **more):
+    writer = BinaryWriter(str(folder / name), **more)
+    for i, one in enumerate(items):
+        writer[i] = one
+    writer.done()
+    writer.merge()
 
-    write("values", map(values, range(5)), chunk_size=2)
-    write("tree", ((i, (f"s{i}", i)) for i in range(3)), chunk_size=8)
-    write("zstd", ({"x": i, "s": f"line {i}"} for i in range(20)), chunk_size=8, compression="zstd",
+
+def write_rows(folder):
+    rows = [{"id": i, "text": "\u00e9" * i, "score": i / 8, "even": i % 2 == 0, "raw": bytes(range(i)),
+             "tags": [f"t{k}" for k in range(i % 3)], "box": {"x": -i, "y": None if i == 3 else i}} for i in range(7)]
+    write(folder, "rows", rows, chunk_size=3)
+    write(folder, "packed_rows", rows, chunk_size=4, compression="zstd")
+
+
+def write_all(folder):
+    write(folder, "values", map(values, range(5)), chunk_size=2)
+    write(folder, "tree", ((i, (f"s{i}", i)) for i in range(3)), chunk_size=8)
+    write(folder, "zstd", ({"x": i, "s": f"line {i}"} for i in range(20)), chunk_size=8, compression="zstd",
           compression_level="chunk")
-    write("packed_tokens", (torch.arange(100 * i, 100 * i + 10 + i, dtype=torch.int32) for i in range(5)), chunk_size=30,
+    write(folder, "packed_tokens", (torch.arange(100 * i, 100 * i + 10 + i, dtype=torch.int32) for i in range(5)), chunk_size=30,
           item_loader=TokensLoader(block_size=7), compression="zstd", compression_level="chunk")
-    write("framed", ({"x": i} for i in range(4)), chunk_size=8, compression="zstd")
-    write("tokens", (torch.arange(100 * i, 100 * i + 10 + i, dtype=torch.int32) for i in range(5)), chunk_size=30,
+    write(folder, "frames", ({"x": i, "t": torch.arange(i + 1, dtype=torch.int16)} for i in range(30)), chunk_size=16,
+          compression="zstd", compression_batch_size=5)
+    # Of dicts of plain values it compresses nothing inside, whatever the index says.
+    write(folder, "unframed", ({"x": i} for i in range(4)), chunk_size=8, compression="zstd")
+    write(folder, "tokens", (torch.arange(100 * i, 100 * i + 10 + i, dtype=torch.int32) for i in range(5)), chunk_size=30,
           item_loader=TokensLoader(block_size=7))
 
 
@@ -60,8 +76,12 @@ def without_times(text):
     return re.sub(r"updated_at.*?\)\},", "", text, flags=re.DOTALL)
 
 
+if ROWS:
+    write_rows(pathlib.Path(sys.argv[2]))
+    sys.exit()
 with tempfile.TemporaryDirectory() as made:
     write_all(pathlib.Path(made))
+    subprocess.run([sys.executable, __file__, "--rows", made], check=True)
     text = text_of(pathlib.Path(made), "tools/litdata_oracles.py with LitData")
 if "--check" not in sys.argv[1:]:
     FILE.write_text(text, encoding="utf-8")

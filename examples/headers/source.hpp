@@ -5,6 +5,7 @@
 
 #include "support/arrow_text.hpp"
 #include "support/beton_files.hpp"
+#include "support/litdata_files.hpp"
 #include "support/zip_writer.hpp"
 
 #include <penstock/codec/arrow_value.hpp>
@@ -26,6 +27,7 @@
 #include <array>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace {
 
@@ -138,6 +140,13 @@ const bool has_files = [] {
         R"(\"context\": \"[\\\"image\\\", \\\"label\\\"]\", \"children_spec\": [)" +
             leaf + ", " + leaf + R"(]}]")");
   fs::copy("optimized", "compressed_chunks");
+  for (const auto& [path, bytes] : penstock_test::litdata_oracles)  // rows of Arrow, plain and compressed
+    for (const auto& [from, to] :
+         {std::pair{"rows/", "dicts/"}, std::pair{"packed_rows/", "compressed_dicts/"}})
+      if (path.starts_with(from)) {
+        fs::create_directory(to);
+        write_file(to + std::string(path.substr(path.find('/') + 1)), std::string(bytes));
+      }
   chunk("tokens", std::string(4 * 2049, '\1'),
         R"("data_format": ["no_header_tensor:16"], "item_loader": "TokensLoader")");
   for (const char* name : {"index.json", "shard.00000.mds", "shard.00001.mds"})

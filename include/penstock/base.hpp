@@ -3,6 +3,7 @@
 
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/base/flat_json.hpp>
+#include <penstock/base/name_list.hpp>
 #include <penstock/base/owned.hpp>
 #include <penstock/base/shared.hpp>
 #include <penstock/base/touch_lines.hpp>

@@ -706,6 +706,31 @@ PENSTOCK_INLINE void json_reader::fail(std::string_view wanted, std::size_t offs
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/base/name_list.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Adds a name from a file to a list for a message. The list stays short, however many names the
+/// file has.
+void list_name(std::string& list, std::string_view name);
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/name_list.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void list_name(std::string& list, std::string_view name) {
+  if (list.size() < 100)
+    list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));
+  else if (!list.ends_with(", ..."))
+    list += ", ...";
+}
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/base/owned.hpp
 
 namespace penstock::inline v0_1 {
@@ -3409,6 +3434,10 @@ PENSTOCK_INLINE void check_arrow_count(const arrow_slice& list) {
 
 PENSTOCK_INLINE bytes_view arrow_list_bytes(const arrow_slice& list, arrow_number wanted, std::size_t width) {
   const arrow_column& values = *list.column;
+  if (values.type->layout == arrow_layout::nothing) {
+    if (list.count != 0) null_arrow_value(*values.type);
+    return {};
+  }
   if (values.type->number != wanted || !values.type->dictionary.empty())
     other_arrow_type(*values.type, "a list of another type");
   if (values.validity != nullptr)
@@ -3713,10 +3742,11 @@ class npy_header_parser {
 PENSTOCK_INLINE npy_header read_npy_header(bytes_view file) {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (file.size() < 10 || text_of(file.first(6)) != magic)
-    throw error(
-        errc::format,
-        {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
-         text_of(file).starts_with("PK\3\4") ? "; it is an archive, as .npz files are: see npz_rows" : ""})
+    throw error(errc::format,
+                {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
+                 text_of(file).starts_with("PK\3\4")
+                     ? "; it is an archive, as .npz files are: see npz<T> and npz_rows"
+                     : ""})
         .at_offset(0);
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);
@@ -4494,8 +4524,7 @@ struct arrow_form<std::vector<T, A>> {
 /// - `half`, `float`, `double`: a floating-point number of at most as many bytes;
 /// - `bool`; `bytes`, `std::string_view`, `std::string`: binary values and texts, the first two in place;
 /// - `std::array<std::byte, N>`: a value of N bytes as it lies there, as decimals (little-endian, the
-/// unscaled
-///   number), `fixed_size_binary[N]` and intervals have;
+///   unscaled number), `fixed_size_binary[N]` and intervals have;
 /// - `std::span<const N>`: a list of numbers of exactly that type, in place; becomes a ragged batch;
 /// - `std::vector<V>` of any of these that own what they are: a list, also of lists;
 /// - `std::optional<V>`: none where the value is null.
@@ -11780,6 +11809,10 @@ struct stage_node {
     typename Up::worker up;
     [[no_unique_address]] typename detail::stage_scratch<Stage>::type own;
     [[no_unique_address]] stage_cost cost;
+
+    /// So that this is no aggregate: Clang 16 initialises one whose members have the attribute through a
+    /// temporary, and may build a member at no address.
+    worker() = default;
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, expander_tag>;
@@ -40222,7 +40255,7 @@ namespace detail {
 /// What a worker keeps from row to row.
 struct arrow_row_memory {
   struct place {
-    const char* name = nullptr;
+    std::string_view name;
     std::size_t i = 0;
   };
   std::string key;
@@ -40249,9 +40282,9 @@ class arrow_row {
     // Names often lie beside each other.
     const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
     auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
-    if (known.name != name.data()) [[unlikely]] {
+    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]] {
       const auto found = std::ranges::find(files_->leaves, name);
-      known = {name.data(), static_cast<std::size_t>(found - files_->leaves.begin())};
+      known = {name, static_cast<std::size_t>(found - files_->leaves.begin())};
     }
     return known.i;
   }
@@ -42040,8 +42073,8 @@ struct ipc_file {
   std::vector<ipc_batch> batches;
   std::vector<ipc_dictionary> dictionaries;
 
-  /// Reads the metadata of all messages: of a file by its footer, of a stream one after another. Throws
-  /// errc::format, with the offset, for anything else.
+  /// Reads the metadata of all messages: of a file by its footer, of a stream one after another. Either may
+  /// stand at the end of a chunk of LitData. Throws errc::format, with the offset, for anything else.
   [[nodiscard]] static ipc_file read(session_view session, object_id object);
   /// The type of a dictionary's values; null if no column has one of this number.
   [[nodiscard]] const arrow_type* dictionary_type(std::int64_t id) const noexcept;
@@ -42265,7 +42298,7 @@ PENSTOCK_INLINE ipc_message::ipc_message(bytes_view metadata) : header(metadata)
 struct ipc_reader {
   session_view session;
   object_id object;
-  std::uint64_t size;
+  std::uint64_t start, size;  // of what is Arrow's: from where in the object, and to where
   buffer room{};
 
   // A little-endian number of 32 bits.
@@ -42337,7 +42370,7 @@ PENSTOCK_INLINE void take_ipc_batch(ipc_file& file, const ipc_message& message, 
 
 PENSTOCK_INLINE ipc_file read_ipc_stream(ipc_reader from) {
   ipc_file made;
-  std::uint64_t at = 0;
+  std::uint64_t at = from.start;
   ipc_place place;
   bool first = true;
   while (const auto message = from.next(at, place)) {
@@ -42350,19 +42383,20 @@ PENSTOCK_INLINE ipc_file read_ipc_stream(ipc_reader from) {
       take_ipc_batch(made, *message, place);
     first = false;
   }
-  if (first) bad_ipc({"the stream has no schema: the file is empty"}, 0);
+  if (first) bad_ipc({"the stream has no schema: the file is empty"}, from.start);
   return made;
 }
 
 PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
   constexpr std::uint64_t head = 8, tail = 10;
   buffer last;
-  const bytes_view end =
-      from.size < head + tail ? bytes_view() : from.session.range(from.object, from.size - tail, tail, last);
+  const bytes_view end = from.size - from.start < head + tail
+                             ? bytes_view()
+                             : from.session.range(from.object, from.size - tail, tail, last);
   if (end.empty() || text_of(end.subspan(4)) != "ARROW1")
     bad_ipc({"the file begins as an Arrow file and does not end as one: it is cut off"}, from.size);
   const std::uint64_t size = load_little<std::uint32_t>(end.data());
-  if (size > from.size - head - tail)
+  if (size > from.size - from.start - head - tail)
     bad_ipc({"the footer has ", size, " bytes, which is more than the file has"}, from.size - tail);
   const std::uint64_t footer_begin = from.size - tail - size;
   ipc_file made;
@@ -42389,24 +42423,49 @@ PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
   }
   for (const auto& list : blocks)
     for (const block& one : list) {
-      std::uint64_t at = one.offset;
       ipc_place place;
-      if (at > footer_begin)
-        bad_ipc({"the footer names a batch at ", at, ", which is behind the last"}, footer_begin);
+      if (one.offset > footer_begin - from.start)
+        bad_ipc({"the footer names a batch at ", one.offset, ", which is behind the last"}, footer_begin);
+      std::uint64_t at = from.start + one.offset;
       const auto message = from.next(at, place);
       const bool dictionary = &list == blocks.data();
       if (!message || (message->kind == static_cast<std::uint8_t>(ipc_kind::dictionary)) != dictionary)
         bad_ipc({"the footer names a ", dictionary ? "dictionary" : "batch", " where there is none"},
-                one.offset);
+                from.start + one.offset);
       take_ipc_batch(made, *message, place);
     }
   return made;
 }
 
+// Finds the file or stream at the end of a chunk of LitData, whose size and a mark are behind it.
+// Source: litdata, streaming/item_loader.py (append_arrow_row_footer).
+PENSTOCK_INLINE void find_ipc_of_litdata(ipc_reader& from) {
+  constexpr std::uint64_t tail = 12;
+  if (from.size < tail) return;
+  buffer last;
+  const bytes_view end = from.session.range(from.object, from.size - tail, tail, last);
+  if (text_of(end.subspan(4)) != std::string_view("LDARW01\0", 8)) return;
+  const std::uint64_t size = load_little<std::uint32_t>(end.data());
+  from.size -= tail;
+  if (size > from.size)
+    bad_ipc(
+        {"the chunk's rows of Arrow have ", size, " bytes, and ", from.size, " are in front of their end"},
+        from.size);
+  from.start = from.size - size;
+}
+
 PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) {
-  ipc_reader from{session, object, session.size(object)};
+  ipc_reader from{session, object, 0, session.size(object)};
   buffer room;
-  const std::string_view head = text_of(session.range(object, 0, from.size < 6 ? from.size : 6, room));
+  const auto head_of = [&] {
+    return text_of(
+        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 6), room));
+  };
+  std::string_view head = head_of();
+  if (head != "ARROW1" && !head.starts_with("\xff\xff\xff\xff")) {
+    find_ipc_of_litdata(from);
+    head = head_of();
+  }
   if (head == "ARROW1") return read_ipc_footer(std::move(from));
   if (head.starts_with("PAR1")) bad_ipc({"this is a Parquet file, and no Arrow file"}, 0);
   if (head.starts_with("FEA1"))
@@ -42559,10 +42618,11 @@ struct ipc_files : known_files {
   std::vector<std::size_t> batch_in;       // by shard: which batch of its file it is
   std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
   std::vector<std::string> leaves;         // the columns, structs replaced by their fields
+  arrow_type schema;                       // of the first file, or where that has nulls alone, of another
   std::uint64_t mark = 0;
 
   /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC, and for a
-  /// file with other columns than the first.
+  /// file with other columns than the first; columns and lists without values may be of the type null.
   ipc_files(storage_facts where, session_view session);
 
   [[nodiscard]] const ipc_file& file_of(std::size_t shard) const noexcept { return files[object(shard)]; }
@@ -43024,6 +43084,28 @@ class loaded_once {
 namespace penstock::inline v0_1 {
 namespace detail {
 
+// Whether columns are of the same types. What is null in all rows may have the type null, and `known` then gets
+// the type of `file`; but a struct has columns of its own.
+PENSTOCK_INLINE bool agree_on_types(arrow_type& known, const arrow_type& file) {
+  if (known.format == "n" || file.format == "n") {
+    if (known.layout == arrow_layout::record || file.layout == arrow_layout::record) return false;
+    if (known.format == "n") {
+      std::string name = std::move(known.name);
+      known = file;
+      known.name = std::move(name);
+    }
+    return true;
+  }
+  if (known.children.empty() || known.format != file.format || known.children.size() != file.children.size())
+    return known.reads_like(file);
+  for (std::size_t i = 0; i < known.children.size(); ++i) {
+    const bool record = known.layout == arrow_layout::record;
+    if (record && known.children[i].name != file.children[i].name) return false;
+    if (!agree_on_types(known.children[i], file.children[i])) return false;
+  }
+  return true;
+}
+
 PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) {
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
   std::vector<manifest::shard> entries;
@@ -43036,7 +43118,9 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
       files.push_back(ipc_file::read(session, object));
       session.confirm(object);
       const ipc_file& file = files.back();
-      if (!file.schema.reads_like(files.front().schema))
+      if (i == 0)
+        schema = file.schema;
+      else if (!agree_on_types(schema, file.schema))
         throw error(errc::format, {"the file has the columns ", file.schema.text(), ", and the first one, '",
                                    where.names[0], "', has ", files.front().schema.text()});
       std::uint64_t rows = 0;
@@ -43055,10 +43139,9 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
       throw;
     }
   }
-  leaves = arrow_leaf_names(files.front().schema);
+  leaves = arrow_leaf_names(schema);
   shards = manifest(std::move(entries));
-  mark =
-      hash_words(hash_bytes(hash, bytes_of(files.front().schema.text())), std::array{shards.fingerprint()});
+  mark = hash_words(hash_bytes(hash, bytes_of(schema.text())), std::array{shards.fingerprint()});
 }
 
 PENSTOCK_INLINE std::string ipc_files::key_of(std::size_t shard, std::uint64_t row) const {
@@ -43068,7 +43151,7 @@ PENSTOCK_INLINE std::string ipc_files::key_of(std::size_t shard, std::uint64_t r
 PENSTOCK_INLINE std::string ipc_files::describe() const {
   std::string line = text({"arrow_ipc(", files.size(), files.size() == 1 ? " file, " : " files, ",
                            batch_in.size(), " batches): ", shards.samples(), " rows of "});
-  const std::vector<arrow_type>& columns = files.front().schema.children;
+  const std::vector<arrow_type>& columns = schema.children;
   for (std::size_t i = 0; i < columns.size(); ++i)
     append(line, {i == 0 ? "" : ", ", columns[i].name, " (", columns[i].text(), ")"});
   return line;
@@ -43946,210 +44029,6 @@ PENSTOCK_INLINE void forward_pieces::done(void* self, std::uint64_t tag, std::ex
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/source/tar/shard_stream.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The unpackers that a stream may use, behind function pointers: they are called once per window, not once
-/// per sample.
-struct unpacker_calls {
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-
-  void* streams;
-  /// Begins a new file of that format. Returns the number of its unpacker, or `none`.
-  std::size_t (*begin)(void* streams, std::string_view format);
-  unpack_step (*step)(void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last);
-};
-
-/// The memory of unpackers.
-template <unpacker... Unpack>
-class unpackers {
- public:
-  /// The calls for a `shard_stream`. The unpackers must outlive it and keep their address.
-  [[nodiscard]] unpacker_calls calls() noexcept {
-    return {&streams_,
-            [](void* streams, std::string_view format) {
-              return begin(*static_cast<tuple*>(streams), format, std::index_sequence_for<Unpack...>{});
-            },
-            [](void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last) {
-              return step(*static_cast<tuple*>(streams), number, in, out, last,
-                          std::index_sequence_for<Unpack...>{});
-            }};
-  }
-
- private:
-  using tuple = std::tuple<typename Unpack::stream...>;
-
-  template <std::size_t... Is>
-  static std::size_t begin([[maybe_unused]] tuple& streams, [[maybe_unused]] std::string_view format,
-                           std::index_sequence<Is...>) {
-    std::size_t number = unpacker_calls::none;
-    (void)((Unpack::unpacker_format == format && (std::get<Is>(streams).begin(), number = Is, true)) || ...);
-    return number;
-  }
-  template <std::size_t... Is>
-  static unpack_step step([[maybe_unused]] tuple& streams, [[maybe_unused]] std::size_t number,
-                          [[maybe_unused]] bytes_view in, [[maybe_unused]] mutable_bytes out,
-                          [[maybe_unused]] bool last, std::index_sequence<Is...>) {
-    unpack_step done;
-    (void)((number == Is && (done = std::get<Is>(streams).step(in, out, last), true)) || ...);
-    return done;
-  }
-
-  tuple streams_;
-};
-
-/// What tells a file that is not packed from one that is: the first bytes alone may not.
-struct stream_kind {
-  bool (*is_plain)(bytes_view head);  ///< whether these are the first bytes of a file that is not packed
-  bool may_be_zlib;                   ///< whether files may be packed with zlib, which leaves no certain mark
-};
-/// Tar archives.
-[[nodiscard]] const stream_kind& tar_streams() noexcept;
-
-/// The bytes of a file, a pipe or an object, forward only; unpacked if the first bytes show that they are
-/// packed.
-///
-/// A `member_walk` reads from it: `get` shows bytes ahead, `reach` moves forward, `read` takes bytes. Memory:
-/// a window of packed and one of unpacked bytes, 256 KiB each, which grow up to the limit of extension
-/// headers if needed. Pieces of an object are packed bytes, or shown as they are.
-class shard_stream {
- public:
-  /// With `objects`, it reads those, and otherwise files.
-  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr,
-                        const stream_kind& kind = tar_streams()) noexcept
-      : kind_(&kind), objects_(objects), unpackers_(given) {}
-
-  static constexpr bool forward = true;
-
-  /// Whether a path is standard input, or a file that can be read only once.
-  [[nodiscard]] static bool is_pipe(const std::string& path);
-
-  /// `used`: whether a pipe was read before. The path "-" is standard input. `reader` is the name of the
-  /// caller, for messages.
-  void open(const std::string& path, std::atomic<bool>& used, std::string_view reader);
-  void open(std::size_t object, std::string_view reader);
-
-  void close() noexcept;
-
-  /// Shows `count` bytes at `offset`, fewer at the end. The view is valid until the next call of any member.
-  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count);
-
-  /// Moves forward to `offset`, and returns the offset it reached.
-  [[nodiscard]] std::uint64_t reach(std::uint64_t offset);
-
-  /// Takes bytes; returns fewer than asked for only at the end.
-  [[nodiscard]] std::size_t read(mutable_bytes into);
-
-  /// Reads everything after the archive: the checksums of packed files, and the rest of what another program
-  /// writes to a pipe.
-  void drain();
-
-  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-  /// Whether the opened file is packed.
-  [[nodiscard]] bool packed() const noexcept { return packed_ != plain; }
-
- private:
-  static constexpr std::size_t piece = 256_KiB;
-  static constexpr std::size_t sniffed = 4_KiB;
-  static constexpr std::size_t plain = unpacker_calls::none;
-
-  [[nodiscard]] error failed(const char* doing) const;
-
-  /// Finds out from the first bytes how the shard is packed.
-  void recognise(std::string_view reader);
-  /// Reads more of the file; sets `raw_ended_` if there is nothing more.
-  void fill();
-  [[nodiscard]] std::size_t read_some(mutable_bytes into);
-
-  /// The next bytes of the archive; none at its end.
-  [[nodiscard]] std::size_t make(mutable_bytes out);
-
-  [[nodiscard]] bool refill();
-
-  /// Moves the contents of the window to its front, and makes room for `count` bytes.
-  void reserve(std::size_t count);
-
-  const stream_kind* kind_;
-  forward_pieces* objects_;
-  owned_descriptor file_;
-  int number_ = -1;
-  buffer raw_;                           // bytes as they are in the file
-  const std::byte* raw_from_ = nullptr;  // these, or a piece of an object
-  std::size_t raw_at_ = 0, raw_end_ = 0;
-  bool raw_ended_ = false, whole_ = false, drained_ = true;
-  std::size_t packed_ = plain;  // the number of the unpacker
-  unpacker_calls unpackers_;
-  buffer window_;                     // bytes as they are in the archive
-  const std::byte* shown_ = nullptr;  // these, or a piece of an object
-  std::size_t at_ = 0, end_ = 0;
-  std::uint64_t offset_ = 0;  // of shown_[at_]
-};
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/packed_format.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::tar {
-
-/// The component and unpacker for a compression format. The names are empty if there is none.
-struct packed_format {
-  std::string_view format, component, unpacker;
-};
-
-[[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
-
-/// Whether these may be the first bytes of a zlib stream, which has no certain mark.
-[[nodiscard]] bool may_begin_zlib(bytes_view head) noexcept;
-
-/// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
-/// `before` and `after` are the text around the unpacker's name.
-[[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
-                                        std::string_view after);
-
-}  // namespace detail::tar
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/packed_format.ipp
-
-namespace penstock::inline v0_1::detail::tar {
-
-// Source: RFC 1950, section 2.2.
-PENSTOCK_INLINE bool may_begin_zlib(bytes_view head) noexcept {
-  if (head.size() < 2) return false;
-  const auto method = std::to_integer<unsigned>(head[0]), flags = std::to_integer<unsigned>(head[1]);
-  return (method & 15) == 8 && method >> 4 <= 7 && (256 * method + flags) % 31 == 0 && (flags & 32) == 0;
-}
-
-PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
-  constexpr std::array<packed_format, 6> known{{{"gzip", "zlib", "unpack_gzip"},
-                                                {"zlib", "zlib", "unpack_zlib"},
-                                                {"zstd", "zstd", "unpack_zstd"},
-                                                {"lz4", "lz4", "unpack_lz4"},
-                                                {"bzip2", "bz2", "unpack_bzip2"},
-                                                {"xz", "xz", "unpack_xz"}}};
-  for (const packed_format& row : known) {
-    if (row.format == format) return row;
-  }
-  return {};
-}
-
-PENSTOCK_INLINE std::string packed_advice(std::string_view format, std::string_view before,
-                                          std::string_view after) {
-  std::string text = "the file is compressed with " + std::string(format);
-  const packed_format row = packed_format_of(format);
-  if (row.format.empty())
-    return text + ", for which there is no unpacker; compress it with gzip, zstd, lz4, bzip2 or xz";
-  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
-  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
-  return text.append(after);
-}
-
-}  // namespace penstock::inline v0_1::detail::tar
-
 // ---- penstock/source/tar/tar_header.hpp
 
 /// One header block of a tar archive, in all dialects in use: v7, ustar, GNU, pax, star.
@@ -44360,6 +44239,211 @@ PENSTOCK_INLINE std::string_view compression_of(bytes_view head) noexcept {
 }  // namespace detail::tar
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/tar/shard_stream.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The unpackers that a stream may use, behind function pointers: they are called once per window, not once
+/// per sample.
+struct unpacker_calls {
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  void* streams;
+  /// Begins a new file of that format. Returns the number of its unpacker, or `none`.
+  std::size_t (*begin)(void* streams, std::string_view format);
+  unpack_step (*step)(void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last);
+};
+
+/// The memory of unpackers.
+template <unpacker... Unpack>
+class unpackers {
+ public:
+  /// The calls for a `shard_stream`. The unpackers must outlive it and keep their address.
+  [[nodiscard]] unpacker_calls calls() noexcept {
+    return {&streams_,
+            [](void* streams, std::string_view format) {
+              return begin(*static_cast<tuple*>(streams), format, std::index_sequence_for<Unpack...>{});
+            },
+            [](void* streams, std::size_t number, bytes_view in, mutable_bytes out, bool last) {
+              return step(*static_cast<tuple*>(streams), number, in, out, last,
+                          std::index_sequence_for<Unpack...>{});
+            }};
+  }
+
+ private:
+  using tuple = std::tuple<typename Unpack::stream...>;
+
+  template <std::size_t... Is>
+  static std::size_t begin([[maybe_unused]] tuple& streams, [[maybe_unused]] std::string_view format,
+                           std::index_sequence<Is...>) {
+    std::size_t number = unpacker_calls::none;
+    (void)((Unpack::unpacker_format == format && (std::get<Is>(streams).begin(), number = Is, true)) || ...);
+    return number;
+  }
+  template <std::size_t... Is>
+  static unpack_step step([[maybe_unused]] tuple& streams, [[maybe_unused]] std::size_t number,
+                          [[maybe_unused]] bytes_view in, [[maybe_unused]] mutable_bytes out,
+                          [[maybe_unused]] bool last, std::index_sequence<Is...>) {
+    unpack_step done;
+    (void)((number == Is && (done = std::get<Is>(streams).step(in, out, last), true)) || ...);
+    return done;
+  }
+
+  tuple streams_;
+};
+
+/// What tells a file that is not packed from one that is: the first bytes alone may not.
+struct stream_kind {
+  bool (*is_plain)(bytes_view head);  ///< whether these are the first bytes of a file that is not packed
+  bool may_be_zlib;                   ///< whether files may be packed with zlib, which leaves no certain mark
+  std::string_view (*compression)(bytes_view head) = &compression_of;
+};
+/// Tar archives.
+[[nodiscard]] const stream_kind& tar_streams() noexcept;
+
+/// The bytes of a file, a pipe or an object, forward only; unpacked if the first bytes show that they are
+/// packed.
+///
+/// A `member_walk` reads from it: `get` shows bytes ahead, `reach` moves forward, `read` takes bytes. Memory:
+/// a window of packed and one of unpacked bytes, 256 KiB each, which grow up to the limit of extension
+/// headers if needed. Pieces of an object are packed bytes, or shown as they are.
+class shard_stream {
+ public:
+  /// With `objects`, it reads those, and otherwise files.
+  explicit shard_stream(unpacker_calls given, forward_pieces* objects = nullptr,
+                        const stream_kind& kind = tar_streams()) noexcept
+      : kind_(&kind), objects_(objects), unpackers_(given) {}
+
+  static constexpr bool forward = true;
+
+  /// Whether a path is standard input, or a file that can be read only once.
+  [[nodiscard]] static bool is_pipe(const std::string& path);
+
+  /// `used`: whether a pipe was read before. The path "-" is standard input. `reader` is the name of the
+  /// caller, for messages.
+  void open(const std::string& path, std::atomic<bool>& used, std::string_view reader);
+  void open(std::size_t object, std::string_view reader);
+
+  void close() noexcept;
+
+  /// Shows `count` bytes at `offset`, fewer at the end. The view is valid until the next call of any member.
+  [[nodiscard]] bytes_view get(std::uint64_t offset, std::size_t count);
+
+  /// Moves forward to `offset`, and returns the offset it reached.
+  [[nodiscard]] std::uint64_t reach(std::uint64_t offset);
+
+  /// Takes bytes; returns fewer than asked for only at the end.
+  [[nodiscard]] std::size_t read(mutable_bytes into);
+
+  /// Reads everything after the archive: the checksums of packed files, and the rest of what another program
+  /// writes to a pipe.
+  void drain();
+
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  /// Whether the opened file is packed.
+  [[nodiscard]] bool packed() const noexcept { return packed_ != plain; }
+
+ private:
+  static constexpr std::size_t piece = 256_KiB;
+  static constexpr std::size_t sniffed = 4_KiB;
+  static constexpr std::size_t plain = unpacker_calls::none;
+
+  [[nodiscard]] error failed(const char* doing) const;
+
+  /// Finds out from the first bytes how the shard is packed.
+  void recognise(std::string_view reader);
+  /// Reads more of the file; sets `raw_ended_` if there is nothing more.
+  void fill();
+  [[nodiscard]] std::size_t read_some(mutable_bytes into);
+
+  /// The next bytes of the archive; none at its end.
+  [[nodiscard]] std::size_t make(mutable_bytes out);
+
+  [[nodiscard]] bool refill();
+
+  /// Moves the contents of the window to its front, and makes room for `count` bytes.
+  void reserve(std::size_t count);
+
+  const stream_kind* kind_;
+  forward_pieces* objects_;
+  owned_descriptor file_;
+  int number_ = -1;
+  buffer raw_;                           // bytes as they are in the file
+  const std::byte* raw_from_ = nullptr;  // these, or a piece of an object
+  std::size_t raw_at_ = 0, raw_end_ = 0;
+  bool raw_ended_ = false, whole_ = false, drained_ = true;
+  std::size_t packed_ = plain;  // the number of the unpacker
+  unpacker_calls unpackers_;
+  buffer window_;                     // bytes as they are in the archive
+  const std::byte* shown_ = nullptr;  // these, or a piece of an object
+  std::size_t at_ = 0, end_ = 0;
+  std::uint64_t offset_ = 0;  // of shown_[at_]
+};
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/packed_format.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::tar {
+
+/// The component and unpacker for a compression format. The names are empty if there is none.
+struct packed_format {
+  std::string_view format, component, unpacker;
+};
+
+[[nodiscard]] packed_format packed_format_of(std::string_view format) noexcept;
+
+/// Whether these may be the first bytes of a zlib stream, which has no certain mark.
+[[nodiscard]] bool may_begin_zlib(bytes_view head) noexcept;
+
+/// One sentence for a file whose compression the caller has no unpacker for: what to write to read it.
+/// `before` and `after` are the text around the unpacker's name.
+[[nodiscard]] std::string packed_advice(std::string_view format, std::string_view before,
+                                        std::string_view after);
+
+}  // namespace detail::tar
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/packed_format.ipp
+
+namespace penstock::inline v0_1::detail::tar {
+
+// Source: RFC 1950, section 2.2.
+PENSTOCK_INLINE bool may_begin_zlib(bytes_view head) noexcept {
+  if (head.size() < 2) return false;
+  const auto method = std::to_integer<unsigned>(head[0]), flags = std::to_integer<unsigned>(head[1]);
+  return (method & 15) == 8 && method >> 4 <= 7 && (256 * method + flags) % 31 == 0 && (flags & 32) == 0;
+}
+
+PENSTOCK_INLINE packed_format packed_format_of(std::string_view format) noexcept {
+  constexpr std::array<packed_format, 6> known{{{"gzip", "zlib", "unpack_gzip"},
+                                                {"zlib", "zlib", "unpack_zlib"},
+                                                {"zstd", "zstd", "unpack_zstd"},
+                                                {"lz4", "lz4", "unpack_lz4"},
+                                                {"bzip2", "bz2", "unpack_bzip2"},
+                                                {"xz", "xz", "unpack_xz"}}};
+  for (const packed_format& row : known) {
+    if (row.format == format) return row;
+  }
+  return {};
+}
+
+PENSTOCK_INLINE std::string packed_advice(std::string_view format, std::string_view before,
+                                          std::string_view after) {
+  std::string text = "the file is compressed with " + std::string(format);
+  const packed_format row = packed_format_of(format);
+  if (row.format.empty())
+    return text + ", for which there is no unpacker; compress it with gzip, zstd, lz4, bzip2 or xz";
+  text.append(": link penstock::").append(row.component).append(", include <penstock/codec/");
+  text.append(row.unpacker).append(".hpp> and write ").append(before).append(row.unpacker);
+  return text.append(after);
+}
+
+}  // namespace penstock::inline v0_1::detail::tar
+
 // ---- penstock/source/tar/shard_stream.ipp
 
 namespace penstock::inline v0_1 {
@@ -44420,7 +44504,7 @@ PENSTOCK_INLINE const stream_kind& tar_streams() noexcept {
 
 PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
   const bytes_view head(raw_from_, raw_end_);
-  std::string_view format = compression_of(head);
+  std::string_view format = kind_->compression(head);
   if (format.empty() && kind_->may_be_zlib && may_begin_zlib(head)) format = "zlib";
   if (!format.empty() && !kind_->is_plain(head)) {
     packed_ = unpackers_.begin(unpackers_.streams, format);
@@ -44598,10 +44682,10 @@ struct mapped_file_options {
 ///
 /// Samples are views into the mappings and cost no copy; the views live as long as the session. The number of
 /// mappings is not bounded: Linux allows 65,530 per process by default (vm.max_map_count), and a file beyond
-/// that is errc::io that says so. A file must not shrink while it is
-/// mapped: touching the lost part raises SIGBUS, which ends the process unless a handler takes it. So the
-/// first mapping installs a handler in the process, and the file is errc::io; `{.guarded = false}` leaves the
-/// process's signals alone. The guard sees whole pages; with `checked` as well, every change is noticed.
+/// that is errc::io that says so. A file must not shrink while it is mapped: touching the lost part raises
+/// SIGBUS, which ends the process unless a handler takes it. So the first mapping installs a handler in the
+/// process, and the file is errc::io; `{.guarded = false}` leaves the process's signals alone. The guard sees
+/// whole pages; with `checked` as well, every change is noticed.
 /// `file` with `file_access::read` notices every change too, and needs no handler.
 ///
 /// Views of a guarded file are valid if `confirm` does not throw after their use; sources check that for each
@@ -44842,7 +44926,7 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   [[nodiscard]] std::string describe() const { return known_->describe(); }
   [[nodiscard]] std::vector<source_field> fields() const { return detail::fields_of_arrow(schema()); }
   /// The columns' types, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return known_->files.front().schema; }
+  [[nodiscard]] const arrow_type& schema() const noexcept { return known_->schema; }
   [[nodiscard]] reader connect(const projection& used = {}) const {
     return reader(known_, used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
   }
@@ -44860,9 +44944,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   detail::ipc_batches::unpack_call unpack_;
 };
 
-/// Arrow files: Feather (version 2), Arrow IPC files and streams, and the folders that Hugging Face's
-/// `datasets`
-/// writes with `save_to_disk` and keeps in its cache.
+/// Arrow files: Feather (version 2), Arrow IPC files and streams, chunks of LitData that end as one, and the
+/// folders that Hugging Face's `datasets` writes with `save_to_disk` and keeps in its cache.
 ///
 ///     auto rows = arrow_ipc("imagenet/train") | shuffle(seed) |
 ///                 decode<field<"image.bytes", jpeg>, field<"label", arrow_value<std::int64_t>>>;
@@ -44870,7 +44953,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
-/// split; or any storage, whose objects are the files. All have the same columns. As template arguments the
+/// split; or any storage, whose objects are the files. All have the same columns, of which those without
+/// values may have the type null. As template arguments the
 /// unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
@@ -45377,7 +45461,8 @@ struct beton_file {
     find_place(sample, field, found);
     return found;
   }
-  /// The same, into a fresh `found`: a copy of what was just written waits for the writing.
+  /// The same, into a fresh `found`. Returning it would copy what was just written, in wider pieces than it
+  /// was written in, and such a load waits until the stores have reached the cache.
   void find_place(std::uint64_t sample, std::size_t field, beton_place& found) const;
 };
 
@@ -45872,7 +45957,11 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
    public:
     struct worker : worker_type {
       std::uint64_t begin_of = 0, end_of = 0;  // the samples of the current file, in the dataset
-      std::array<manifest::place, 64> coming{};
+      struct next_sample {
+        manifest::place place;
+        std::uint64_t begin = 0, size = 0;  // of its values
+      };
+      std::array<next_sample, 64> coming{};
       std::size_t coming_count = 0;
     };
     static constexpr bool has_latency = latent_session<session_type>;
@@ -45917,21 +46006,26 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     {
       w.coming_count = std::min(next.size(), w.coming.size());
       for (std::size_t i = 0; i < w.coming_count; ++i) {
-        w.coming[i] = known_->shards.locate(next[i].index);
-        const detail::beton_file& file = known_->files[w.coming[i].shard];
-        __builtin_prefetch(file.row(w.coming[i].sample));
+        const manifest::place place = known_->shards.locate(next[i].index);
+        w.coming[i] = {place};
+        const detail::beton_file& file = known_->files[place.shard];
+        __builtin_prefetch(file.row(place.sample));
         if (file.images != 0)
-          __builtin_prefetch(file.image_sizes.data() + detail::to_size(w.coming[i].sample) * file.images);
+          __builtin_prefetch(file.image_sizes.data() + detail::to_size(place.sample) * file.images);
       }
+      for (std::size_t i = 0; i < w.coming_count; ++i)
+        if (const auto range = range_of(w.coming[i].place.shard, w.coming[i].place.sample)) {
+          w.coming[i].begin = range->first;
+          w.coming[i].size = range->second - range->first;
+        }
     }
     /// Prefetches the first `most` bytes of the values of one of these samples, if its file is mapped.
     [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t most) const noexcept
       requires touching_session<session_type>
     {
-      if (i >= w.coming_count) return;
-      if (const auto range = range_of(w.coming[i].shard, w.coming[i].sample))
-        session_.touch(static_cast<object_id>(w.coming[i].shard), range->first,
-                       std::min(most, range->second - range->first));
+      if (i >= w.coming_count || w.coming[i].size == 0) return;
+      session_.touch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
+                     std::min(most, w.coming[i].size));
     }
 
     /// The file, and the sample's number in it: "train.beton:17".
@@ -47213,12 +47307,14 @@ PENSTOCK_INLINE bool has_iceberg_metadata(const dataset_listing& there) {
   const auto is_metadata = [](std::string_view path) {
     return path.ends_with(".metadata.json") || path.ends_with(".metadata.json.gz");
   };
-  // Objects of a storage may lie in any folder, so their names must have a number, too: "v3." or "00003-".
+  // Objects of a storage may lie in any folder, so their names must be as Iceberg has them, too: "v3." of
+  // tables in a file system, "00003-" and a UUID of those in a catalogue.
   const auto is_numbered = [&](std::string_view path) {
     std::string_view name = path.substr(path.rfind('/') + 1);
-    if (name.starts_with('v')) name.remove_prefix(1);
+    const char behind = name.starts_with('v') ? '.' : '-';
+    if (behind == '.') name.remove_prefix(1);
     const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
-    return is_metadata(path) && digits != 0 && (name[digits] == '.' || name[digits] == '-');
+    return is_metadata(path) && digits != 0 && name[digits] == behind;
   };
   if (there.is_storage()) return any(there, is_numbered);
   return there.has_folder("metadata") && any(there.below("metadata"), is_metadata);
@@ -49392,31 +49488,6 @@ PENSTOCK_INLINE zip_entry zip_archive::placed(zip_entry e) const {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/source/detail/name_list.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// Adds a name from a file to a list for a message. The list stays short, however many names the
-/// file has.
-void list_name(std::string& list, std::string_view name);
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/source/detail/name_list.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void list_name(std::string& list, std::string_view name) {
-  if (list.size() < 100)
-    list.append(list.empty() ? "" : ", ").append(name.substr(0, 80));
-  else if (!list.ends_with(", ..."))
-    list += ", ...";
-}
-
-}  // namespace penstock::inline v0_1::detail
-
 // ---- penstock/source/detail/zip_directory.ipp
 
 namespace penstock::inline v0_1 {
@@ -50190,7 +50261,7 @@ namespace detail::tar {
 /// The path of an up-to-date copy of `packed`, which is made if there is none; `packed` itself if it is not
 /// packed.
 [[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                        unpacker_calls unpack);
+                                        unpacker_calls unpack, const stream_kind& kind = tar_streams());
 
 /// The paths of all copies, made several at a time; `one` calls `unpacked_path` with unpackers of its own.
 using unpack_one = std::string (*)(const std::string& packed, const unpacked_options& options);
@@ -50250,7 +50321,7 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                          unpacker_calls unpack) {
+                                          unpacker_calls unpack, const stream_kind& kind) {
   const auto state_of = [&packed] {
     const auto found = signature_of_file(packed);
     if (found) return *found;
@@ -50263,7 +50334,7 @@ PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpac
   std::string copy = copy_path(packed, options.folder);
   if (copy_is_current(copy, before)) return copy;
 
-  shard_stream input(unpack);
+  shard_stream input(unpack, nullptr, kind);
   std::atomic<bool> unused{false};
   input.open(packed, unused, "unpacked");
   if (!input.packed()) return packed;
@@ -64513,6 +64584,135 @@ PENSTOCK_INLINE arrow_column hive_columns::column(std::size_t file, std::size_t 
   made.values = numbers;
   made.dictionary.push_back(&values_[file * types_.size() + i]);
   return made;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/litdata_frames.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Turns what stands in front of the frames of a LitData chunk that is compressed inside into the table of
+/// one that is not: the number of samples, and where each begins.
+/// Source: litdata, streaming/framed_zstd.py.
+class litdata_frame_head {
+ public:
+  static constexpr std::string_view magic{"LDFZ01\0\0", 8};
+
+  void begin() noexcept { *this = {}; }
+  /// None behind the head, and for a chunk that has none. The first piece must have all of the first 24
+  /// bytes.
+  /// Throws errc::format for a head that LitData does not write.
+  [[nodiscard]] std::optional<unpack_step> step(bytes_view in, mutable_bytes out, bool last);
+
+ private:
+  bool known_ = false;
+  std::size_t number_left_ = 0;     // bytes of the number of samples that have yet to be written
+  std::uint64_t offsets_left_ = 0;  // bytes of where samples begin
+  std::uint64_t frames_left_ = 0;   // bytes of the list of frames
+  std::uint32_t samples_ = 0, add_ = 0;
+  unsigned carry_ = 0;
+};
+
+/// Chunks of LitData: by these bytes a stream tells how one is compressed.
+[[nodiscard]] const tar::stream_kind& litdata_streams() noexcept;
+
+/// An unpacker for chunks of LitData that are compressed as a whole, or inside, in frames of several samples.
+/// Out: the chunk as it is without compression.
+template <unpacker Unpack>
+struct litdata_frames {
+  static constexpr std::string_view unpacker_format = Unpack::unpacker_format;
+
+  class stream {
+   public:
+    void begin() {
+      head_.begin();
+      frames_.begin();
+    }
+    unpack_step step(bytes_view in, mutable_bytes out, bool last) {
+      if (const auto done = head_.step(in, out, last)) return *done;
+      return frames_.step(in, out, last);
+    }
+
+   private:
+    litdata_frame_head head_;
+    typename Unpack::stream frames_;
+  };
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/detail/litdata_frames.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view in, mutable_bytes out,
+                                                                    bool last) {
+  constexpr std::size_t prefix = 24, frame = 24;
+  unpack_step done;
+  const auto take = [&](std::size_t bytes) {
+    in = in.subspan(bytes);
+    done.taken += bytes;
+  };
+  const auto put = [&](unsigned byte) { out[done.made++] = static_cast<std::byte>(byte & 255); };
+  if (!known_) {
+    known_ = true;
+    if (!text_of(in).starts_with(magic)) return std::nullopt;
+    if (in.size() < prefix) throw error(errc::format, "the chunk ends within its head: it is cut off");
+    const auto version = load_little<std::uint16_t>(in.data() + 8);
+    const auto flags = load_little<std::uint16_t>(in.data() + 10);
+    if (version != 1 || flags != 0)
+      throw error(errc::format, {"the chunk is compressed inside in the way ", version, " with the flags ",
+                                 flags, ", and only way 1 without flags is known"});
+    samples_ = load_little<std::uint32_t>(in.data() + 12);
+    const auto rows = load_little<std::uint32_t>(in.data() + 16);
+    const auto frames = load_little<std::uint32_t>(in.data() + 20);
+    // The table counts to 2^32 bytes, itself included.
+    constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max() / 4 - 2;
+    if (samples_ == 0 || samples_ > most || rows == 0 || frames != (samples_ - 1) / rows + 1)
+      throw error(errc::format, {"the chunk says that it has ", samples_, " samples in ", frames,
+                                 " frames of ", rows, ": it is damaged"});
+    number_left_ = 4;
+    offsets_left_ = 4 * (std::uint64_t{samples_} + 1);
+    frames_left_ = std::uint64_t{frame} * frames;
+    add_ = 4 * (samples_ + 2);
+    take(prefix);
+  }
+  if (frames_left_ == 0) return std::nullopt;
+  for (; number_left_ != 0 && done.made != out.size(); --number_left_)
+    put(samples_ >> 8 * (4 - number_left_));
+  // Each number is read, and what is added to it, from its lowest byte to its highest.
+  for (; number_left_ == 0 && offsets_left_ != 0 && !in.empty() && done.made != out.size(); --offsets_left_) {
+    const auto byte = static_cast<unsigned>((4 - offsets_left_ % 4) % 4);
+    if (byte == 0) carry_ = 0;
+    const unsigned sum = std::to_integer<unsigned>(in[0]) + (add_ >> 8 * byte & 255) + carry_;
+    carry_ = sum >> 8;
+    if (byte == 3 && carry_ != 0)
+      throw error(errc::format, "the chunk has a sample that begins behind 4 GiB: it is damaged");
+    put(sum);
+    take(1);
+  }
+  if (offsets_left_ == 0) {
+    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(frames_left_, in.size()));
+    frames_left_ -= some;
+    take(some);
+  }
+  if (last && in.empty() && frames_left_ != 0 && done.made != out.size())
+    throw error(errc::format, "the chunk ends within its head: it is cut off");
+  return done;
+}
+
+PENSTOCK_INLINE const tar::stream_kind& litdata_streams() noexcept {
+  static constexpr tar::stream_kind kind{
+      [](bytes_view) { return false; }, false,
+      [](bytes_view head) {
+        return text_of(head).starts_with(litdata_frame_head::magic) ? "zstd" : tar::compression_of(head);
+      }};
+  return kind;
 }
 
 }  // namespace detail

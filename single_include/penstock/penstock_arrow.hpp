@@ -682,7 +682,7 @@ class delta_log {
       const nlohmann::json& info = action["commitInfo"];
       for (const char* name : {"timestamp", "inCommitTimestamp"})
         if (info.is_object() && info.contains(name) && info[name].is_number_integer())
-          written[commit] = whole_number<std::int64_t>(info[name]);
+          written[commit] = number_at<std::int64_t>(info, name);
       return true;
     });
     if (all) (void)passes(paths.size());
@@ -1616,7 +1616,7 @@ namespace detail {
   }
 }
 
-/// The same for a column, in which structs are replaced by their fields, each of which takes the next type.
+/// The same for a column and the types of its leaves: a struct has one for each of its fields, in order.
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> widened_column(
     const std::shared_ptr<arrow::DataType>& file, std::span<const arrow_type* const>& table) {
   if (file->id() == arrow::Type::EXTENSION) {
@@ -2060,7 +2060,8 @@ struct delta_options {
 /// Kind: as `parquet`. The plan names the version; its fingerprint is that of the table's id, the version and
 /// its files, so that a table that has grown is another dataset unless the version is named.
 /// Making the plan reads the log from its last checkpoint on, 16 files at once, and what `parquet` reads;
-/// files of the log in memory have at most 256 MiB together, or are a single one, of at most 1 GiB. A
+/// files of the log in memory have at most 256 MiB together, or are a single one, of at most 1 GiB; that is
+/// as they are stored, and the rows of a checkpoint may take several times as much while it is read. A
 /// version's time is what its commit says of itself, as Spark's `inCommitTimestamp`, or else `timestamp`, or
 /// else, of a local file, that of the file.
 /// Errors: errc::missing for what is no table, and for a version that is not in the log any more, with those
@@ -2228,7 +2229,7 @@ struct iceberg_type {
   const auto inner = [&](const char* which) {
     iceberg_type one = iceberg_type_of(said.at(which), level + 1);
     one.type.name = which;
-    made.numbers.push_back(whole_number<int>(said.at(std::string(which) + "-id")));
+    made.numbers.push_back(number_at<int>(said, (std::string(which) + "-id").c_str()));
     made.numbers.insert(made.numbers.end(), one.numbers.begin(), one.numbers.end());
     return std::move(one.type);
   };
@@ -2241,7 +2242,7 @@ struct iceberg_type {
       iceberg_type one = iceberg_type_of(field.at("type"), level + 1);
       one.type.name = field.at("name").get<std::string>();
       made.type.children.push_back(std::move(one.type));
-      made.numbers.push_back(whole_number<int>(field.at("id")));
+      made.numbers.push_back(number_at<int>(field, "id"));
       made.numbers.insert(made.numbers.end(), one.numbers.begin(), one.numbers.end());
     }
   } else if (kind == "list") {
@@ -2434,17 +2435,17 @@ class iceberg_metadata {
       const json snapshots = all_.value("snapshots", json::array());
       std::optional<std::int64_t> id = asked.id;
       if (asked.timestamp) id = snapshot_at(*asked.timestamp, snapshots);
-      if (asked.reference) id = whole_number<std::int64_t>(reference(*asked.reference).at("snapshot-id"));
+      if (asked.reference) id = number_at<std::int64_t>(reference(*asked.reference), "snapshot-id");
       if (!id) {
         const json current = all_.value("current-snapshot-id", json());
         // Tables of version 1 have -1 for none.
-        if (current.is_null() || whole_number<std::int64_t>(current) == -1) return {};
-        id = whole_number<std::int64_t>(current);
+        if (current.is_null() || whole_number<std::int64_t>(current, "current-snapshot-id") == -1) return {};
+        id = whole_number<std::int64_t>(current, "current-snapshot-id");
       }
       std::string there;
       std::size_t count = 0;
       for (const json& one : snapshots) {
-        const auto its = whole_number<std::int64_t>(one.at("snapshot-id"));
+        const auto its = number_at<std::int64_t>(one, "snapshot-id");
         if (its == *id) return one;
         constexpr std::size_t told = 20;
         if (count < told) append(there, {count == 0 ? "" : ", ", its});
@@ -2477,15 +2478,15 @@ class iceberg_metadata {
       constexpr int first_number = 1000;
       json fields;
       for (const json& one : all_.value("partition-specs", json::array()))
-        if (whole_number<std::int64_t>(one.at("spec-id")) == spec) fields = one.at("fields");
+        if (number_at<std::int64_t>(one, "spec-id") == spec) fields = one.at("fields");
       if (fields.is_null() && all_.contains("partition-spec") && spec == 0) fields = all_["partition-spec"];
       if (!fields.is_array())
         throw error(errc::format, {"the table does not have the partition spec ", spec});
       std::vector<iceberg_part> made;
       for (const json& one : fields) {
         const int number = first_number + static_cast<int>(made.size());
-        made.push_back({one.contains("source-id") ? whole_number<int>(one["source-id"]) : -1,
-                        one.contains("field-id") ? whole_number<int>(one["field-id"]) : number,
+        made.push_back({one.contains("source-id") ? number_at<int>(one, "source-id") : -1,
+                        one.contains("field-id") ? number_at<int>(one, "field-id") : number,
                         one.at("name").get<std::string>(), one.at("transform").get<std::string>()});
       }
       return made;
@@ -2533,7 +2534,7 @@ class iceberg_metadata {
     std::vector<stored_name> made;
     for (const json& one : said)
       made.push_back({one.at("names").get<std::vector<std::string>>(),
-                      one.contains("field-id") ? whole_number<int>(one["field-id"]) : -1,
+                      one.contains("field-id") ? number_at<int>(one, "field-id") : -1,
                       stored_names(one.value("fields", json::array()))});
     return made;
   }
@@ -2549,7 +2550,7 @@ class iceberg_metadata {
       const std::string_view said = text_of({bytes.data(), bytes.size()});
       all_ = parse_description(said, most_levels);
       if (!all_.is_object()) throw error(errc::format, "the table's metadata are no object of JSON");
-      const int version = whole_number<int>(all_.at("format-version"));
+      const int version = number_at<int>(all_, "format-version");
       if (version < 1 || version > 3)
         throw error(errc::argument, {"the table has format version ", version, "; 1 to 3 are known"});
       location_ = name_of_uri(all_.value("location", std::string()));
@@ -2562,7 +2563,8 @@ class iceberg_metadata {
     const json all = all_.value("refs", json::object());
     if (all.is_object() && all.contains(name)) return all[name];
     const json current = all_.value("current-snapshot-id", json());
-    if (name == "main" && current.is_number_integer() && whole_number<std::int64_t>(current) != -1)
+    if (name == "main" && current.is_number_integer() &&
+        whole_number<std::int64_t>(current, "current-snapshot-id") != -1)
       return {{"snapshot-id", current}, {"type", "branch"}};
     std::string there;
     for (const auto& one : all.items()) append(there, {there.empty() ? "" : ", ", one.key()});
@@ -2572,11 +2574,11 @@ class iceberg_metadata {
   // The current snapshot and those that it was made of, which those of other branches are not; oldest first.
   [[nodiscard]] json history(const json& snapshots) const {
     std::map<std::int64_t, const json*> by_id;
-    for (const json& one : snapshots) by_id[whole_number<std::int64_t>(one.at("snapshot-id"))] = &one;
+    for (const json& one : snapshots) by_id[number_at<std::int64_t>(one, "snapshot-id")] = &one;
     std::vector<const json*> found;
     json next = all_.value("current-snapshot-id", json());
     while (next.is_number_integer() && found.size() < snapshots.size()) {
-      const auto at = by_id.find(whole_number<std::int64_t>(next));
+      const auto at = by_id.find(whole_number<std::int64_t>(next, "parent-snapshot-id"));
       if (at == by_id.end()) break;
       found.push_back(at->second);
       next = at->second->value("parent-snapshot-id", json());
@@ -2593,12 +2595,12 @@ class iceberg_metadata {
     std::int64_t latest = 0, first = 0;
     bool any = false;
     for (const json& one : log) {
-      const auto time = whole_number<std::int64_t>(one.at("timestamp-ms"));
+      const auto time = number_at<std::int64_t>(one, "timestamp-ms");
       first = any ? std::min(first, time) : time;
       any = true;
       if (time > timestamp || (found && time < latest)) continue;
       latest = time;
-      found = whole_number<std::int64_t>(one.at("snapshot-id"));
+      found = number_at<std::int64_t>(one, "snapshot-id");
     }
     if (!found && !any) throw error(errc::missing, "the table has no snapshot");
     if (!found)
@@ -3076,8 +3078,7 @@ class iceberg_facts {
   iceberg_snapshot found;
   for (const iceberg_file& one : files.data) found.paths.push_back(table.find(one.written));
   found.table = std::move(iceberg_facts(table, files, columns).made);
-  const std::int64_t number =
-      snapshot.is_null() ? -1 : whole_number<std::int64_t>(snapshot.at("snapshot-id"));
+  const std::int64_t number = snapshot.is_null() ? -1 : number_at<std::int64_t>(snapshot, "snapshot-id");
   found.table.says = snapshot.is_null() ? text({"iceberg('", called, "', no snapshot)"})
                                         : text({"iceberg('", called, "', snapshot ", number, ")"});
   const std::string uuid = table.guarded([&] { return table.uuid(); });

@@ -242,14 +242,8 @@ namespace detail {
   if (!array.empty())
     if (const std::optional<zip_entry> found = archive.find(array)) return *found;
   std::string known;
-  for (const zip_entry& one : archive.all()) {
-    if (known.size() > 100) {
-      known += ", ...";
-      break;
-    }
-    known.append(known.empty() ? "" : ", ").append(one.array().substr(0, 80));
-  }
-  if (known.empty()) known = "no array";
+  for (const zip_entry& one : archive.all()) list_name(known, one.array());
+  if (known.empty()) throw error(errc::missing, "the npz file has no arrays");
   if (array.empty())
     throw error(errc::argument, {"the npz file has ", known, ": name one, as in npz<float>{.array = \"x\"}"});
   throw error(errc::missing, {"the npz file has no array '", array, "'; it has: ", known})
@@ -296,8 +290,9 @@ namespace detail {
 /// only one.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: the archive's directory, the checksum of the
 /// array, and decompressing it; no allocation in the steady state. Thread-safe, with a scratch per thread.
-/// Throws `errc::missing` for a name that the file does not have, and `errc::argument` for several arrays
-/// without one, both with what there is; `errc::checksum`; `errc::limit` for an array of more than `limit`
+/// Throws `errc::missing` for a name that the file does not have, or a file without arrays, and
+/// `errc::argument` for several arrays without a name, with what there is; `errc::checksum`; `errc::limit`
+/// for an array of more than `limit`
 /// bytes; `errc::format` for what is no npz file or is damaged, encrypted or compressed otherwise; and as
 /// `npy<T>`, with offsets in the array.
 /// Source: PKWARE's APPNOTE.TXT, version 6.3.10; numpy, numpy/lib/npyio.py.
@@ -340,9 +335,7 @@ namespace detail {
 /// the concepts of another one.
 [[nodiscard]] inline buffer read_gzip_file(const std::string& path, std::uint64_t limit) {
   const buffer packed = read_whole_file(path);
-  const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater(
-      libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
-  if (!inflater) throw std::bad_alloc();
+  inflater unpacker;
   buffer out;
   std::size_t at = 0, written = 0;
   do {
@@ -365,7 +358,7 @@ namespace detail {
       }
       std::byte nothing{};
       std::size_t used = 0, got = 0;
-      const auto result = libdeflate_gzip_decompress_ex(inflater.get(), rest.data(), rest.size(),
+      const auto result = libdeflate_gzip_decompress_ex(unpacker.get(), rest.data(), rest.size(),
                                                         room == 0 ? &nothing : out.data() + written,
                                                         detail::to_size(room), &used, &got);
       if (result == LIBDEFLATE_SUCCESS) {

@@ -362,10 +362,10 @@ namespace penstock::inline v0_1::detail {
   }
 }
 
-/// A whole number of JSON that fits a type. Throws errc::format for what is none: a conversion would be
-/// undefined for 1e99, and truncate others.
+/// A whole number of JSON that fits a type. Throws errc::format for what is none, with the name that it has
+/// in its object: a conversion would be undefined for 1e99, and truncate others.
 template <std::integral T>
-[[nodiscard]] T whole_number(const nlohmann::json& value) {
+[[nodiscard]] T whole_number(const nlohmann::json& value, std::string_view name) {
   if (value.is_number_unsigned()) {
     if (const auto number = value.get<std::uint64_t>(); std::in_range<T>(number))
       return static_cast<T>(number);
@@ -374,8 +374,14 @@ template <std::integral T>
       return static_cast<T>(number);
   }
   const std::string there = value.is_number() ? value.dump() : value.type_name();
-  throw error(errc::format, {"there should be a whole number of ", 8 * sizeof(T), " bits, and there is ",
+  throw error(errc::format, {"\"", name, "\" should be a whole number of ", 8 * sizeof(T), " bits, and is ",
                              value.is_number() ? "" : "JSON of the type ", there});
+}
+
+/// The whole number of this name in an object, which must have it. Throws as `whole_number`.
+template <std::integral T>
+[[nodiscard]] T number_at(const nlohmann::json& object, const char* name) {
+  return whole_number<T>(object.at(name), name);
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -850,7 +856,7 @@ struct delta_state {
     try {
       if (!protocol.is_object() || !metadata.is_object())
         throw error(errc::format, "the log does not say what its protocol and its schema are");
-      const int reader = whole_number<int>(protocol.at("minReaderVersion"));
+      const int reader = number_at<int>(protocol, "minReaderVersion");
       if (reader > 3)
         throw error(errc::argument,
                     {"the table asks for readers of version ", reader, "; version 3 is known"});
@@ -914,7 +920,7 @@ struct delta_state {
       append(key, {std::string_view("\0", 1), deleted.at("storageType").get<std::string>(),
                    deleted.at("pathOrInlineDv").get<std::string>()});
       if (deleted.contains("offset") && deleted["offset"].is_number_integer())
-        append(key, {"@", whole_number<std::int64_t>(deleted["offset"])});
+        append(key, {"@", number_at<std::int64_t>(deleted, "offset")});
     }
     return key;
   }
@@ -936,8 +942,7 @@ struct delta_state {
         made.stored_as.emplace_back();
         if (!stored.empty()) made.stored_as.back().push_back(std::move(stored));
         if (mapped_) made.stored_types.push_back(delta_type(field.at("type"), name, true));
-        if (by_id_)
-          made.field_ids.push_back(whole_number<int>(field.at("metadata").at("delta.columnMapping.id")));
+        if (by_id_) made.field_ids.push_back(number_at<int>(field.at("metadata"), "delta.columnMapping.id"));
         continue;
       }
       keys[part] = stored.empty() ? name : stored;
@@ -989,8 +994,8 @@ struct delta_state {
     const auto kind = said.at("storageType").get<std::string>(),
                where = said.at("pathOrInlineDv").get<std::string>();
     vector_place made;
-    made.size = whole_number<std::uint64_t>(said.at("sizeInBytes"));
-    made.count = whole_number<std::uint64_t>(said.at("cardinality"));
+    made.size = number_at<std::uint64_t>(said, "sizeInBytes");
+    made.count = number_at<std::uint64_t>(said, "cardinality");
     if (kind == "i") {
       made.here = from_z85(where);
       if (made.here.size() < made.size)
@@ -1000,7 +1005,7 @@ struct delta_state {
       made.path =
           kind == "u" ? name_in_folder(folder, deletion_vector_name(where)) : delta_path(folder, where);
       if (said.contains("offset") && said["offset"].is_number_integer())
-        made.offset = whole_number<std::uint64_t>(said["offset"]);
+        made.offset = number_at<std::uint64_t>(said, "offset");
     } else {
       throw error(errc::format, {"a deletion vector is kept in the way '", kind, "', which is not known"});
     }
@@ -1304,15 +1309,15 @@ namespace penstock::inline v0_1 {
 struct litdata_index {
   mds_index chunks;     ///< with a column for each leaf of a sample
   bool tokens = false;  ///< whether `TokensLoader` wrote it: chunks are tokens, and not samples
+  bool rows = false;    ///< whether it says that chunks are rows of Arrow, which it does of compressed ones
 };
 
 namespace detail {
 
 /// The message for chunks whose samples are rows of an Arrow file.
 inline constexpr std::string_view litdata_of_rows =
-    "the chunks hold rows of Arrow, as BinaryWriter writes dicts of plain values where pyarrow is installed, "
-    "and these are not read: write tuples, or samples with a tensor in them, or write where pyarrow is not "
-    "installed";
+    "the chunks hold rows of Arrow, as BinaryWriter writes dicts of plain values where pyarrow is installed: "
+    "read them with litdata_rows(folder)";
 
 /// Reads the JSON of a LitData dataset.
 class litdata_json {
@@ -1337,6 +1342,8 @@ class litdata_json {
     for (const mds_column& one : made.chunks.columns[0])
       content = hash_bytes(hash_bytes(content, bytes_of(one.name)), bytes_of(one.encoding));
     const std::string compression = text_at(config, "compression");
+    made.rows = !text_at(config, "ipc_compression").empty();
+    const bool inside = text_at(config, "compression_level") == "batch";
     for (const nlohmann::json& one : all["chunks"]) {
       mds_shard chunk;
       if (!one.is_object()) fail("an entry of 'chunks' is not an object");
@@ -1353,6 +1360,8 @@ class litdata_json {
           at != std::string::npos) {
         chunk.packed_name = chunk.name;
         chunk.name.erase(at, mark.size() - 1);
+      } else if (inside) {
+        chunk.packed_name = chunk.name;
       }
       made.chunks.shards.push_back(std::move(chunk));
     }
@@ -1373,10 +1382,9 @@ class litdata_json {
     if (given("encryption"))
       fail("the chunks are encrypted, which is not read: write them without encryption");
     const std::string level = text_at(config, "compression_level");
-    if (!level.empty() && level != "chunk")
+    if (!level.empty() && level != "chunk" && level != "batch")
       fail("the chunks are compressed inside, by " + level.substr(0, 20) +
-           ": write them with compression_level=\"chunk\", or without compression");
-    if (given("ipc_compression")) fail(std::string(litdata_of_rows));
+           ": write them with compression_level=\"batch\" or \"chunk\", or without compression");
   }
 
   [[nodiscard]] static std::vector<mds_column> columns(const nlohmann::json& config) {
@@ -1844,23 +1852,26 @@ namespace detail {
       .in_file(path);
 }
 
-/// The files of a dataset's shards: those that are not compressed where they are there, and copies of the
-/// others.
-template <unpacker... Unpack>
+/// The files of a dataset's shards: those that are not compressed where they are there, and of the others
+/// what `copies_of(packed)` returns for their paths: a copy, or the path itself of a file that is not
+/// compressed.
+template <class CopiesOf>
 [[nodiscard]] std::vector<std::string> mds_paths(const std::string& folder, const mds_index& index,
-                                                 const unpacked_options& options) {
+                                                 const CopiesOf& copies_of) {
   std::vector<std::string> paths, packed;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < index.shards.size(); ++i) {
     const mds_shard& one = index.shards[i];
     paths.push_back(folder + "/" + one.name);
-    if (one.packed_name.empty() || ::access(paths.back().c_str(), F_OK) == 0) continue;
+    const bool other_file = one.packed_name != one.name;  // and not the same, compressed inside
+    if (one.packed_name.empty() || (other_file && ::access(paths.back().c_str(), F_OK) == 0)) continue;
     places.push_back(i);
     packed.push_back(folder + "/" + one.packed_name);
   }
-  const std::vector<std::string> copies = packed.empty() ? packed : unpacked<Unpack...>(packed, options);
+  const std::vector<std::string> copies = packed.empty() ? packed : copies_of(packed);
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    if (copies[i] == packed[i]) no_mds_unpacker(index.shards[places[i]], packed[i]);
+    const mds_shard& one = index.shards[places[i]];
+    if (copies[i] == packed[i] && one.packed_name != one.name) no_mds_unpacker(one, packed[i]);
     paths[places[i]] = copies[i];
   }
   return paths;
@@ -1901,7 +1912,10 @@ template <unpacker... Unpack>
 template <unpacker... Unpack>
 [[nodiscard]] mds_source<file> mds(const std::string& folder, const unpacked_options& options = {}) {
   const mds_index index = read_mds_index(folder + "/index.json");
-  return {file(detail::mds_paths<Unpack...>(folder, index, options)), index};
+  return {file(detail::mds_paths(
+              folder, index,
+              [&](const std::vector<std::string>& packed) { return unpacked<Unpack...>(packed, options); })),
+          index};
 }
 template <storage Storage>
 [[nodiscard]] mds_source<Storage> mds(Storage where, const mds_index& index) {
@@ -1933,16 +1947,49 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// Whether these are the last 8 bytes of a chunk that ends with rows of Arrow.
+[[nodiscard]] inline bool is_end_of_rows(bytes_view end) noexcept {
+  return text_of(end) == std::string_view("LDARW01\0", 8);
+}
+
 /// LitData's chunks: MDS's layout without a description.
 struct litdata_kind {
-  static constexpr mds_kind kind{
-      "litdata", &litdata_json::agree, true, [](bytes_view end) {
-        return text_of(end) == std::string_view("LDARW01\0", 8) ? litdata_of_rows : std::string_view();
-      }};
+  static constexpr mds_kind kind{"litdata", &litdata_json::agree, true, [](bytes_view end) {
+                                   return is_end_of_rows(end) ? litdata_of_rows : std::string_view();
+                                 }};
 };
 
-[[noreturn]] inline void litdata_of_tokens() {
-  throw error(errc::argument, "these chunks are tokens: read them with litdata_tokens<T>(folder, window)");
+/// Throws unless chunks have samples for `litdata`.
+inline void check_litdata_samples(const litdata_index& index) {
+  if (index.tokens)
+    throw error(errc::argument, "these chunks are tokens: read them with litdata_tokens<T>(folder, window)");
+  if (index.rows) throw error(errc::argument, std::string(litdata_of_rows));
+}
+
+/// The files of the chunks, or copies of them without compression.
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const mds_index& chunks,
+                                                     const unpacked_options& options) {
+  return mds_paths(folder, chunks, [&](const std::vector<std::string>& packed) {
+    return tar::unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
+      tar::unpackers<litdata_frames<Unpack>...> unpack;
+      return tar::unpacked_path(path, chosen, unpack.calls(), litdata_streams());
+    });
+  });
+}
+
+/// Whether the first chunk has rows of Arrow at its end.
+[[nodiscard]] inline bool has_litdata_rows(const std::string& folder, const litdata_index& index) {
+  constexpr std::uint64_t mark = 8;
+  if (index.rows || index.tokens || index.chunks.shards.empty()) return index.rows;
+  const auto session = file(std::vector{folder + "/" + index.chunks.shards.front().name}).connect();
+  try {
+    const std::uint64_t size = session.size(0);
+    buffer room;
+    return size >= mark && is_end_of_rows(session_view(session).range(0, size - mark, mark, room));
+  } catch (const error&) {  // one that is not there, or has another name when it is compressed
+    return false;
+  }
 }
 
 /// Throws `errc::format` unless the tokens are of `T`, or of the other integer type of its size.
@@ -1972,8 +2019,8 @@ using litdata_source = mds_source<Storage, detail::litdata_kind>;
 ///     auto copies = litdata<unpack_zstd>("compressed_chunks", {.folder = "cache"});
 ///
 /// In: the folder's path, with the unpackers that may be needed as template arguments; or any storage, whose
-/// objects are the chunks, not compressed, in the order of an index. A chunk that is compressed as a whole is
-/// unpacked once, while the plan is made, to a copy.
+/// objects are the chunks, not compressed, in the order of an index. A chunk that is compressed, as a whole
+/// or inside in batches, is unpacked once, while the plan is made, to a copy.
 /// Out: an open sample with a member for each leaf, called by the keys and numbers on the way to it: "image",
 /// "boxes.0". `raw_number<std::int64_t>` reads an `int`, `raw_number<double>` a `float`,
 /// `raw_number<std::uint8_t>` a `bool`, `text` a `str`, `litdata_array<T>` arrays and tensors, `jpeg` and
@@ -1982,18 +2029,59 @@ using litdata_source = mds_source<Storage, detail::litdata_kind>;
 /// cannot read a leaf's format is an error. Pickles are never executed, and no codec gets them.
 /// Everything else is as for `mds`.
 /// Errors: as for `mds`; those of `read_litdata_index`; errc::argument for chunks of tokens, see
-/// `litdata_tokens`.
+/// `litdata_tokens`, and errc::argument or errc::format for rows of Arrow, see `litdata_rows`.
 /// Source: litdata, streaming/{writer,item_loader,serializers}.py.
 template <unpacker... Unpack>
 [[nodiscard]] litdata_source<file> litdata(const std::string& folder, const unpacked_options& options = {}) {
-  const litdata_index index = read_litdata_index(folder + "/index.json");
-  if (index.tokens) detail::litdata_of_tokens();
-  return {file(detail::mds_paths<Unpack...>(folder, index.chunks, options)), index.chunks};
+  litdata_index index = read_litdata_index(folder + "/index.json");
+  detail::check_litdata_samples(index);
+  std::vector<std::string> paths = detail::litdata_paths<Unpack...>(folder, index.chunks, options);
+  // Of a chunk that is compressed inside the index has the size with compression.
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    mds_shard& one = index.chunks.shards[i];
+    if (one.packed_name != one.name) continue;
+    one.bytes = file(std::vector{paths[i]}).connect().size(0);
+  }
+  return {file(std::move(paths)), index.chunks};
 }
 template <storage Storage>
 [[nodiscard]] litdata_source<Storage> litdata(Storage where, const litdata_index& index) {
-  if (index.tokens) detail::litdata_of_tokens();
+  detail::check_litdata_samples(index);
+  for (const mds_shard& one : index.chunks.shards)
+    if (one.packed_name == one.name)
+      throw error(errc::argument,
+                  {"the chunk '", one.name,
+                   "' is compressed inside, and only litdata(folder) makes copies that are not"});
   return {std::move(where), index.chunks};
+}
+
+/// Datasets of LitData whose chunks are rows of Arrow: what `optimize` makes of dicts of numbers, texts,
+/// bytes, lists and dicts where pyarrow is installed.
+///
+///     auto rows = litdata_rows("dicts") | shuffle(seed) |
+///                 decode<field<"text", text>, field<"id", arrow_value<std::int64_t>>>;
+///     auto packed = litdata_rows<unpack_zstd>("compressed_dicts");
+///
+/// In: the folder's path, with the unpackers that batches may need as template arguments. `arrow_ipc` reads
+/// such chunks in any storage. Out, kind, cost, errors and threads: as for `arrow_ipc`; and errc::format if
+/// the chunks do not have as many rows as the index says.
+/// Source: litdata, streaming/{writer,item_loader}.py.
+template <unpacker... Unpack>
+[[nodiscard]] arrow_ipc_source<mapped_file> litdata_rows(const std::string& folder,
+                                                         const arrow_ipc_options& options = {}) {
+  const std::string path = folder + "/index.json";
+  const litdata_index index = read_litdata_index(path);
+  std::vector<std::string> paths;
+  std::uint64_t rows = 0;
+  for (const mds_shard& one : index.chunks.shards) {
+    paths.push_back(folder + "/" + one.name);
+    rows += one.samples;
+  }
+  arrow_ipc_source<mapped_file> made = arrow_ipc<Unpack...>(std::move(paths), options);
+  if (made.size() != rows)
+    throw error(errc::format, {"the chunks have ", made.size(), " rows, and the index says ", rows})
+        .in_file(path);
+  return made;
 }
 
 /// Windows of the tokens that LitData wrote for its `TokensLoader`.
@@ -2019,7 +2107,7 @@ template <token_value T, unpacker... Unpack, class Window>
     e.in_file(path);
     throw;
   }
-  return {mapped_file(detail::mds_paths<Unpack...>(folder, index.chunks, options)), window,
+  return {mapped_file(detail::litdata_paths<Unpack...>(folder, index.chunks, options)), window,
           detail::token_format::litdata};
 }
 
@@ -2028,7 +2116,7 @@ template <token_value T, unpacker... Unpack, class Window>
 template <unpacker... Unpack>
 struct litdata_format {
   static constexpr std::string_view name = "litdata";
-  using sources = std::variant<litdata_source<file>>;
+  using sources = std::variant<litdata_source<file>, arrow_ipc_source<mapped_file>>;
 
   unpacked_options copies = {};
 
@@ -2036,6 +2124,8 @@ struct litdata_format {
     return detail::index_has(there, "chunks") ? format_fit::description : format_fit::none;
   }
   [[nodiscard]] sources open(const dataset_listing& there) const {
+    if (detail::has_litdata_rows(there.path(), read_litdata_index(there.path() + "/index.json")))
+      return litdata_rows<Unpack...>(there.path());
     return litdata<Unpack...>(there.path(), copies);
   }
 };

@@ -128,10 +128,11 @@ TEST_CASE("source/dataset_format: which folders a folder has, and in which the o
     return ps::detail::has_iceberg_metadata(ps::dataset_listing(ps::memory_files().add(name, "{}")));
   };
   for (const char* const name : {"t/metadata/v3.metadata.json", "00003-x-y.metadata.json",
-                                 "a/7.gz.metadata.json", "a/v12.metadata.json.gz"})
+                                 "a/v7.gz.metadata.json", "a/v12.metadata.json.gz"})
     CHECK(is_iceberg(name));
-  for (const char* const name : {"a/metadata.json", "v.metadata.json", "metadata/x.metadata.json", "v1.json",
-                                 "v1x.metadata.json", "v1.metadata.json/x", ""})
+  for (const char* const name :
+       {"a/metadata.json", "v.metadata.json", "metadata/x.metadata.json", "v1.json", "v1x.metadata.json",
+        "a/7.metadata.json", "v1-x.metadata.json", "v1.metadata.json/x", ""})
     CHECK(!is_iceberg(name));
 }
 

@@ -73,6 +73,9 @@ TEST_CASE(
   const litdata_folder lightning;
   CHECK(found(any(lightning("values"))).starts_with("litdata "));
   CHECK(found(any(lightning("zstd"), ps::litdata_format<ps::unpack_zstd>{})).starts_with("litdata "));
+  CHECK(found(any(lightning("frames"), ps::litdata_format<ps::unpack_zstd>{})).starts_with("litdata "));
+  CHECK(found(any(lightning("rows"))).starts_with("arrow_ipc 7"));
+  CHECK(found(any(lightning("packed_rows"))).starts_with("arrow_ipc 7"));
   CHECK_THAT(error_of([&] { static_cast<void>(any(lightning("tokens"))); }), contains("litdata_tokens<T>"));
   const dataset_folder folder;
   folder.write("index.json", "{\"nothing\": 1}");

@@ -662,11 +662,11 @@ TEST_CASE("source/delta: faults are one sentence with the place") {
   table.commit(1, R"({"protocol":{"minReaderVersion":4,"minWriterVersion":7}})");
   CHECK(says(table.error(), "the table asks for readers of version 4"));
   table.commit(1, R"({"protocol":{"minReaderVersion":1e99,"minWriterVersion":7}})");
-  CHECK(says(table.error(), "there should be a whole number of 32 bits, and there is 1e+99"));
+  CHECK(says(table.error(), "\"minReaderVersion\" should be a whole number of 32 bits, and is 1e+99"));
   table.commit(
       1, R"({"add":{"path":"x","deletionVector":{"storageType":"i","pathOrInlineDv":"","sizeInBytes":-1,)"
          R"("cardinality":0}}})");
-  CHECK(says(table.error(), "there should be a whole number of 64 bits, and there is -1"));
+  CHECK(says(table.error(), "\"sizeInBytes\" should be a whole number of 64 bits, and is -1"));
   table.commit(1, R"({"add":{"path":"s3://bucket/x.parquet","partitionValues":{}}})");
   CHECK(says(table.error(), "the table has the file 's3://bucket/x.parquet' of another file system"));
   table.commit(1, R"({"add":{"path":"gone.parquet","partitionValues":{}}})");

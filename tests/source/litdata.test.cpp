@@ -7,6 +7,7 @@
 #include "support/resume_test.hpp"
 #include "support/test_data.hpp"
 
+#include <penstock/codec/arrow_value.hpp>
 #include <penstock/codec/identity.hpp>
 #include <penstock/codec/litdata_array.hpp>
 #include <penstock/codec/mds_array.hpp>
@@ -20,10 +21,15 @@
 #include <penstock/stage/workers.hpp>
 #include <penstock/storage/memory_files.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +57,33 @@ std::string leaf(const Data& data, Show show) {
 }
 const auto plain = [](auto value) { return std::to_string(value); };
 const auto as_text = [](auto value) { return std::string(value); };
+/// The rows of the dataset "rows" as text.
+template <class Data>
+std::string rows(const Data& data) {
+  std::string all;
+  for (auto&& one :
+       (data |
+        ps::decode<ps::field<"id", ps::arrow_value<std::int64_t>>, ps::field<"text", ps::text>,
+                   ps::field<"score", ps::arrow_value<double>>, ps::field<"even", ps::arrow_value<bool>>,
+                   ps::field<"raw", ps::arrow_value<std::string>>,
+                   ps::field<"tags", ps::arrow_value<std::vector<std::string>>>,
+                   ps::field<"box.x", ps::arrow_value<std::int64_t>>,
+                   ps::field<"box.y", ps::arrow_value<std::optional<std::int64_t>>>> |
+        ps::workers(0))
+           .epoch(0)) {
+    std::ostringstream line;
+    line << ps::get<"id">(one) << " '" << std::string_view(ps::get<"text">(one)) << "' "
+         << ps::get<"score">(one) << ' ' << ps::get<"even">(one) << " '";
+    for (const char c : ps::get<"raw">(one)) line << static_cast<int>(c);
+    line << "' " << ps::get<"tags">(one).size() << ' ' << ps::get<"box.x">(one) << ' ';
+    if (const auto y = ps::get<"box.y">(one))
+      line << *y;
+    else
+      line << "none";
+    all += line.str() + ";";
+  }
+  return all;
+}
 const auto values_in = [](const auto& array) {
   std::string all;
   for (const auto value : array.values()) all += std::to_string(static_cast<int>(value)) + " ";
@@ -128,9 +161,14 @@ TEST_CASE("source/litdata: any order, and a resumption after every batch") {
 TEST_CASE(
     "source/litdata: chunks that are not what their index says, and kinds that are not read, are errors") {
   const litdata_folder made;
-  CHECK_THAT(
-      penstock_test::error_of([&] { (void)ps::litdata(made("framed")); }),
-      contains("the chunks are compressed inside, by batch: write them with compression_level=\"chunk\""));
+  CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata(made("frames")); }), contains("unpack_zstd"));
+  CHECK_THAT(penstock_test::error_of([&] {
+               (void)ps::litdata(ps::file(made("frames") + "/chunk-0-{0..1}.bin"),
+                                 ps::read_litdata_index(made("frames") + "/index.json"));
+             }),
+             contains("'chunk-0-0.bin' is compressed inside, and only litdata(folder) makes copies"));
+  CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata(made("packed_rows")); }),
+             contains("read them with litdata_rows(folder)"));
   CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata(made("tokens")); }),
              contains("read them with litdata_tokens<T>(folder, window)"));
   const std::string path = made("values") + "/chunk-0-0.bin";
@@ -158,8 +196,7 @@ TEST_CASE(
   // What BinaryWriter makes of dicts where pyarrow is installed: a table of nothing, and a file of Arrow.
   std::string rows("\2\0\0\0\20\0\0\0\20\0\0\0\20\0\0\0", 16);
   rows += std::string(424, 'a') + std::string("LDARW01\0", 8);
-  CHECK_THAT(with(rows),
-             contains("the chunks hold rows of Arrow, as BinaryWriter writes dicts of plain values"));
+  CHECK_THAT(with(rows), contains("the chunks hold rows of Arrow") && contains("litdata_rows(folder)"));
   std::filesystem::remove(path);
   CHECK_THAT(
       penstock_test::error_of([&] { (void)leaf<"s", ps::text>(ps::litdata(made("values")), as_text); }),
@@ -208,7 +245,139 @@ TEST_CASE("source/litdata: chunks that are compressed as a whole are unpacked on
       made("packed_tokens"), ps::token_windows{.length = 7, .targets = 0}, {.folder = made("copies")});
   CHECK(tokens.size() == 8);
 }
+
+TEST_CASE("source/litdata: chunks that are compressed inside, in batches of samples") {
+  const litdata_folder made;
+  std::string numbers, arrays;
+  for (int i = 0; i < 30; ++i) {
+    numbers += std::to_string(i) + ";";
+    for (int k = 0; k <= i; ++k) arrays += std::to_string(k) + " ";
+    arrays += "(" + std::to_string(i + 1) + ",);";
+  }
+  const auto data = ps::litdata<ps::unpack_zstd>(made("frames"), {.folder = made("copies")});
+  CHECK(leaf<"x", ps::raw_number<std::int64_t>>(data, plain) == numbers);
+  CHECK(leaf<"t", ps::litdata_array<std::int16_t>>(data, values_in) == arrays);
+  CHECK(leaf<"x", ps::raw_number<std::int64_t>>(ps::litdata<ps::unpack_zstd>(made("unframed")), plain) ==
+        "0;1;2;3;");
+  // The same dataset without compression is the same dataset.
+  std::vector<std::string> paths;
+  for (const auto& one : std::filesystem::recursive_directory_iterator(made("copies")))
+    if (const std::string path = one.path().string(); path.ends_with("-unpacked")) paths.push_back(path);
+  std::ranges::sort(paths);
+  REQUIRE(paths.size() == 2);
+  const ps::file copies(paths);
+  ps::litdata_index index = ps::read_litdata_index(made("frames") + "/index.json");
+  const auto session = copies.connect();
+  for (std::size_t i = 0; i < 2; ++i) {
+    index.chunks.shards[i].bytes = session.size(static_cast<ps::object_id>(i));
+    index.chunks.shards[i].packed_name.clear();
+  }
+  CHECK(ps::litdata(copies, index).fingerprint() == data.fingerprint());
+
+  // Damage in front of the frames, and a chunk that ends anywhere, which is read a few bytes at a time.
+  const std::string path = made("frames") + "/chunk-0-0.bin";
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  const auto with = [&](const std::string& content) {
+    std::ofstream(path, std::ios::binary) << content;
+    return penstock_test::error_of([&] {
+      (void)leaf<"x", ps::raw_number<std::int64_t>>(
+          ps::litdata<ps::unpack_zstd>(made("frames"), {.folder = made("copies")}), plain);
+    });
+  };
+  CHECK(with(bytes).empty());
+  const auto changed = [&](std::size_t at, char to) {
+    std::string other = bytes;
+    other[at] = to;
+    return with(other);
+  };
+  CHECK_THAT(changed(8, '\2'), contains("compressed inside in the way 2") && contains("chunk-0-0.bin"));
+  CHECK_THAT(changed(10, '\1'), contains("with the flags 1"));
+  CHECK_THAT(changed(12, '\0'), contains("0 samples in 4 frames of 5: it is damaged"));
+  CHECK_THAT(changed(20, '\3'), contains("16 samples in 3 frames of 5: it is damaged"));
+  CHECK_THAT(changed(27, '\377'), contains("begins at"));
+  CHECK_THAT(changed(24 + 4 * 16 + 3, '\377'), contains("begins at") && contains("chunk-0-0.bin"));
+  for (std::size_t size = 0; size < bytes.size(); size += 7) {
+    INFO(size);
+    CHECK_FALSE(with(bytes.substr(0, size)).empty());
+  }
+}
+
+TEST_CASE("source/litdata: frames in pieces of any size are the same chunk") {
+  const litdata_folder made;
+  std::ifstream in(made("frames") + "/chunk-0-0.bin", std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  const auto unpacked = [&](std::size_t taken, std::size_t given) {
+    ps::detail::litdata_frames<ps::unpack_zstd>::stream stream;
+    stream.begin();
+    std::string made_of;
+    std::size_t at = 0;
+    for (bool whole = false; !whole || at != bytes.size();) {
+      // The first piece has the beginning of the chunk.
+      const std::size_t some =
+          std::min(at == 0 ? std::max<std::size_t>(24, taken) : taken, bytes.size() - at);
+      std::string out(given, '\0');
+      const ps::unpack_step done =
+          stream.step(ps::bytes_of(bytes).subspan(at, some), std::as_writable_bytes(std::span(out)),
+                      at + some == bytes.size());
+      REQUIRE((done.taken != 0 || done.made != 0 || at == bytes.size()));
+      at += done.taken;
+      made_of += out.substr(0, done.made);
+      whole = done.whole && done.made == 0;
+    }
+    return made_of;
+  };
+  const std::string all = unpacked(bytes.size(), 4096);
+  CHECK(all.starts_with(
+      std::string_view("\20\0\0\0\110\0\0\0", 8)));  // 16 samples, the first one behind 72 bytes
+  for (const std::size_t taken : {1U, 2U, 3U, 5U, 24U, 31U})
+    for (const std::size_t given : {1U, 2U, 3U, 7U, 100U}) CHECK(unpacked(taken, given) == all);
+}
+
+TEST_CASE("source/litdata: rows of Arrow that are compressed") {
+  const litdata_folder made;
+  const auto data = ps::litdata_rows<ps::unpack_zstd>(made("packed_rows"));
+  CHECK(litdata_test::rows(data) == litdata_test::rows(ps::litdata_rows(made("rows"))));
+  CHECK_THAT(
+      penstock_test::error_of([&] { (void)litdata_test::rows(ps::litdata_rows(made("packed_rows"))); }),
+      contains("unpack_zstd"));
+}
 #endif
+
+TEST_CASE("source/litdata: rows of Arrow, as LitData writes dicts where pyarrow is installed") {
+  const litdata_folder made;
+  const auto data = ps::litdata_rows(made("rows"));
+  CHECK(
+      litdata_test::rows(data) ==
+      "0 '' 0 1 '' 0 0 0;1 'é' 0.125 0 '0' 1 -1 1;2 'éé' 0.25 1 '01' 2 -2 2;3 'ééé' 0.375 0 '012' 0 -3 none;"
+      "4 'éééé' 0.5 1 '0123' 1 -4 4;5 'ééééé' 0.625 0 '01234' 2 -5 5;6 'éééééé' 0.75 1 '012345' 0 -6 6;");
+  CHECK(data.size() == 7);
+  engine_test::check_all_stops(data | ps::shuffle(3) |
+                               ps::decode<ps::field<"id", ps::arrow_value<std::uint64_t>>> |
+                               ps::map([](const auto& one) { return ps::get<"id">(one); }) | ps::batch(2));
+  CHECK_THAT(
+      penstock_test::error_of([&] { (void)leaf<"text", ps::text>(ps::litdata(made("rows")), as_text); }),
+      contains("read them with litdata_rows(folder)"));
+
+  const std::string path = made("rows") + "/chunk-0-0.bin";
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  const auto with = [&](const std::string& content) {
+    std::ofstream(path, std::ios::binary) << content;
+    return penstock_test::error_of([&] { (void)litdata_test::rows(ps::litdata_rows(made("rows"))); });
+  };
+  CHECK(with(bytes).empty());
+  std::string longer = bytes;
+  longer[bytes.size() - 9] = '\1';
+  CHECK_THAT(with(longer), contains("rows of Arrow have 1") && contains("chunk-0-0.bin"));
+  std::filesystem::copy_file(made("rows") + "/chunk-0-1.bin", path,
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK(with(bytes).empty());
+  std::filesystem::copy_file(made("rows") + "/chunk-0-2.bin", path,
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata_rows(made("rows")); }),
+             contains("the chunks have 5 rows, and the index says 7"));
+}
 
 TEST_CASE("source/litdata: a real dataset, of which most chunks are missing") {
   const auto folder = penstock_test::test_data("litdata");

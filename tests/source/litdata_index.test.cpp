@@ -77,8 +77,10 @@ TEST_CASE("source/litdata_index: what is no index, or of another kind, is an err
              contains("an entry of 'data_format' is not a text"));
   CHECK_THAT(refusal(index_with(one_int + R"(, "encryption": {"algorithm": "fernet"})")),
              contains("the chunks are encrypted"));
-  CHECK_THAT(refusal(index_with(one_int + R"(, "ipc_compression": "zstd")")),
-             contains("the chunks hold rows of Arrow"));
+  CHECK(ps::litdata_index_from_string(index_with(one_int + R"(, "ipc_compression": "zstd")")).rows);
+  CHECK_FALSE(ps::litdata_index_from_string(index_with(one_int)).rows);
+  CHECK_THAT(refusal(index_with(one_int + R"(, "compression": "zstd", "compression_level": "sample")")),
+             contains("compressed inside, by sample: write them with compression_level=\"batch\" or"));
   CHECK_THAT(refusal(index_with(one_int + R"(, "item_loader": "ParquetLoader")")),
              contains("written for 'ParquetLoader'"));
   CHECK_THAT(refusal(index_with(one_int + R"(, "data_spec": "[1]")")),

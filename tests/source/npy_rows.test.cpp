@@ -230,7 +230,8 @@ TEST_CASE("source/npy_rows: an array that differs from the request is refused by
   const auto npz = refusal({reinterpret_cast<const std::byte*>(archive.data()),
                             reinterpret_cast<const std::byte*>(archive.data()) + archive.size()});
   CHECK(npz.code == ps::errc::format);
-  CHECK_THAT(npz.line, contains("not an npy file") && contains("see npz_rows") && contains("bad.npy"));
+  CHECK_THAT(npz.line,
+             contains("not an npy file") && contains("see npz<T> and npz_rows") && contains("bad.npy"));
   // with one dimension both orders are equal
   CHECK(refusal(with_header(header("<f4", "True", "(6,)"), 24)).line.empty());
   CHECK(refusal<float, 3>(with_header(header("<f4", "False", "(2, 3)"), 24)).line.empty());

@@ -5,6 +5,7 @@
 
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
+#include "support/self_signed.hpp"
 #include "support/web_reads.hpp"
 #include "support/web_server.hpp"
 
@@ -30,7 +31,9 @@ class catalog {
     std::string body;
   };
 
-  catalog() : server_([this](web_peer& peer) { serve(peer); }) {}
+  /// `shown`: for TLS
+  explicit catalog(SSL_CTX* shown = nullptr)
+      : server_([this](web_peer& peer) { serve(peer); }, false, shown) {}
 
   /// The next answers for a path, one each; the last stays.
   void answer(const std::string& path, std::vector<reply> with) {
@@ -109,6 +112,24 @@ TEST_CASE("storage/iceberg_catalog: a table is asked for as the catalogue wants 
   CHECK(elsewhere.asked().size() == 1);
 }
 
+TEST_CASE("storage/iceberg_catalog: what is sent by TLS is not sent without it") {
+  if (!have_openssl()) return;
+  const deadline limit("a catalogue");
+  const self_signed shown;
+  catalog there(shown.get()), elsewhere;
+  const std::string config = R"({"defaults":{"uri":")" + elsewhere.url() + R"("},"overrides":{"uri":")";
+  there.answer("/api/v1/config",
+               {{200, config + elsewhere.url() + "\"}}"}, {200, config + there.url() + "\"}}"}});
+  there.answer("/api/v1/namespaces/shop/tables/sales", {{200, R"({"metadata-location":"s3://b/x"})"}});
+  ps::iceberg_catalog_options options = asking();
+  options.connection.verify = false;
+  const auto location = [&] { return ps::iceberg_location(there.url(), "shop.sales", options); };
+  CHECK_THAT(std::string(web_error_of([&] { (void)location(); }).what()),
+             contains("from https to http") && contains(elsewhere.url()) && contains(there.url()));
+  CHECK(location() == "s3://b/x");
+  CHECK(elsewhere.asked().empty());
+}
+
 TEST_CASE("storage/iceberg_catalog: each fault is one error") {
   const deadline limit("a catalogue");
   catalog there;
@@ -172,6 +193,14 @@ TEST_CASE("storage/iceberg_catalog: a credential is exchanged for a token") {
   CHECK_THAT(refused(), contains("(401)") && contains("iceberg_catalog_options::credential") &&
                             contains("asking for a token: invalid_client, the client is not known") &&
                             contains("/api/give") && !contains("SeCrEt"));
+  for (const char* const repeated : {"SeCrEt", "abc.def", "A%2FB"}) {  // servers may echo what they were sent
+    options.credential = std::string(repeated) == "A%2FB" ? "A/B" : repeated;
+    another.answer("/api/give", {{400, R"({"error":"no ')" + std::string(repeated) + R"('"})"}});
+    CHECK_THAT(refused(), contains("(400)") &&
+                              contains("asking for a token: (left out, because it repeats") &&
+                              !contains(repeated));
+  }
+  options.credential = "SeCrEt";
   for (const char* const no_token : {R"({"access_token":7})", R"({"access_token":"a\r\nb"})", "{}"}) {
     another.answer("/api/give", {{200, no_token}});
     CHECK_THAT(refused(), contains("the answer has no token") && contains("/api/give"));
@@ -180,7 +209,22 @@ TEST_CASE("storage/iceberg_catalog: a credential is exchanged for a token") {
   CHECK_THAT(refused(), contains("(307)"));
   options.token_server = another.url() + "/nowhere";
   CHECK_THAT(refused(), contains("there are no tokens at this URL"));
+  for (const char* const half : {":SeCrEt", "SeCrEt:", ":"}) {
+    options.credential = half;
+    CHECK_THAT(refused(), contains("nothing") && contains("\"id:secret\"") && !contains("SeCrEt"));
+  }
+  options.credential = "SeCrEt";
   options.connection.headers = {{"authorization", "Bearer SeCrEt"}};
   CHECK_THAT(refused(), contains("name one of them") && !contains("SeCrEt"));
   CHECK(there.asked().size() == before);
+
+  // Nor does an error show a token, whether it was given or exchanged.
+  there.answer("/api/v1/config", {{403, R"({"error":{"message":"Bearer tOkEn is not allowed"}})"}});
+  another.answer("/api/give", {{200, R"({"access_token":"tOkEn"})"}});
+  options.token_server = another.url() + "/give";
+  options.connection.headers = {};
+  CHECK_THAT(refused(), contains("(403)") && contains("(left out") && !contains("tOkEn"));
+  options.credential = "";
+  options.connection.headers = {{"Authorization", "Bearer tOkEn"}};
+  CHECK_THAT(refused(), contains("(403)") && contains("(left out") && !contains("tOkEn"));
 }

@@ -5,8 +5,9 @@
 
 namespace penstock_test {
 
-/// Datasets that LitData's BinaryWriter has written: `values` with most formats, `tree`, `zstd`, `framed` and
-/// `tokens`.
+/// Datasets that LitData's BinaryWriter has written: `values` with most formats, `tree`, `zstd`, `frames`,
+/// `unframed`,
+/// `tokens`, `packed_tokens`, and `rows` and `packed_rows` of Arrow.
 inline constexpr oracle_file litdata_oracles[] = {
 #include "source/oracles/litdata.inc"
 };

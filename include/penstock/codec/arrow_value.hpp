@@ -169,8 +169,7 @@ struct arrow_form<std::vector<T, A>> {
 /// - `half`, `float`, `double`: a floating-point number of at most as many bytes;
 /// - `bool`; `bytes`, `std::string_view`, `std::string`: binary values and texts, the first two in place;
 /// - `std::array<std::byte, N>`: a value of N bytes as it lies there, as decimals (little-endian, the
-/// unscaled
-///   number), `fixed_size_binary[N]` and intervals have;
+///   unscaled number), `fixed_size_binary[N]` and intervals have;
 /// - `std::span<const N>`: a list of numbers of exactly that type, in place; becomes a ragged batch;
 /// - `std::vector<V>` of any of these that own what they are: a list, also of lists;
 /// - `std::optional<V>`: none where the value is null.

@@ -90,7 +90,7 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   [[nodiscard]] std::string describe() const { return known_->describe(); }
   [[nodiscard]] std::vector<source_field> fields() const { return detail::fields_of_arrow(schema()); }
   /// The columns' types, as the children of a struct.
-  [[nodiscard]] const arrow_type& schema() const noexcept { return known_->files.front().schema; }
+  [[nodiscard]] const arrow_type& schema() const noexcept { return known_->schema; }
   [[nodiscard]] reader connect(const projection& used = {}) const {
     return reader(known_, used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
   }
@@ -108,9 +108,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   detail::ipc_batches::unpack_call unpack_;
 };
 
-/// Arrow files: Feather (version 2), Arrow IPC files and streams, and the folders that Hugging Face's
-/// `datasets`
-/// writes with `save_to_disk` and keeps in its cache.
+/// Arrow files: Feather (version 2), Arrow IPC files and streams, chunks of LitData that end as one, and the
+/// folders that Hugging Face's `datasets` writes with `save_to_disk` and keeps in its cache.
 ///
 ///     auto rows = arrow_ipc("imagenet/train") | shuffle(seed) |
 ///                 decode<field<"image.bytes", jpeg>, field<"label", arrow_value<std::int64_t>>>;
@@ -118,7 +117,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
-/// split; or any storage, whose objects are the files. All have the same columns. As template arguments the
+/// split; or any storage, whose objects are the files. All have the same columns, of which those without
+/// values may have the type null. As template arguments the
 /// unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,

@@ -122,12 +122,14 @@ PENSTOCK_INLINE bool has_iceberg_metadata(const dataset_listing& there) {
   const auto is_metadata = [](std::string_view path) {
     return path.ends_with(".metadata.json") || path.ends_with(".metadata.json.gz");
   };
-  // Objects of a storage may lie in any folder, so their names must have a number, too: "v3." or "00003-".
+  // Objects of a storage may lie in any folder, so their names must be as Iceberg has them, too: "v3." of
+  // tables in a file system, "00003-" and a UUID of those in a catalogue.
   const auto is_numbered = [&](std::string_view path) {
     std::string_view name = path.substr(path.rfind('/') + 1);
-    if (name.starts_with('v')) name.remove_prefix(1);
+    const char behind = name.starts_with('v') ? '.' : '-';
+    if (behind == '.') name.remove_prefix(1);
     const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
-    return is_metadata(path) && digits != 0 && (name[digits] == '.' || name[digits] == '-');
+    return is_metadata(path) && digits != 0 && name[digits] == behind;
   };
   if (there.is_storage()) return any(there, is_numbered);
   return there.has_folder("metadata") && any(there.below("metadata"), is_metadata);

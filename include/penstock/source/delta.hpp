@@ -50,7 +50,8 @@ struct delta_options {
 /// Kind: as `parquet`. The plan names the version; its fingerprint is that of the table's id, the version and
 /// its files, so that a table that has grown is another dataset unless the version is named.
 /// Making the plan reads the log from its last checkpoint on, 16 files at once, and what `parquet` reads;
-/// files of the log in memory have at most 256 MiB together, or are a single one, of at most 1 GiB. A
+/// files of the log in memory have at most 256 MiB together, or are a single one, of at most 1 GiB; that is
+/// as they are stored, and the rows of a checkpoint may take several times as much while it is read. A
 /// version's time is what its commit says of itself, as Spark's `inCommitTimestamp`, or else `timestamp`, or
 /// else, of a local file, that of the file.
 /// Errors: errc::missing for what is no table, and for a version that is not in the log any more, with those

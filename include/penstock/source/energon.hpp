@@ -5,11 +5,11 @@
 #error "penstock/source/energon.hpp needs libyaml: link penstock::yaml"
 #endif
 
+#include <penstock/base/name_list.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/folder_names.hpp>
-#include <penstock/source/detail/name_list.hpp>
 #include <penstock/source/detail/whole_file.hpp>
 #include <penstock/source/detail/yaml_document.hpp>
 #include <penstock/source/manifest.hpp>

@@ -5,6 +5,7 @@
 #error "penstock/source/idx_gz.hpp needs libdeflate: link penstock::gzip"
 #endif
 
+#include <penstock/codec/detail/inflater.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/pack.hpp>
@@ -20,8 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -37,9 +36,7 @@ namespace detail {
 /// the concepts of another one.
 [[nodiscard]] inline buffer read_gzip_file(const std::string& path, std::uint64_t limit) {
   const buffer packed = read_whole_file(path);
-  const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater(
-      libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
-  if (!inflater) throw std::bad_alloc();
+  inflater unpacker;
   buffer out;
   std::size_t at = 0, written = 0;
   do {
@@ -62,7 +59,7 @@ namespace detail {
       }
       std::byte nothing{};
       std::size_t used = 0, got = 0;
-      const auto result = libdeflate_gzip_decompress_ex(inflater.get(), rest.data(), rest.size(),
+      const auto result = libdeflate_gzip_decompress_ex(unpacker.get(), rest.data(), rest.size(),
                                                         room == 0 ? &nothing : out.data() + written,
                                                         detail::to_size(room), &used, &got);
       if (result == LIBDEFLATE_SUCCESS) {

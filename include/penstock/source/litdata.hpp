@@ -8,9 +8,12 @@
 #include <penstock/codec/concepts.hpp>
 #include <penstock/codec/detail/litdata_leaf.hpp>
 #include <penstock/codec/detail/mds_encoding.hpp>
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/dataset_format.hpp>
+#include <penstock/source/detail/litdata_frames.hpp>
 #include <penstock/source/detail/mds_shards.hpp>
 #include <penstock/source/litdata_index.hpp>
 #include <penstock/source/mds.hpp>
@@ -19,6 +22,7 @@
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/session_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,21 +31,55 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// Whether these are the last 8 bytes of a chunk that ends with rows of Arrow.
+[[nodiscard]] inline bool is_end_of_rows(bytes_view end) noexcept {
+  return text_of(end) == std::string_view("LDARW01\0", 8);
+}
+
 /// LitData's chunks: MDS's layout without a description.
 struct litdata_kind {
-  static constexpr mds_kind kind{
-      "litdata", &litdata_json::agree, true, [](bytes_view end) {
-        return text_of(end) == std::string_view("LDARW01\0", 8) ? litdata_of_rows : std::string_view();
-      }};
+  static constexpr mds_kind kind{"litdata", &litdata_json::agree, true, [](bytes_view end) {
+                                   return is_end_of_rows(end) ? litdata_of_rows : std::string_view();
+                                 }};
 };
 
-[[noreturn]] inline void litdata_of_tokens() {
-  throw error(errc::argument, "these chunks are tokens: read them with litdata_tokens<T>(folder, window)");
+/// Throws unless chunks have samples for `litdata`.
+inline void check_litdata_samples(const litdata_index& index) {
+  if (index.tokens)
+    throw error(errc::argument, "these chunks are tokens: read them with litdata_tokens<T>(folder, window)");
+  if (index.rows) throw error(errc::argument, std::string(litdata_of_rows));
+}
+
+/// The files of the chunks, or copies of them without compression.
+template <unpacker... Unpack>
+[[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const mds_index& chunks,
+                                                     const unpacked_options& options) {
+  return mds_paths(folder, chunks, [&](const std::vector<std::string>& packed) {
+    return tar::unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
+      tar::unpackers<litdata_frames<Unpack>...> unpack;
+      return tar::unpacked_path(path, chosen, unpack.calls(), litdata_streams());
+    });
+  });
+}
+
+/// Whether the first chunk has rows of Arrow at its end.
+[[nodiscard]] inline bool has_litdata_rows(const std::string& folder, const litdata_index& index) {
+  constexpr std::uint64_t mark = 8;
+  if (index.rows || index.tokens || index.chunks.shards.empty()) return index.rows;
+  const auto session = file(std::vector{folder + "/" + index.chunks.shards.front().name}).connect();
+  try {
+    const std::uint64_t size = session.size(0);
+    buffer room;
+    return size >= mark && is_end_of_rows(session_view(session).range(0, size - mark, mark, room));
+  } catch (const error&) {  // one that is not there, or has another name when it is compressed
+    return false;
+  }
 }
 
 /// Throws `errc::format` unless the tokens are of `T`, or of the other integer type of its size.
@@ -71,8 +109,8 @@ using litdata_source = mds_source<Storage, detail::litdata_kind>;
 ///     auto copies = litdata<unpack_zstd>("compressed_chunks", {.folder = "cache"});
 ///
 /// In: the folder's path, with the unpackers that may be needed as template arguments; or any storage, whose
-/// objects are the chunks, not compressed, in the order of an index. A chunk that is compressed as a whole is
-/// unpacked once, while the plan is made, to a copy.
+/// objects are the chunks, not compressed, in the order of an index. A chunk that is compressed, as a whole
+/// or inside in batches, is unpacked once, while the plan is made, to a copy.
 /// Out: an open sample with a member for each leaf, called by the keys and numbers on the way to it: "image",
 /// "boxes.0". `raw_number<std::int64_t>` reads an `int`, `raw_number<double>` a `float`,
 /// `raw_number<std::uint8_t>` a `bool`, `text` a `str`, `litdata_array<T>` arrays and tensors, `jpeg` and
@@ -81,18 +119,59 @@ using litdata_source = mds_source<Storage, detail::litdata_kind>;
 /// cannot read a leaf's format is an error. Pickles are never executed, and no codec gets them.
 /// Everything else is as for `mds`.
 /// Errors: as for `mds`; those of `read_litdata_index`; errc::argument for chunks of tokens, see
-/// `litdata_tokens`.
+/// `litdata_tokens`, and errc::argument or errc::format for rows of Arrow, see `litdata_rows`.
 /// Source: litdata, streaming/{writer,item_loader,serializers}.py.
 template <unpacker... Unpack>
 [[nodiscard]] litdata_source<file> litdata(const std::string& folder, const unpacked_options& options = {}) {
-  const litdata_index index = read_litdata_index(folder + "/index.json");
-  if (index.tokens) detail::litdata_of_tokens();
-  return {file(detail::mds_paths<Unpack...>(folder, index.chunks, options)), index.chunks};
+  litdata_index index = read_litdata_index(folder + "/index.json");
+  detail::check_litdata_samples(index);
+  std::vector<std::string> paths = detail::litdata_paths<Unpack...>(folder, index.chunks, options);
+  // Of a chunk that is compressed inside the index has the size with compression.
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    mds_shard& one = index.chunks.shards[i];
+    if (one.packed_name != one.name) continue;
+    one.bytes = file(std::vector{paths[i]}).connect().size(0);
+  }
+  return {file(std::move(paths)), index.chunks};
 }
 template <storage Storage>
 [[nodiscard]] litdata_source<Storage> litdata(Storage where, const litdata_index& index) {
-  if (index.tokens) detail::litdata_of_tokens();
+  detail::check_litdata_samples(index);
+  for (const mds_shard& one : index.chunks.shards)
+    if (one.packed_name == one.name)
+      throw error(errc::argument,
+                  {"the chunk '", one.name,
+                   "' is compressed inside, and only litdata(folder) makes copies that are not"});
   return {std::move(where), index.chunks};
+}
+
+/// Datasets of LitData whose chunks are rows of Arrow: what `optimize` makes of dicts of numbers, texts,
+/// bytes, lists and dicts where pyarrow is installed.
+///
+///     auto rows = litdata_rows("dicts") | shuffle(seed) |
+///                 decode<field<"text", text>, field<"id", arrow_value<std::int64_t>>>;
+///     auto packed = litdata_rows<unpack_zstd>("compressed_dicts");
+///
+/// In: the folder's path, with the unpackers that batches may need as template arguments. `arrow_ipc` reads
+/// such chunks in any storage. Out, kind, cost, errors and threads: as for `arrow_ipc`; and errc::format if
+/// the chunks do not have as many rows as the index says.
+/// Source: litdata, streaming/{writer,item_loader}.py.
+template <unpacker... Unpack>
+[[nodiscard]] arrow_ipc_source<mapped_file> litdata_rows(const std::string& folder,
+                                                         const arrow_ipc_options& options = {}) {
+  const std::string path = folder + "/index.json";
+  const litdata_index index = read_litdata_index(path);
+  std::vector<std::string> paths;
+  std::uint64_t rows = 0;
+  for (const mds_shard& one : index.chunks.shards) {
+    paths.push_back(folder + "/" + one.name);
+    rows += one.samples;
+  }
+  arrow_ipc_source<mapped_file> made = arrow_ipc<Unpack...>(std::move(paths), options);
+  if (made.size() != rows)
+    throw error(errc::format, {"the chunks have ", made.size(), " rows, and the index says ", rows})
+        .in_file(path);
+  return made;
 }
 
 /// Windows of the tokens that LitData wrote for its `TokensLoader`.
@@ -118,7 +197,7 @@ template <token_value T, unpacker... Unpack, class Window>
     e.in_file(path);
     throw;
   }
-  return {mapped_file(detail::mds_paths<Unpack...>(folder, index.chunks, options)), window,
+  return {mapped_file(detail::litdata_paths<Unpack...>(folder, index.chunks, options)), window,
           detail::token_format::litdata};
 }
 
@@ -127,7 +206,7 @@ template <token_value T, unpacker... Unpack, class Window>
 template <unpacker... Unpack>
 struct litdata_format {
   static constexpr std::string_view name = "litdata";
-  using sources = std::variant<litdata_source<file>>;
+  using sources = std::variant<litdata_source<file>, arrow_ipc_source<mapped_file>>;
 
   unpacked_options copies = {};
 
@@ -135,6 +214,8 @@ struct litdata_format {
     return detail::index_has(there, "chunks") ? format_fit::description : format_fit::none;
   }
   [[nodiscard]] sources open(const dataset_listing& there) const {
+    if (detail::has_litdata_rows(there.path(), read_litdata_index(there.path() + "/index.json")))
+      return litdata_rows<Unpack...>(there.path());
     return litdata<Unpack...>(there.path(), copies);
   }
 };

@@ -31,15 +31,15 @@ namespace penstock::inline v0_1 {
 struct litdata_index {
   mds_index chunks;     ///< with a column for each leaf of a sample
   bool tokens = false;  ///< whether `TokensLoader` wrote it: chunks are tokens, and not samples
+  bool rows = false;    ///< whether it says that chunks are rows of Arrow, which it does of compressed ones
 };
 
 namespace detail {
 
 /// The message for chunks whose samples are rows of an Arrow file.
 inline constexpr std::string_view litdata_of_rows =
-    "the chunks hold rows of Arrow, as BinaryWriter writes dicts of plain values where pyarrow is installed, "
-    "and these are not read: write tuples, or samples with a tensor in them, or write where pyarrow is not "
-    "installed";
+    "the chunks hold rows of Arrow, as BinaryWriter writes dicts of plain values where pyarrow is installed: "
+    "read them with litdata_rows(folder)";
 
 /// Reads the JSON of a LitData dataset.
 class litdata_json {
@@ -64,6 +64,8 @@ class litdata_json {
     for (const mds_column& one : made.chunks.columns[0])
       content = hash_bytes(hash_bytes(content, bytes_of(one.name)), bytes_of(one.encoding));
     const std::string compression = text_at(config, "compression");
+    made.rows = !text_at(config, "ipc_compression").empty();
+    const bool inside = text_at(config, "compression_level") == "batch";
     for (const nlohmann::json& one : all["chunks"]) {
       mds_shard chunk;
       if (!one.is_object()) fail("an entry of 'chunks' is not an object");
@@ -80,6 +82,8 @@ class litdata_json {
           at != std::string::npos) {
         chunk.packed_name = chunk.name;
         chunk.name.erase(at, mark.size() - 1);
+      } else if (inside) {
+        chunk.packed_name = chunk.name;
       }
       made.chunks.shards.push_back(std::move(chunk));
     }
@@ -100,10 +104,9 @@ class litdata_json {
     if (given("encryption"))
       fail("the chunks are encrypted, which is not read: write them without encryption");
     const std::string level = text_at(config, "compression_level");
-    if (!level.empty() && level != "chunk")
+    if (!level.empty() && level != "chunk" && level != "batch")
       fail("the chunks are compressed inside, by " + level.substr(0, 20) +
-           ": write them with compression_level=\"chunk\", or without compression");
-    if (given("ipc_compression")) fail(std::string(litdata_of_rows));
+           ": write them with compression_level=\"batch\" or \"chunk\", or without compression");
   }
 
   [[nodiscard]] static std::vector<mds_column> columns(const nlohmann::json& config) {

@@ -202,23 +202,26 @@ namespace detail {
       .in_file(path);
 }
 
-/// The files of a dataset's shards: those that are not compressed where they are there, and copies of the
-/// others.
-template <unpacker... Unpack>
+/// The files of a dataset's shards: those that are not compressed where they are there, and of the others
+/// what `copies_of(packed)` returns for their paths: a copy, or the path itself of a file that is not
+/// compressed.
+template <class CopiesOf>
 [[nodiscard]] std::vector<std::string> mds_paths(const std::string& folder, const mds_index& index,
-                                                 const unpacked_options& options) {
+                                                 const CopiesOf& copies_of) {
   std::vector<std::string> paths, packed;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < index.shards.size(); ++i) {
     const mds_shard& one = index.shards[i];
     paths.push_back(folder + "/" + one.name);
-    if (one.packed_name.empty() || ::access(paths.back().c_str(), F_OK) == 0) continue;
+    const bool other_file = one.packed_name != one.name;  // and not the same, compressed inside
+    if (one.packed_name.empty() || (other_file && ::access(paths.back().c_str(), F_OK) == 0)) continue;
     places.push_back(i);
     packed.push_back(folder + "/" + one.packed_name);
   }
-  const std::vector<std::string> copies = packed.empty() ? packed : unpacked<Unpack...>(packed, options);
+  const std::vector<std::string> copies = packed.empty() ? packed : copies_of(packed);
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    if (copies[i] == packed[i]) no_mds_unpacker(index.shards[places[i]], packed[i]);
+    const mds_shard& one = index.shards[places[i]];
+    if (copies[i] == packed[i] && one.packed_name != one.name) no_mds_unpacker(one, packed[i]);
     paths[places[i]] = copies[i];
   }
   return paths;
@@ -259,7 +262,10 @@ template <unpacker... Unpack>
 template <unpacker... Unpack>
 [[nodiscard]] mds_source<file> mds(const std::string& folder, const unpacked_options& options = {}) {
   const mds_index index = read_mds_index(folder + "/index.json");
-  return {file(detail::mds_paths<Unpack...>(folder, index, options)), index};
+  return {file(detail::mds_paths(
+              folder, index,
+              [&](const std::vector<std::string>& packed) { return unpacked<Unpack...>(packed, options); })),
+          index};
 }
 template <storage Storage>
 [[nodiscard]] mds_source<Storage> mds(Storage where, const mds_index& index) {

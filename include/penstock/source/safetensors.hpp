@@ -5,6 +5,7 @@
 #error "penstock/source/safetensors.hpp needs nlohmann-json: link penstock::json"
 #endif
 
+#include <penstock/base/name_list.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -13,7 +14,6 @@
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/format_types.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
-#include <penstock/source/detail/name_list.hpp>
 #include <penstock/source/detail/row_files.hpp>
 #include <penstock/source/detail/row_source.hpp>
 #include <penstock/source/detail/safetensors_header.hpp>

@@ -31,7 +31,7 @@ namespace detail::tar {
 /// The path of an up-to-date copy of `packed`, which is made if there is none; `packed` itself if it is not
 /// packed.
 [[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                        unpacker_calls unpack);
+                                        unpacker_calls unpack, const stream_kind& kind = tar_streams());
 
 /// The paths of all copies, made several at a time; `one` calls `unpacked_path` with unpackers of its own.
 using unpack_one = std::string (*)(const std::string& packed, const unpacked_options& options);

@@ -19,7 +19,7 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                          unpacker_calls unpack) {
+                                          unpacker_calls unpack, const stream_kind& kind) {
   const auto state_of = [&packed] {
     const auto found = signature_of_file(packed);
     if (found) return *found;
@@ -32,7 +32,7 @@ PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpac
   std::string copy = copy_path(packed, options.folder);
   if (copy_is_current(copy, before)) return copy;
 
-  shard_stream input(unpack);
+  shard_stream input(unpack, nullptr, kind);
   std::atomic<bool> unused{false};
   input.open(packed, unused, "unpacked");
   if (!input.packed()) return packed;

@@ -55,6 +55,8 @@ class catalog_calls {
  public:
   explicit catalog_calls(const http_options& options)
       : headers_(options.headers), client_(options), patience_(rules_of(options.retries)) {
+    for (const auto& [name, value] : headers_)
+      if (s3::equal_but_for_case(name, "authorization")) keep_secret(value.substr(value.rfind(' ') + 1));
     headers_.emplace_back("Accept", "application/json");
   }
 
@@ -75,12 +77,17 @@ class catalog_calls {
       throw error(errc::argument,
                   "the options have a credential, and a header Authorization beside it: name one of them");
     const std::size_t colon = as.credential.find(':');
+    if (colon == 0 || colon == as.credential.size() - 1)
+      throw error(errc::argument,
+                  {"the credential has nothing ", colon == 0 ? "before" : "behind",
+                   " its first ':'; write \"id:secret\", or the secret alone if it has no ':'"});
+    keep_secret(as.credential.substr(colon + 1));  // npos + 1 is 0
     std::string form = "grant_type=client_credentials";
     const auto add = [&](const char* name, std::string_view value) {
       form.append("&").append(name).append("=").append(s3::percent_encoded(value));
     };
     if (colon != std::string::npos) add("client_id", std::string_view(as.credential).substr(0, colon));
-    add("client_secret", std::string_view(as.credential).substr(colon + 1));  // npos + 1 is 0
+    add("client_secret", std::string_view(as.credential).substr(colon + 1));
     if (!as.scope.empty()) add("scope", as.scope);
     const nlohmann::json said = patiently([&] {
       web::call call;
@@ -95,6 +102,7 @@ class catalog_calls {
     const std::string token = catalog_text(said, "access_token");
     if (token.empty() || !s3::fits_into_header(token))
       throw error(errc::format, "the answer has no token").in_file(without_secrets(address));
+    keep_secret(token);
     headers_.emplace_back("Authorization", "Bearer " + token);
   }
 
@@ -124,17 +132,27 @@ class catalog_calls {
     return said;
   }
   // ": " and what is said of an error, by a catalogue or, as RFC 6749 has it, by a server of tokens.
-  [[nodiscard]] static std::string message_in(const nlohmann::json& said) {
+  // It may repeat the request, and so a secret.
+  [[nodiscard]] std::string message_in(const nlohmann::json& said) const {
     constexpr std::size_t most = 300;
     if (!said.is_object() || !said.contains("error")) return {};
     const nlohmann::json& failed = said["error"];
     std::string message = failed.is_object() ? catalog_text(failed, "message") : catalog_text(said, "error");
     if (const std::string more = catalog_text(said, "error_description"); !more.empty())
       message += ", " + more;
-    return message.empty() ? message : ": " + message.substr(0, most);
+    if (message.empty()) return message;
+    const bool tells = std::ranges::any_of(
+        secrets_, [&](const std::string& one) { return message.find(one) != message.npos; });
+    return ": " + (tells ? "(left out, because it repeats a secret)" : message.substr(0, most));
+  }
+  void keep_secret(const std::string& one) {
+    if (one.empty()) return;
+    secrets_.push_back(one);
+    secrets_.push_back(s3::percent_encoded(one));
   }
 
   std::vector<std::pair<std::string, std::string>> headers_;
+  std::vector<std::string> secrets_;  // no error shows them
   web::client client_;
   s3::page_patience patience_;
 };
@@ -151,11 +169,12 @@ class catalog_calls {
 /// dots between. Out: the file's name, such as "s3://bucket/shop/sales/metadata/00012-....metadata.json".
 /// The scheme `s3a` or `s3n`, as Hadoop calls it, becomes `s3`.
 /// Sends two requests: for the catalogue's configuration, and for the table, to the server that the
-/// configuration names if it names one; with a credential one for a token before them. Each is tried again as
-/// reads are. Credentials for the storage that the catalogue hands out are not used.
+/// configuration names if it names one, which gets the token and the headers, too, unless the way to it leads
+/// from https to http; with a credential one for a token before them. Each is tried again as reads are.
+/// Credentials for the storage that the catalogue hands out are not used.
 /// Errors: errc::missing for a table or a catalogue that is not there; errc::argument for names that are
-/// none; errc::format for what is no answer of a catalogue; errc::io, as `http`, for other answers, with what
-/// the catalogue says of it.
+/// none, and for a credential without id or secret; errc::format for what is no answer of a catalogue;
+/// errc::io, as `http`, for other answers, with what the catalogue says of it unless that repeats a secret.
 /// Threads: any.
 /// Source: Apache Iceberg, "REST Catalog API"; RFC 6749, 4.4, of credentials.
 [[nodiscard]] inline std::string iceberg_location(std::string_view catalog, std::string_view table,
@@ -183,6 +202,10 @@ class catalog_calls {
     if (std::string said = detail::catalog_text(*some, "prefix"); !said.empty()) prefix = std::move(said);
     if (std::string said = detail::catalog_text(*some, "uri"); !said.empty()) base = std::move(said);
   }
+  if (parse_url(catalog).scheme == "https" && parse_url(base).scheme == "http")
+    throw error(errc::io, {"the catalogue sends its readers from https to http, to ", without_secrets(base),
+                           ": correct its configuration's uri"})
+        .in_file(without_secrets(std::string(catalog)));
   while (base.ends_with('/')) base.pop_back();
 
   std::string path = "/v1/";

@@ -47,10 +47,10 @@ struct mapped_file_options {
 ///
 /// Samples are views into the mappings and cost no copy; the views live as long as the session. The number of
 /// mappings is not bounded: Linux allows 65,530 per process by default (vm.max_map_count), and a file beyond
-/// that is errc::io that says so. A file must not shrink while it is
-/// mapped: touching the lost part raises SIGBUS, which ends the process unless a handler takes it. So the
-/// first mapping installs a handler in the process, and the file is errc::io; `{.guarded = false}` leaves the
-/// process's signals alone. The guard sees whole pages; with `checked` as well, every change is noticed.
+/// that is errc::io that says so. A file must not shrink while it is mapped: touching the lost part raises
+/// SIGBUS, which ends the process unless a handler takes it. So the first mapping installs a handler in the
+/// process, and the file is errc::io; `{.guarded = false}` leaves the process's signals alone. The guard sees
+/// whole pages; with `checked` as well, every change is noticed.
 /// `file` with `file_access::read` notices every change too, and needs no handler.
 ///
 /// Views of a guarded file are valid if `confirm` does not throw after their use; sources check that for each

@@ -103,6 +103,10 @@ PENSTOCK_INLINE void check_arrow_count(const arrow_slice& list) {
 
 PENSTOCK_INLINE bytes_view arrow_list_bytes(const arrow_slice& list, arrow_number wanted, std::size_t width) {
   const arrow_column& values = *list.column;
+  if (values.type->layout == arrow_layout::nothing) {
+    if (list.count != 0) null_arrow_value(*values.type);
+    return {};
+  }
   if (values.type->number != wanted || !values.type->dictionary.empty())
     other_arrow_type(*values.type, "a list of another type");
   if (values.validity != nullptr)

@@ -139,10 +139,11 @@ class npy_header_parser {
 PENSTOCK_INLINE npy_header read_npy_header(bytes_view file) {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   if (file.size() < 10 || text_of(file.first(6)) != magic)
-    throw error(
-        errc::format,
-        {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
-         text_of(file).starts_with("PK\3\4") ? "; it is an archive, as .npz files are: see npz_rows" : ""})
+    throw error(errc::format,
+                {"this is not an npy file: it begins with ", quoted(file, 8), " and not with \"\\x93NUMPY\"",
+                 text_of(file).starts_with("PK\3\4")
+                     ? "; it is an archive, as .npz files are: see npz<T> and npz_rows"
+                     : ""})
         .at_offset(0);
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(file[i]); };
   const std::uint32_t major = byte_at(6);

@@ -29,7 +29,7 @@ namespace detail {
 /// What a worker keeps from row to row.
 struct arrow_row_memory {
   struct place {
-    const char* name = nullptr;
+    std::string_view name;
     std::size_t i = 0;
   };
   std::string key;
@@ -56,9 +56,9 @@ class arrow_row {
     // Names often lie beside each other.
     const std::uint64_t at = reinterpret_cast<std::uintptr_t>(name.data());
     auto& known = memory_->places[to_size(at * 0x9e3779b97f4a7c15 >> 60)];
-    if (known.name != name.data()) [[unlikely]] {
+    if (known.name.data() != name.data() || known.name.size() != name.size()) [[unlikely]] {
       const auto found = std::ranges::find(files_->leaves, name);
-      known = {name.data(), static_cast<std::size_t>(found - files_->leaves.begin())};
+      known = {name, static_cast<std::size_t>(found - files_->leaves.begin())};
     }
     return known.i;
   }

@@ -70,7 +70,8 @@ struct beton_file {
     find_place(sample, field, found);
     return found;
   }
-  /// The same, into a fresh `found`: a copy of what was just written waits for the writing.
+  /// The same, into a fresh `found`. Returning it would copy what was just written, in wider pieces than it
+  /// was written in, and such a load waits until the stores have reached the cache.
   void find_place(std::uint64_t sample, std::size_t field, beton_place& found) const;
 };
 

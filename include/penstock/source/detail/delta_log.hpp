@@ -253,7 +253,7 @@ class delta_log {
       const nlohmann::json& info = action["commitInfo"];
       for (const char* name : {"timestamp", "inCommitTimestamp"})
         if (info.is_object() && info.contains(name) && info[name].is_number_integer())
-          written[commit] = whole_number<std::int64_t>(info[name]);
+          written[commit] = number_at<std::int64_t>(info, name);
       return true;
     });
     if (all) (void)passes(paths.size());

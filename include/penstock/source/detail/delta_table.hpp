@@ -230,7 +230,7 @@ struct delta_state {
     try {
       if (!protocol.is_object() || !metadata.is_object())
         throw error(errc::format, "the log does not say what its protocol and its schema are");
-      const int reader = whole_number<int>(protocol.at("minReaderVersion"));
+      const int reader = number_at<int>(protocol, "minReaderVersion");
       if (reader > 3)
         throw error(errc::argument,
                     {"the table asks for readers of version ", reader, "; version 3 is known"});
@@ -294,7 +294,7 @@ struct delta_state {
       append(key, {std::string_view("\0", 1), deleted.at("storageType").get<std::string>(),
                    deleted.at("pathOrInlineDv").get<std::string>()});
       if (deleted.contains("offset") && deleted["offset"].is_number_integer())
-        append(key, {"@", whole_number<std::int64_t>(deleted["offset"])});
+        append(key, {"@", number_at<std::int64_t>(deleted, "offset")});
     }
     return key;
   }
@@ -316,8 +316,7 @@ struct delta_state {
         made.stored_as.emplace_back();
         if (!stored.empty()) made.stored_as.back().push_back(std::move(stored));
         if (mapped_) made.stored_types.push_back(delta_type(field.at("type"), name, true));
-        if (by_id_)
-          made.field_ids.push_back(whole_number<int>(field.at("metadata").at("delta.columnMapping.id")));
+        if (by_id_) made.field_ids.push_back(number_at<int>(field.at("metadata"), "delta.columnMapping.id"));
         continue;
       }
       keys[part] = stored.empty() ? name : stored;
@@ -369,8 +368,8 @@ struct delta_state {
     const auto kind = said.at("storageType").get<std::string>(),
                where = said.at("pathOrInlineDv").get<std::string>();
     vector_place made;
-    made.size = whole_number<std::uint64_t>(said.at("sizeInBytes"));
-    made.count = whole_number<std::uint64_t>(said.at("cardinality"));
+    made.size = number_at<std::uint64_t>(said, "sizeInBytes");
+    made.count = number_at<std::uint64_t>(said, "cardinality");
     if (kind == "i") {
       made.here = from_z85(where);
       if (made.here.size() < made.size)
@@ -380,7 +379,7 @@ struct delta_state {
       made.path =
           kind == "u" ? name_in_folder(folder, deletion_vector_name(where)) : delta_path(folder, where);
       if (said.contains("offset") && said["offset"].is_number_integer())
-        made.offset = whole_number<std::uint64_t>(said["offset"]);
+        made.offset = number_at<std::uint64_t>(said, "offset");
     } else {
       throw error(errc::format, {"a deletion vector is kept in the way '", kind, "', which is not known"});
     }

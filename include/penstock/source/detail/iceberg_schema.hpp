@@ -72,7 +72,7 @@ struct iceberg_type {
   const auto inner = [&](const char* which) {
     iceberg_type one = iceberg_type_of(said.at(which), level + 1);
     one.type.name = which;
-    made.numbers.push_back(whole_number<int>(said.at(std::string(which) + "-id")));
+    made.numbers.push_back(number_at<int>(said, (std::string(which) + "-id").c_str()));
     made.numbers.insert(made.numbers.end(), one.numbers.begin(), one.numbers.end());
     return std::move(one.type);
   };
@@ -85,7 +85,7 @@ struct iceberg_type {
       iceberg_type one = iceberg_type_of(field.at("type"), level + 1);
       one.type.name = field.at("name").get<std::string>();
       made.type.children.push_back(std::move(one.type));
-      made.numbers.push_back(whole_number<int>(field.at("id")));
+      made.numbers.push_back(number_at<int>(field, "id"));
       made.numbers.insert(made.numbers.end(), one.numbers.begin(), one.numbers.end());
     }
   } else if (kind == "list") {

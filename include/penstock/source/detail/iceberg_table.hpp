@@ -103,8 +103,7 @@ class iceberg_facts {
   iceberg_snapshot found;
   for (const iceberg_file& one : files.data) found.paths.push_back(table.find(one.written));
   found.table = std::move(iceberg_facts(table, files, columns).made);
-  const std::int64_t number =
-      snapshot.is_null() ? -1 : whole_number<std::int64_t>(snapshot.at("snapshot-id"));
+  const std::int64_t number = snapshot.is_null() ? -1 : number_at<std::int64_t>(snapshot, "snapshot-id");
   found.table.says = snapshot.is_null() ? text({"iceberg('", called, "', no snapshot)"})
                                         : text({"iceberg('", called, "', snapshot ", number, ")"});
   const std::string uuid = table.guarded([&] { return table.uuid(); });

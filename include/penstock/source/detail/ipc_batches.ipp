@@ -21,6 +21,28 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
+// Whether columns are of the same types. What is null in all rows may have the type null, and `known` then gets
+// the type of `file`; but a struct has columns of its own.
+PENSTOCK_INLINE bool agree_on_types(arrow_type& known, const arrow_type& file) {
+  if (known.format == "n" || file.format == "n") {
+    if (known.layout == arrow_layout::record || file.layout == arrow_layout::record) return false;
+    if (known.format == "n") {
+      std::string name = std::move(known.name);
+      known = file;
+      known.name = std::move(name);
+    }
+    return true;
+  }
+  if (known.children.empty() || known.format != file.format || known.children.size() != file.children.size())
+    return known.reads_like(file);
+  for (std::size_t i = 0; i < known.children.size(); ++i) {
+    const bool record = known.layout == arrow_layout::record;
+    if (record && known.children[i].name != file.children[i].name) return false;
+    if (!agree_on_types(known.children[i], file.children[i])) return false;
+  }
+  return true;
+}
+
 PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) {
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
   std::vector<manifest::shard> entries;
@@ -33,7 +55,9 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
       files.push_back(ipc_file::read(session, object));
       session.confirm(object);
       const ipc_file& file = files.back();
-      if (!file.schema.reads_like(files.front().schema))
+      if (i == 0)
+        schema = file.schema;
+      else if (!agree_on_types(schema, file.schema))
         throw error(errc::format, {"the file has the columns ", file.schema.text(), ", and the first one, '",
                                    where.names[0], "', has ", files.front().schema.text()});
       std::uint64_t rows = 0;
@@ -52,10 +76,9 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
       throw;
     }
   }
-  leaves = arrow_leaf_names(files.front().schema);
+  leaves = arrow_leaf_names(schema);
   shards = manifest(std::move(entries));
-  mark =
-      hash_words(hash_bytes(hash, bytes_of(files.front().schema.text())), std::array{shards.fingerprint()});
+  mark = hash_words(hash_bytes(hash, bytes_of(schema.text())), std::array{shards.fingerprint()});
 }
 
 PENSTOCK_INLINE std::string ipc_files::key_of(std::size_t shard, std::uint64_t row) const {
@@ -65,7 +88,7 @@ PENSTOCK_INLINE std::string ipc_files::key_of(std::size_t shard, std::uint64_t r
 PENSTOCK_INLINE std::string ipc_files::describe() const {
   std::string line = text({"arrow_ipc(", files.size(), files.size() == 1 ? " file, " : " files, ",
                            batch_in.size(), " batches): ", shards.samples(), " rows of "});
-  const std::vector<arrow_type>& columns = files.front().schema.children;
+  const std::vector<arrow_type>& columns = schema.children;
   for (std::size_t i = 0; i < columns.size(); ++i)
     append(line, {i == 0 ? "" : ", ", columns[i].name, " (", columns[i].text(), ")"});
   return line;

@@ -42,8 +42,8 @@ struct ipc_file {
   std::vector<ipc_batch> batches;
   std::vector<ipc_dictionary> dictionaries;
 
-  /// Reads the metadata of all messages: of a file by its footer, of a stream one after another. Throws
-  /// errc::format, with the offset, for anything else.
+  /// Reads the metadata of all messages: of a file by its footer, of a stream one after another. Either may
+  /// stand at the end of a chunk of LitData. Throws errc::format, with the offset, for anything else.
   [[nodiscard]] static ipc_file read(session_view session, object_id object);
   /// The type of a dictionary's values; null if no column has one of this number.
   [[nodiscard]] const arrow_type* dictionary_type(std::int64_t id) const noexcept;

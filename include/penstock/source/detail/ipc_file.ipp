@@ -207,7 +207,7 @@ PENSTOCK_INLINE ipc_message::ipc_message(bytes_view metadata) : header(metadata)
 struct ipc_reader {
   session_view session;
   object_id object;
-  std::uint64_t size;
+  std::uint64_t start, size;  // of what is Arrow's: from where in the object, and to where
   buffer room{};
 
   // A little-endian number of 32 bits.
@@ -279,7 +279,7 @@ PENSTOCK_INLINE void take_ipc_batch(ipc_file& file, const ipc_message& message, 
 
 PENSTOCK_INLINE ipc_file read_ipc_stream(ipc_reader from) {
   ipc_file made;
-  std::uint64_t at = 0;
+  std::uint64_t at = from.start;
   ipc_place place;
   bool first = true;
   while (const auto message = from.next(at, place)) {
@@ -292,19 +292,20 @@ PENSTOCK_INLINE ipc_file read_ipc_stream(ipc_reader from) {
       take_ipc_batch(made, *message, place);
     first = false;
   }
-  if (first) bad_ipc({"the stream has no schema: the file is empty"}, 0);
+  if (first) bad_ipc({"the stream has no schema: the file is empty"}, from.start);
   return made;
 }
 
 PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
   constexpr std::uint64_t head = 8, tail = 10;
   buffer last;
-  const bytes_view end =
-      from.size < head + tail ? bytes_view() : from.session.range(from.object, from.size - tail, tail, last);
+  const bytes_view end = from.size - from.start < head + tail
+                             ? bytes_view()
+                             : from.session.range(from.object, from.size - tail, tail, last);
   if (end.empty() || text_of(end.subspan(4)) != "ARROW1")
     bad_ipc({"the file begins as an Arrow file and does not end as one: it is cut off"}, from.size);
   const std::uint64_t size = load_little<std::uint32_t>(end.data());
-  if (size > from.size - head - tail)
+  if (size > from.size - from.start - head - tail)
     bad_ipc({"the footer has ", size, " bytes, which is more than the file has"}, from.size - tail);
   const std::uint64_t footer_begin = from.size - tail - size;
   ipc_file made;
@@ -331,24 +332,49 @@ PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
   }
   for (const auto& list : blocks)
     for (const block& one : list) {
-      std::uint64_t at = one.offset;
       ipc_place place;
-      if (at > footer_begin)
-        bad_ipc({"the footer names a batch at ", at, ", which is behind the last"}, footer_begin);
+      if (one.offset > footer_begin - from.start)
+        bad_ipc({"the footer names a batch at ", one.offset, ", which is behind the last"}, footer_begin);
+      std::uint64_t at = from.start + one.offset;
       const auto message = from.next(at, place);
       const bool dictionary = &list == blocks.data();
       if (!message || (message->kind == static_cast<std::uint8_t>(ipc_kind::dictionary)) != dictionary)
         bad_ipc({"the footer names a ", dictionary ? "dictionary" : "batch", " where there is none"},
-                one.offset);
+                from.start + one.offset);
       take_ipc_batch(made, *message, place);
     }
   return made;
 }
 
+// Finds the file or stream at the end of a chunk of LitData, whose size and a mark are behind it.
+// Source: litdata, streaming/item_loader.py (append_arrow_row_footer).
+PENSTOCK_INLINE void find_ipc_of_litdata(ipc_reader& from) {
+  constexpr std::uint64_t tail = 12;
+  if (from.size < tail) return;
+  buffer last;
+  const bytes_view end = from.session.range(from.object, from.size - tail, tail, last);
+  if (text_of(end.subspan(4)) != std::string_view("LDARW01\0", 8)) return;
+  const std::uint64_t size = load_little<std::uint32_t>(end.data());
+  from.size -= tail;
+  if (size > from.size)
+    bad_ipc(
+        {"the chunk's rows of Arrow have ", size, " bytes, and ", from.size, " are in front of their end"},
+        from.size);
+  from.start = from.size - size;
+}
+
 PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) {
-  ipc_reader from{session, object, session.size(object)};
+  ipc_reader from{session, object, 0, session.size(object)};
   buffer room;
-  const std::string_view head = text_of(session.range(object, 0, from.size < 6 ? from.size : 6, room));
+  const auto head_of = [&] {
+    return text_of(
+        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 6), room));
+  };
+  std::string_view head = head_of();
+  if (head != "ARROW1" && !head.starts_with("\xff\xff\xff\xff")) {
+    find_ipc_of_litdata(from);
+    head = head_of();
+  }
   if (head == "ARROW1") return read_ipc_footer(std::move(from));
   if (head.starts_with("PAR1")) bad_ipc({"this is a Parquet file, and no Arrow file"}, 0);
   if (head.starts_with("FEA1"))

@@ -44,10 +44,10 @@ namespace penstock::inline v0_1::detail {
   }
 }
 
-/// A whole number of JSON that fits a type. Throws errc::format for what is none: a conversion would be
-/// undefined for 1e99, and truncate others.
+/// A whole number of JSON that fits a type. Throws errc::format for what is none, with the name that it has
+/// in its object: a conversion would be undefined for 1e99, and truncate others.
 template <std::integral T>
-[[nodiscard]] T whole_number(const nlohmann::json& value) {
+[[nodiscard]] T whole_number(const nlohmann::json& value, std::string_view name) {
   if (value.is_number_unsigned()) {
     if (const auto number = value.get<std::uint64_t>(); std::in_range<T>(number))
       return static_cast<T>(number);
@@ -56,8 +56,14 @@ template <std::integral T>
       return static_cast<T>(number);
   }
   const std::string there = value.is_number() ? value.dump() : value.type_name();
-  throw error(errc::format, {"there should be a whole number of ", 8 * sizeof(T), " bits, and there is ",
+  throw error(errc::format, {"\"", name, "\" should be a whole number of ", 8 * sizeof(T), " bits, and is ",
                              value.is_number() ? "" : "JSON of the type ", there});
+}
+
+/// The whole number of this name in an object, which must have it. Throws as `whole_number`.
+template <std::integral T>
+[[nodiscard]] T number_at(const nlohmann::json& object, const char* name) {
+  return whole_number<T>(object.at(name), name);
 }
 
 }  // namespace penstock::inline v0_1::detail

@@ -112,7 +112,7 @@ namespace detail {
   }
 }
 
-/// The same for a column, in which structs are replaced by their fields, each of which takes the next type.
+/// The same for a column and the types of its leaves: a struct has one for each of its fields, in order.
 [[nodiscard]] inline std::shared_ptr<arrow::DataType> widened_column(
     const std::shared_ptr<arrow::DataType>& file, std::span<const arrow_type* const>& table) {
   if (file->id() == arrow::Type::EXTENSION) {

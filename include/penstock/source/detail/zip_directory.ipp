@@ -3,11 +3,11 @@
 
 #include <penstock/source/detail/zip_directory.hpp>
 
+#include <penstock/base/name_list.hpp>
 #include <penstock/codec/detail/zip_archive.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
-#include <penstock/source/detail/name_list.hpp>
 
 #include <optional>
 #include <string>

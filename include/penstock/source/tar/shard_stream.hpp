@@ -7,6 +7,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/source/detail/forward_pieces.hpp>
 #include <penstock/source/detail/output_file.hpp>
+#include <penstock/source/tar/tar_header.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -72,6 +73,7 @@ class unpackers {
 struct stream_kind {
   bool (*is_plain)(bytes_view head);  ///< whether these are the first bytes of a file that is not packed
   bool may_be_zlib;                   ///< whether files may be packed with zlib, which leaves no certain mark
+  std::string_view (*compression)(bytes_view head) = &compression_of;
 };
 /// Tar archives.
 [[nodiscard]] const stream_kind& tar_streams() noexcept;

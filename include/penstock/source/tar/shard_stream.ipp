@@ -73,7 +73,7 @@ PENSTOCK_INLINE const stream_kind& tar_streams() noexcept {
 
 PENSTOCK_INLINE void shard_stream::recognise(std::string_view reader) {
   const bytes_view head(raw_from_, raw_end_);
-  std::string_view format = compression_of(head);
+  std::string_view format = kind_->compression(head);
   if (format.empty() && kind_->may_be_zlib && may_begin_zlib(head)) format = "zlib";
   if (!format.empty() && !kind_->is_plain(head)) {
     packed_ = unpackers_.begin(unpackers_.streams, format);

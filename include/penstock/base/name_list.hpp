@@ -17,5 +17,5 @@ void list_name(std::string& list, std::string_view name);
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/source/detail/name_list.ipp>
+#include <penstock/base/name_list.ipp>
 #endif

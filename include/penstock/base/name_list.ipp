@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/source/detail/name_list.hpp>
+#include <penstock/base/name_list.hpp>
 
 namespace penstock::inline v0_1::detail {
 
