@@ -3800,10 +3800,11 @@ namespace penstock::inline v0_1 {
 
 /// The letter that npy files use for numbers like `T` ('b', 'i', 'u', 'f'), or zero. Specialise it for your
 /// own number types if they are trivially copyable and have 1, 2, 4 or 8 bytes: `template <> inline constexpr
-/// char penstock::npy_kind<half> = 'f';`
+/// char penstock::npy_kind<my_half> = 'f';`
 template <class T>
 inline constexpr char npy_kind = std::same_as<T, bool>        ? 'b'
                                  : std::same_as<T, std::byte> ? 'u'
+                                 : std::same_as<T, half>      ? 'f'
                                  : std::floating_point<T>     ? 'f'
                                  : std::signed_integral<T>    ? 'i'
                                  : std::unsigned_integral<T>  ? 'u'
@@ -3883,11 +3884,11 @@ class npy_array {
 ///     auto array = npy<float>{}.decode(file_bytes, scratch);    // array.shape(), array.finish()
 template <class T>
 struct npy {
-  static_assert(npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
-                    std::has_single_bit(sizeof(T)),
-                "penstock: npy<T> needs a bool, integer or floating type of 1, 2, 4 or 8 bytes; for a "
-                "half-float type of your own "
-                "specialise penstock::npy_kind");
+  static_assert(
+      npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
+          std::has_single_bit(sizeof(T)),
+      "penstock: npy<T> needs a bool, integer or floating type or half, of 1, 2, 4 or 8 bytes; for a "
+      "half-float type of your own specialise penstock::npy_kind");
 
   static constexpr std::string_view codec_name = "npy";
   static constexpr std::string_view extensions[] = {"npy"};
@@ -11780,6 +11781,10 @@ struct stage_node {
     typename Up::worker up;
     [[no_unique_address]] typename detail::stage_scratch<Stage>::type own;
     [[no_unique_address]] stage_cost cost;
+
+    /// So that this is no aggregate: Clang 16 initialises one whose members have the attribute through a
+    /// temporary, and may build a member at no address.
+    worker() = default;
   };
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, expander_tag>;
@@ -45567,16 +45572,18 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   entries.reserve(values.size() / entry_size);
   for (std::size_t at = 0; at < values.size(); at += entry_size)
     entries.push_back({number(values.data() + at + 8, 8), number(values.data() + at + 16, 8)});
-  std::ranges::sort(entries, {}, &entry::begin);
+  // An empty value lies where the next one begins: of entries with one beginning the largest comes last.
+  std::ranges::sort(entries, {}, [](const entry& one) { return std::pair(one.begin, one.size); });
   made.image_sizes.assign(to_size(made.samples) * made.images, no_size);
   for (std::uint64_t sample = 0; sample < made.samples; ++sample)
     for (const beton_field& field : made.fields) {
       if (field.kind != beton_kind::image) continue;
       const std::uint64_t begin = number(made.row(sample) + field.offset + 5, 8);
-      const auto found = std::ranges::lower_bound(entries, begin, {}, &entry::begin);
-      if (found != entries.end() && found->begin == begin && found->size < no_size)
+      const auto after = std::ranges::upper_bound(entries, begin, {}, &entry::begin);
+      if (after == entries.begin()) continue;
+      if (const entry& found = after[-1]; found.begin == begin && found.size < no_size)
         made.image_sizes[to_size(sample) * made.images + field.image_place] =
-            static_cast<std::uint32_t>(found->size);
+            static_cast<std::uint32_t>(found.size);
     }
   for (const std::uint32_t one : made.image_sizes) {
     made.payload += one == no_size ? 0 : one;
@@ -45872,7 +45879,11 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
    public:
     struct worker : worker_type {
       std::uint64_t begin_of = 0, end_of = 0;  // the samples of the current file, in the dataset
-      std::array<manifest::place, 64> coming{};
+      struct next_sample {
+        manifest::place place;
+        std::uint64_t begin = 0, size = 0;  // of its values
+      };
+      std::array<next_sample, 64> coming{};
       std::size_t coming_count = 0;
     };
     static constexpr bool has_latency = latent_session<session_type>;
@@ -45917,21 +45928,26 @@ class beton_source : public opens_as_plan<beton_source<Storage>> {
     {
       w.coming_count = std::min(next.size(), w.coming.size());
       for (std::size_t i = 0; i < w.coming_count; ++i) {
-        w.coming[i] = known_->shards.locate(next[i].index);
-        const detail::beton_file& file = known_->files[w.coming[i].shard];
-        __builtin_prefetch(file.row(w.coming[i].sample));
+        const manifest::place place = known_->shards.locate(next[i].index);
+        w.coming[i] = {place};
+        const detail::beton_file& file = known_->files[place.shard];
+        __builtin_prefetch(file.row(place.sample));
         if (file.images != 0)
-          __builtin_prefetch(file.image_sizes.data() + detail::to_size(w.coming[i].sample) * file.images);
+          __builtin_prefetch(file.image_sizes.data() + detail::to_size(place.sample) * file.images);
       }
+      for (std::size_t i = 0; i < w.coming_count; ++i)
+        if (const auto range = range_of(w.coming[i].place.shard, w.coming[i].place.sample)) {
+          w.coming[i].begin = range->first;
+          w.coming[i].size = range->second - range->first;
+        }
     }
     /// Prefetches the first `most` bytes of the values of one of these samples, if its file is mapped.
     [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t most) const noexcept
       requires touching_session<session_type>
     {
-      if (i >= w.coming_count) return;
-      if (const auto range = range_of(w.coming[i].shard, w.coming[i].sample))
-        session_.touch(static_cast<object_id>(w.coming[i].shard), range->first,
-                       std::min(most, range->second - range->first));
+      if (i >= w.coming_count || w.coming[i].size == 0) return;
+      session_.touch(static_cast<object_id>(w.coming[i].place.shard), w.coming[i].begin,
+                     std::min(most, w.coming[i].size));
     }
 
     /// The file, and the sample's number in it: "train.beton:17".

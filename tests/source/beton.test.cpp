@@ -193,8 +193,8 @@ TEST_CASE("source/beton: an image may lie where an empty value does") {
   for (std::uint64_t i = 0; i < 9; ++i)
     all.push_back({std::string(i % 2, 'x'), beton_writer::image(true, 1, 2, "abcdef"), ""});
   const auto source = ps::beton(ps::memory_files().add("x.beton", two.file(all)));
-  auto run = (source | ps::decode<ps::field<"image", ps::beton_image<>>, ps::field<"bytes", ps::identity>>)
-                 .open();
+  auto run =
+      (source | ps::decode<ps::field<"image", ps::beton_image<>>, ps::field<"bytes", ps::identity>>).open();
   std::uint64_t i = 0;
   for (auto&& s : run) {
     CHECK(seen(ps::get<"image">(s))(1, 0, 2) == 'f');

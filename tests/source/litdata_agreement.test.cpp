@@ -43,11 +43,10 @@ const auto value_text = [](std::string_view kind, const auto& value) -> std::str
 template <class T>
 std::string blocks_text(const std::string& folder, const ps::unpacked_options& copies) {
   std::string all;
-  const auto blocks = ps::litdata_tokens<T, ps::unpack_zstd>(
-      folder, ps::token_windows{.length = 8, .targets = 0}, copies);
+  const auto blocks =
+      ps::litdata_tokens<T, ps::unpack_zstd>(folder, ps::token_windows{.length = 8, .targets = 0}, copies);
   for (auto&& b : (blocks | ps::batch(1) | ps::workers(0)).epoch(0)) {
-    for (std::size_t i = 0; i < 8; ++i)
-      all += (i == 0 ? "" : ",") + std::to_string(b.values()(0, i));
+    for (std::size_t i = 0; i < 8; ++i) all += (i == 0 ? "" : ",") + std::to_string(b.values()(0, i));
     all += "\n";
   }
   return all;
@@ -85,4 +84,19 @@ TEST_CASE("source/litdata: tokens that LitData writes, in its blocks") {
                            : litdata_agreement_test::blocks_text<std::int64_t>(folder, copies);
     CHECK(penstock_test::first_difference(found, expected.substr(dtype.size() + 1)) == "");
   }
+}
+
+TEST_CASE("source/litdata: the forms of LitData's writer that are not read are refused") {
+  const auto peer = penstock_test::format_peer::find("litdata");
+  if (!peer) return;
+  const penstock_test::temp_dir dir;
+  peer->run("write refused_litdata", dir.path(), 0, 2);
+  const auto read = [&](const char* name) {
+    for (auto&& line : (ps::litdata((dir / name).string()) |
+                        ps::map([](const auto& sample) { return sample.size(); }) | ps::workers(0))
+                           .epoch(0))
+      (void)line;
+  };
+  CHECK_THROWS_WITH(read("0"), Catch::Contains("the chunks hold rows of Arrow"));
+  CHECK_THROWS_WITH(read("1"), Catch::Contains("the chunks are compressed inside, by batch"));
 }

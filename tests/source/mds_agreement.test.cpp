@@ -40,9 +40,9 @@ const auto value_text = [](std::string_view kind, const auto& value) -> std::str
   if (kind == "b") return quoted_hex(value.finish());
   const auto plain = [](const auto& one) { return number_text(one); };
   const auto array = [](const auto& one) { return array_text(one); };
-  if (kind == "t") return decoded_text(ps::text{}, value, [](std::string_view one) {
-    return quoted_hex(ps::bytes_of(one));
-  });
+  if (kind == "t")
+    return decoded_text(ps::text{}, value,
+                        [](std::string_view one) { return quoted_hex(ps::bytes_of(one)); });
   if (kind == "si") return decoded_text(ps::integer_as<std::int64_t>{}, value, plain);
   if (kind == "sf") return decoded_text(ps::floating_as<double>{}, value, plain);
   if (kind == "p") return decoded_text(ps::pil_pixels{}, value, array);
@@ -135,7 +135,7 @@ std::string write_dataset(const std::filesystem::path& folder, std::uint64_t see
                                 {"ndarray:uint64:2,3", "auint64"}};
   ps::rng random(seed, 1, 2);
   std::vector<std::pair<std::string, std::string>> columns;
-  for (std::uint64_t i = 0; i < 1 + random.below(8); ++i) {
+  for (std::uint64_t i = 0, count = 1 + random.below(8); i < count; ++i) {
     const auto& [encoding, kind] = choices[random.below(std::size(choices))];
     columns.emplace_back((random.below(4) == 0 ? "\u00e9" : "c") + std::to_string(i) + "_" + kind, encoding);
   }
@@ -152,7 +152,8 @@ std::string write_dataset(const std::filesystem::path& folder, std::uint64_t see
     }
     all += "\n";
     std::vector<ps::mds_field> fields;
-    for (std::size_t k = 0; k < columns.size(); ++k) fields.emplace_back(columns[k].first, std::string_view(values[k]));
+    for (std::size_t k = 0; k < columns.size(); ++k)
+      fields.emplace_back(columns[k].first, std::string_view(values[k]));
     out.write(fields);
   }
   out.close();
@@ -180,11 +181,24 @@ TEST_CASE("source/mds: what mds_writer writes, mosaicml-streaming reads") {
   const penstock_test::temp_dir dir;
   std::vector<std::string> written;
   for (int seed = 0; seed < mds_agreement_test::seeds; ++seed)
-    written.push_back(mds_agreement_test::write_dataset(dir / std::to_string(seed), static_cast<std::uint64_t>(seed)));
+    written.push_back(
+        mds_agreement_test::write_dataset(dir / std::to_string(seed), static_cast<std::uint64_t>(seed)));
   peer->run("read mds", dir.path(), 0, mds_agreement_test::seeds);
   for (int seed = 0; seed < mds_agreement_test::seeds; ++seed) {
     INFO("seed " << seed);
     CHECK(penstock_test::first_difference(penstock_test::peer_values(dir.path(), seed, ".read"),
                                           written[static_cast<std::size_t>(seed)]) == "");
   }
+}
+
+TEST_CASE("source/mds: shards that mosaicml-streaming packed with brotli or snappy are refused") {
+  const auto peer = penstock_test::format_peer::find("mds");
+  if (!peer) return;
+  const penstock_test::temp_dir dir;
+  peer->run("write packed_mds", dir.path(), 0, 2);
+  for (int seed = 0; seed < 2; ++seed)
+    CHECK_THROWS_WITH(
+        (ps::mds<ps::unpack_gzip, ps::unpack_zstd, ps::unpack_bzip2>((dir / std::to_string(seed)).string())),
+        Catch::Contains("the shard's compression is '" +
+                        penstock_test::peer_values(dir.path(), seed, ".expected") + "'"));
 }

@@ -102,8 +102,7 @@ TEST_CASE("source/safetensors: tensors of a mapped file, by name and type") {
       "{" + entry("w.0", "F32", "[2,3]", "[0,24]") + "," + entry("one", "I64", "[]", "[24,32]") + "," +
       entry("\\u00e4", "I16", "[2]", "[32,36]") + "," + entry("no", "F64", "[0,5]", "[24,24]") + "," +
       entry("yes", "BOOL", "[2]", "[36,38]") + "," + entry("h", "BF16", "[2,1]", "[38,42]") + "," +
-      entry("f16", "F16", "[1]", "[42,44]") +
-      ",\"__metadata__\":{\"format\":\"pt\",\"n\":\"\"}}";
+      entry("f16", "F16", "[1]", "[42,44]") + ",\"__metadata__\":{\"format\":\"pt\",\"n\":\"\"}}";
   header.resize((header.size() + 7) / 8 * 8, ' ');
   const ps::safetensors_file all(written(dir / "a.safetensors", file_text(header, data)));
   CHECK(all.tensors().size() == 7);

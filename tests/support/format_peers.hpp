@@ -78,8 +78,7 @@ class format_peer {
     const std::string_view one = found.substr(0, found.find('\n')),
                            other = expected.substr(0, expected.find('\n'));
     if (one != other || found.empty() || expected.empty()) {
-      const auto at =
-          static_cast<std::size_t>(std::ranges::mismatch(one, other).in1 - one.begin());
+      const auto at = static_cast<std::size_t>(std::ranges::mismatch(one, other).in1 - one.begin());
       const std::size_t from = at < 60 ? 0 : at - 60;
       return "line " + std::to_string(line) + ": found " + std::string(one.substr(from, 160)) +
              "\n and expected " + std::string(other.substr(std::min(from, other.size()), 160));
@@ -125,7 +124,8 @@ template <class T>
 }
 [[nodiscard]] inline std::string list_text(const std::vector<std::string>& parts) {
   std::string all = "[";
-  for (const std::string& one : parts) all += (all.size() == 1 ? "" : ",") + quoted_hex(penstock::bytes_of(one));
+  for (const std::string& one : parts)
+    all += (all.size() == 1 ? "" : ",") + quoted_hex(penstock::bytes_of(one));
   return all + "]";
 }
 /// An array, or what becomes one.
@@ -171,9 +171,8 @@ template <class Codec, class Value, class Show>
 }
 template <class Value>
 [[nodiscard]] std::string raw_number_text(std::string_view kind, const Value& value) {
-  return with_dtype(kind, [&]<class T>() {
-    return decoded_text(penstock::raw_number<T>{}, value, number_text<T>);
-  });
+  return with_dtype(
+      kind, [&]<class T>() { return decoded_text(penstock::raw_number<T>{}, value, number_text<T>); });
 }
 /// The kind of a column: what is behind the last underscore of its name, without the number behind a point.
 [[nodiscard]] inline std::string_view kind_of_column(std::string_view name) {
@@ -183,7 +182,8 @@ template <class Value>
 
 /// All samples of a source, a line each; `value_text` prints a value of a kind.
 template <class Source, class ValueText>
-[[nodiscard]] std::string samples_text(const Source& source, std::size_t workers, const ValueText& value_text) {
+[[nodiscard]] std::string samples_text(const Source& source, std::size_t workers,
+                                       const ValueText& value_text) {
   std::string all;
   const auto line_of = [&value_text](const auto& sample) {
     std::vector<std::pair<std::string, std::string>> cells;

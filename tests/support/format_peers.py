@@ -7,7 +7,9 @@
                                                     peer writes to FOLDER/SEED, and FOLDER/SEED.expected with its values
     format_peers.py read PEER FOLDER FIRST COUNT    reads FOLDER/SEED with the peer, and writes FOLDER/SEED.read
 
-PEER: mds, litdata, datasets, petastorm, ffcv. What a peer imports and does not need here, PyTorch above all, is replaced by
+PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData's TokensLoader, and packed_mds and
+refused_litdata, datasets in the two forms that Penstock refuses, by number. To read also petastorm and datasets, which are
+pyarrow's and datasets' readers of a Parquet file. What a peer imports and does not need here, PyTorch above all, is replaced by
 empty modules. A dataset's values are a line for each sample, `name=value` for each column in the order of the names, with tabs
 between; of datasets and petastorm they are what tools/arrow_oracles.py prints. The part of a name behind its last underscore
 says how a value is read and printed, a number behind a point apart:
@@ -19,7 +21,7 @@ says how a value is read and printed, a number behind a point apart:
     l               a list of bytes
     p               pixels, as an array
     nint8, zint8    npy and npz files of arrays, as arrays
-    im              an image, as an array of bytes; one that FFCV has compressed as a pixel, a hash of its bytes"""
+    im, gray        an image, as an array of bytes; one that FFCV has compressed as a pixel, a hash of its bytes"""
 
 import collections
 import decimal
@@ -148,7 +150,10 @@ def load_litdata():
 def load_datasets():
     import datasets
 
-    replace("torch", "torchcodec")  # which encode and decode sound: files are stored as they are
+    # Which encode and decode sound: files are stored as they are.
+    replace("torch", "torchcodec")
+    import torch.nn
+
     return datasets
 
 
@@ -317,6 +322,7 @@ def mds_column(make):
 
     whole = lambda: make.randint(-2**63, 2**63 - 1)  # noqa: E731
     float_of = lambda: float(make.number("float64"))  # noqa: E731
+    exact = lambda: decimal.Decimal(make.randint(-10**20, 10**20)).scaleb(-7)  # noqa: E731
     tree = lambda: {"k": make.text(), "l": [1, None, 0.5], "n": make.randint(-9, 9)}  # noqa: E731
     dtype = make.choice(NUMBERS)
     shape = make.shape()
@@ -324,7 +330,7 @@ def mds_column(make):
         lambda: simple("bytes", "b", make.blob, quoted), lambda: simple("str", "t", make.text, quoted),
         lambda: simple("int", "int64", whole, str), lambda: number(dtype), lambda: number(dtype),
         lambda: simple("str_int", "si", whole, str), lambda: simple("str_float", "sf", float_of, real),
-        lambda: simple("str_decimal", "t", lambda: decimal.Decimal(make.randint(-10**20, 10**20)).scaleb(-7), lambda d: quoted(str(d))),
+        lambda: simple("str_decimal", "t", exact, lambda value: quoted(str(value))),
         lambda: array("ndarray", dtype, None), lambda: array(f"ndarray:{dtype}", dtype, None),
         lambda: array(f"ndarray:{dtype}:{','.join(map(str, shape))}", dtype, shape),
         lambda: simple("pil", "p", make.image, pixels_text), lambda: ("jpeg", "b", jpeg),
@@ -358,6 +364,14 @@ def write_mds(streaming, make, path):
     return lines
 
 
+def write_packed_mds(streaming, make, path):
+    """What has no unpacker."""
+    compression = ("br", "snappy")[int(path.name)]
+    with streaming.MDSWriter(columns={"x_int64": "int"}, out=str(path), compression=compression) as out:
+        out.write({"x_int64": 7})
+    return [compression]
+
+
 def read_mds(streaming, path):
     import numpy
 
@@ -370,7 +384,7 @@ def read_mds(streaming, path):
             if isinstance(value, numpy.ndarray):
                 text = array_text(value)
             elif kind in ("b", "t"):
-                text = quoted(json.dumps(value) if isinstance(value, dict) else value if isinstance(value, (str, bytes)) else str(value))
+                text = quoted(json.dumps(value) if isinstance(value, dict) else value)
             elif kind == "p":
                 text = pixels_text(value)
             elif "f" in kind:
@@ -439,13 +453,18 @@ def write_litdata(litdata, make, path):
     pictures = path.parent / (path.name + ".pictures")
     pictures.mkdir()
     # Without an array a sample may be a row of Arrow, which is another format.
-    columns = {"first_aint16": ("aint16", lambda _: (lambda one: (one, array_text(one)))(make.array("int16", make.shape(2, 3))))}
+    def matrix(_):
+        value = make.array("int16", make.shape(2, 3))
+        return value, array_text(value)
+
+    columns = {"first_aint16": ("aint16", matrix)}
     for i in range(make.randint(0, 7)):
         kind, value = litdata_column(make, torch)
         columns[f"{make.choice(('c', chr(0xe9), 'a b'))}{i}_{kind}"] = (kind, value)
     inner = make.choice((None, *columns))  # a column of a dict in the sample
-    out = litdata.streaming.writer.BinaryWriter(str(path), **make.choice(({"chunk_size": 7}, {"chunk_bytes": 2000}, {"chunk_bytes": 1 << 26})),
-                                                **make.choice(({}, {"compression": "zstd", "compression_level": "chunk"})))
+    out = litdata.streaming.writer.BinaryWriter(
+        str(path), **make.choice(({"chunk_size": 7}, {"chunk_bytes": 2000}, {"chunk_bytes": 1 << 26})),
+        **make.choice(({}, {"compression": "zstd", "compression_level": "chunk"})))
     lines = []
     for i in range(make.choice((1, 2, 20, 60))):
         sample, cells = {}, []
@@ -462,6 +481,17 @@ def write_litdata(litdata, make, path):
     out.done()
     out.merge()
     return lines
+
+
+def write_refused_litdata(litdata, make, path):
+    """Samples in the forms that are not read: rows of Arrow, and chunks compressed inside."""
+    rows, options = ((True, {}), (False, {"compression": "zstd"}))[int(path.name)]
+    out = litdata.streaming.writer.BinaryWriter(str(path), chunk_size=4, **options)
+    for i in range(6):
+        out[i] = {"i": i, "s": make.text()} if rows else {"i": i, "a": make.array("int16", (2, 2))}
+    out.done()
+    out.merge()
+    return []
 
 
 def write_tokens(litdata, make, path):
@@ -513,12 +543,22 @@ def datasets_column(make, datasets, rows):
     dtype = make.choice(NUMBERS)
     shape = (make.randint(1, 3), make.randint(1, 4))
     few = lambda value: lambda: [value() for _ in range(make.randint(0, 4))]  # noqa: E731
+
+    def file(content):
+        return {"bytes": content, "path": make.choice((None, "b.dat"))}
+
+    def number():
+        value = make.number(dtype).item()
+        return min(value, 2**63 - 1) if isinstance(value, int) else value  # a larger one datasets refuses
+
     return make.choice((
-        lambda: column(datasets.Value(dtype), lambda: make.number(dtype).item()), lambda: column(datasets.Value("bool"), lambda: make.random() < 0.5),
+        lambda: column(datasets.Value(dtype), number),
+        lambda: column(datasets.Value("bool"), lambda: make.random() < 0.5),
         lambda: column(datasets.Value("string"), make.text), lambda: column(datasets.Value("large_string"), make.text),
-        lambda: column(datasets.Value("binary"), make.blob), lambda: column(datasets.Value("timestamp[us]"), lambda: make.randint(0, 2**50)),
+        lambda: column(datasets.Value("binary"), make.blob),
+        lambda: column(datasets.Value("timestamp[us]"), lambda: make.randint(0, 2**50)),
         lambda: column(datasets.ClassLabel(names=["cat", "dog"]), lambda: make.randint(0, 1)),
-        lambda: column(datasets.List(datasets.Value(dtype)), few(lambda: make.number(dtype).item())),
+        lambda: column(datasets.List(datasets.Value(dtype)), few(number)),
         lambda: column(datasets.List(datasets.Value("string")), few(make.text)),
         lambda: column(datasets.List(datasets.Value("int32"), length=3), lambda: [make.randint(-9, 9) for _ in range(3)]),
         lambda: column(datasets.List(datasets.List(datasets.Value("int16"))), few(few(lambda: make.randint(-9, 9)))),
@@ -529,8 +569,8 @@ def datasets_column(make, datasets, rows):
         lambda: column(datasets.Array2D(shape=shape, dtype="int32"), lambda: make.array("int32", shape)),
         lambda: column(datasets.Array2D(shape=shape, dtype="float32"), lambda: numpy.nan_to_num(make.array("float32", shape))),
         lambda: column(datasets.Image(), make.image),
-        lambda: column(datasets.Image(), lambda: {"bytes": file_bytes(make.image(), "PNG"), "path": make.choice((None, "a.png"))}),
-        lambda: column(datasets.Audio(), lambda: {"bytes": make.blob(), "path": make.choice((None, "a.wav"))})))()
+        lambda: column(datasets.Image(), lambda: file(file_bytes(make.image(), "PNG"))),
+        lambda: column(datasets.Audio(), lambda: file(make.blob()))))()
 
 
 def write_datasets(datasets, make, path):
@@ -570,7 +610,8 @@ def write_petastorm(codecs, make, path):
         channels = make.choice((1, 3))
         shape = (None, None) if channels == 1 else (None, None, 3)
         codec = codecs.CompressedImageCodec("png")
-        return "im", pyarrow.binary(), encoded(codec, lambda: make.pixels(channels), pixels_text, numpy.dtype("uint8"), shape)
+        made = encoded(codec, lambda: make.pixels(channels), pixels_text, numpy.dtype("uint8"), shape)
+        return "gray" if channels == 1 else "im", pyarrow.binary(), made
 
     def scalar(kind, type_, spark_type, value, text):
         codec = codecs.ScalarCodec(spark_type)
@@ -677,8 +718,8 @@ def write_ffcv(ffcv, make, path):
     return lines
 
 
-WRITERS = {"mds": write_mds, "litdata": write_litdata, "tokens": write_tokens, "datasets": write_datasets, "petastorm": write_petastorm,
-           "ffcv": write_ffcv}
+WRITERS = {"mds": write_mds, "packed_mds": write_packed_mds, "litdata": write_litdata, "tokens": write_tokens,
+           "refused_litdata": write_refused_litdata, "datasets": write_datasets, "petastorm": write_petastorm, "ffcv": write_ffcv}
 READERS = {"mds": read_mds, "petastorm": read_parquet, "datasets": read_datasets}
 
 
@@ -689,7 +730,7 @@ def main():
             LOADERS[peer]()
         return
     peer, folder, first, count = arguments
-    loaded = LOADERS["litdata" if peer == "tokens" else peer]()
+    loaded = LOADERS["litdata" if peer == "tokens" else peer.split("_")[-1]]()
     for seed in range(int(first), int(first) + int(count)):
         path = pathlib.Path(folder) / str(seed)
         try:

@@ -108,10 +108,11 @@ class npy_array {
 ///     auto array = npy<float>{}.decode(file_bytes, scratch);    // array.shape(), array.finish()
 template <class T>
 struct npy {
-  static_assert(npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
-                    std::has_single_bit(sizeof(T)),
-                "penstock: npy<T> needs a bool, integer or floating type or half, of 1, 2, 4 or 8 bytes; for a "
-                "half-float type of your own specialise penstock::npy_kind");
+  static_assert(
+      npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
+          std::has_single_bit(sizeof(T)),
+      "penstock: npy<T> needs a bool, integer or floating type or half, of 1, 2, 4 or 8 bytes; for a "
+      "half-float type of your own specialise penstock::npy_kind");
 
   static constexpr std::string_view codec_name = "npy";
   static constexpr std::string_view extensions[] = {"npy"};
