@@ -20,17 +20,6 @@ namespace datasets_agreement_test {
 
 constexpr int seeds = 24;
 
-template <class Source>
-std::string text_of(const Source& source, std::size_t workers) {
-  std::string all;
-  const auto names = ps::detail::arrow_leaf_names(source.schema());
-  for (std::size_t i = 0; i < names.size(); ++i) all.append(i == 0 ? "" : "\t").append(names[i]);
-  all += '\n';
-  auto run = (source | ps::map(penstock_test::arrow_row_text) | ps::workers(workers)).open();
-  for (const auto& row : run) all.append(row).append("\n");
-  return all;
-}
-
 }  // namespace datasets_agreement_test
 
 TEST_CASE("source/arrow_ipc: what Hugging Face's datasets save, value for value") {
@@ -44,6 +33,6 @@ TEST_CASE("source/arrow_ipc: what Hugging Face's datasets save, value for value"
     REQUIRE_FALSE(expected.empty());
     const auto rows = ps::arrow_ipc((dir / std::to_string(seed)).string());
     for (const std::size_t workers : {0u, 2u})
-      CHECK(penstock_test::first_difference(datasets_agreement_test::text_of(rows, workers), expected) == "");
+      CHECK(penstock_test::first_difference(penstock_test::arrow_rows_text(rows, workers), expected) == "");
   }
 }

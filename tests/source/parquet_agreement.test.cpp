@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/source/parquet.hpp>
 
+#include "support/arrow_text.hpp"
 #include "support/catch.hpp"
 #include "support/format_peers.hpp"
 #include "support/temp_dir.hpp"
@@ -173,6 +174,20 @@ TEST_CASE("source/parquet: what Petastorm's codecs make, value for value") {
     INFO("seed " << seed);
     penstock_test::check_peer_values(ps::parquet((dir / std::to_string(seed)).string()), dir.path(), seed,
                                      parquet_agreement_test::value_text);
+  }
+}
+
+TEST_CASE("source/parquet: what Hugging Face's datasets write to Parquet, value for value") {
+  const auto peer = penstock_test::format_peer::find("datasets");
+  if (!peer) return;
+  const penstock_test::temp_dir dir;
+  peer->run("write parquet_datasets", dir.path(), 0, parquet_agreement_test::seeds);
+  for (int seed = 0; seed < parquet_agreement_test::seeds; ++seed) {
+    INFO("seed " << seed);
+    const std::string expected = penstock_test::peer_values(dir.path(), seed, ".expected");
+    const auto rows = ps::parquet((dir / std::to_string(seed)).string());
+    for (const std::size_t workers : {0u, 2u})
+      CHECK(penstock_test::first_difference(penstock_test::arrow_rows_text(rows, workers), expected) == "");
   }
 }
 

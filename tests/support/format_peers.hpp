@@ -16,6 +16,7 @@
 #include "support/external_program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <concepts>
@@ -26,7 +27,6 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -142,7 +142,13 @@ template <class T>
   made += '[';
   for (std::size_t i = 0; i < values.shape().rank(); ++i)
     made.append(i == 0 ? "" : ",").append(std::to_string(values.shape()[i]));
-  return made + ']' + hex_text(std::as_bytes(std::span<const value>(values.flat())));
+  made += ']';
+  for (const value& one : values.flat()) {
+    auto bytes = std::bit_cast<std::array<std::byte, sizeof(value)>>(one);
+    if constexpr (std::endian::native == std::endian::big) std::ranges::reverse(bytes);
+    made += hex_text(bytes);
+  }
+  return made;
 }
 
 /// Calls `use.operator()<T>()` for the type of this name. Throws std::runtime_error if there is none.

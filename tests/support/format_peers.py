@@ -8,7 +8,7 @@
     format_peers.py read PEER FOLDER FIRST COUNT    reads FOLDER/SEED with the peer, and writes FOLDER/SEED.read
 
 PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData's TokensLoader, and packed_mds and
-refused_litdata, datasets in the two forms that Penstock refuses, by number. To read also petastorm and datasets, which are
+refused_litdata, datasets in the two forms that Penstock refuses, by number, and parquet_datasets, a file of Parquet by datasets. To read also petastorm and datasets, which are
 pyarrow's and datasets' readers of a Parquet file. What a peer imports and does not need here, PyTorch above all, is replaced by
 empty modules. A dataset's values are a line for each sample, `name=value` for each column in the order of the names, with tabs
 between; of datasets and petastorm they are what tools/arrow_oracles.py prints. The part of a name behind its last underscore
@@ -125,6 +125,7 @@ TORCH_TYPES = ("float16", "float32", "float64", "uint8", "int8", "int16", "int32
 def load_torch():
     """A module with PyTorch's types, two names for some, and its tensors."""
     replace("torch", "torchvision", "boto3", "botocore")
+    import numpy
     import torch
     import torch.cuda
     import torch.distributed
@@ -133,6 +134,7 @@ def load_torch():
     torch.Tensor = Tensor
     torch.cuda.is_available = torch.distributed.is_available = torch.distributed.is_initialized = lambda: False
     torch.utils.data.get_worker_info = lambda: None
+    torch.zeros = lambda count, dtype: Tensor(numpy.zeros(count, dtype.__name__), dtype)
     for name, other in (("float32", "float"), ("float64", "double"), ("float16", "half"), ("int16", "short"), ("int32", "int"),
                         ("int64", "long"), ("complex64", "cfloat"), ("complex128", "cdouble")):
         setattr(torch, other, getattr(torch, name))
@@ -573,13 +575,24 @@ def datasets_column(make, datasets, rows):
         lambda: column(datasets.Audio(), lambda: file(make.blob()))))()
 
 
-def write_datasets(datasets, make, path):
+def random_dataset(datasets, make):
     datasets.disable_progress_bars()
     rows = make.choice((1, 7, 40, 1500))
     columns = {f"c{i}": datasets_column(make, datasets, rows) for i in range(make.randint(1, 7))}
-    data = datasets.Dataset.from_dict({name: values for name, (_, values) in columns.items()},
+    return datasets.Dataset.from_dict({name: values for name, (_, values) in columns.items()},
                                       features=datasets.Features({name: feature for name, (feature, _) in columns.items()}))
-    data.save_to_disk(str(path), num_shards=make.randint(1, min(3, rows)))
+
+
+def write_datasets(datasets, make, path):
+    data = random_dataset(datasets, make)
+    data.save_to_disk(str(path), num_shards=make.randint(1, min(3, len(data))))
+    return arrow_lines(Batches(data.data.table))
+
+
+def write_parquet_datasets(datasets, make, path):
+    data = random_dataset(datasets, make)
+    path.mkdir()
+    data.to_parquet(str(path / "part.parquet"), batch_size=make.choice((3, 1000)))
     return arrow_lines(Batches(data.data.table))
 
 
@@ -674,6 +687,7 @@ class Samples(list):
 
 def ffcv_column(make, fields):
     import numpy
+    import torch
 
     def image_text(mode, threshold, quality):
         import ffcv.fields.rgb_image
@@ -694,6 +708,12 @@ def ffcv_column(make, fields):
         dtype, shape = make.choice(NUMBERS), make.shape()
         return "a" + dtype, fields.NDArrayField(numpy.dtype(dtype), shape), lambda: make.array(dtype, shape), array_text
 
+    def tensor():
+        dtype, shape = make.choice(TORCH_TYPES), make.shape()
+        torch_dtype = getattr(torch, dtype)
+        return ("a" + dtype, fields.TorchTensorField(torch_dtype, shape), lambda: Tensor(make.array(dtype, shape), torch_dtype),
+                lambda value: array_text(value.array))
+
     tree = lambda: {} if make.random() < 0.2 else {"k": make.text(), "l": [1, None, 0.5]}  # noqa: E731
     blob = lambda: numpy.frombuffer(make.blob(), "uint8")  # noqa: E731
     return make.choice((
@@ -701,7 +721,7 @@ def ffcv_column(make, fields):
         lambda: ("float64", fields.FloatField(), lambda: float(make.number("float64")), real),
         lambda: ("b", fields.BytesField(), blob, lambda value: quoted(value.tobytes())),
         lambda: ("b", fields.BytesField(), lambda: numpy.zeros(0, "uint8"), lambda value: quoted(b"")),
-        lambda: ("t", fields.JSONField(), tree, lambda value: quoted(json.dumps(value))), array, array,
+        lambda: ("t", fields.JSONField(), tree, lambda value: quoted(json.dumps(value))), array, tensor,
         lambda: image("raw"), lambda: image("jpg"), lambda: image("smart")))()
 
 
@@ -719,7 +739,8 @@ def write_ffcv(ffcv, make, path):
 
 
 WRITERS = {"mds": write_mds, "packed_mds": write_packed_mds, "litdata": write_litdata, "tokens": write_tokens,
-           "refused_litdata": write_refused_litdata, "datasets": write_datasets, "petastorm": write_petastorm, "ffcv": write_ffcv}
+           "refused_litdata": write_refused_litdata, "datasets": write_datasets, "parquet_datasets": write_parquet_datasets,
+           "petastorm": write_petastorm, "ffcv": write_ffcv}
 READERS = {"mds": read_mds, "petastorm": read_parquet, "datasets": read_datasets}
 
 
