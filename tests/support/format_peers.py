@@ -7,11 +7,12 @@
                                                     peer writes to FOLDER/SEED, and FOLDER/SEED.expected with its values
     format_peers.py read PEER FOLDER FIRST COUNT    reads FOLDER/SEED with the peer, and writes FOLDER/SEED.read
 
-PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData's TokensLoader, and packed_mds and
-refused_litdata, datasets in the two forms that Penstock refuses, by number, and parquet_datasets, a file of Parquet by datasets. To read also petastorm and datasets, which are
-pyarrow's and datasets' readers of a Parquet file. What a peer imports and does not need here, PyTorch above all, is replaced by
-empty modules. A dataset's values are a line for each sample, `name=value` for each column in the order of the names, with tabs
-between; of datasets and petastorm they are what tools/arrow_oracles.py prints. The part of a name behind its last underscore
+PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData's TokensLoader, parquet_datasets, Parquet by
+datasets, and packed_mds and refused_litdata, datasets in the two forms that Penstock refuses, by number. To read: mds, and
+petastorm and datasets, which are pyarrow's and datasets' readers of a Parquet file. What a peer imports and does not need
+here, PyTorch above all, is replaced by empty modules. A dataset's values are a line for each sample, `name=value` for each
+column in the order of the names, with tabs between; of datasets and Parquet they are what tools/arrow_oracles.py prints.
+The part of a name behind its last underscore
 says how a value is read and printed, a number behind a point apart:
 
     b, t            bytes and texts, as hexadecimal digits
