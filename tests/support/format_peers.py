@@ -11,9 +11,9 @@ PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData
 datasets, and packed_mds and refused_litdata, datasets in the two forms that Penstock refuses, by number. To read: mds, and
 petastorm and datasets, which are pyarrow's and datasets' readers of a Parquet file. What a peer imports and does not need
 here, PyTorch above all, is replaced by empty modules. A dataset's values are a line for each sample, `name=value` for each
-column in the order of the names, with tabs between; of datasets and Parquet they are what tools/arrow_oracles.py prints.
-The part of a name behind its last underscore
-says how a value is read and printed, a number behind a point apart:
+column in the order of the names, with tabs between; of datasets, and of Parquet that is read here, they are what
+tools/arrow_oracles.py prints. The part of a name behind its last underscore says how a value is read and printed, a number
+behind a point apart:
 
     b, t            bytes and texts, as hexadecimal digits
     int8...         a number; those with a point as the bits of a double
