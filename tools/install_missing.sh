@@ -219,6 +219,31 @@ arrow_python() {
   echo "$python"
 }
 
+# formats_python <folder>: a Python that has the writers and readers of datasets that tests/support/format_peers.py sets to
+# work, likewise. What they import and do not need there, PyTorch above all, is left out, and so is FFCV's library of C++,
+# which only its readers need.
+formats_python() {
+  local python=$1/bin/python script packages
+  script=$(dirname "${BASH_SOURCE[0]}")/../tests/support/format_peers.py
+  if ! "$python" "$script" check datasets mds litdata petastorm ffcv 2>/dev/null; then
+    python3 -m venv "$1" >/dev/null 2>&1 &&
+      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install datasets==5.2.0 'numpy<2.2' \
+        opencv-python-headless pillow brotli 'python-snappy<1' zstd 'xxhash<4' catalogue lightning-utilities \
+        requests typing_extensions >/dev/null 2>&1 &&
+      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install --no-deps \
+        mosaicml-streaming==0.13.0 litdata==0.2.76 petastorm==0.13.1 >/dev/null 2>&1 &&
+      mkdir -p "$1/ffcv" && printf '#!/bin/sh\necho -lm\n' >"$1/ffcv/pkg-config" && chmod +x "$1/ffcv/pkg-config" &&
+      # Its setup asks pkg-config for OpenCV, also where nothing is built.
+      PATH=$1/ffcv:$PATH "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 download --no-deps \
+        --dest "$1/ffcv" ffcv==1.0.2 >/dev/null 2>&1 &&
+      packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') &&
+      tar -xzf "$1/ffcv/ffcv-1.0.2.tar.gz" -C "$packages" --strip-components=1 ffcv-1.0.2/ffcv &&
+      "$python" "$script" check datasets mds litdata petastorm ffcv >/dev/null 2>&1 ||
+      return 1
+  fi
+  echo "$python"
+}
+
 # nanobind_python <folder>: a Python that has nanobind and NumPy, and PyTorch if an installed Python does, likewise
 nanobind_python() {
   local python=$1/bin/python base=python3

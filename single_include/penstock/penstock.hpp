@@ -3830,10 +3830,11 @@ namespace penstock::inline v0_1 {
 
 /// The letter that npy files use for numbers like `T` ('b', 'i', 'u', 'f'), or zero. Specialise it for your
 /// own number types if they are trivially copyable and have 1, 2, 4 or 8 bytes: `template <> inline constexpr
-/// char penstock::npy_kind<half> = 'f';`
+/// char penstock::npy_kind<my_half> = 'f';`
 template <class T>
 inline constexpr char npy_kind = std::same_as<T, bool>        ? 'b'
                                  : std::same_as<T, std::byte> ? 'u'
+                                 : std::same_as<T, half>      ? 'f'
                                  : std::floating_point<T>     ? 'f'
                                  : std::signed_integral<T>    ? 'i'
                                  : std::unsigned_integral<T>  ? 'u'
@@ -3913,11 +3914,11 @@ class npy_array {
 ///     auto array = npy<float>{}.decode(file_bytes, scratch);    // array.shape(), array.finish()
 template <class T>
 struct npy {
-  static_assert(npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
-                    std::has_single_bit(sizeof(T)),
-                "penstock: npy<T> needs a bool, integer or floating type of 1, 2, 4 or 8 bytes; for a "
-                "half-float type of your own "
-                "specialise penstock::npy_kind");
+  static_assert(
+      npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
+          std::has_single_bit(sizeof(T)),
+      "penstock: npy<T> needs a bool, integer or floating type or half, of 1, 2, 4 or 8 bytes; for a "
+      "half-float type of your own specialise penstock::npy_kind");
 
   static constexpr std::string_view codec_name = "npy";
   static constexpr std::string_view extensions[] = {"npy"};
@@ -43084,8 +43085,8 @@ class loaded_once {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// Whether columns are of the same types. What is null in all rows may have the type null, and `known` then gets
-// the type of `file`; but a struct has columns of its own.
+// Whether columns are of the same types. What is null in all rows may have the type null, and `known` then
+// gets the type of `file`; but a struct has columns of its own.
 PENSTOCK_INLINE bool agree_on_types(arrow_type& known, const arrow_type& file) {
   if (known.format == "n" || file.format == "n") {
     if (known.layout == arrow_layout::record || file.layout == arrow_layout::record) return false;
@@ -45652,16 +45653,18 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   entries.reserve(values.size() / entry_size);
   for (std::size_t at = 0; at < values.size(); at += entry_size)
     entries.push_back({number(values.data() + at + 8, 8), number(values.data() + at + 16, 8)});
-  std::ranges::sort(entries, {}, &entry::begin);
+  // An empty value lies where the next one begins: of entries with one beginning the largest comes last.
+  std::ranges::sort(entries, {}, [](const entry& one) { return std::pair(one.begin, one.size); });
   made.image_sizes.assign(to_size(made.samples) * made.images, no_size);
   for (std::uint64_t sample = 0; sample < made.samples; ++sample)
     for (const beton_field& field : made.fields) {
       if (field.kind != beton_kind::image) continue;
       const std::uint64_t begin = number(made.row(sample) + field.offset + 5, 8);
-      const auto found = std::ranges::lower_bound(entries, begin, {}, &entry::begin);
-      if (found != entries.end() && found->begin == begin && found->size < no_size)
+      const auto after = std::ranges::upper_bound(entries, begin, {}, &entry::begin);
+      if (after == entries.begin()) continue;
+      if (const entry& found = after[-1]; found.begin == begin && found.size < no_size)
         made.image_sizes[to_size(sample) * made.images + field.image_place] =
-            static_cast<std::uint32_t>(found->size);
+            static_cast<std::uint32_t>(found.size);
     }
   for (const std::uint32_t one : made.image_sizes) {
     made.payload += one == no_size ? 0 : one;

@@ -88,7 +88,7 @@ void round_trip() {
     std::vector<T> values(static_cast<std::size_t>(shape.elements()));
     for (T& value : values) {
       const std::uint64_t bits = random();
-      std::memcpy(&value, &bits, sizeof(T));
+      std::memcpy(static_cast<void*>(&value), &bits, sizeof(T));
     }
     const byte_vector file = ps::npy_bytes<T>(shape, values);
     REQUIRE((file.size() - values.size() * sizeof(T)) % 64 == 0);
@@ -117,6 +117,7 @@ TEST_CASE("codec/npy: reads back arrays of every type and shape") {
   round_trip<float>();
   round_trip<double>();
   round_trip<half>();
+  round_trip<ps::half>();
   const std::array<bool, 3> truths = {true, false, true};
   CHECK(read<bool>(ps::npy_bytes<bool>(ps::extents(3), truths)) == std::vector<bool>{true, false, true});
 }

@@ -40,7 +40,7 @@
 namespace ps = penstock;
 using penstock_test::arrow_oracle;
 using penstock_test::arrow_oracles;
-using penstock_test::arrow_row_text;
+using penstock_test::arrow_rows_text;
 
 static_assert(ps::indexed_source<ps::arrow_ipc_source<ps::mapped_file>> &&
               ps::projecting_source<ps::arrow_ipc_source<ps::mapped_file>>);
@@ -66,22 +66,10 @@ auto packed(Args&&... args) {
   return ps::arrow_ipc<ps::unpack_lz4, ps::unpack_zstd>(std::forward<Args>(args)...);
 }
 
-/// All of a source as tools/arrow_oracles.py prints it.
-template <class Source>
-std::string text_of(const Source& source, std::size_t workers = 0) {
-  std::string all;
-  const auto names = ps::detail::arrow_leaf_names(source.schema());
-  for (std::size_t i = 0; i < names.size(); ++i) all.append(i == 0 ? "" : "\t").append(names[i]);
-  all += '\n';
-  auto run = (source | ps::map(arrow_row_text) | ps::workers(workers)).open();
-  for (const auto& row : run) all.append(row).append("\n");
-  return all;
-}
-
 /// The rows of some bytes, or the error.
 std::string outcome(std::string_view bytes) {
   try {
-    return text_of(packed(ps::memory_files().add_view("x.arrow", ps::bytes_of(bytes))));
+    return arrow_rows_text(packed(ps::memory_files().add_view("x.arrow", ps::bytes_of(bytes))));
   } catch (const ps::error& e) {
     return e.what();
   }
@@ -114,12 +102,12 @@ TEST_CASE("source/arrow_ipc: pyarrow's files, value for value, over every storag
     INFO(name);
     const std::string expected(arrow_oracle(name + ".expected"));
     for (const std::size_t workers : {0u, 1u, 2u, 7u})
-      CHECK(text_of(packed(std::vector{folder(name)}), workers) == expected);
-    CHECK(text_of(packed(ps::file(folder(name)))) == expected);
+      CHECK(arrow_rows_text(packed(std::vector{folder(name)}), workers) == expected);
+    CHECK(arrow_rows_text(packed(ps::file(folder(name)))) == expected);
     const auto memory = ps::memory_files().add(name, arrow_oracle(name));
-    CHECK(text_of(packed(memory), 2) == expected);
-    CHECK(text_of(packed(ps::simulated_storage(memory, {.latency = std::chrono::microseconds(1)})), 2) ==
-          expected);
+    CHECK(arrow_rows_text(packed(memory), 2) == expected);
+    CHECK(arrow_rows_text(packed(ps::simulated_storage(memory, {.latency = std::chrono::microseconds(1)})),
+                          2) == expected);
   }
 }
 
@@ -205,7 +193,7 @@ TEST_CASE(
   const std::uint64_t metadata = counted.bytes();
   CHECK(sum(source) == expected / 20);
   const std::uint64_t one_column = counted.bytes() - metadata;
-  CHECK(text_of(source) == arrow_oracle("stream.arrow.expected"));
+  CHECK(arrow_rows_text(source) == arrow_oracle("stream.arrow.expected"));
   CHECK(counted.bytes() - metadata - one_column > one_column);
 }
 
@@ -250,7 +238,7 @@ TEST_CASE("source/arrow_ipc: faults are one sentence with the place") {
     }
     return "none";
   };
-  CHECK(contains(error_of([&] { return text_of(ps::arrow_ipc(folder("lz4.feather"))); }),
+  CHECK(contains(error_of([&] { return arrow_rows_text(ps::arrow_ipc(folder("lz4.feather"))); }),
                  "write arrow_ipc<unpack_lz4>(...), and link penstock::lz4 [file "));
   CHECK(contains(error_of([&] {
                    return ps::arrow_ipc(std::vector{folder("file.arrow"), folder("views.arrow")});
@@ -263,7 +251,7 @@ TEST_CASE("source/arrow_ipc: faults are one sentence with the place") {
                  "it is cut off [file x.arrow, offset 900]"));
   CHECK(contains(outcome(arrow_oracle("stream.arrow").substr(0, 1500)), "the file is cut off"));
   CHECK(contains(error_of([&] {
-                   return text_of(
+                   return arrow_rows_text(
                        packed(std::vector{folder("zstd.feather")}, ps::arrow_ipc_options{.limit = 100}));
                  }),
                  "the batch needs more than 100 bytes of memory; raise it with arrow_ipc_options"));
@@ -320,8 +308,8 @@ TEST_CASE("source/arrow_ipc: random columns that pyarrow writes, value for value
     const std::string name = std::to_string(i) + ".arrow";
     INFO(name);
     const std::string expected = read_file(dir / (name + ".expected"));
-    CHECK(text_of(packed((dir / name).string()), static_cast<std::size_t>(i % 3)) == expected);
-    CHECK(text_of(packed(ps::file((dir / name).string()))) == expected);
+    CHECK(arrow_rows_text(packed((dir / name).string()), static_cast<std::size_t>(i % 3)) == expected);
+    CHECK(arrow_rows_text(packed(ps::file((dir / name).string()))) == expected);
   }
   CHECK(penstock_test::run_program(*program + " --check").status == 0);
 }
@@ -348,7 +336,7 @@ TEST_CASE("source/arrow_ipc: Arrow's own integration files, as pyarrow reads the
     rest.remove_prefix(end + 1);
     if (rows.starts_with("pyarrow: ")) continue;  // it has no type for intervals of months
     INFO(path);
-    CHECK(text_of(packed(std::vector{path})) == rows);
+    CHECK(arrow_rows_text(packed(std::vector{path})) == rows);
     ++compared;
   }
   CHECK(compared >= 75);

@@ -347,10 +347,11 @@ TEST_CASE("source/litdata: rows of Arrow that are compressed") {
 TEST_CASE("source/litdata: rows of Arrow, as LitData writes dicts where pyarrow is installed") {
   const litdata_folder made;
   const auto data = ps::litdata_rows(made("rows"));
-  CHECK(
-      litdata_test::rows(data) ==
-      "0 '' 0 1 '' 0 0 0;1 'é' 0.125 0 '0' 1 -1 1;2 'éé' 0.25 1 '01' 2 -2 2;3 'ééé' 0.375 0 '012' 0 -3 none;"
-      "4 'éééé' 0.5 1 '0123' 1 -4 4;5 'ééééé' 0.625 0 '01234' 2 -5 5;6 'éééééé' 0.75 1 '012345' 0 -6 6;");
+  CHECK(litdata_test::rows(data) ==
+        "0 '' 0 1 '' 0 0 0;1 '\u00e9' 0.125 0 '0' 1 -1 1;2 '\u00e9\u00e9' 0.25 1 '01' 2 -2 2;3 "
+        "'\u00e9\u00e9\u00e9' 0.375 0 '012' 0 -3 none;"
+        "4 '\u00e9\u00e9\u00e9\u00e9' 0.5 1 '0123' 1 -4 4;5 '\u00e9\u00e9\u00e9\u00e9\u00e9' 0.625 0 '01234' "
+        "2 -5 5;6 '\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9' 0.75 1 '012345' 0 -6 6;");
   CHECK(data.size() == 7);
   engine_test::check_all_stops(data | ps::shuffle(3) |
                                ps::decode<ps::field<"id", ps::arrow_value<std::uint64_t>>> |

@@ -41,7 +41,7 @@
 #include <vector>
 
 namespace ps = penstock;
-using penstock_test::arrow_row_text;
+using penstock_test::arrow_rows_text;
 
 static_assert(ps::indexed_source<ps::parquet_source<ps::mapped_file>> &&
               ps::projecting_source<ps::parquet_source<ps::mapped_file>>);
@@ -54,18 +54,6 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// All of a source as tools/parquet_oracles.py prints it.
-template <class Source>
-std::string text_of(const Source& source, std::size_t workers = 0) {
-  std::string all;
-  const auto names = ps::detail::arrow_leaf_names(source.schema());
-  for (std::size_t i = 0; i < names.size(); ++i) all.append(i == 0 ? "" : "\t").append(names[i]);
-  all += '\n';
-  auto run = (source | ps::map(arrow_row_text) | ps::workers(workers)).open();
-  for (const auto& row : run) all.append(row).append("\n");
-  return all;
 }
 
 template <class Call>
@@ -82,8 +70,8 @@ std::string error_of(const Call& call) {
 std::string outcome(std::string_view bytes) {
   std::string rows;
   const std::string failed = error_of([&] {
-    rows = text_of(ps::parquet(ps::memory_files().add_view("x.parquet", ps::bytes_of(bytes)),
-                               {.keep = 1 << 20, .limit = 64 << 20}));
+    rows = arrow_rows_text(ps::parquet(ps::memory_files().add_view("x.parquet", ps::bytes_of(bytes)),
+                                       {.keep = 1 << 20, .limit = 64 << 20}));
   });
   return failed == "none" ? rows : failed;
 }
@@ -202,11 +190,12 @@ TEST_CASE("source/parquet: random columns that pyarrow writes, value for value, 
     const std::string name = (dir / (std::to_string(i) + ".parquet")).string();
     INFO(name);
     const std::string expected = read_file(name + ".expected");
-    CHECK(text_of(ps::parquet(name), static_cast<std::size_t>(i % 3)) == expected);
-    CHECK(text_of(ps::parquet(ps::file(name)), 2) == expected);
+    CHECK(arrow_rows_text(ps::parquet(name), static_cast<std::size_t>(i % 3)) == expected);
+    CHECK(arrow_rows_text(ps::parquet(ps::file(name)), 2) == expected);
     if (i % 10 != 0) continue;
     const auto memory = ps::memory_files().add(name, read_file(name));
-    CHECK(text_of(ps::parquet(ps::simulated_storage(memory, {.latency = std::chrono::microseconds(1)})), 7) ==
+    CHECK(arrow_rows_text(
+              ps::parquet(ps::simulated_storage(memory, {.latency = std::chrono::microseconds(1)})), 7) ==
           expected);
   }
 }
@@ -562,7 +551,7 @@ TEST_CASE("source/parquet: Parquet's own test files as pyarrow reads them, and P
       CHECK_FALSE(outcome(read_file(path)).empty());
       continue;
     }
-    CHECK(text_of(ps::parquet(std::vector{path})) == rows);
+    CHECK(arrow_rows_text(ps::parquet(std::vector{path})) == rows);
     ++compared;
   }
   CHECK(compared >= 43);

@@ -97,15 +97,15 @@ TEST_CASE("source/safetensors: tensors of a mapped file, by name and type") {
   using namespace safetensors_test;
   const penstock_test::temp_dir dir;
   const std::string data = numbers<float>(6) + numbers<std::int64_t>(1, 7) + numbers<std::int16_t>(2, -3) +
-                           std::string("\x01\x00", 2) + "abcd";
+                           std::string("\x01\x00", 2) + "abcd" + std::string("\0\x38", 2);
   std::string header =
       "{" + entry("w.0", "F32", "[2,3]", "[0,24]") + "," + entry("one", "I64", "[]", "[24,32]") + "," +
       entry("\\u00e4", "I16", "[2]", "[32,36]") + "," + entry("no", "F64", "[0,5]", "[24,24]") + "," +
-      entry("yes", "BOOL", "[2]", "[36,38]") + "," + entry("h", "BF16", "[2,1]", "[38,42]") +
-      ",\"__metadata__\":{\"format\":\"pt\",\"n\":\"\"}}";
+      entry("yes", "BOOL", "[2]", "[36,38]") + "," + entry("h", "BF16", "[2,1]", "[38,42]") + "," +
+      entry("f16", "F16", "[1]", "[42,44]") + ",\"__metadata__\":{\"format\":\"pt\",\"n\":\"\"}}";
   header.resize((header.size() + 7) / 8 * 8, ' ');
   const ps::safetensors_file all(written(dir / "a.safetensors", file_text(header, data)));
-  CHECK(all.tensors().size() == 6);
+  CHECK(all.tensors().size() == 7);
   CHECK(all.metadata().at("format") == "pt");
   const auto weights = all.tensor<float>("w.0");
   CHECK(weights.shape() == ps::extents(2, 3));
@@ -117,6 +117,8 @@ TEST_CASE("source/safetensors: tensors of a mapped file, by name and type") {
   CHECK(all.tensor<bool>("yes").data()[0]);
   CHECK(all.tensor<half_of_mine>("h").shape() == ps::extents(2, 1));
   CHECK(ps::text_of(all.bytes("h")) == "abcd");
+  CHECK(all.tensor<ps::bfloat16>("h").data()[1].bits() == 0x6463);
+  CHECK(all.tensor<ps::half>("f16").data()[0] == 0.5f);
   CHECK(all.tensors().find("h")->second.dtype == "BF16");
   const ps::safetensors_file copy = all;  // shares the mapping
   CHECK(copy.tensor<float>("w.0").data() == weights.data());
@@ -124,7 +126,7 @@ TEST_CASE("source/safetensors: tensors of a mapped file, by name and type") {
 
   const auto missing = error_in([&] { (void)all.tensor<float>("w.1"); });
   CHECK((missing.code() == ps::errc::missing));
-  CHECK_THAT(missing.what(), contains("no tensor 'w.1'; it has: h, no, one, w.0"));
+  CHECK_THAT(missing.what(), contains("no tensor 'w.1'; it has: f16, h, no, one, w.0"));
   CHECK(missing.file() == all.path());
   const auto wrong = error_in([&] { (void)all.tensor<std::int32_t>("w.0"); });
   CHECK((wrong.code() == ps::errc::format));

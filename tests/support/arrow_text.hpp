@@ -6,6 +6,9 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/half.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/workers.hpp>
 
 #include "support/oracle_files.hpp"
 
@@ -132,5 +135,17 @@ inline constexpr auto arrow_row_text = [](const auto& row) {
   }
   return line;
 };
+
+/// The names of a source's columns, and its rows, as tools/arrow_oracles.py prints them.
+template <class Source>
+[[nodiscard]] std::string arrow_rows_text(const Source& source, std::size_t workers = 0) {
+  std::string all;
+  const auto names = penstock::detail::arrow_leaf_names(source.schema());
+  for (std::size_t i = 0; i < names.size(); ++i) all.append(i == 0 ? "" : "\t").append(names[i]);
+  all += '\n';
+  auto run = (source | penstock::map(arrow_row_text) | penstock::workers(workers)).open();
+  for (const auto& row : run) all.append(row).append("\n");
+  return all;
+}
 
 }  // namespace penstock_test

@@ -88,7 +88,7 @@ class beton_writer {
         const std::string at = number(std::uint64_t{pages_begin + place[who] + used[who]});
         const std::string entry = cell(fields_[k].type, samples[i][k], at, bytes.size());
         rows.replace(i * row + offsets[k], entry.size(), entry);
-        if (bytes.empty()) continue;
+        if (fields_[k].type <= 1) continue;  // it is in the row
         pages.replace(place[who] + used[who], bytes.size(), bytes);
         used[who] += bytes.size();
         const std::string one = number(std::uint64_t{i}) + at + number(std::uint64_t{bytes.size()});

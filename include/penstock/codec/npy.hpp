@@ -5,6 +5,7 @@
 #include <penstock/codec/detail/npy_header.hpp>
 #include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
+#include <penstock/core/half.hpp>
 #include <penstock/core/tensor.hpp>
 
 #include <algorithm>
@@ -23,10 +24,11 @@ namespace penstock::inline v0_1 {
 
 /// The letter that npy files use for numbers like `T` ('b', 'i', 'u', 'f'), or zero. Specialise it for your
 /// own number types if they are trivially copyable and have 1, 2, 4 or 8 bytes: `template <> inline constexpr
-/// char penstock::npy_kind<half> = 'f';`
+/// char penstock::npy_kind<my_half> = 'f';`
 template <class T>
 inline constexpr char npy_kind = std::same_as<T, bool>        ? 'b'
                                  : std::same_as<T, std::byte> ? 'u'
+                                 : std::same_as<T, half>      ? 'f'
                                  : std::floating_point<T>     ? 'f'
                                  : std::signed_integral<T>    ? 'i'
                                  : std::unsigned_integral<T>  ? 'u'
@@ -106,11 +108,11 @@ class npy_array {
 ///     auto array = npy<float>{}.decode(file_bytes, scratch);    // array.shape(), array.finish()
 template <class T>
 struct npy {
-  static_assert(npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
-                    std::has_single_bit(sizeof(T)),
-                "penstock: npy<T> needs a bool, integer or floating type of 1, 2, 4 or 8 bytes; for a "
-                "half-float type of your own "
-                "specialise penstock::npy_kind");
+  static_assert(
+      npy_kind<T> != '\0' && std::is_trivially_copyable_v<T> && sizeof(T) <= 8 &&
+          std::has_single_bit(sizeof(T)),
+      "penstock: npy<T> needs a bool, integer or floating type or half, of 1, 2, 4 or 8 bytes; for a "
+      "half-float type of your own specialise penstock::npy_kind");
 
   static constexpr std::string_view codec_name = "npy";
   static constexpr std::string_view extensions[] = {"npy"};

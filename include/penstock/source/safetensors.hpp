@@ -8,6 +8,7 @@
 #include <penstock/base/name_list.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/half.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/concepts.hpp>
@@ -37,12 +38,16 @@
 namespace penstock::inline v0_1 {
 
 /// The safetensors name of a type; empty for a type it does not have. For a half-float type of your own:
-/// `template <> inline constexpr std::string_view penstock::safetensors_dtype<bfloat> = "BF16";`
+/// `template <> inline constexpr std::string_view penstock::safetensors_dtype<my_bfloat> = "BF16";`
 template <class T>
 inline constexpr std::string_view safetensors_dtype = [] {
   using namespace std::string_view_literals;
   if constexpr (std::same_as<T, bool>)
     return "BOOL"sv;
+  else if constexpr (std::same_as<T, half>)
+    return "F16"sv;
+  else if constexpr (std::same_as<T, bfloat16>)
+    return "BF16"sv;
   else if constexpr (std::same_as<T, float>)
     return "F32"sv;
   else if constexpr (std::same_as<T, double>)

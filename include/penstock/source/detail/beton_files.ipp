@@ -177,16 +177,18 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   entries.reserve(values.size() / entry_size);
   for (std::size_t at = 0; at < values.size(); at += entry_size)
     entries.push_back({number(values.data() + at + 8, 8), number(values.data() + at + 16, 8)});
-  std::ranges::sort(entries, {}, &entry::begin);
+  // An empty value lies where the next one begins: of entries with one beginning the largest comes last.
+  std::ranges::sort(entries, {}, [](const entry& one) { return std::pair(one.begin, one.size); });
   made.image_sizes.assign(to_size(made.samples) * made.images, no_size);
   for (std::uint64_t sample = 0; sample < made.samples; ++sample)
     for (const beton_field& field : made.fields) {
       if (field.kind != beton_kind::image) continue;
       const std::uint64_t begin = number(made.row(sample) + field.offset + 5, 8);
-      const auto found = std::ranges::lower_bound(entries, begin, {}, &entry::begin);
-      if (found != entries.end() && found->begin == begin && found->size < no_size)
+      const auto after = std::ranges::upper_bound(entries, begin, {}, &entry::begin);
+      if (after == entries.begin()) continue;
+      if (const entry& found = after[-1]; found.begin == begin && found.size < no_size)
         made.image_sizes[to_size(sample) * made.images + field.image_place] =
-            static_cast<std::uint32_t>(found->size);
+            static_cast<std::uint32_t>(found.size);
     }
   for (const std::uint32_t one : made.image_sizes) {
     made.payload += one == no_size ? 0 : one;

@@ -21,8 +21,8 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// Whether columns are of the same types. What is null in all rows may have the type null, and `known` then gets
-// the type of `file`; but a struct has columns of its own.
+// Whether columns are of the same types. What is null in all rows may have the type null, and `known` then
+// gets the type of `file`; but a struct has columns of its own.
 PENSTOCK_INLINE bool agree_on_types(arrow_type& known, const arrow_type& file) {
   if (known.format == "n" || file.format == "n") {
     if (known.layout == arrow_layout::record || file.layout == arrow_layout::record) return false;
