@@ -9,11 +9,11 @@
 
 PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData's TokensLoader, parquet_datasets, Parquet by
 datasets, rows_litdata, LitData's rows of Arrow, packed_mds, datasets in the two forms that Penstock refuses, by number, and
-refused_litdata, one in a form that it refuses. To read: mds, and petastorm and datasets, which are pyarrow's and datasets' readers of a Parquet file. What a peer imports and does not need
-here, PyTorch above all, is replaced by empty modules. A dataset's values are a line for each sample, `name=value` for each
-column in the order of the names, with tabs between; of datasets, rows_litdata, and of Parquet that is read here, they are
-what tools/arrow_oracles.py prints. The part of a name behind its last underscore says how a value is read and printed, a number
-behind a point apart:
+refused_litdata, one in a form that it refuses. To read: mds, and petastorm and datasets, which are pyarrow's and datasets'
+readers of a Parquet file. What a peer imports and does not need here, PyTorch above all, is replaced by empty modules. A
+dataset's values are a line for each sample, `name=value` for each column in the order of the names, with tabs between; of
+datasets, rows_litdata, and of Parquet that is read here, they are what tools/arrow_oracles.py prints. The part of a name behind
+its last underscore says how a value is read and printed, a number behind a point apart:
 
     b, t            bytes and texts, as hexadecimal digits
     int8...         a number; those with a point as the bits of a double
@@ -769,8 +769,8 @@ def write_ffcv(ffcv, make, path):
 
 
 WRITERS = {"mds": write_mds, "packed_mds": write_packed_mds, "litdata": write_litdata, "tokens": write_tokens,
-           "rows_litdata": write_rows_litdata, "refused_litdata": write_refused_litdata, "datasets": write_datasets, "parquet_datasets": write_parquet_datasets,
-           "petastorm": write_petastorm, "ffcv": write_ffcv}
+           "rows_litdata": write_rows_litdata, "refused_litdata": write_refused_litdata, "datasets": write_datasets,
+           "parquet_datasets": write_parquet_datasets, "petastorm": write_petastorm, "ffcv": write_ffcv}
 READERS = {"mds": read_mds, "petastorm": read_parquet, "datasets": read_datasets}
 
 
