@@ -25,6 +25,7 @@
 #include "support/arrow_text.hpp"
 #include "support/avro_bytes.hpp"
 #include "support/beton_files.hpp"
+#include "support/litdata_files.hpp"
 #include "support/raw_png.hpp"
 #include "support/raw_tar.hpp"
 #include "support/tar_cases.hpp"
@@ -406,6 +407,10 @@ void beton(folder& out) {
 void arrow_ipc(folder& out) {
   for (const penstock_test::oracle_file& one : penstock_test::arrow_oracles)
     if (!one.path.ends_with(".expected")) out.add("arrow_ipc", std::string(one.bytes));
+  for (const penstock_test::oracle_file& one : penstock_test::litdata_oracles) {
+    if (one.path.starts_with("rows/chunk")) out.add("arrow_ipc", std::string(one.bytes));
+    if (one.path.starts_with("frames/chunk")) out.add("litdata_frames", "\2\6" + std::string(one.bytes));
+  }
 }
 
 void avro(folder& out) {
