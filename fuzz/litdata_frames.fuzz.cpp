@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// The head of a LitData chunk that is compressed inside, in pieces: [bytes of input at once, 8 bits][bytes of output
-// at once, 8 bits][chunk]
+// The head of a LitData chunk that is compressed inside, in pieces: [bytes of input at once, 8 bits][bytes of
+// output at once, 8 bits][chunk]
 
 #include <penstock/source/detail/litdata_frames.hpp>
 
