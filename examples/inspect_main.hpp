@@ -103,7 +103,9 @@ class source_call {
     const std::vector<std::string> paths = files_of(source);
     if (format == "directory") return call("directory", "directory", literal(there_.path())) + images() + ")";
     if (format == "litdata_rows")
-      return call("litdata", format + unpackers(packed_batches(paths)), literal(there_.path())) + ")";
+      return call("litdata", format + unpackers(packed_batches(ps::litdata_rows(there_.path()))),
+                  literal(there_.path())) +
+             ")";
     if (format == "mds" || format == "litdata")
       return call(format, format + unpackers(packed(paths)), literal(there_.path())) + ")";
     if (format == "delta" || format == "iceberg" || (format == "parquet" && there_.is_folder()))
@@ -115,7 +117,9 @@ class source_call {
         format == "safetensors_rows")
       return numbers(source, paths);
     if (format == "arrow_ipc")
-      return call(format, format + unpackers(packed_batches(paths)), place("mapped_file", paths)) + ")";
+      return call(format, format + unpackers(packed_batches(ps::arrow_ipc(ps::mapped_file(paths)))),
+                  place("mapped_file", paths)) +
+             ")";
     if (const std::string how = unpackers(packed(paths)); format == "webdataset" && !how.empty()) {
       into_.headers.insert("penstock/source/unpacked.hpp");
       return call(format, format, "ps::unpacked" + how + "(" + place("", paths)) + "))";
@@ -141,14 +145,14 @@ class source_call {
     for (const ps::listed_files& some : there_.files()) {
       if (!indexed && std::find(paths.begin(), paths.end(), some.paths.front()) == paths.end()) continue;
       if (some.begins("\x1f\x8b")) found.insert("gzip");
-      if (some.begins("\x28\xb5\x2f\xfd") || some.begins("LDFZ")) found.insert("zstd");
+      if (some.begins("\x28\xb5\x2f\xfd") || some.begins("LDFZ01")) found.insert("zstd");
       if (some.begins("\x04\x22\x4d\x18")) found.insert("lz4");
     }
     return found;
   }
   /// How batches within Arrow files are compressed, by what is said when one is read.
-  [[nodiscard]] static std::set<std::string> packed_batches(const std::vector<std::string>& paths) {
-    const auto source = ps::arrow_ipc(ps::mapped_file(paths));
+  [[nodiscard]] static std::set<std::string> packed_batches(
+      const ps::arrow_ipc_source<ps::mapped_file>& source) {
     const auto reader = source.connect();
     typename std::remove_const_t<decltype(reader)>::worker worker;
     try {

@@ -55,6 +55,15 @@ def write_rows(folder):
              "tags": [f"t{k}" for k in range(i % 3)], "box": {"x": -i, "y": None if i == 3 else i}} for i in range(7)]
     write(folder, "rows", rows, chunk_size=3)
     write(folder, "packed_rows", rows, chunk_size=4, compression="zstd")
+    # Chunks of two rows, each of which has types and columns of its own.
+    write(folder, "uneven_rows",
+          [{"id": 0, "n": None, "list": [], "boxes": [], "deep": {"x": 1}},
+           {"id": 1, "n": None, "list": [], "boxes": [], "deep": {"x": 2}},
+           {"id": 2, "list": [5, 6], "boxes": [{"a": 1}], "n": 7}, {"id": 3, "list": [], "boxes": [], "n": 8},
+           {"id": 4, "n": None, "list": [9], "boxes": [], "deep": None}, {"id": 5, "n": 1, "list": [], "boxes": [], "deep": None},
+           {"id": 6, "n": None, "list": [9], "boxes": [], "deep": {"x": 3}}], chunk_size=2)
+    # The second chunk has samples and no rows.
+    write(folder, "part_rows", [{"v": [1]}, {"v": [2]}, {"v": [3]}, {"v": ["x"]}], chunk_size=2)
 
 
 def write_all(folder):

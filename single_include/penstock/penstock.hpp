@@ -3476,6 +3476,7 @@ PENSTOCK_INLINE arrow_array_place find_arrow_array(const arrow_cell& cell, arrow
   while (values.column->type->number == arrow_number::none &&
          values.column->type->layout != arrow_layout::bits) {
     if (values.count == 0) {
+      if (values.column->type->layout == arrow_layout::nothing) break;  // no value of the file says of what
       // An empty outer list says nothing about the lengths of the inner ones.
       const arrow_type& inner = *values.column->type;
       if (inner.layout != arrow_layout::list32 && inner.layout != arrow_layout::list64 &&
@@ -42468,7 +42469,7 @@ PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) 
     head = head_of();
   }
   if (head == "ARROW1") return read_ipc_footer(std::move(from));
-  if (head.starts_with("PAR1")) bad_ipc({"this is a Parquet file, and no Arrow file"}, 0);
+  if (head.starts_with("PAR1")) bad_ipc({"this is a Parquet file, and no Arrow file"}, from.start);
   if (head.starts_with("FEA1"))
     bad_ipc({"this is a Feather file of version 1: write it again with pyarrow.feather.write_feather, which "
              "writes version 2"},
@@ -42619,12 +42620,20 @@ struct ipc_files : known_files {
   std::vector<std::size_t> batch_in;       // by shard: which batch of its file it is
   std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
   std::vector<std::string> leaves;         // the columns, structs replaced by their fields
-  arrow_type schema;                       // of the first file, or where that has nulls alone, of another
+  arrow_type schema;                       // of all files together
+  /// The columns that a file has.
+  struct own_columns {
+    std::size_t count;
+    std::vector<std::size_t>
+        places;  // of all columns among its own, `count` for none; empty: they are the same
+  };
+  std::vector<own_columns> own;  // by object
   std::uint64_t mark = 0;
 
   /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC, and for a
-  /// file with other columns than the first; columns and lists without values may be of the type null.
-  ipc_files(storage_facts where, session_view session);
+  /// file with other columns than those before it. Columns and lists without values may be of the type null;
+  /// with `may_lack`, columns may be missing.
+  ipc_files(storage_facts where, session_view session, bool may_lack);
 
   [[nodiscard]] const ipc_file& file_of(std::size_t shard) const noexcept { return files[object(shard)]; }
   [[nodiscard]] std::uint64_t row_of(std::size_t, std::uint64_t sample) const noexcept { return sample; }
@@ -43085,29 +43094,60 @@ class loaded_once {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// Whether columns are of the same types. What is null in all rows may have the type null, and `known` then
-// gets the type of `file`; but a struct has columns of its own.
-PENSTOCK_INLINE bool agree_on_types(arrow_type& known, const arrow_type& file) {
-  if (known.format == "n" || file.format == "n") {
-    if (known.layout == arrow_layout::record || file.layout == arrow_layout::record) return false;
+// Whether a file's columns are those of the files before it, in any order; `known` learns what it has not yet
+// seen. What is null in all rows may have the type null; with `may_lack`, such a column may be missing.
+struct ipc_columns {
+  bool may_lack;
+
+  [[nodiscard]] bool agree(arrow_type& known, const arrow_type& file, bool in_list = false) const {
+    if (file.format == "n") return true;
     if (known.format == "n") {
       std::string name = std::move(known.name);
       known = file;
       known.name = std::move(name);
+      return true;
+    }
+    if (known.format != file.format || known.dictionary.size() != file.dictionary.size()) return false;
+    if (known.layout == arrow_layout::record && known.dictionary.empty() && !in_list)
+      return agree_on_fields(known, file);
+    if (known.children.size() != file.children.size()) return false;
+    for (std::size_t i = 0; i < known.children.size(); ++i) {
+      if (known.layout == arrow_layout::record && known.children[i].name != file.children[i].name)
+        return false;
+      if (!agree(known.children[i], file.children[i], true)) return false;
+    }
+    return known.dictionary.empty() || known.dictionary.front().reads_like(file.dictionary.front());
+  }
+  [[nodiscard]] bool agree_on_fields(arrow_type& known, const arrow_type& file) const {
+    if (!may_lack && known.children.size() != file.children.size()) return false;
+    for (std::size_t i = 0; i < file.children.size(); ++i) {
+      const arrow_type& field = file.children[i];
+      const bool beside = i < known.children.size() && known.children[i].name == field.name;
+      const auto at = beside ? known.children.begin() + static_cast<std::ptrdiff_t>(i)
+                             : std::ranges::find(known.children, field.name, &arrow_type::name);
+      if (at != known.children.end()) {
+        if (!agree(*at, field)) return false;
+      } else if (may_lack) {
+        known.children.push_back(field);
+      } else {
+        return false;
+      }
     }
     return true;
   }
-  if (known.children.empty() || known.format != file.format || known.children.size() != file.children.size())
-    return known.reads_like(file);
-  for (std::size_t i = 0; i < known.children.size(); ++i) {
-    const bool record = known.layout == arrow_layout::record;
-    if (record && known.children[i].name != file.children[i].name) return false;
-    if (!agree_on_types(known.children[i], file.children[i])) return false;
-  }
-  return true;
+};
+
+PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& leaves,
+                                                       const ipc_file& file) {
+  const std::vector<std::string> own = arrow_leaf_names(file.schema);
+  ipc_files::own_columns made{own.size(), {}};
+  if (own != leaves)
+    for (const std::string& leaf : leaves)
+      made.places.push_back(static_cast<std::size_t>(std::ranges::find(own, leaf) - own.begin()));
+  return made;
 }
 
-PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) {
+PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, bool may_lack) {
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
   std::vector<manifest::shard> entries;
   std::uint64_t hash = mix64(0x697063);
@@ -43119,11 +43159,15 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
       files.push_back(ipc_file::read(session, object));
       session.confirm(object);
       const ipc_file& file = files.back();
-      if (i == 0)
-        schema = file.schema;
-      else if (!agree_on_types(schema, file.schema))
-        throw error(errc::format, {"the file has the columns ", file.schema.text(), ", and the first one, '",
-                                   where.names[0], "', has ", files.front().schema.text()});
+      if (i == 0) schema = file.schema;
+      if (!file.schema.reads_like(schema)) {
+        arrow_type all = schema;
+        if (!ipc_columns{may_lack}.agree(all, file.schema))
+          throw error(errc::format,
+                      {"the file has the columns ", file.schema.text(), ", and what is before it, from '",
+                       where.names[0], "' on, has ", schema.text()});
+        schema = std::move(all);
+      }
       std::uint64_t rows = 0;
       for (std::size_t k = 0; k < file.batches.size(); ++k) {
         const ipc_batch& one = file.batches[k];
@@ -43141,6 +43185,7 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
     }
   }
   leaves = arrow_leaf_names(schema);
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
   shards = manifest(std::move(entries));
   mark = hash_words(hash_bytes(hash, bytes_of(schema.text())), std::array{shards.fingerprint()});
 }
@@ -43347,9 +43392,8 @@ struct ipc_loader {
     return made;
   }
   // The children of a struct, of which the leaves that are used are read.
-  [[nodiscard]] arrow_column record(const arrow_type& type, std::span<const std::string> leaves,
-                                    const std::vector<bool>& used, std::size_t& leaf, bool root,
-                                    std::uint64_t rows) {
+  [[nodiscard]] arrow_column record(const arrow_type& type, const std::vector<bool>& used, std::size_t& leaf,
+                                    bool root, std::uint64_t rows) {
     arrow_column made;
     made.type = &type;
     made.length = rows;
@@ -43360,7 +43404,7 @@ struct ipc_loader {
     }
     for (const arrow_type& child : type.children) {
       if (child.layout == arrow_layout::record && child.dictionary.empty())
-        made.children.push_back(record(child, leaves, used, leaf, false, 0));
+        made.children.push_back(record(child, used, leaf, false, 0));
       else
         made.children.push_back(column(child, used[leaf++]));
       if (made.children.back().length < made.length) damaged(child, "has fewer rows than it says");
@@ -43443,6 +43487,16 @@ struct ipc_batches::state {
     });
   }
 
+  // The columns of a file that has others, or in another order: those that it lacks are null.
+  static void place_columns(arrow_batch& made, const ipc_files::own_columns& own) {
+    static const arrow_type nothing = arrow_type::of_format("n");
+    arrow_column& lacking = made.root.children.emplace_back();
+    lacking.type = &nothing;
+    lacking.length = made.root.length;
+    const std::vector<arrow_leaf> there = arrow_leaves(made.root);  // the last one is `lacking`
+    for (const std::size_t place : own.places) made.leaves.push_back(there[place]);
+  }
+
   [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
     const object_id object = files->object(shard);
     try {
@@ -43463,8 +43517,17 @@ struct ipc_batches::state {
                       limits.batch};
       auto made = std::make_unique<arrow_batch>();
       std::size_t leaf = 0;
-      made->root = load.record(file.schema, files->leaves, used, leaf, true, place.rows);
-      made->leaves = arrow_leaves(made->root);
+      const ipc_files::own_columns& own = files->own[object];
+      if (own.places.empty()) {
+        made->root = load.record(file.schema, used, leaf, true, place.rows);
+        made->leaves = arrow_leaves(made->root);
+      } else {
+        std::vector<bool> wanted(own.count);
+        for (std::size_t i = 0; i < used.size(); ++i)
+          if (own.places[i] != own.count) wanted[own.places[i]] = used[i];
+        made->root = load.record(file.schema, wanted, leaf, true, place.rows);
+        place_columns(*made, own);
+      }
       made->owned = std::move(load.owned);
       session.confirm(object);
       return made.release();
@@ -44911,8 +44974,9 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 
   using reader = detail::arrow_rows<Storage, detail::ipc_files, files, detail::ipc_batches>;
 
-  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
-      : known_(made(std::move(where))), options_(options), unpack_(unpack) {}
+  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack,
+                   bool may_lack_columns = false)
+      : known_(made(std::move(where), may_lack_columns)), options_(options), unpack_(unpack) {}
 
   /// The rows of all files.
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
@@ -44933,10 +44997,10 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   }
 
  private:
-  static shared<const files> made(Storage where) {
+  static shared<const files> made(Storage where, bool may_lack_columns) {
     auto session = where.connect();
     const storage_facts facts = facts_of(where);
-    detail::ipc_files found(facts, session);
+    detail::ipc_files found(facts, session, may_lack_columns);
     return shared<const files>(new const files(std::move(where), std::move(found)));
   }
 
@@ -44954,9 +45018,9 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
-/// split; or any storage, whose objects are the files. All have the same columns, of which those without
-/// values may have the type null. As template arguments the
-/// unpackers for compressed batches.
+/// split; or any storage, whose objects are the files. All have the same columns, in any order; one that is
+/// null in all rows of a file may have the type null there, and so may the values of lists that are empty. As
+/// template arguments the unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
 /// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,
@@ -44970,8 +45034,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// alone, and shared by all workers; such batches are kept up to `arrow_ipc_options::keep` bytes. No
 /// allocation in the steady state for batches in place.
 /// Errors: errc::format, with file and offset, for what is no Arrow IPC, a file that is cut off, buffers that
-/// are too short, and a file of other columns than the first; with the row, for offsets that lead out of a
-/// buffer; errc::limit for a batch that is not in place and exceeds `arrow_ipc_options::limit`;
+/// are too short, and a file of other columns than those before it; with the row, for offsets that lead out
+/// of a buffer; errc::limit for a batch that is not in place and exceeds `arrow_ipc_options::limit`;
 /// errc::argument for a compression without an unpacker, with what to write; errc::io.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: Arrow, "Arrow columnar format", and format/{Message,Schema,File}.fbs.
@@ -50263,8 +50327,10 @@ namespace detail::tar {
 
 /// The path of an up-to-date copy of `packed`, which is made if there is none; `packed` itself if it is not
 /// packed.
+/// `reader`: which function takes unpackers, for advice.
 [[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                        unpacker_calls unpack, const stream_kind& kind = tar_streams());
+                                        unpacker_calls unpack, std::string_view reader = "unpacked",
+                                        const stream_kind& kind = tar_streams());
 
 /// The paths of all copies, made several at a time; `one` calls `unpacked_path` with unpackers of its own.
 using unpack_one = std::string (*)(const std::string& packed, const unpacked_options& options);
@@ -50324,7 +50390,8 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                          unpacker_calls unpack, const stream_kind& kind) {
+                                          unpacker_calls unpack, std::string_view reader,
+                                          const stream_kind& kind) {
   const auto state_of = [&packed] {
     const auto found = signature_of_file(packed);
     if (found) return *found;
@@ -50339,7 +50406,7 @@ PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpac
 
   shard_stream input(unpack, nullptr, kind);
   std::atomic<bool> unused{false};
-  input.open(packed, unused, "unpacked");
+  input.open(packed, unused, reader);
   if (!input.packed()) return packed;
   if (const int code = make_folders(folder_of(copy)); code != 0) {
     throw error(errc::io,
@@ -64669,8 +64736,8 @@ PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view i
     const auto version = load_little<std::uint16_t>(in.data() + 8);
     const auto flags = load_little<std::uint16_t>(in.data() + 10);
     if (version != 1 || flags != 0)
-      throw error(errc::format, {"the chunk is compressed inside in the way ", version, " with the flags ",
-                                 flags, ", and only way 1 without flags is known"});
+      throw error(errc::format, {"the chunk has version ", version, " of LitData's frames with the flags ",
+                                 flags, "; version 1 without flags is known"});
     samples_ = load_little<std::uint32_t>(in.data() + 12);
     const auto rows = load_little<std::uint32_t>(in.data() + 16);
     const auto frames = load_little<std::uint32_t>(in.data() + 20);
@@ -64695,7 +64762,7 @@ PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view i
     const unsigned sum = std::to_integer<unsigned>(in[0]) + (add_ >> 8 * byte & 255) + carry_;
     carry_ = sum >> 8;
     if (byte == 3 && carry_ != 0)
-      throw error(errc::format, "the chunk has a sample that begins behind 4 GiB: it is damaged");
+      throw error(errc::format, "the chunk has a sample that begins beyond 4 GiB: it is damaged");
     put(sum);
     take(1);
   }
@@ -64710,11 +64777,14 @@ PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view i
 }
 
 PENSTOCK_INLINE const tar::stream_kind& litdata_streams() noexcept {
-  static constexpr tar::stream_kind kind{
-      [](bytes_view) { return false; }, false,
-      [](bytes_view head) {
-        return text_of(head).starts_with(litdata_frame_head::magic) ? "zstd" : tar::compression_of(head);
-      }};
+  static constexpr tar::stream_kind kind{[](bytes_view) { return false; }, false,
+                                         [](bytes_view head) -> std::string_view {
+                                           // The first bytes of a chunk that is not compressed, a number, may
+                                           // look like another compression.
+                                           if (text_of(head).starts_with(litdata_frame_head::magic))
+                                             return "zstd";
+                                           return tar::compression_of(head) == "zstd" ? "zstd" : "";
+                                         }};
   return kind;
 }
 

@@ -1309,7 +1309,7 @@ namespace penstock::inline v0_1 {
 struct litdata_index {
   mds_index chunks;     ///< with a column for each leaf of a sample
   bool tokens = false;  ///< whether `TokensLoader` wrote it: chunks are tokens, and not samples
-  bool rows = false;    ///< whether it says that chunks are rows of Arrow, which it does of compressed ones
+  bool rows = false;    ///< chunks are compressed rows of Arrow; others are told by a chunk's end
 };
 
 namespace detail {
@@ -1509,8 +1509,8 @@ class litdata_json {
 ///     const std::uint64_t samples_of_the_first = known.chunks.shards.at(0).samples;
 ///
 /// Throws, with the file: `errc::io`; `errc::format`, with the offset where it is known, for anything that is
-/// not such an index, for encrypted chunks and those that are compressed inside, for other loaders than
-/// PyTreeLoader and TokensLoader, names that lead out of the index's folder, and two leaves of one name;
+/// not such an index, for encrypted chunks and those that are compressed sample by sample, for other loaders
+/// than PyTreeLoader and TokensLoader, names that lead out of the index's folder, and two leaves of one name;
 /// `errc::limit` for more than 256 MiB, or 4,096 leaves.
 /// Source: litdata, streaming/writer.py and utilities/_pytree.py.
 [[nodiscard]] inline litdata_index read_litdata_index(const std::string& path) {
@@ -1973,22 +1973,45 @@ template <unpacker... Unpack>
   return mds_paths(folder, chunks, [&](const std::vector<std::string>& packed) {
     return tar::unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
       tar::unpackers<litdata_frames<Unpack>...> unpack;
-      return tar::unpacked_path(path, chosen, unpack.calls(), litdata_streams());
+      return tar::unpacked_path(path, chosen, unpack.calls(), "litdata", litdata_streams());
     });
   });
 }
 
-/// Whether the first chunk has rows of Arrow at its end.
-[[nodiscard]] inline bool has_litdata_rows(const std::string& folder, const litdata_index& index) {
+[[nodiscard]] inline std::uint64_t size_of_file(const std::string& path) {
+  return file(std::vector{path}).connect().size(0);
+}
+
+/// Whether a chunk ends with rows of Arrow.
+[[nodiscard]] inline bool has_litdata_rows(const std::string& path) {
   constexpr std::uint64_t mark = 8;
+  const auto session = file(std::vector{path}).connect();
+  const std::uint64_t size = session.size(0);
+  buffer room;
+  return size >= mark && is_end_of_rows(session_view(session).range(0, size - mark, mark, room));
+}
+
+/// Whether `litdata_rows` reads a dataset: by what the index says, and the first chunk.
+[[nodiscard]] inline bool has_litdata_rows(const std::string& folder, const litdata_index& index) {
   if (index.rows || index.tokens || index.chunks.shards.empty()) return index.rows;
-  const auto session = file(std::vector{folder + "/" + index.chunks.shards.front().name}).connect();
   try {
-    const std::uint64_t size = session.size(0);
-    buffer room;
-    return size >= mark && is_end_of_rows(session_view(session).range(0, size - mark, mark, room));
-  } catch (const error&) {  // one that is not there, or has another name when it is compressed
+    return has_litdata_rows(folder + "/" + index.chunks.shards.front().name);
+  } catch (const error&) {  // one that is not there, or has another name because it is compressed
     return false;
+  }
+}
+
+/// Throws errc::format unless files have as many rows as the index says of each.
+inline void check_litdata_rows(const manifest& batches, const litdata_index& index,
+                               const std::vector<std::string>& paths) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    std::uint64_t rows = 0;
+    for (; at < batches.shards().size() && batches.shards()[at].name == paths[i]; ++at)
+      rows += batches.shards()[at].samples;
+    if (const std::uint64_t said = index.chunks.shards[i].samples; rows != said)
+      throw error(errc::format, {"the chunk has ", rows, " rows, and the index says ", said})
+          .in_file(paths[i]);
   }
 }
 
@@ -2035,13 +2058,17 @@ template <unpacker... Unpack>
 [[nodiscard]] litdata_source<file> litdata(const std::string& folder, const unpacked_options& options = {}) {
   litdata_index index = read_litdata_index(folder + "/index.json");
   detail::check_litdata_samples(index);
-  std::vector<std::string> paths = detail::litdata_paths<Unpack...>(folder, index.chunks, options);
-  // Of a chunk that is compressed inside the index has the size with compression.
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    mds_shard& one = index.chunks.shards[i];
-    if (one.packed_name != one.name) continue;
-    one.bytes = file(std::vector{paths[i]}).connect().size(0);
+  for (const mds_shard& one : index.chunks.shards) {
+    if (one.packed_name != one.name) continue;  // it is not compressed inside
+    const std::string path = folder + "/" + one.name;
+    if (const std::uint64_t size = detail::size_of_file(path); size != one.bytes)
+      throw error(errc::format, {"the chunk has ", size, " bytes, and its index says ", one.bytes})
+          .in_file(path);
   }
+  std::vector<std::string> paths = detail::litdata_paths<Unpack...>(folder, index.chunks, options);
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    if (mds_shard& one = index.chunks.shards[i]; one.packed_name == one.name)
+      one.bytes = detail::size_of_file(paths[i]);
   return {file(std::move(paths)), index.chunks};
 }
 template <storage Storage>
@@ -2049,9 +2076,11 @@ template <storage Storage>
   detail::check_litdata_samples(index);
   for (const mds_shard& one : index.chunks.shards)
     if (one.packed_name == one.name)
-      throw error(errc::argument,
-                  {"the chunk '", one.name,
-                   "' is compressed inside, and only litdata(folder) makes copies that are not"});
+      throw error(
+          errc::argument,
+          {"the chunk '", one.name,
+           "' may be compressed inside, and only litdata(folder) makes copies that are not; if it is not, "
+           "clear its packed_name"});
   return {std::move(where), index.chunks};
 }
 
@@ -2063,24 +2092,32 @@ template <storage Storage>
 ///     auto packed = litdata_rows<unpack_zstd>("compressed_dicts");
 ///
 /// In: the folder's path, with the unpackers that batches may need as template arguments. `arrow_ipc` reads
-/// such chunks in any storage. Out, kind, cost, errors and threads: as for `arrow_ipc`; and errc::format if
-/// the chunks do not have as many rows as the index says.
+/// such chunks in any storage. Out, kind, cost and threads: as for `arrow_ipc`. LitData takes the types of
+/// each chunk from its values: a column that is null in all rows of a chunk, or missing, is null there, and
+/// columns may stand in another order.
+/// Errors: as for `arrow_ipc`; also errc::format for a chunk that holds samples and no rows, for one that
+/// does not have as many rows as the index says, and for a column that has numbers of one type in one chunk
+/// and of another in the next, as a list of 1 and one of 0.5; errc::argument for chunks of tokens.
 /// Source: litdata, streaming/{writer,item_loader}.py.
 template <unpacker... Unpack>
 [[nodiscard]] arrow_ipc_source<mapped_file> litdata_rows(const std::string& folder,
                                                          const arrow_ipc_options& options = {}) {
-  const std::string path = folder + "/index.json";
-  const litdata_index index = read_litdata_index(path);
+  const litdata_index index = read_litdata_index(folder + "/index.json");
+  if (index.tokens) detail::check_litdata_samples(index);
   std::vector<std::string> paths;
-  std::uint64_t rows = 0;
   for (const mds_shard& one : index.chunks.shards) {
-    paths.push_back(folder + "/" + one.name);
-    rows += one.samples;
+    const bool whole = !one.packed_name.empty() && one.packed_name != one.name;  // LitData packs no rows so
+    paths.push_back(folder + "/" + (whole ? one.packed_name : one.name));
+    if (whole || !detail::has_litdata_rows(paths.back()))
+      throw error(
+          errc::format,
+          "the chunk holds samples, and no rows of Arrow: read the dataset with litdata(folder); if other "
+          "chunks of it hold rows, write it anew with one type in each column")
+          .in_file(paths.back());
   }
-  arrow_ipc_source<mapped_file> made = arrow_ipc<Unpack...>(std::move(paths), options);
-  if (made.size() != rows)
-    throw error(errc::format, {"the chunks have ", made.size(), " rows, and the index says ", rows})
-        .in_file(path);
+  arrow_ipc_source<mapped_file> made(mapped_file(paths), options, &detail::unpack_arrow_buffer<Unpack...>,
+                                     true);
+  detail::check_litdata_rows(made.manifest(), index, paths);
   return made;
 }
 

@@ -3117,8 +3117,10 @@ class catalog_calls {
  public:
   explicit catalog_calls(const http_options& options)
       : headers_(options.headers), client_(options), patience_(rules_of(options.retries)) {
-    for (const auto& [name, value] : headers_)
-      if (s3::equal_but_for_case(name, "authorization")) keep_secret(value.substr(value.rfind(' ') + 1));
+    for (const auto& [name, value] : headers_) {  // any of them may be one: Authorization, Cookie, X-Api-Key
+      keep_secret(value);
+      keep_secret(value.substr(value.rfind(' ') + 1));
+    }
     headers_.emplace_back("Accept", "application/json");
   }
 
@@ -3231,12 +3233,13 @@ class catalog_calls {
 /// dots between. Out: the file's name, such as "s3://bucket/shop/sales/metadata/00012-....metadata.json".
 /// The scheme `s3a` or `s3n`, as Hadoop calls it, becomes `s3`.
 /// Sends two requests: for the catalogue's configuration, and for the table, to the server that the
-/// configuration names if it names one, which gets the token and the headers, too, unless the way to it leads
+/// configuration names if it names one, which gets the token and the headers, too, unless that would go
 /// from https to http; with a credential one for a token before them. Each is tried again as reads are.
 /// Credentials for the storage that the catalogue hands out are not used.
 /// Errors: errc::missing for a table or a catalogue that is not there; errc::argument for names that are
 /// none, and for a credential without id or secret; errc::format for what is no answer of a catalogue;
-/// errc::io, as `http`, for other answers, with what the catalogue says of it unless that repeats a secret.
+/// errc::io, as `http`, for other answers, with what the catalogue says of it unless that repeats a secret, a
+/// token or a header's value, and for a configuration that leads from https to http.
 /// Threads: any.
 /// Source: Apache Iceberg, "REST Catalog API"; RFC 6749, 4.4, of credentials.
 [[nodiscard]] inline std::string iceberg_location(std::string_view catalog, std::string_view table,

@@ -111,6 +111,29 @@ TEST_CASE("source/arrow_ipc: pyarrow's files, value for value, over every storag
   }
 }
 
+TEST_CASE("source/arrow_ipc: files and streams at the end of a chunk of LitData") {
+  const auto chunk = [](std::string_view arrow, std::size_t before) {
+    std::string bytes = std::string(before, '\1').append(arrow);
+    for (unsigned i = 0; i < 4; ++i) bytes += static_cast<char>(arrow.size() >> 8 * i & 255);
+    return bytes.append("LDARW01\0", 8);
+  };
+  for (const std::string& name : oracle_names())
+    for (const std::size_t before : {1u, 8u, 13u, 4096u}) {
+      INFO(name << " behind " << before << " bytes");
+      CHECK(outcome(chunk(arrow_oracle(name), before)) == arrow_oracle(name + ".expected"));
+    }
+  // Offsets count in the chunk; one that is cut off anywhere is an error.
+  const std::string bytes = chunk(arrow_oracle("file.arrow"), 100);
+  for (std::size_t size = 0; size < bytes.size(); size += 97) {
+    INFO(size);
+    CHECK(contains(outcome(bytes.substr(0, size)), "penstock:"));
+  }
+  std::string longer = bytes;
+  longer[bytes.size() - 9] = '\1';
+  CHECK(contains(outcome(longer), "the chunk's rows of Arrow have 16"));
+  CHECK(contains(outcome(chunk("PAR1....", 20)), "Parquet"));
+}
+
 TEST_CASE("source/arrow_ipc: columns become what codecs are asked for") {
   const arrow_folder folder;
   auto run = (ps::arrow_ipc(folder("file.arrow")) |

@@ -161,12 +161,13 @@ TEST_CASE("source/litdata: any order, and a resumption after every batch") {
 TEST_CASE(
     "source/litdata: chunks that are not what their index says, and kinds that are not read, are errors") {
   const litdata_folder made;
-  CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata(made("frames")); }), contains("unpack_zstd"));
+  CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata(made("frames")); }),
+             contains("litdata<unpack_zstd>"));
   CHECK_THAT(penstock_test::error_of([&] {
                (void)ps::litdata(ps::file(made("frames") + "/chunk-0-{0..1}.bin"),
                                  ps::read_litdata_index(made("frames") + "/index.json"));
              }),
-             contains("'chunk-0-0.bin' is compressed inside, and only litdata(folder) makes copies"));
+             contains("'chunk-0-0.bin' may be compressed inside, and only litdata(folder) makes copies"));
   CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata(made("packed_rows")); }),
              contains("read them with litdata_rows(folder)"));
   CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata(made("tokens")); }),
@@ -279,6 +280,7 @@ TEST_CASE("source/litdata: chunks that are compressed inside, in batches of samp
   std::ifstream in(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(in), {});
   const auto with = [&](const std::string& content) {
+    std::filesystem::remove_all(made("copies"));  // files of one size may have one time, too
     std::ofstream(path, std::ios::binary) << content;
     return penstock_test::error_of([&] {
       (void)leaf<"x", ps::raw_number<std::int64_t>>(
@@ -291,7 +293,8 @@ TEST_CASE("source/litdata: chunks that are compressed inside, in batches of samp
     other[at] = to;
     return with(other);
   };
-  CHECK_THAT(changed(8, '\2'), contains("compressed inside in the way 2") && contains("chunk-0-0.bin"));
+  CHECK_THAT(with(bytes + "x"), contains("the chunk has") && contains("and its index says"));
+  CHECK_THAT(changed(8, '\2'), contains("version 2 of LitData's frames") && contains("chunk-0-0.bin"));
   CHECK_THAT(changed(10, '\1'), contains("with the flags 1"));
   CHECK_THAT(changed(12, '\0'), contains("0 samples in 4 frames of 5: it is damaged"));
   CHECK_THAT(changed(20, '\3'), contains("16 samples in 3 frames of 5: it is damaged"));
@@ -301,6 +304,13 @@ TEST_CASE("source/litdata: chunks that are compressed inside, in batches of samp
     INFO(size);
     CHECK_FALSE(with(bytes.substr(0, size)).empty());
   }
+}
+
+TEST_CASE("source/litdata: a number of samples that looks like another compression") {
+  const auto compression = ps::detail::litdata_streams().compression;
+  CHECK(compression(ps::bytes_of(std::string_view("\x1f\x8b\0\0", 4))).empty());
+  CHECK(compression(ps::bytes_of(std::string_view("\x28\xb5\x2f\xfd"))) == "zstd");
+  CHECK(compression(ps::bytes_of(std::string_view("LDFZ01\0\0", 8))) == "zstd");
 }
 
 TEST_CASE("source/litdata: frames in pieces of any size are the same chunk") {
@@ -377,7 +387,58 @@ TEST_CASE("source/litdata: rows of Arrow, as LitData writes dicts where pyarrow 
   std::filesystem::copy_file(made("rows") + "/chunk-0-2.bin", path,
                              std::filesystem::copy_options::overwrite_existing);
   CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata_rows(made("rows")); }),
-             contains("the chunks have 5 rows, and the index says 7"));
+             contains("the chunk has 1 rows, and the index says 3") && contains("chunk-0-0.bin"));
+}
+
+TEST_CASE("source/litdata: rows of Arrow whose chunks have types and columns of their own") {
+  const litdata_folder made;
+  const auto data = ps::litdata_rows(made("uneven_rows"));
+  const auto number = [](const auto& value) { return value ? std::to_string(*value) : std::string("none"); };
+  using optional = ps::arrow_value<std::optional<std::int64_t>>;
+  for (const std::size_t workers : {0u, 2u}) {
+    std::string found;
+    for (auto&& one :
+         (data |
+          ps::decode<ps::field<"id", ps::arrow_value<std::int64_t>>, ps::field<"n", optional>,
+                     ps::field<"list", ps::arrow_array<std::int64_t>>, ps::field<"deep.x", optional>> |
+          ps::workers(workers))
+             .epoch(0)) {
+      found += std::to_string(ps::get<"id">(one)) + " " + number(ps::get<"n">(one)) + " ";
+      for (const std::int64_t value : ps::get<"list">(one).values()) found += std::to_string(value) + ",";
+      found += " " + number(ps::get<"deep.x">(one)) + ";";
+    }
+    CHECK(found == "0 none  1;1 none  2;2 7 5,6, none;3 8  none;4 none 9, none;5 1  none;6 none 9, 3;");
+  }
+  CHECK(data.schema().text() ==
+        "struct<id: int64, n: int64, list: list<int64>, boxes: list<struct<a: int64>>, "
+        "deep: struct<x: int64>>");
+  const auto lists = [](const auto& list) { return list.size(); };
+  CHECK(leaf<"list", ps::arrow_value<std::span<const std::int64_t>>>(
+            data, [&](const auto& one) { return std::to_string(lists(one)); }) == "0;0;2;0;1;0;1;");
+  // Files of Arrow may lack no column.
+  CHECK_THAT(
+      penstock_test::error_of([&] { (void)ps::arrow_ipc(made("uneven_rows") + "/chunk-0-{0..3}.bin"); }),
+      contains("the file has the columns struct<id: int64, list: list<int64>") &&
+          contains("and what is before it") && contains("chunk-0-1.bin"));
+  // In any order: what is null first, or last.
+  for (const char* const order : {"{0,2}", "{2,0}", "{0,3,2}", "{2,3,0}"})
+    CHECK(ps::arrow_ipc(made("uneven_rows") + "/chunk-0-" + order + ".bin")
+              .schema()
+              .text()
+              .ends_with("deep: struct<x: int64>>"));
+}
+
+TEST_CASE("source/litdata: chunks of rows and chunks of samples say what reads them") {
+  const litdata_folder made;
+  const auto rows_of = [&](const char* name) {
+    return penstock_test::error_of([&] { (void)ps::litdata_rows(made(name)); });
+  };
+  CHECK_THAT(rows_of("part_rows"), contains("the chunk holds samples, and no rows of Arrow") &&
+                                       contains("read the dataset with litdata(folder)") &&
+                                       contains("chunk-0-1.bin"));
+  CHECK_THAT(rows_of("values"), contains("read the dataset with litdata(folder)"));
+  CHECK_THAT(rows_of("zstd"), contains("read the dataset with litdata(folder)"));
+  CHECK_THAT(rows_of("tokens"), contains("read them with litdata_tokens<T>(folder, window)"));
 }
 
 TEST_CASE("source/litdata: a real dataset, of which most chunks are missing") {

@@ -77,6 +77,7 @@ TEST_CASE("source/litdata: tokens that LitData writes, in its blocks") {
     INFO("seed " << seed);
     const std::string expected = penstock_test::peer_values(dir.path(), seed, ".expected"),
                       folder = (dir / std::to_string(seed)).string();
+    REQUIRE_FALSE(expected.empty());
     const std::string dtype = expected.substr(0, expected.find('\n'));
     const ps::unpacked_options copies{.folder = (dir / "unpacked").string()};
     const std::string found =

@@ -185,6 +185,7 @@ TEST_CASE("source/parquet: what Hugging Face's datasets write to Parquet, value 
   for (int seed = 0; seed < parquet_agreement_test::seeds; ++seed) {
     INFO("seed " << seed);
     const std::string expected = penstock_test::peer_values(dir.path(), seed, ".expected");
+    REQUIRE_FALSE(expected.empty());
     const auto rows = ps::parquet((dir / std::to_string(seed)).string());
     for (const std::size_t workers : {0u, 2u})
       CHECK(penstock_test::first_difference(penstock_test::arrow_rows_text(rows, workers), expected) == "");

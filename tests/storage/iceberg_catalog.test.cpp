@@ -227,4 +227,6 @@ TEST_CASE("storage/iceberg_catalog: a credential is exchanged for a token") {
   options.credential = "";
   options.connection.headers = {{"Authorization", "Bearer tOkEn"}};
   CHECK_THAT(refused(), contains("(403)") && contains("(left out") && !contains("tOkEn"));
+  options.connection.headers = {{"X-Api-Key", "tOkEn"}};
+  CHECK_THAT(refused(), contains("(403)") && contains("(left out") && !contains("tOkEn"));
 }

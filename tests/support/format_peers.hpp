@@ -44,18 +44,17 @@ class format_peer {
     const char* const python = std::getenv("PENSTOCK_TEST_FORMATS");
     const char* const support = std::getenv("PENSTOCK_TEST_SUPPORT");
     format_peer peer;
-    if (support != nullptr)
-      peer.program_ = std::string(python == nullptr || *python == '\0' ? "python3" : python) + " " + support +
-                      "/format_peers.py ";
+    const bool named = support != nullptr && python != nullptr && *python != '\0';
+    if (named) peer.program_ = "'" + std::string(python) + "' '" + support + "/format_peers.py' ";
     if (!have_program(name + " in the Python that PENSTOCK_TEST_FORMATS names",
-                      support == nullptr ? "false" : peer.program_ + "check " + name))
+                      named ? peer.program_ + "check " + name : "false"))
       return std::nullopt;
     return peer;
   }
 
   /// Makes the library write or read a dataset for each seed, in one process: "write mds".
   void run(const std::string& task, const std::filesystem::path& folder, int first, int count) const {
-    const program_result done = run_program(program_ + task + " " + folder.string() + " " +
+    const program_result done = run_program(program_ + task + " '" + folder.string() + "' " +
                                             std::to_string(first) + " " + std::to_string(count));
     INFO(done.output);
     REQUIRE(done.status == 0);
@@ -83,8 +82,10 @@ class format_peer {
       return "line " + std::to_string(line) + ": found " + std::string(one.substr(from, 160)) +
              "\n and expected " + std::string(other.substr(std::min(from, other.size()), 160));
     }
-    found.remove_prefix(std::min(one.size() + 1, found.size()));
-    expected.remove_prefix(std::min(other.size() + 1, expected.size()));
+    if (found.size() == one.size() || expected.size() == other.size())
+      return "only one ends with a line's end, or with more lines";
+    found.remove_prefix(one.size() + 1);
+    expected.remove_prefix(other.size() + 1);
   }
   return {};
 }

@@ -28,6 +28,7 @@ import collections
 import decimal
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import io
 import json
 import math
@@ -181,6 +182,9 @@ def load_ffcv():
     return ffcv
 
 
+# As docs/formats.md has them. FFCV's files are unpacked without a version.
+VERSIONS = {"mds": ("mosaicml-streaming", "0.13.0"), "litdata": ("litdata", "0.2.76"), "datasets": ("datasets", "5.2.0"),
+            "petastorm": ("petastorm", "0.13.1")}
 LOADERS = {"mds": load_mds, "litdata": load_litdata, "datasets": load_datasets, "petastorm": load_petastorm, "ffcv": load_ffcv}
 
 # Values and how they are printed.
@@ -779,6 +783,9 @@ def main():
     if task == "check":
         for peer in arguments:
             LOADERS[peer]()
+            package, version = VERSIONS.get(peer, (None, None))
+            if package and importlib.metadata.version(package) != version:
+                sys.exit(f"format_peers: {package} has version {importlib.metadata.version(package)}, not {version}")
         return
     peer, folder, first, count = arguments
     loaded = LOADERS["litdata" if peer == "tokens" else peer.split("_")[-1]]()

@@ -74,8 +74,9 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 
   using reader = detail::arrow_rows<Storage, detail::ipc_files, files, detail::ipc_batches>;
 
-  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
-      : known_(made(std::move(where))), options_(options), unpack_(unpack) {}
+  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack,
+                   bool may_lack_columns = false)
+      : known_(made(std::move(where), may_lack_columns)), options_(options), unpack_(unpack) {}
 
   /// The rows of all files.
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
@@ -96,10 +97,10 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   }
 
  private:
-  static shared<const files> made(Storage where) {
+  static shared<const files> made(Storage where, bool may_lack_columns) {
     auto session = where.connect();
     const storage_facts facts = facts_of(where);
-    detail::ipc_files found(facts, session);
+    detail::ipc_files found(facts, session, may_lack_columns);
     return shared<const files>(new const files(std::move(where), std::move(found)));
   }
 
@@ -117,9 +118,9 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
-/// split; or any storage, whose objects are the files. All have the same columns, of which those without
-/// values may have the type null. As template arguments the
-/// unpackers for compressed batches.
+/// split; or any storage, whose objects are the files. All have the same columns, in any order; one that is
+/// null in all rows of a file may have the type null there, and so may the values of lists that are empty. As
+/// template arguments the unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
 /// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,
@@ -133,8 +134,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// alone, and shared by all workers; such batches are kept up to `arrow_ipc_options::keep` bytes. No
 /// allocation in the steady state for batches in place.
 /// Errors: errc::format, with file and offset, for what is no Arrow IPC, a file that is cut off, buffers that
-/// are too short, and a file of other columns than the first; with the row, for offsets that lead out of a
-/// buffer; errc::limit for a batch that is not in place and exceeds `arrow_ipc_options::limit`;
+/// are too short, and a file of other columns than those before it; with the row, for offsets that lead out
+/// of a buffer; errc::limit for a batch that is not in place and exceeds `arrow_ipc_options::limit`;
 /// errc::argument for a compression without an unpacker, with what to write; errc::io.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: Arrow, "Arrow columnar format", and format/{Message,Schema,File}.fbs.

@@ -31,7 +31,7 @@ namespace penstock::inline v0_1 {
 struct litdata_index {
   mds_index chunks;     ///< with a column for each leaf of a sample
   bool tokens = false;  ///< whether `TokensLoader` wrote it: chunks are tokens, and not samples
-  bool rows = false;    ///< whether it says that chunks are rows of Arrow, which it does of compressed ones
+  bool rows = false;    ///< chunks are compressed rows of Arrow; others are told by a chunk's end
 };
 
 namespace detail {
@@ -231,8 +231,8 @@ class litdata_json {
 ///     const std::uint64_t samples_of_the_first = known.chunks.shards.at(0).samples;
 ///
 /// Throws, with the file: `errc::io`; `errc::format`, with the offset where it is known, for anything that is
-/// not such an index, for encrypted chunks and those that are compressed inside, for other loaders than
-/// PyTreeLoader and TokensLoader, names that lead out of the index's folder, and two leaves of one name;
+/// not such an index, for encrypted chunks and those that are compressed sample by sample, for other loaders
+/// than PyTreeLoader and TokensLoader, names that lead out of the index's folder, and two leaves of one name;
 /// `errc::limit` for more than 256 MiB, or 4,096 leaves.
 /// Source: litdata, streaming/writer.py and utilities/_pytree.py.
 [[nodiscard]] inline litdata_index read_litdata_index(const std::string& path) {

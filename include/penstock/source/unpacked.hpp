@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,10 @@ namespace detail::tar {
 
 /// The path of an up-to-date copy of `packed`, which is made if there is none; `packed` itself if it is not
 /// packed.
+/// `reader`: which function takes unpackers, for advice.
 [[nodiscard]] std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                        unpacker_calls unpack, const stream_kind& kind = tar_streams());
+                                        unpacker_calls unpack, std::string_view reader = "unpacked",
+                                        const stream_kind& kind = tar_streams());
 
 /// The paths of all copies, made several at a time; `one` calls `unpacked_path` with unpackers of its own.
 using unpack_one = std::string (*)(const std::string& packed, const unpacked_options& options);

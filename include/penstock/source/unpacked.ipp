@@ -19,7 +19,8 @@ namespace penstock::inline v0_1 {
 namespace detail::tar {
 
 PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpacked_options& options,
-                                          unpacker_calls unpack, const stream_kind& kind) {
+                                          unpacker_calls unpack, std::string_view reader,
+                                          const stream_kind& kind) {
   const auto state_of = [&packed] {
     const auto found = signature_of_file(packed);
     if (found) return *found;
@@ -34,7 +35,7 @@ PENSTOCK_INLINE std::string unpacked_path(const std::string& packed, const unpac
 
   shard_stream input(unpack, nullptr, kind);
   std::atomic<bool> unused{false};
-  input.open(packed, unused, "unpacked");
+  input.open(packed, unused, reader);
   if (!input.packed()) return packed;
   if (const int code = make_folders(folder_of(copy)); code != 0) {
     throw error(errc::io,

@@ -145,6 +145,7 @@ PENSTOCK_INLINE arrow_array_place find_arrow_array(const arrow_cell& cell, arrow
   while (values.column->type->number == arrow_number::none &&
          values.column->type->layout != arrow_layout::bits) {
     if (values.count == 0) {
+      if (values.column->type->layout == arrow_layout::nothing) break;  // no value of the file says of what
       // An empty outer list says nothing about the lengths of the inner ones.
       const arrow_type& inner = *values.column->type;
       if (inner.layout != arrow_layout::list32 && inner.layout != arrow_layout::list64 &&

@@ -338,7 +338,8 @@ class iceberg_metadata {
     std::vector<const json*> found;
     json next = all_.value("current-snapshot-id", json());
     while (next.is_number_integer() && found.size() < snapshots.size()) {
-      const auto at = by_id.find(whole_number<std::int64_t>(next, "parent-snapshot-id"));
+      const auto at = by_id.find(
+          whole_number<std::int64_t>(next, found.empty() ? "current-snapshot-id" : "parent-snapshot-id"));
       if (at == by_id.end()) break;
       found.push_back(at->second);
       next = at->second->value("parent-snapshot-id", json());

@@ -28,12 +28,20 @@ struct ipc_files : known_files {
   std::vector<std::size_t> batch_in;       // by shard: which batch of its file it is
   std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
   std::vector<std::string> leaves;         // the columns, structs replaced by their fields
-  arrow_type schema;                       // of the first file, or where that has nulls alone, of another
+  arrow_type schema;                       // of all files together
+  /// The columns that a file has.
+  struct own_columns {
+    std::size_t count;
+    std::vector<std::size_t>
+        places;  // of all columns among its own, `count` for none; empty: they are the same
+  };
+  std::vector<own_columns> own;  // by object
   std::uint64_t mark = 0;
 
   /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC, and for a
-  /// file with other columns than the first; columns and lists without values may be of the type null.
-  ipc_files(storage_facts where, session_view session);
+  /// file with other columns than those before it. Columns and lists without values may be of the type null;
+  /// with `may_lack`, columns may be missing.
+  ipc_files(storage_facts where, session_view session, bool may_lack);
 
   [[nodiscard]] const ipc_file& file_of(std::size_t shard) const noexcept { return files[object(shard)]; }
   [[nodiscard]] std::uint64_t row_of(std::size_t, std::uint64_t sample) const noexcept { return sample; }

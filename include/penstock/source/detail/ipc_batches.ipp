@@ -21,29 +21,60 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// Whether columns are of the same types. What is null in all rows may have the type null, and `known` then
-// gets the type of `file`; but a struct has columns of its own.
-PENSTOCK_INLINE bool agree_on_types(arrow_type& known, const arrow_type& file) {
-  if (known.format == "n" || file.format == "n") {
-    if (known.layout == arrow_layout::record || file.layout == arrow_layout::record) return false;
+// Whether a file's columns are those of the files before it, in any order; `known` learns what it has not yet
+// seen. What is null in all rows may have the type null; with `may_lack`, such a column may be missing.
+struct ipc_columns {
+  bool may_lack;
+
+  [[nodiscard]] bool agree(arrow_type& known, const arrow_type& file, bool in_list = false) const {
+    if (file.format == "n") return true;
     if (known.format == "n") {
       std::string name = std::move(known.name);
       known = file;
       known.name = std::move(name);
+      return true;
+    }
+    if (known.format != file.format || known.dictionary.size() != file.dictionary.size()) return false;
+    if (known.layout == arrow_layout::record && known.dictionary.empty() && !in_list)
+      return agree_on_fields(known, file);
+    if (known.children.size() != file.children.size()) return false;
+    for (std::size_t i = 0; i < known.children.size(); ++i) {
+      if (known.layout == arrow_layout::record && known.children[i].name != file.children[i].name)
+        return false;
+      if (!agree(known.children[i], file.children[i], true)) return false;
+    }
+    return known.dictionary.empty() || known.dictionary.front().reads_like(file.dictionary.front());
+  }
+  [[nodiscard]] bool agree_on_fields(arrow_type& known, const arrow_type& file) const {
+    if (!may_lack && known.children.size() != file.children.size()) return false;
+    for (std::size_t i = 0; i < file.children.size(); ++i) {
+      const arrow_type& field = file.children[i];
+      const bool beside = i < known.children.size() && known.children[i].name == field.name;
+      const auto at = beside ? known.children.begin() + static_cast<std::ptrdiff_t>(i)
+                             : std::ranges::find(known.children, field.name, &arrow_type::name);
+      if (at != known.children.end()) {
+        if (!agree(*at, field)) return false;
+      } else if (may_lack) {
+        known.children.push_back(field);
+      } else {
+        return false;
+      }
     }
     return true;
   }
-  if (known.children.empty() || known.format != file.format || known.children.size() != file.children.size())
-    return known.reads_like(file);
-  for (std::size_t i = 0; i < known.children.size(); ++i) {
-    const bool record = known.layout == arrow_layout::record;
-    if (record && known.children[i].name != file.children[i].name) return false;
-    if (!agree_on_types(known.children[i], file.children[i])) return false;
-  }
-  return true;
+};
+
+PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& leaves,
+                                                       const ipc_file& file) {
+  const std::vector<std::string> own = arrow_leaf_names(file.schema);
+  ipc_files::own_columns made{own.size(), {}};
+  if (own != leaves)
+    for (const std::string& leaf : leaves)
+      made.places.push_back(static_cast<std::size_t>(std::ranges::find(own, leaf) - own.begin()));
+  return made;
 }
 
-PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) {
+PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, bool may_lack) {
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
   std::vector<manifest::shard> entries;
   std::uint64_t hash = mix64(0x697063);
@@ -55,11 +86,15 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
       files.push_back(ipc_file::read(session, object));
       session.confirm(object);
       const ipc_file& file = files.back();
-      if (i == 0)
-        schema = file.schema;
-      else if (!agree_on_types(schema, file.schema))
-        throw error(errc::format, {"the file has the columns ", file.schema.text(), ", and the first one, '",
-                                   where.names[0], "', has ", files.front().schema.text()});
+      if (i == 0) schema = file.schema;
+      if (!file.schema.reads_like(schema)) {
+        arrow_type all = schema;
+        if (!ipc_columns{may_lack}.agree(all, file.schema))
+          throw error(errc::format,
+                      {"the file has the columns ", file.schema.text(), ", and what is before it, from '",
+                       where.names[0], "' on, has ", schema.text()});
+        schema = std::move(all);
+      }
       std::uint64_t rows = 0;
       for (std::size_t k = 0; k < file.batches.size(); ++k) {
         const ipc_batch& one = file.batches[k];
@@ -77,6 +112,7 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
     }
   }
   leaves = arrow_leaf_names(schema);
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
   shards = manifest(std::move(entries));
   mark = hash_words(hash_bytes(hash, bytes_of(schema.text())), std::array{shards.fingerprint()});
 }
@@ -283,9 +319,8 @@ struct ipc_loader {
     return made;
   }
   // The children of a struct, of which the leaves that are used are read.
-  [[nodiscard]] arrow_column record(const arrow_type& type, std::span<const std::string> leaves,
-                                    const std::vector<bool>& used, std::size_t& leaf, bool root,
-                                    std::uint64_t rows) {
+  [[nodiscard]] arrow_column record(const arrow_type& type, const std::vector<bool>& used, std::size_t& leaf,
+                                    bool root, std::uint64_t rows) {
     arrow_column made;
     made.type = &type;
     made.length = rows;
@@ -296,7 +331,7 @@ struct ipc_loader {
     }
     for (const arrow_type& child : type.children) {
       if (child.layout == arrow_layout::record && child.dictionary.empty())
-        made.children.push_back(record(child, leaves, used, leaf, false, 0));
+        made.children.push_back(record(child, used, leaf, false, 0));
       else
         made.children.push_back(column(child, used[leaf++]));
       if (made.children.back().length < made.length) damaged(child, "has fewer rows than it says");
@@ -379,6 +414,16 @@ struct ipc_batches::state {
     });
   }
 
+  // The columns of a file that has others, or in another order: those that it lacks are null.
+  static void place_columns(arrow_batch& made, const ipc_files::own_columns& own) {
+    static const arrow_type nothing = arrow_type::of_format("n");
+    arrow_column& lacking = made.root.children.emplace_back();
+    lacking.type = &nothing;
+    lacking.length = made.root.length;
+    const std::vector<arrow_leaf> there = arrow_leaves(made.root);  // the last one is `lacking`
+    for (const std::size_t place : own.places) made.leaves.push_back(there[place]);
+  }
+
   [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
     const object_id object = files->object(shard);
     try {
@@ -399,8 +444,17 @@ struct ipc_batches::state {
                       limits.batch};
       auto made = std::make_unique<arrow_batch>();
       std::size_t leaf = 0;
-      made->root = load.record(file.schema, files->leaves, used, leaf, true, place.rows);
-      made->leaves = arrow_leaves(made->root);
+      const ipc_files::own_columns& own = files->own[object];
+      if (own.places.empty()) {
+        made->root = load.record(file.schema, used, leaf, true, place.rows);
+        made->leaves = arrow_leaves(made->root);
+      } else {
+        std::vector<bool> wanted(own.count);
+        for (std::size_t i = 0; i < used.size(); ++i)
+          if (own.places[i] != own.count) wanted[own.places[i]] = used[i];
+        made->root = load.record(file.schema, wanted, leaf, true, place.rows);
+        place_columns(*made, own);
+      }
       made->owned = std::move(load.owned);
       session.confirm(object);
       return made.release();

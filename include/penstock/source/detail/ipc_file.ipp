@@ -376,7 +376,7 @@ PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) 
     head = head_of();
   }
   if (head == "ARROW1") return read_ipc_footer(std::move(from));
-  if (head.starts_with("PAR1")) bad_ipc({"this is a Parquet file, and no Arrow file"}, 0);
+  if (head.starts_with("PAR1")) bad_ipc({"this is a Parquet file, and no Arrow file"}, from.start);
   if (head.starts_with("FEA1"))
     bad_ipc({"this is a Feather file of version 1: write it again with pyarrow.feather.write_feather, which "
              "writes version 2"},

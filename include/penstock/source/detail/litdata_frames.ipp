@@ -28,8 +28,8 @@ PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view i
     const auto version = load_little<std::uint16_t>(in.data() + 8);
     const auto flags = load_little<std::uint16_t>(in.data() + 10);
     if (version != 1 || flags != 0)
-      throw error(errc::format, {"the chunk is compressed inside in the way ", version, " with the flags ",
-                                 flags, ", and only way 1 without flags is known"});
+      throw error(errc::format, {"the chunk has version ", version, " of LitData's frames with the flags ",
+                                 flags, "; version 1 without flags is known"});
     samples_ = load_little<std::uint32_t>(in.data() + 12);
     const auto rows = load_little<std::uint32_t>(in.data() + 16);
     const auto frames = load_little<std::uint32_t>(in.data() + 20);
@@ -54,7 +54,7 @@ PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view i
     const unsigned sum = std::to_integer<unsigned>(in[0]) + (add_ >> 8 * byte & 255) + carry_;
     carry_ = sum >> 8;
     if (byte == 3 && carry_ != 0)
-      throw error(errc::format, "the chunk has a sample that begins behind 4 GiB: it is damaged");
+      throw error(errc::format, "the chunk has a sample that begins beyond 4 GiB: it is damaged");
     put(sum);
     take(1);
   }
@@ -69,11 +69,14 @@ PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view i
 }
 
 PENSTOCK_INLINE const tar::stream_kind& litdata_streams() noexcept {
-  static constexpr tar::stream_kind kind{
-      [](bytes_view) { return false; }, false,
-      [](bytes_view head) {
-        return text_of(head).starts_with(litdata_frame_head::magic) ? "zstd" : tar::compression_of(head);
-      }};
+  static constexpr tar::stream_kind kind{[](bytes_view) { return false; }, false,
+                                         [](bytes_view head) -> std::string_view {
+                                           // The first bytes of a chunk that is not compressed, a number, may
+                                           // look like another compression.
+                                           if (text_of(head).starts_with(litdata_frame_head::magic))
+                                             return "zstd";
+                                           return tar::compression_of(head) == "zstd" ? "zstd" : "";
+                                         }};
   return kind;
 }
 
