@@ -102,6 +102,25 @@ def mds(folder):
     return folder
 
 
+def litdata(folder):
+    formats = {"weight": "float", "seen": "bool", "flat": "no_header_numpy:4", "array": "numpy", "image": "png", "text": "str"}
+    leaf = {"type": None, "context": None, "children_spec": []}
+    spec = [1, {"type": "builtins.dict", "context": json.dumps(list(formats)), "children_spec": [leaf] * len(formats)}]
+    samples = []
+    for i in range(COUNT):
+        array = struct.pack("<IIII", 1, 2, 2, 1) + struct.pack("<2f", i, 0.5)  # float32, two dimensions of 2 and 1
+        leaves = (struct.pack("<d", i), b"\1", bytes((i, 2)), array, png(i), f"text {i}".encode())
+        samples.append(struct.pack(f"<{len(leaves)}I", *map(len, leaves)) + b"".join(leaves))
+    begin = 4 + 4 * (COUNT + 1)
+    offsets = [begin + sum(map(len, samples[:i])) for i in range(COUNT + 1)]
+    chunk = struct.pack(f"<I{COUNT + 1}I", COUNT, *offsets) + b"".join(samples)
+    write(folder / "chunk-0-0.bin", chunk)
+    config = {"data_format": list(formats.values()), "data_spec": json.dumps(spec), "item_loader": "PyTreeLoader"}
+    entry = {"chunk_bytes": len(chunk), "chunk_size": COUNT, "filename": "chunk-0-0.bin"}
+    write(folder / "index.json", json.dumps({"chunks": [entry], "config": config}).encode())
+    return folder
+
+
 def beton(path):
     field = (b"\x01label".ljust(17, b"\0")).ljust(1041, b"\0")
     end = 24 + 1041 + 8 * COUNT
@@ -118,6 +137,8 @@ def datasets(root):
     tar_shard(root / "plain.tar", range(COUNT))
     yield write(root / "packed/all.tar.gz", gzip.compress((root / "plain.tar").read_bytes())), "webdataset", tar_fields, []
     yield mds(root / "mds"), "mds", {"image": "png", "label": "int", "name": "str"}, []
+    yield (litdata(root / "litdata"), "litdata", {"weight": "float64", "seen": "uint8", "flat": "no_header_numpy:4",
+                                                  "array": "numpy", "image": "bytes", "text": "str"}, [])
     yield beton(root / "numbers.beton"), "beton", {"label": "int64"}, []
     rows = bytes(COUNT * 16 * 16)
     yield write(root / "rows.npy", npy("|u1", (COUNT, 16, 16), rows)), "npy_rows", {"": "std::uint8_t (16, 16)"}, []

@@ -3,6 +3,7 @@
 
 // The values of samples of any source, as text that is safe to print, and what their bytes look like.
 
+#include <penstock/codec/litdata_array.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/bytes.hpp>
@@ -353,6 +354,28 @@ void take_value(cell& into, const V& value) {
     take_bytes(into, ps::bytes_of(std::string_view(value)));
 }
 
+/// An array of LitData's, whose type its leaf or its header says; false for leaves of other formats.
+template <class Member>
+bool take_litdata_array(cell& into, const std::string& format, const Member& member) {
+  if (format != "tensor" && format != "numpy" && !format.starts_with("no_header_")) return false;
+  const auto as = [&]<class T>() {
+    typename ps::litdata_array<T>::scratch scratch;
+    try {
+      take_array(into, ps::litdata_array<T>{}.decode(member, scratch));
+    } catch (const ps::error&) {  // of another type
+      return false;
+    }
+    into.kind = "litdata_array<" + std::string(name_of_type<T>()) + ">";
+    return true;
+  };
+  return as.template operator()<std::uint8_t>() || as.template operator()<std::int8_t>() ||
+         as.template operator()<std::int16_t>() || as.template operator()<std::uint16_t>() ||
+         as.template operator()<std::int32_t>() || as.template operator()<std::uint32_t>() ||
+         as.template operator()<std::int64_t>() || as.template operator()<std::uint64_t>() ||
+         as.template operator()<ps::half>() || as.template operator()<float>() ||
+         as.template operator()<double>();
+}
+
 /// The cells of a sample. `types`: what the source says of its fields; empty if it says nothing.
 template <class Sample>
 std::vector<cell> cells_of(const Sample& sample, const std::vector<ps::source_field>& types) {
@@ -370,6 +393,8 @@ std::vector<cell> cells_of(const Sample& sample, const std::vector<ps::source_fi
       if constexpr (requires { member.cell(); }) {
         take_value(one, member);
       } else if (i < types.size() && !types.empty()) {
+        if constexpr (ps::byte_element<decltype(member)>)
+          if (take_litdata_array(one, types[i].type, member)) continue;
         const ps::bytes_view bytes = member.finish();
         take_typed(one, types[i].type, bytes);
         if constexpr (requires { member.image().raw_image; })

@@ -80,12 +80,13 @@ inline codec_choice codec_of_mds(const std::string& encoding, const std::set<std
 /// For a leaf of LitData.
 inline codec_choice codec_of_litdata(const std::string& format, const std::set<std::string>& kinds) {
   if (format == "int") return raw_number_of("std::int64_t");
-  if (format == "float") return raw_number_of("double");
-  if (format == "bool") return raw_number_of("std::uint8_t");
+  if (format == "float64") return raw_number_of("double");
+  if (format == "uint8") return raw_number_of("std::uint8_t");  // LitData's bool
   if (format == "str") return simple_codec("text");
-  if (format == "jpeg" || format == "image:jpg") return simple_codec("jpeg");
-  if (format == "image:png") return simple_codec("png");
+  if (format == "jpeg" || format == "png") return simple_codec(format);
   if (format == "pil") return simple_codec("pil_pixels");
+  if (kinds.size() == 1 && kinds.begin()->starts_with("litdata_array"))
+    return {"ps::" + *kinds.begin(), "penstock/codec/litdata_array.hpp"};
   if (format == "bytes") return codec_of_kinds(kinds);
   return {};
 }
