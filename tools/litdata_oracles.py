@@ -62,6 +62,7 @@ def write_rows(folder):
            {"id": 2, "list": [5, 6], "boxes": [{"a": 1}], "n": 7}, {"id": 3, "list": [], "boxes": [], "n": 8},
            {"id": 4, "n": None, "list": [9], "boxes": [], "deep": None}, {"id": 5, "n": 1, "list": [], "boxes": [], "deep": None},
            {"id": 6, "n": None, "list": [9], "boxes": [], "deep": {"x": 3}}], chunk_size=2)
+    write(folder, "pair_rows", [{"aa": i, "bb": -i} for i in range(2)], chunk_size=1)
     # The second chunk has samples and no rows.
     write(folder, "part_rows", [{"v": [1]}, {"v": [2]}, {"v": [3]}, {"v": ["x"]}], chunk_size=2)
 

@@ -42082,6 +42082,11 @@ struct ipc_file {
   [[nodiscard]] const arrow_type* dictionary_type(std::int64_t id) const noexcept;
 };
 
+/// Whether these are the last 8 bytes of a chunk of LitData that ends with rows of Arrow.
+[[nodiscard]] inline bool is_end_of_litdata_rows(bytes_view end) noexcept {
+  return text_of(end) == std::string_view("LDARW01\0", 8);
+}
+
 /// The kinds of messages.
 enum class ipc_kind : std::uint8_t { schema = 1, dictionary = 2, batch = 3 };
 
@@ -42446,7 +42451,7 @@ PENSTOCK_INLINE void find_ipc_of_litdata(ipc_reader& from) {
   if (from.size < tail) return;
   buffer last;
   const bytes_view end = from.session.range(from.object, from.size - tail, tail, last);
-  if (text_of(end.subspan(4)) != std::string_view("LDARW01\0", 8)) return;
+  if (!is_end_of_litdata_rows(end.subspan(4))) return;
   const std::uint64_t size = load_little<std::uint32_t>(end.data());
   from.size -= tail;
   if (size > from.size)
@@ -42621,11 +42626,11 @@ struct ipc_files : known_files {
   std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
   std::vector<std::string> leaves;         // the columns, structs replaced by their fields
   arrow_type schema;                       // of all files together
-  /// The columns that a file has.
+  /// The columns that a file has. `places`: where all columns are among them, `count` for one that is not;
+  /// empty if they are the same.
   struct own_columns {
     std::size_t count;
-    std::vector<std::size_t>
-        places;  // of all columns among its own, `count` for none; empty: they are the same
+    std::vector<std::size_t> places;
   };
   std::vector<own_columns> own;  // by object
   std::uint64_t mark = 0;
@@ -43118,22 +43123,23 @@ struct ipc_columns {
     }
     return known.dictionary.empty() || known.dictionary.front().reads_like(file.dictionary.front());
   }
+  // Names are looked up in maps, since a schema may have a million of them.
   [[nodiscard]] bool agree_on_fields(arrow_type& known, const arrow_type& file) const {
-    if (!may_lack && known.children.size() != file.children.size()) return false;
+    std::map<std::string, std::size_t, std::less<>> places, own;
+    for (std::size_t i = 0; i < known.children.size(); ++i) places.emplace(known.children[i].name, i);
     for (std::size_t i = 0; i < file.children.size(); ++i) {
       const arrow_type& field = file.children[i];
-      const bool beside = i < known.children.size() && known.children[i].name == field.name;
-      const auto at = beside ? known.children.begin() + static_cast<std::ptrdiff_t>(i)
-                             : std::ranges::find(known.children, field.name, &arrow_type::name);
-      if (at != known.children.end()) {
-        if (!agree(*at, field)) return false;
+      // Of columns with one name it would not be known which is which.
+      if (!own.emplace(field.name, i).second) return false;
+      if (const auto at = places.find(field.name); at != places.end()) {
+        if (!agree(known.children[at->second], field)) return false;
       } else if (may_lack) {
         known.children.push_back(field);
       } else {
         return false;
       }
     }
-    return true;
+    return may_lack || known.children.size() == file.children.size();
   }
 };
 
@@ -43141,9 +43147,13 @@ PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::st
                                                        const ipc_file& file) {
   const std::vector<std::string> own = arrow_leaf_names(file.schema);
   ipc_files::own_columns made{own.size(), {}};
-  if (own != leaves)
-    for (const std::string& leaf : leaves)
-      made.places.push_back(static_cast<std::size_t>(std::ranges::find(own, leaf) - own.begin()));
+  if (own == leaves) return made;
+  std::map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < own.size(); ++i) places.emplace(own[i], i);
+  for (const std::string& leaf : leaves) {
+    const auto at = places.find(leaf);
+    made.places.push_back(at == places.end() ? own.size() : at->second);
+  }
   return made;
 }
 
@@ -45526,8 +45536,8 @@ struct beton_file {
     find_place(sample, field, found);
     return found;
   }
-  /// The same, into a fresh `found`. Returning it would copy what was just written, in wider pieces than it
-  /// was written in, and such a load waits until the stores have reached the cache.
+  /// Writes it to `found`, which must be fresh. Returning it would copy what was just written, in wider
+  /// pieces than it was written in, and such a load waits until the stores have reached the cache.
   void find_place(std::uint64_t sample, std::size_t field, beton_place& found) const;
 };
 
@@ -47126,7 +47136,7 @@ struct listed_files {
   [[nodiscard]] bool begins(std::string_view magic) const noexcept { return head.starts_with(magic); }
 };
 
-/// What is at a place: by this, formats recognise a dataset.
+/// The files at a path or in a storage. Formats recognise a dataset by them.
 ///
 /// In: a path, which is a folder, a file, or, if there is none of this name, a pattern (see `file_names`); or
 /// a storage, all of whose objects are the dataset. Of a folder, names that begin with `.` or `_` are left
@@ -47156,7 +47166,7 @@ class dataset_listing {
   /// Whether the folder has a folder of this name; of a storage, whether an object lies in one, at any depth:
   /// "s3://bucket/sales/_delta_log/0.json" in "_delta_log".
   [[nodiscard]] bool has_folder(std::string_view name) const;
-  /// What is in a folder of the folder.
+  /// A list of a folder in this one.
   [[nodiscard]] dataset_listing below(std::string_view folder) const;
 
   /// The files of those endings of which `is` says that they are of a format, in the order of their paths.
@@ -47247,7 +47257,7 @@ void refuse_urls(std::string_view path);
 [[noreturn, gnu::cold]] void refuse_type_of_format(const dataset_listing& there, std::string_view format,
                                                    std::string_view stored);
 
-/// What is there, for the message when a format does not have its type.
+/// What a dataset holds, for the message that a format does not have its type.
 struct stored_numbers {
   const dataset_listing* there;
   std::string_view format;
@@ -64776,15 +64786,13 @@ PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view i
   return done;
 }
 
+// The first bytes of a chunk that is not compressed, a number, may look like another compression.
+PENSTOCK_INLINE std::string_view litdata_compression(bytes_view head) {
+  const bool inside = text_of(head).starts_with(litdata_frame_head::magic);
+  return inside || tar::compression_of(head) == "zstd" ? "zstd" : "";
+}
 PENSTOCK_INLINE const tar::stream_kind& litdata_streams() noexcept {
-  static constexpr tar::stream_kind kind{[](bytes_view) { return false; }, false,
-                                         [](bytes_view head) -> std::string_view {
-                                           // The first bytes of a chunk that is not compressed, a number, may
-                                           // look like another compression.
-                                           if (text_of(head).starts_with(litdata_frame_head::magic))
-                                             return "zstd";
-                                           return tar::compression_of(head) == "zstd" ? "zstd" : "";
-                                         }};
+  static constexpr tar::stream_kind kind{[](bytes_view) { return false; }, false, &litdata_compression};
   return kind;
 }
 

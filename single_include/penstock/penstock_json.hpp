@@ -1947,15 +1947,10 @@ namespace penstock::inline v0_1 {
 
 namespace detail {
 
-/// Whether these are the last 8 bytes of a chunk that ends with rows of Arrow.
-[[nodiscard]] inline bool is_end_of_rows(bytes_view end) noexcept {
-  return text_of(end) == std::string_view("LDARW01\0", 8);
-}
-
 /// LitData's chunks: MDS's layout without a description.
 struct litdata_kind {
   static constexpr mds_kind kind{"litdata", &litdata_json::agree, true, [](bytes_view end) {
-                                   return is_end_of_rows(end) ? litdata_of_rows : std::string_view();
+                                   return is_end_of_litdata_rows(end) ? litdata_of_rows : std::string_view();
                                  }};
 };
 
@@ -1988,7 +1983,7 @@ template <unpacker... Unpack>
   const auto session = file(std::vector{path}).connect();
   const std::uint64_t size = session.size(0);
   buffer room;
-  return size >= mark && is_end_of_rows(session_view(session).range(0, size - mark, mark, room));
+  return size >= mark && is_end_of_litdata_rows(session_view(session).range(0, size - mark, mark, room));
 }
 
 /// Whether `litdata_rows` reads a dataset: by what the index says, and the first chunk.

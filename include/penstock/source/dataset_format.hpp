@@ -40,7 +40,7 @@ struct listed_files {
   [[nodiscard]] bool begins(std::string_view magic) const noexcept { return head.starts_with(magic); }
 };
 
-/// What is at a place: by this, formats recognise a dataset.
+/// The files at a path or in a storage. Formats recognise a dataset by them.
 ///
 /// In: a path, which is a folder, a file, or, if there is none of this name, a pattern (see `file_names`); or
 /// a storage, all of whose objects are the dataset. Of a folder, names that begin with `.` or `_` are left
@@ -70,7 +70,7 @@ class dataset_listing {
   /// Whether the folder has a folder of this name; of a storage, whether an object lies in one, at any depth:
   /// "s3://bucket/sales/_delta_log/0.json" in "_delta_log".
   [[nodiscard]] bool has_folder(std::string_view name) const;
-  /// What is in a folder of the folder.
+  /// A list of a folder in this one.
   [[nodiscard]] dataset_listing below(std::string_view folder) const;
 
   /// The files of those endings of which `is` says that they are of a format, in the order of their paths.
@@ -161,7 +161,7 @@ void refuse_urls(std::string_view path);
 [[noreturn, gnu::cold]] void refuse_type_of_format(const dataset_listing& there, std::string_view format,
                                                    std::string_view stored);
 
-/// What is there, for the message when a format does not have its type.
+/// What a dataset holds, for the message that a format does not have its type.
 struct stored_numbers {
   const dataset_listing* there;
   std::string_view format;

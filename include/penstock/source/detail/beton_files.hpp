@@ -70,8 +70,8 @@ struct beton_file {
     find_place(sample, field, found);
     return found;
   }
-  /// The same, into a fresh `found`. Returning it would copy what was just written, in wider pieces than it
-  /// was written in, and such a load waits until the stores have reached the cache.
+  /// Writes it to `found`, which must be fresh. Returning it would copy what was just written, in wider
+  /// pieces than it was written in, and such a load waits until the stores have reached the cache.
   void find_place(std::uint64_t sample, std::size_t field, beton_place& found) const;
 };
 

@@ -29,11 +29,11 @@ struct ipc_files : known_files {
   std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
   std::vector<std::string> leaves;         // the columns, structs replaced by their fields
   arrow_type schema;                       // of all files together
-  /// The columns that a file has.
+  /// The columns that a file has. `places`: where all columns are among them, `count` for one that is not;
+  /// empty if they are the same.
   struct own_columns {
     std::size_t count;
-    std::vector<std::size_t>
-        places;  // of all columns among its own, `count` for none; empty: they are the same
+    std::vector<std::size_t> places;
   };
   std::vector<own_columns> own;  // by object
   std::uint64_t mark = 0;

@@ -13,8 +13,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 // Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
@@ -45,22 +49,23 @@ struct ipc_columns {
     }
     return known.dictionary.empty() || known.dictionary.front().reads_like(file.dictionary.front());
   }
+  // Names are looked up in maps, since a schema may have a million of them.
   [[nodiscard]] bool agree_on_fields(arrow_type& known, const arrow_type& file) const {
-    if (!may_lack && known.children.size() != file.children.size()) return false;
+    std::map<std::string, std::size_t, std::less<>> places, own;
+    for (std::size_t i = 0; i < known.children.size(); ++i) places.emplace(known.children[i].name, i);
     for (std::size_t i = 0; i < file.children.size(); ++i) {
       const arrow_type& field = file.children[i];
-      const bool beside = i < known.children.size() && known.children[i].name == field.name;
-      const auto at = beside ? known.children.begin() + static_cast<std::ptrdiff_t>(i)
-                             : std::ranges::find(known.children, field.name, &arrow_type::name);
-      if (at != known.children.end()) {
-        if (!agree(*at, field)) return false;
+      // Of columns with one name it would not be known which is which.
+      if (!own.emplace(field.name, i).second) return false;
+      if (const auto at = places.find(field.name); at != places.end()) {
+        if (!agree(known.children[at->second], field)) return false;
       } else if (may_lack) {
         known.children.push_back(field);
       } else {
         return false;
       }
     }
-    return true;
+    return may_lack || known.children.size() == file.children.size();
   }
 };
 
@@ -68,9 +73,13 @@ PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::st
                                                        const ipc_file& file) {
   const std::vector<std::string> own = arrow_leaf_names(file.schema);
   ipc_files::own_columns made{own.size(), {}};
-  if (own != leaves)
-    for (const std::string& leaf : leaves)
-      made.places.push_back(static_cast<std::size_t>(std::ranges::find(own, leaf) - own.begin()));
+  if (own == leaves) return made;
+  std::map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < own.size(); ++i) places.emplace(own[i], i);
+  for (const std::string& leaf : leaves) {
+    const auto at = places.find(leaf);
+    made.places.push_back(at == places.end() ? own.size() : at->second);
+  }
   return made;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::inline v0_1 {
@@ -48,6 +49,11 @@ struct ipc_file {
   /// The type of a dictionary's values; null if no column has one of this number.
   [[nodiscard]] const arrow_type* dictionary_type(std::int64_t id) const noexcept;
 };
+
+/// Whether these are the last 8 bytes of a chunk of LitData that ends with rows of Arrow.
+[[nodiscard]] inline bool is_end_of_litdata_rows(bytes_view end) noexcept {
+  return text_of(end) == std::string_view("LDARW01\0", 8);
+}
 
 /// The kinds of messages.
 enum class ipc_kind : std::uint8_t { schema = 1, dictionary = 2, batch = 3 };

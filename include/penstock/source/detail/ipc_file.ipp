@@ -353,7 +353,7 @@ PENSTOCK_INLINE void find_ipc_of_litdata(ipc_reader& from) {
   if (from.size < tail) return;
   buffer last;
   const bytes_view end = from.session.range(from.object, from.size - tail, tail, last);
-  if (text_of(end.subspan(4)) != std::string_view("LDARW01\0", 8)) return;
+  if (!is_end_of_litdata_rows(end.subspan(4))) return;
   const std::uint64_t size = load_little<std::uint32_t>(end.data());
   from.size -= tail;
   if (size > from.size)

@@ -68,15 +68,13 @@ PENSTOCK_INLINE std::optional<unpack_step> litdata_frame_head::step(bytes_view i
   return done;
 }
 
+// The first bytes of a chunk that is not compressed, a number, may look like another compression.
+PENSTOCK_INLINE std::string_view litdata_compression(bytes_view head) {
+  const bool inside = text_of(head).starts_with(litdata_frame_head::magic);
+  return inside || tar::compression_of(head) == "zstd" ? "zstd" : "";
+}
 PENSTOCK_INLINE const tar::stream_kind& litdata_streams() noexcept {
-  static constexpr tar::stream_kind kind{[](bytes_view) { return false; }, false,
-                                         [](bytes_view head) -> std::string_view {
-                                           // The first bytes of a chunk that is not compressed, a number, may
-                                           // look like another compression.
-                                           if (text_of(head).starts_with(litdata_frame_head::magic))
-                                             return "zstd";
-                                           return tar::compression_of(head) == "zstd" ? "zstd" : "";
-                                         }};
+  static constexpr tar::stream_kind kind{[](bytes_view) { return false; }, false, &litdata_compression};
   return kind;
 }
 

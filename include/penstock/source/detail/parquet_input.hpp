@@ -168,7 +168,7 @@ class parquet_input : public arrow::io::RandomAccessFile {
       return arrow::Status::IOError("a range outside of the file");
     return std::min(count, static_cast<std::int64_t>(size_) - position);
   }
-  // What is thrown is told outside of the handler, so that the last of two threads does not free it.
+  // The exception is reported outside of the handler, so that the last of two threads does not free it.
   template <class Call>
   [[nodiscard]] arrow::Status guarded(Call&& call) {
     {
