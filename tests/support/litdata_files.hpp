@@ -6,7 +6,8 @@
 namespace penstock_test {
 
 /// Datasets that LitData's BinaryWriter has written: `values` with most formats, `tree`, `zstd`, `frames`,
-/// `unframed`, `tokens`, `packed_tokens`, and `rows`, `packed_rows`, `uneven_rows`, `pair_rows` and `part_rows` of Arrow.
+/// `unframed`, `tokens`, `packed_tokens`, and `rows`, `packed_rows`, `uneven_rows`, `pair_rows` and
+/// `part_rows` of Arrow.
 inline constexpr oracle_file litdata_oracles[] = {
 #include "source/oracles/litdata.inc"
 };
