@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# PENSTOCK_SECOND_COMPILER reads every test, example and fuzzer without a warning; no object file is made. The
-# preset `clang` builds and runs tests and examples instead. PENSTOCK_SECOND_WITHOUT leaves out the tests that
-# it builds anyway, as those with sanitizers in .ci/run. If these are built against penstock::compiled, so
-# are they here; the bodies are compiled in the file that includes all headers. The headers they have in
-# common are parsed once, as a precompiled header: the first compiler checks that each of them includes what
-# it needs.
+# What compilers read without a warning; no object file is made. PENSTOCK_SECOND_COMPILER reads the tests,
+# examples and fuzzers that are not built with it elsewhere: the preset `clang` builds and runs tests and
+# examples, and .ci/run the tests that PENSTOCK_TESTED_ELSEWHERE matches, with sanitizers. Those the first
+# compiler reads, as it does not build them. If tests are built against penstock::compiled, so are they here;
+# the bodies are compiled in the file that includes all headers. The headers they have in common are parsed
+# once, as a precompiled header: the first compiler checks that each of them includes what it needs.
 
-get_filename_component(second_name ${PENSTOCK_SECOND_COMPILER} NAME)
-set(second_flags -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
+set(read_flags -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
 set(includes -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/fuzz)
 get_target_property(catch_includes Catch2::Catch2 INTERFACE_INCLUDE_DIRECTORIES)
 foreach(directory IN LISTS catch_includes)
@@ -22,11 +21,12 @@ if(TARGET PenstockAsio::PenstockAsio)
   list(APPEND includes ${definitions})
 endif()
 
-if(PENSTOCK_SECOND_WITHOUT)
-  list(FILTER test_files EXCLUDE REGEX "${PENSTOCK_SECOND_WITHOUT}")
+set(second_files ${test_files})
+if(PENSTOCK_TESTED_ELSEWHERE)
+  list(FILTER second_files EXCLUDE REGEX "${PENSTOCK_TESTED_ELSEWHERE}")
 endif()
 if(TARGET penstock::mpi)
-  list(APPEND test_files integration/mpi.test.cpp)
+  list(APPEND second_files integration/mpi.test.cpp)
   get_target_property(mpi_includes MPI::MPI_CXX INTERFACE_INCLUDE_DIRECTORIES)
   foreach(directory IN LISTS mpi_includes)
     list(APPEND includes -isystem ${directory})
@@ -43,7 +43,7 @@ endif()
 foreach(directory IN LISTS cuda_includes)
   list(APPEND includes -isystem ${directory})
 endforeach()
-list(APPEND test_files device/cuda.test.cpp)
+list(APPEND second_files device/cuda.test.cpp)
 
 file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp ${PROJECT_SOURCE_DIR}/fuzz/*.cpp)
 set(sources "")
@@ -53,72 +53,97 @@ foreach(file IN LISTS programs)
     list(APPEND sources ${file})
   endif()
 endforeach()
-# In a unity build a room's tests are read in units as well, except where the room has rules of its own.
-set(in_units "")
-set(alone ${test_files})
-if(PENSTOCK_TEST_UNITY)
-  set(in_units ${test_files})
-  list(FILTER in_units EXCLUDE REGEX "^(names|device|gpu|steady|integration)/")
-  list(REMOVE_ITEM alone ${in_units})
-endif()
 # Of the tests with the wheel's Arrow, those that between them include all of its headers.
+set(second_arrow "")
 if(arrow_files AND NOT TARGET penstock::arrow)
   set(second_arrow ${arrow_files})
   if(TARGET penstock::s3)
     list(FILTER second_arrow EXCLUDE REGEX "^source/(delta|iceberg|parquet|parquet_agreement)[.]")
   endif()
-  list(APPEND alone ${second_arrow})
   get_target_property(arrow_includes PenstockArrow::arrow INTERFACE_INCLUDE_DIRECTORIES)
   list(APPEND includes -isystem ${arrow_includes})
 endif()
-set(units "")
-set(unit "")
-set(room_of_unit "")
-set(files_in_unit 0)
-foreach(file IN LISTS in_units ITEMS end)
-  string(REGEX REPLACE "/.*" "" room ${file})
-  if(NOT unit STREQUAL ""
-     AND (NOT room STREQUAL room_of_unit OR files_in_unit EQUAL PENSTOCK_TEST_UNITY_SIZE))
-    list(LENGTH units number)
-    file(CONFIGURE OUTPUT second_compiler/${room_of_unit}_${number}.cpp CONTENT "${unit}" @ONLY)
-    list(APPEND units ${CMAKE_CURRENT_BINARY_DIR}/second_compiler/${room_of_unit}_${number}.cpp)
-    set(unit "")
-    set(files_in_unit 0)
-  endif()
-  set(room_of_unit ${room})
-  string(APPEND unit "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${file}\"\n")
-  math(EXPR files_in_unit "${files_in_unit} + 1")
-endforeach()
-list(TRANSFORM alone PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE absolute_test_files)
+
 set(form "")
 if(TARGET penstock::compiled)
   set(form -DPENSTOCK_COMPILED)
 endif()
-set(precompiled ${CMAKE_CURRENT_BINARY_DIR}/second_compiler.hpp)
-file(CONFIGURE OUTPUT ${precompiled} CONTENT
-     "#pragma once\n#include \"support/precompiled.hpp\"\n#include <penstock/all.hpp>\n" @ONLY)
-add_test(NAME ${second_name}/precompiled
-         COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${form} ${includes} -x c++-header ${precompiled}
-                 -o ${precompiled}.pch)
-set_tests_properties(
-  ${second_name}/precompiled PROPERTIES LABELS second_compiler TIMEOUT 300
-                                       FIXTURES_SETUP second_compiler_precompiled)
-set(all_headers_file ${CMAKE_CURRENT_BINARY_DIR}/all_headers_forward.cpp)
-foreach(file IN LISTS absolute_test_files units sources all_headers_file)
-  string(REPLACE ${PROJECT_BINARY_DIR}/ "" short ${file})
-  string(REPLACE ${PROJECT_SOURCE_DIR}/ "" short ${short})
-  string(REGEX REPLACE "^tests/(second_compiler/)?" "" short ${short})
-  string(REGEX REPLACE "(\\.(test|fuzz))?\\.cpp$" "" short ${short})
-  set(how ${form} -include-pch ${precompiled}.pch)
-  if(file STREQUAL all_headers_file)
-    set(how "")
-  elseif(short MATCHES "^names/") # it tests the order of includes
-    set(how ${form})
-  elseif(file IN_LIST units) # a test may use a name that another one has as a global
-    list(APPEND how -Wno-shadow)
+
+# penstock_reads(<compiler> FILES <test file>... ALONE <test file>... SOURCES <absolute path>... BARE <absolute
+# path>...): in a unity build FILES are read in units, ALONE never; BARE without what all have in common.
+function(penstock_reads compiler)
+  cmake_parse_arguments(PARSE_ARGV 1 read "" "" "FILES;ALONE;SOURCES;BARE")
+  get_filename_component(name ${compiler} NAME)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/read_by/${name})
+  # Rooms that have rules of their own.
+  set(alone ${read_ALONE})
+  set(in_units "")
+  if(PENSTOCK_TEST_UNITY)
+    set(in_units ${read_FILES})
+    list(FILTER in_units EXCLUDE REGEX "^(names|device|gpu|steady|integration)/")
+    list(REMOVE_ITEM read_FILES ${in_units})
   endif()
-  add_test(NAME ${second_name}/${short} COMMAND ${PENSTOCK_SECOND_COMPILER} ${second_flags} ${how} ${includes}
-                                                -fsyntax-only ${file})
-  set_tests_properties(${second_name}/${short} PROPERTIES LABELS second_compiler TIMEOUT 300
-                                                          FIXTURES_REQUIRED second_compiler_precompiled)
-endforeach()
+  list(APPEND alone ${read_FILES})
+  list(TRANSFORM alone PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set(units "")
+  set(unit "")
+  set(room_of_unit "")
+  set(files_in_unit 0)
+  foreach(file IN LISTS in_units ITEMS end)
+    string(REGEX REPLACE "/.*" "" room ${file})
+    if(NOT unit STREQUAL ""
+       AND (NOT room STREQUAL room_of_unit OR files_in_unit EQUAL PENSTOCK_TEST_UNITY_SIZE))
+      list(LENGTH units number)
+      file(CONFIGURE OUTPUT ${folder}/${room_of_unit}_${number}.cpp CONTENT "${unit}" @ONLY)
+      list(APPEND units ${folder}/${room_of_unit}_${number}.cpp)
+      set(unit "")
+      set(files_in_unit 0)
+    endif()
+    set(room_of_unit ${room})
+    string(APPEND unit "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${file}\"\n")
+    math(EXPR files_in_unit "${files_in_unit} + 1")
+  endforeach()
+
+  set(header ${folder}/precompiled.hpp)
+  file(CONFIGURE OUTPUT ${header} CONTENT
+       "#include \"support/precompiled.hpp\"\n#include <penstock/all.hpp>\n" @ONLY)
+  set(of_units -Wno-shadow) # a test may use a name that another one has as a global
+  if(name MATCHES "clang")
+    set(precompiled ${header}.pch)
+    set(using -include-pch ${precompiled})
+  else()
+    set(precompiled ${header}.gch)
+    set(using -include ${header})
+    list(APPEND of_units -Wno-subobject-linkage --param ggc-min-expand=400
+                         --param ggc-min-heapsize=1000000)
+  endif()
+  add_test(NAME ${name}/precompiled
+           COMMAND ${compiler} ${read_flags} ${form} ${includes} -x c++-header ${header} -o ${precompiled})
+  set_tests_properties(${name}/precompiled PROPERTIES LABELS second_compiler TIMEOUT 300
+                                                      FIXTURES_SETUP precompiled_for_${name})
+  foreach(file IN LISTS alone units read_SOURCES read_BARE)
+    string(REPLACE ${PROJECT_BINARY_DIR}/ "" short ${file})
+    string(REPLACE ${PROJECT_SOURCE_DIR}/ "" short ${short})
+    string(REGEX REPLACE "^tests/(read_by/[^/]*/)?" "" short ${short})
+    string(REGEX REPLACE "(\\.(test|fuzz))?\\.cpp$" "" short ${short})
+    set(how ${form} ${using})
+    if(file IN_LIST read_BARE)
+      set(how "")
+    elseif(short MATCHES "^names/") # it tests the order of includes
+      set(how ${form})
+    elseif(file IN_LIST units)
+      list(APPEND how ${of_units})
+    endif()
+    add_test(NAME ${name}/${short}
+             COMMAND ${compiler} ${read_flags} ${how} ${includes} -fsyntax-only ${file})
+    set_tests_properties(${name}/${short} PROPERTIES LABELS second_compiler TIMEOUT 300
+                                                     FIXTURES_REQUIRED precompiled_for_${name})
+  endforeach()
+endfunction()
+
+penstock_reads(
+  ${PENSTOCK_SECOND_COMPILER} FILES ${second_files} ALONE ${second_arrow} SOURCES ${sources}
+  BARE ${CMAKE_CURRENT_BINARY_DIR}/all_headers_forward.cpp)
+if(tested_elsewhere)
+  penstock_reads(${CMAKE_CXX_COMPILER} FILES ${tested_elsewhere})
+endif()

@@ -120,5 +120,5 @@ fi
 # Several test files in one unit: they share most of what they include. Clang reads them so as well.
 # No line numbers: they are a tenth of the time, and the preset dev alone has them.
 preset dev "-DCMAKE_CXX_COMPILER=$(command -v g++)" "-DPENSTOCK_SECOND_COMPILER=$clang" \
-  "-DPENSTOCK_SECOND_WITHOUT=${PENSTOCK_SECOND_WITHOUT:-}" -DPENSTOCK_TEST_UNITY=ON \
+  "-DPENSTOCK_TESTED_ELSEWHERE=${PENSTOCK_TESTED_ELSEWHERE:-}" -DPENSTOCK_TEST_UNITY=ON \
   -DPENSTOCK_TEST_UNITY_SIZE=8 -DCMAKE_CXX_FLAGS_DEBUG=-O0 "${cuda[@]}" "${arrow[@]}"

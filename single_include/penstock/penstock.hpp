@@ -2222,6 +2222,9 @@ consteval bool names_differ() {
   return differ;
 }
 
+/// Says that values are given by functions that make them.
+struct made_by {};
+
 /// One value of a record. Not a std::tuple, because that is not trivially copyable in every standard library.
 template <std::size_t I, class T>
 struct record_value {
@@ -2232,6 +2235,8 @@ struct record_value {
       : value() {}
   template <class U>
   constexpr record_value(std::in_place_t, U&& given) : value(static_cast<T>(std::forward<U>(given))) {}
+  template <class Make>
+  constexpr record_value(made_by, const Make& make) : value(make()) {}
   friend bool operator==(const record_value&, const record_value&) = default;
 };
 
@@ -2243,6 +2248,9 @@ struct record_values<std::index_sequence<Is...>, Ts...> : record_value<Is, Ts>..
   template <class... Us>
   constexpr explicit record_values(std::in_place_t, Us&&... given)
       : record_value<Is, Ts>(std::in_place, std::forward<Us>(given))... {}
+  template <class... Makes>
+  constexpr explicit record_values(made_by how, const Makes&... makes)
+      : record_value<Is, Ts>(how, makes)... {}
   friend bool operator==(const record_values&, const record_values&) = default;
 };
 
@@ -2288,6 +2296,10 @@ class record {
     requires(sizeof...(Us) == sizeof...(Fields) && sizeof...(Us) > 0 &&
              (std::is_constructible_v<typename Fields::type, Us&&> && ...))
   constexpr explicit record(Us&&... values) : storage_(std::in_place, std::forward<Us>(values)...) {}
+  /// Each value is what a function returns, in the order of the fields, and is made where it stays.
+  template <class... Makes>
+    requires(sizeof...(Makes) == sizeof...(Fields))
+  constexpr explicit record(detail::made_by how, const Makes&... makes) : storage_(how, makes...) {}
 
   /// The value at index `I`; `get` calls it.
   template <std::size_t I>
@@ -3099,7 +3111,14 @@ class arrow_cell {
   }
   /// The values of a list. Throws errc::format for any other layout, and for offsets that lead out of the
   /// child.
-  [[nodiscard]] arrow_slice list() const;
+  [[nodiscard]] arrow_slice list() const {
+    if (column_->type->layout != arrow_layout::fixed_list) return varying_list();
+    const std::uint64_t count = column_->type->width;
+    std::uint64_t first = 0;
+    if (__builtin_mul_overflow(row_, count, &first)) [[unlikely]]
+      bad_offsets(row_, row_, column_->children.front().length);
+    return within_child(first, count);
+  }
 
  private:
   explicit arrow_cell(const arrow_column& column) noexcept : column_(&column), null_(true) {}
@@ -3115,8 +3134,15 @@ class arrow_cell {
       bad_offsets(begin, end, column_->bytes);
     return {column_->values + begin, detail::to_size(end - begin)};
   }
+  [[nodiscard]] arrow_slice within_child(std::uint64_t first, std::uint64_t count) const {
+    const arrow_column& child = column_->children.front();
+    if (first > child.length || count > child.length - first) [[unlikely]]
+      bad_offsets(first, first + count, child.length);
+    return {&child, first, count};
+  }
   void follow_dictionary();
   [[nodiscard]] bytes_view viewed() const;
+  [[nodiscard]] arrow_slice varying_list() const;
   [[noreturn, gnu::cold]] void bad_offsets(std::uint64_t begin, std::uint64_t end, std::uint64_t size) const;
 
   const arrow_column* column_;
@@ -3135,6 +3161,10 @@ struct arrow_leaf {
   const arrow_column* column = nullptr;
   std::uint64_t add = 0;       ///< the leaf's row is the batch's row and this
   std::vector<above> structs;  ///< that it is in, as far as they may be null
+  /// Where all rows are of one width, being numbers or lists of fixed length of such: the first one, their
+  /// width in bytes, and how many. Nothing is said of other columns.
+  const std::byte* first = nullptr;
+  std::uint64_t width = 0, rows = 0;
 
   [[nodiscard]] arrow_cell at(std::uint64_t row) const {
     for (const above& one : structs)
@@ -3227,28 +3257,16 @@ PENSTOCK_INLINE bytes_view arrow_cell::viewed() const {
   return all.subspan(begin, size);
 }
 
-PENSTOCK_INLINE arrow_slice arrow_cell::list() const {
-  arrow_slice found;
+PENSTOCK_INLINE arrow_slice arrow_cell::varying_list() const {
   const arrow_layout layout = column_->type->layout;
-  if (layout == arrow_layout::list32 || layout == arrow_layout::list64) {
-    const bool small = layout == arrow_layout::list32;
-    found.first = small ? offset<std::uint32_t>(0) : offset<std::uint64_t>(0);
-    const std::uint64_t end = small ? offset<std::uint32_t>(1) : offset<std::uint64_t>(1);
-    if (end < found.first) bad_offsets(found.first, end, column_->children.front().length);
-    found.count = end - found.first;
-  } else if (layout == arrow_layout::fixed_list) {
-    found.count = column_->type->width;
-    if (__builtin_mul_overflow(row_, found.count, &found.first))
-      bad_offsets(row_, row_, column_->children.front().length);
-  } else {
+  if (layout != arrow_layout::list32 && layout != arrow_layout::list64)
     throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
                                ", which is no list"});
-  }
-  found.column = &column_->children.front();
-  const std::uint64_t all = found.column->length;
-  if (found.first > all || found.count > all - found.first)
-    bad_offsets(found.first, found.first + found.count, all);
-  return found;
+  const bool small = layout == arrow_layout::list32;
+  const std::uint64_t first = small ? offset<std::uint32_t>(0) : offset<std::uint64_t>(0);
+  const std::uint64_t end = small ? offset<std::uint32_t>(1) : offset<std::uint64_t>(1);
+  if (end < first) bad_offsets(first, end, column_->children.front().length);
+  return within_child(first, end - first);
 }
 
 namespace detail {
@@ -3274,6 +3292,27 @@ PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root
   return names;
 }
 
+PENSTOCK_INLINE void find_rows_of(arrow_leaf& leaf) noexcept {
+  const arrow_column* column = leaf.column;
+  if (leaf.add >= column->length) return;
+  const std::uint64_t rows = column->length - leaf.add;
+  std::uint64_t first = leaf.add + column->offset, each = 1;  // in values of `column`
+  while (column->type->layout == arrow_layout::fixed_list) {
+    const std::uint64_t width = column->type->width;
+    std::uint64_t all = 0;
+    column = &column->children.front();
+    if (__builtin_mul_overflow(first, width, &first) || __builtin_mul_overflow(each, width, &each) ||
+        __builtin_mul_overflow(rows, each, &all) || first > column->length || all > column->length - first)
+      return;
+    first += column->offset;
+  }
+  if (column->type->layout != arrow_layout::fixed || column->values == nullptr) return;
+  const std::uint64_t width = column->type->width;
+  if (each == 0 || width == 0) return;
+  leaf.first = column->values + to_size(first * width);
+  leaf.width = each * width;
+  leaf.rows = rows;
+}
 PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf above,
                                       std::vector<arrow_leaf>& leaves) {
   if (column.validity != nullptr) above.structs.push_back({&column, above.add});
@@ -3284,6 +3323,7 @@ PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf abo
     } else {
       leaves.push_back(above);
       leaves.back().column = &child;
+      find_rows_of(leaves.back());
     }
   }
 }
@@ -3328,8 +3368,21 @@ struct arrow_array_place {
   bytes_view values;
   extents shape;
 };
+/// Throws errc::missing for a null, errc::shape for lists that make no array, and what `arrow_list_bytes`
+/// throws.
 [[nodiscard]] arrow_array_place find_arrow_array(const arrow_cell& cell, arrow_number wanted,
                                                  std::size_t width);
+/// The numbers of a list of fixed length, unless it or one of them could be null or it is empty; no bytes for
+/// any other.
+[[nodiscard]] inline bytes_view flat_arrow_list(const arrow_cell& cell, arrow_number wanted,
+                                                std::size_t width) {
+  if (cell.type().layout != arrow_layout::fixed_list || cell.is_null()) return {};
+  const arrow_slice list = cell.list();
+  const arrow_column& values = *list.column;
+  if (values.type->number != wanted || values.validity != nullptr || !values.type->dictionary.empty())
+    return {};
+  return {values.values + to_size(values.offset + list.first) * width, to_size(list.count) * width};
+}
 
 [[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
 [[noreturn, gnu::cold]] void null_arrow_value(const arrow_type& type);
@@ -4593,6 +4646,9 @@ struct arrow_array {
   template <class Value>
   [[nodiscard]] npy_array<T> decode(const Value& in, scratch& s) const {
     if constexpr (detail::arrow_member<Value>) {
+      const bytes_view flat = detail::flat_arrow_list(in.cell(), arrow_number_of<T>, sizeof(T));
+      if (!flat.empty()) [[likely]]
+        return {flat, extents(flat.size() / sizeof(T)), false, s.values};
       const auto found = detail::find_arrow_array(in.cell(), arrow_number_of<T>, sizeof(T));
       return {found.values, found.shape, false, s.values};
     } else {
@@ -24660,7 +24716,8 @@ class run_sizes {
   /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
-  /// Slots that a worker takes at a time: about 32 KB, one if samples are large or are images, a few if
+  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only
+  /// the consumer, one if samples are large or are images, a few if
   /// their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Slots of a chunk.
@@ -24707,7 +24764,10 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
   if (!facts_.direct) return slots;
   if (facts_.one_at_a_time) return 1;
-  return std::min(slots, facts_.plain ? plain_slots() : slots_in(32'768, 64, 8));
+  if (facts_.plain) return std::min(slots, plain_slots());
+  // Without workers nobody else waits for a share, and looking ahead begins anew with each grain.
+  const bool alone = options_.workers.value_or(1) == 0;
+  return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {
@@ -40005,6 +40065,7 @@ namespace penstock::inline v0_1::detail {
 
 /// Prefetches the offsets of a row's value, if it has some.
 [[gnu::always_inline]] inline void touch_arrow_offsets(const arrow_leaf& leaf, std::uint64_t row) noexcept {
+  if (leaf.rows != 0) return;
   const arrow_column& column = *leaf.column;
   const arrow_layout layout = column.type->layout;
   const bool wide = layout == arrow_layout::bytes64 || layout == arrow_layout::list64;
@@ -40012,31 +40073,21 @@ namespace penstock::inline v0_1::detail {
     __builtin_prefetch(column.offsets + to_size(column.offset + leaf.add + row) * (wide ? 8 : 4));
 }
 
-/// Prefetches the first `most` bytes of a row's value: of fixed width, also in lists of fixed length, or
-/// bytes.
-[[gnu::always_inline]] inline void touch_arrow_value(const arrow_leaf& leaf, std::uint64_t row,
-                                                     std::uint64_t most) noexcept {
-  const arrow_column* column = leaf.column;
-  std::uint64_t first = row + leaf.add, count = 1;
-  while (true) {
-    if (first >= column->length || count > column->length - first) return;
-    first += column->offset;
-    if (column->type->layout != arrow_layout::fixed_list) break;
-    count *= column->type->width;
-    first *= column->type->width;
-    column = &column->children.front();
-  }
-  const arrow_layout layout = column->type->layout;
-  if (column->values == nullptr) return;
-  if (layout == arrow_layout::fixed) {
-    touch_lines(column->values + first * column->type->width, std::min(most, count * column->type->width));
-  } else if (layout == arrow_layout::bytes32) {
-    std::uint32_t begin = 0, end = 0;
-    std::memcpy(&begin, column->offsets + 4 * first, sizeof(begin));
-    std::memcpy(&end, column->offsets + 4 * (first + 1), sizeof(end));
-    if (begin < end && end <= column->bytes)
-      touch_lines(column->values + begin, std::min<std::uint64_t>(most, end - begin));
-  }
+/// The bytes of a row's value, to be prefetched: of fixed width, also in lists of fixed length, or bytes
+/// behind offsets. Empty for any other.
+[[nodiscard]] inline bytes_view arrow_value_bytes(const arrow_leaf& leaf, std::uint64_t row) noexcept {
+  if (row < leaf.rows) [[likely]]
+    return {leaf.first + to_size(row * leaf.width), to_size(leaf.width)};
+  const arrow_column& column = *leaf.column;
+  if (column.type->layout != arrow_layout::bytes32 || column.values == nullptr ||
+      row + leaf.add >= column.length)
+    return {};
+  std::uint32_t begin = 0, end = 0;
+  const std::byte* const offsets = column.offsets + 4 * to_size(column.offset + leaf.add + row);
+  std::memcpy(&begin, offsets, sizeof(begin));
+  std::memcpy(&end, offsets + 4, sizeof(end));
+  if (begin >= end || end > column.bytes) return {};
+  return {column.values + begin, end - begin};
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -40320,9 +40371,10 @@ class arrow_rows {
       manifest::place place;
       std::uint64_t index = 0;
     };
-    std::array<coming, 64> next{};  // the rows that come next
-    std::size_t count = 0;          // of those
-    std::size_t turn = 0;           // of the one that is evaluated next
+    std::array<coming, 64> next{};   // the rows that come next
+    std::size_t count = 0;           // of those
+    std::size_t turn = 0;            // of the one that is evaluated next
+    std::vector<bytes_view> values;  // of these rows, those that are prefetched
     struct kept {
       std::size_t shard = 0;
       shared<const arrow_batch> batch;
@@ -40345,23 +40397,27 @@ class arrow_rows {
   void evaluate(position p, worker& w, Sink&& sink) const {
     const std::size_t turn = w.turn++;
     const auto& looked_up = w.next[turn % w.next.size()];
-    if (turn < w.count && looked_up.index == p.index && looked_up.batch != nullptr) [[likely]]
-      stand_in(w, looked_up.place, looked_up.batch);
-    else if (p.index < w.begin || p.index >= w.end)
-      move_to(w, p.index);
-    const std::uint64_t row = known_->row_of(w.shard, p.index - w.begin);
+    std::size_t shard = looked_up.place.shard;
+    std::uint64_t sample = looked_up.place.sample;
+    const arrow_batch* batch = looked_up.batch;
+    if (turn >= w.count || looked_up.index != p.index || batch == nullptr) [[unlikely]] {
+      if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
+      shard = w.shard;
+      sample = p.index - w.begin;
+      batch = w.batch;
+    }
     try {
-      sink(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory));
-      if constexpr (Batches::in_place) confirm(session_, known_->object(w.shard));
+      sink(arrow_row<Files>(*known_, shard, *batch, known_->row_of(shard, sample), w.memory));
+      if constexpr (Batches::in_place) confirm(session_, known_->object(shard));
     } catch (error& e) {
-      if constexpr (Batches::in_place) confirm(session_, known_->object(w.shard));
-      e.in_file(known_->path(w.shard)).for_key(key(p.index));
+      if constexpr (Batches::in_place) confirm(session_, known_->object(shard));
+      e.in_file(known_->path(shard)).for_key(key(p.index));
       throw;
     }
   }
 
-  /// Finds the rows that come next, up to 64, and prefetches what says where their values are.
-  void look_ahead(std::span<const position> next, worker& w) const noexcept {
+  /// Finds the rows that come next, up to 64, and their values.
+  void look_ahead(std::span<const position> next, worker& w) const {
     w.turn = 0;
     for (auto& one : w.ahead) one.used = false;
     w.count = std::min(next.size(), w.next.size());
@@ -40383,10 +40439,11 @@ class arrow_rows {
         if (batch == nullptr) batch = find_ahead(found.shard, w);
       }
       one.batch = batch;
-      if (one.batch == nullptr) continue;
+      if (batch == nullptr) continue;
       const std::uint64_t row = known_->row_of(one.place.shard, one.place.sample);
-      for (const std::size_t leaf : touched_) touch_arrow_offsets(one.batch->leaves[leaf], row);
+      for (const std::size_t leaf : touched_) touch_arrow_offsets(batch->leaves[leaf], row);
     }
+    find_values(w);
     for (auto& one : w.ahead)
       if (!one.used) one.batch = {};
     w.batch = nullptr;  // it may be one that was let go
@@ -40394,10 +40451,9 @@ class arrow_rows {
   }
   /// Prefetches the first `most` bytes of each value of one of these rows.
   [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t most) const noexcept {
-    if (i >= w.count || w.next[i].batch == nullptr) return;
-    const auto& place = w.next[i].place;
-    const std::uint64_t row = known_->row_of(place.shard, place.sample);
-    for (const std::size_t leaf : touched_) touch_arrow_value(w.next[i].batch->leaves[leaf], row, most);
+    if (i >= w.count) return;
+    for (std::size_t k = i * touched_.size(); k < (i + 1) * touched_.size(); ++k)
+      touch_lines(w.values[k].data(), std::min<std::uint64_t>(most, w.values[k].size()));
   }
 
   /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
@@ -40422,6 +40478,16 @@ class arrow_rows {
   }
 
  private:
+  // After all offsets were asked for, so that these arrive together.
+  void find_values(worker& w) const {
+    w.values.resize(w.next.size() * touched_.size());
+    auto value = w.values.begin();
+    for (const auto& one : std::span(w.next).first(w.count)) {
+      const std::uint64_t row = one.batch ? known_->row_of(one.place.shard, one.place.sample) : 0;
+      for (const std::size_t leaf : touched_)
+        *value++ = one.batch ? arrow_value_bytes(one.batch->leaves[leaf], row) : bytes_view();
+    }
+  }
   // A batch that is in memory, and stays there until the next look ahead.
   [[nodiscard]] const arrow_batch* find_ahead(std::size_t shard, worker& w) const noexcept {
     for (auto& one : w.ahead)
@@ -40438,16 +40504,13 @@ class arrow_rows {
       }
     return nullptr;
   }
-  void stand_in(worker& w, const manifest::place& place, const arrow_batch* batch) const noexcept {
-    w.batch = batch;
-    w.shard = place.shard;
-    w.begin = place.first;
-    w.end = place.first + known_->shards.shards()[place.shard].samples;
-  }
   void move_to(worker& w, std::uint64_t index) const {
     const manifest::place place = known_->locate(index);
     w.begin = w.end = 0;  // if it cannot be read, the worker has none
-    stand_in(w, place, &batches_.get(session_, place.shard, w.held));
+    w.batch = &batches_.get(session_, place.shard, w.held);
+    w.shard = place.shard;
+    w.begin = place.first;
+    w.end = place.first + known_->shards.shards()[place.shard].samples;
   }
 
   shared<const Known> known_;
@@ -57498,7 +57561,7 @@ struct decode_stage {
     using type = std::remove_cvref_t<R>;
     return record<basic_field<typename type::template field_at<Is>::name_type,
                               std::remove_cvref_t<decltype(one_field<Is>(std::forward<R>(sample), c))>>...>(
-        one_field<Is>(std::forward<R>(sample), c)...);
+        detail::made_by{}, [&]() -> decltype(auto) { return one_field<Is>(std::forward<R>(sample), c); }...);
   }
   /// A field that passes is moved out of a record that nobody else has.
   template <std::size_t I, class R, class Call>
@@ -57514,7 +57577,7 @@ struct decode_stage {
   auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
     return record<basic_field<typename detail::field_codec<Codecs>::name_type,
                               std::remove_cvref_t<decltype(one_member<Is>(sample, c))>>...>(
-        one_member<Is>(sample, c)...);
+        detail::made_by{}, [&]() -> decltype(auto) { return one_member<Is>(sample, c); }...);
   }
   template <std::size_t I, class S, class Call>
   decltype(auto) one_member(const S& sample, const Call& c) const {

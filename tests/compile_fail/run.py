@@ -12,7 +12,8 @@ the sentence may stand in the lines that follow the error.
 itself, so that those in its output are those that a user includes.
 
 --right compiles all files without PENSTOCK_WRONG at once, each in a namespace of its own, which takes a tenth of the
-time; --wrong-only leaves that compilation out.
+time; --wrong-only leaves that compilation out. --wrong compiles all of them with PENSTOCK_WRONG at once, with the
+library's headers precompiled, and asks for the sentences alone; what it does not find there is compiled by itself.
 """
 
 import argparse
@@ -117,6 +118,29 @@ def judge(compiler, includes, source, defines=(), precompiled=None, wrong_only=F
     return faults, lines
 
 
+def judge_together(compiler, includes, sources, path, defines, precompiled):
+    """What is wrong with these cases, by source."""
+    heads = {source: "\n".join(source.read_text(encoding="utf-8").splitlines()[:10]) for source in sources}
+    together = [source for source, head in heads.items() if EXPECT.search(head) and not FLAGS.search(head)]
+    write_together(together, path)
+    unlimited = ["-ferror-limit=0"] if is_clang(compiler) else []
+    _, lines = compile_once(compiler, includes, path, wrong=True, flags=using(compiler, precompiled) + unlimited,
+                            defines=defines)
+    errors = [line for line in lines if "error:" in line]
+    left = {}  # how many lines hold a sentence, less those that stand for a case
+    alone = [source for source in sources if source not in together]
+    for source in together:
+        sentence, beside = EXPECT.search(heads[source]).group(1), BESIDE.search(heads[source])
+        key = (sentence, bool(beside))
+        if key not in left:
+            left[key] = sum(sentence in line for line in (lines if beside else errors))
+        left[key] -= 1
+        if left[key] < 0:
+            alone.append(source)
+    print(f"{len(sources) - len(alone)} of {len(sources)} cases together, the others one by one")
+    return {source: judge(compiler, includes, source, defines, precompiled, wrong_only=True)[0] for source in alone}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compiler", required=True)
@@ -125,6 +149,7 @@ def main():
     parser.add_argument("--precompile", type=pathlib.Path)
     parser.add_argument("--precompiled", type=pathlib.Path)
     parser.add_argument("--right", type=pathlib.Path, help="compile all sources at once, through a file of this name")
+    parser.add_argument("--wrong", type=pathlib.Path, help="the same, with PENSTOCK_WRONG")
     parser.add_argument("--wrong-only", action="store_true")
     parser.add_argument("source", type=pathlib.Path, nargs="*")
     arguments = parser.parse_args()
@@ -138,6 +163,13 @@ def main():
                                      flags=using(arguments.compiler, arguments.precompiled), defines=arguments.define)
         print("\n".join(lines))
         sys.exit(status)
+    if arguments.wrong:
+        found = judge_together(arguments.compiler, arguments.include, arguments.source, arguments.wrong,
+                               arguments.define, arguments.precompiled)
+        for source, faults in found.items():
+            for fault in faults:
+                print(f"-- {source.name}: {fault}")
+        sys.exit(1 if any(found.values()) else 0)
     source = arguments.source[0]
     faults, lines = judge(arguments.compiler, arguments.include, source, arguments.define, arguments.precompiled,
                           arguments.wrong_only)

@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 #include "support/litdata_files.hpp"
+#include "support/members_text.hpp"
 #include "support/resume_test.hpp"
 #include "support/test_data.hpp"
 
@@ -50,10 +51,7 @@ namespace litdata_test {
 /// Reads one leaf of all samples as text.
 template <ps::fixed_string Name, class Codec, class Data, class Show>
 std::string leaf(const Data& data, Show show) {
-  std::string all;
-  for (auto&& one : (data | ps::decode<ps::field<Name, Codec>> | ps::workers(0)).epoch(0))
-    all.append(show(ps::get<Name>(one))) += ";";
-  return all;
+  return penstock_test::members_text<Name, Codec>(data, show);
 }
 const auto plain = [](auto value) { return std::to_string(value); };
 const auto as_text = [](auto value) { return std::string(value); };
@@ -86,7 +84,7 @@ std::string rows(const Data& data) {
 }
 const auto values_in = [](const auto& array) {
   std::string all;
-  for (const auto value : array.values()) all += std::to_string(static_cast<int>(value)) + " ";
+  for (const auto value : array.flat()) all += std::to_string(static_cast<int>(value)) + " ";
   return all + ps::to_string(array.shape());
 };
 

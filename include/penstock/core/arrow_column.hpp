@@ -89,7 +89,14 @@ class arrow_cell {
   }
   /// The values of a list. Throws errc::format for any other layout, and for offsets that lead out of the
   /// child.
-  [[nodiscard]] arrow_slice list() const;
+  [[nodiscard]] arrow_slice list() const {
+    if (column_->type->layout != arrow_layout::fixed_list) return varying_list();
+    const std::uint64_t count = column_->type->width;
+    std::uint64_t first = 0;
+    if (__builtin_mul_overflow(row_, count, &first)) [[unlikely]]
+      bad_offsets(row_, row_, column_->children.front().length);
+    return within_child(first, count);
+  }
 
  private:
   explicit arrow_cell(const arrow_column& column) noexcept : column_(&column), null_(true) {}
@@ -105,8 +112,15 @@ class arrow_cell {
       bad_offsets(begin, end, column_->bytes);
     return {column_->values + begin, detail::to_size(end - begin)};
   }
+  [[nodiscard]] arrow_slice within_child(std::uint64_t first, std::uint64_t count) const {
+    const arrow_column& child = column_->children.front();
+    if (first > child.length || count > child.length - first) [[unlikely]]
+      bad_offsets(first, first + count, child.length);
+    return {&child, first, count};
+  }
   void follow_dictionary();
   [[nodiscard]] bytes_view viewed() const;
+  [[nodiscard]] arrow_slice varying_list() const;
   [[noreturn, gnu::cold]] void bad_offsets(std::uint64_t begin, std::uint64_t end, std::uint64_t size) const;
 
   const arrow_column* column_;
@@ -125,6 +139,10 @@ struct arrow_leaf {
   const arrow_column* column = nullptr;
   std::uint64_t add = 0;       ///< the leaf's row is the batch's row and this
   std::vector<above> structs;  ///< that it is in, as far as they may be null
+  /// Where all rows are of one width, being numbers or lists of fixed length of such: the first one, their
+  /// width in bytes, and how many. Nothing is said of other columns.
+  const std::byte* first = nullptr;
+  std::uint64_t width = 0, rows = 0;
 
   [[nodiscard]] arrow_cell at(std::uint64_t row) const {
     for (const above& one : structs)

@@ -80,28 +80,16 @@ PENSTOCK_INLINE bytes_view arrow_cell::viewed() const {
   return all.subspan(begin, size);
 }
 
-PENSTOCK_INLINE arrow_slice arrow_cell::list() const {
-  arrow_slice found;
+PENSTOCK_INLINE arrow_slice arrow_cell::varying_list() const {
   const arrow_layout layout = column_->type->layout;
-  if (layout == arrow_layout::list32 || layout == arrow_layout::list64) {
-    const bool small = layout == arrow_layout::list32;
-    found.first = small ? offset<std::uint32_t>(0) : offset<std::uint64_t>(0);
-    const std::uint64_t end = small ? offset<std::uint32_t>(1) : offset<std::uint64_t>(1);
-    if (end < found.first) bad_offsets(found.first, end, column_->children.front().length);
-    found.count = end - found.first;
-  } else if (layout == arrow_layout::fixed_list) {
-    found.count = column_->type->width;
-    if (__builtin_mul_overflow(row_, found.count, &found.first))
-      bad_offsets(row_, row_, column_->children.front().length);
-  } else {
+  if (layout != arrow_layout::list32 && layout != arrow_layout::list64)
     throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
                                ", which is no list"});
-  }
-  found.column = &column_->children.front();
-  const std::uint64_t all = found.column->length;
-  if (found.first > all || found.count > all - found.first)
-    bad_offsets(found.first, found.first + found.count, all);
-  return found;
+  const bool small = layout == arrow_layout::list32;
+  const std::uint64_t first = small ? offset<std::uint32_t>(0) : offset<std::uint64_t>(0);
+  const std::uint64_t end = small ? offset<std::uint32_t>(1) : offset<std::uint64_t>(1);
+  if (end < first) bad_offsets(first, end, column_->children.front().length);
+  return within_child(first, end - first);
 }
 
 namespace detail {
@@ -127,6 +115,27 @@ PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root
   return names;
 }
 
+PENSTOCK_INLINE void find_rows_of(arrow_leaf& leaf) noexcept {
+  const arrow_column* column = leaf.column;
+  if (leaf.add >= column->length) return;
+  const std::uint64_t rows = column->length - leaf.add;
+  std::uint64_t first = leaf.add + column->offset, each = 1;  // in values of `column`
+  while (column->type->layout == arrow_layout::fixed_list) {
+    const std::uint64_t width = column->type->width;
+    std::uint64_t all = 0;
+    column = &column->children.front();
+    if (__builtin_mul_overflow(first, width, &first) || __builtin_mul_overflow(each, width, &each) ||
+        __builtin_mul_overflow(rows, each, &all) || first > column->length || all > column->length - first)
+      return;
+    first += column->offset;
+  }
+  if (column->type->layout != arrow_layout::fixed || column->values == nullptr) return;
+  const std::uint64_t width = column->type->width;
+  if (each == 0 || width == 0) return;
+  leaf.first = column->values + to_size(first * width);
+  leaf.width = each * width;
+  leaf.rows = rows;
+}
 PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf above,
                                       std::vector<arrow_leaf>& leaves) {
   if (column.validity != nullptr) above.structs.push_back({&column, above.add});
@@ -137,6 +146,7 @@ PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf abo
     } else {
       leaves.push_back(above);
       leaves.back().column = &child;
+      find_rows_of(leaves.back());
     }
   }
 }

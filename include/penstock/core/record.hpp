@@ -65,6 +65,9 @@ consteval bool names_differ() {
   return differ;
 }
 
+/// Says that values are given by functions that make them.
+struct made_by {};
+
 /// One value of a record. Not a std::tuple, because that is not trivially copyable in every standard library.
 template <std::size_t I, class T>
 struct record_value {
@@ -75,6 +78,8 @@ struct record_value {
       : value() {}
   template <class U>
   constexpr record_value(std::in_place_t, U&& given) : value(static_cast<T>(std::forward<U>(given))) {}
+  template <class Make>
+  constexpr record_value(made_by, const Make& make) : value(make()) {}
   friend bool operator==(const record_value&, const record_value&) = default;
 };
 
@@ -86,6 +91,9 @@ struct record_values<std::index_sequence<Is...>, Ts...> : record_value<Is, Ts>..
   template <class... Us>
   constexpr explicit record_values(std::in_place_t, Us&&... given)
       : record_value<Is, Ts>(std::in_place, std::forward<Us>(given))... {}
+  template <class... Makes>
+  constexpr explicit record_values(made_by how, const Makes&... makes)
+      : record_value<Is, Ts>(how, makes)... {}
   friend bool operator==(const record_values&, const record_values&) = default;
 };
 
@@ -131,6 +139,10 @@ class record {
     requires(sizeof...(Us) == sizeof...(Fields) && sizeof...(Us) > 0 &&
              (std::is_constructible_v<typename Fields::type, Us&&> && ...))
   constexpr explicit record(Us&&... values) : storage_(std::in_place, std::forward<Us>(values)...) {}
+  /// Each value is what a function returns, in the order of the fields, and is made where it stays.
+  template <class... Makes>
+    requires(sizeof...(Makes) == sizeof...(Fields))
+  constexpr explicit record(detail::made_by how, const Makes&... makes) : storage_(how, makes...) {}
 
   /// The value at index `I`; `get` calls it.
   template <std::size_t I>

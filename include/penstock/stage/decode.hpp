@@ -296,7 +296,7 @@ struct decode_stage {
     using type = std::remove_cvref_t<R>;
     return record<basic_field<typename type::template field_at<Is>::name_type,
                               std::remove_cvref_t<decltype(one_field<Is>(std::forward<R>(sample), c))>>...>(
-        one_field<Is>(std::forward<R>(sample), c)...);
+        detail::made_by{}, [&]() -> decltype(auto) { return one_field<Is>(std::forward<R>(sample), c); }...);
   }
   /// A field that passes is moved out of a record that nobody else has.
   template <std::size_t I, class R, class Call>
@@ -312,7 +312,7 @@ struct decode_stage {
   auto apply_open(const S& sample, const Call& c, std::index_sequence<Is...>) const {
     return record<basic_field<typename detail::field_codec<Codecs>::name_type,
                               std::remove_cvref_t<decltype(one_member<Is>(sample, c))>>...>(
-        one_member<Is>(sample, c)...);
+        detail::made_by{}, [&]() -> decltype(auto) { return one_member<Is>(sample, c); }...);
   }
   template <std::size_t I, class S, class Call>
   decltype(auto) one_member(const S& sample, const Call& c) const {

@@ -164,6 +164,7 @@ TEST_CASE("run/sizes: small batches of numbers share a block, unless a depth or 
 
 TEST_CASE("run/sizes: a grain is about 32 KB, at most the block, at least one slot") {
   CHECK(sizes_of(words, on(2), {.sample_bytes = 1024}).grain(1000) == 32);
+  CHECK(sizes_of(words, on(0), {.sample_bytes = 1024}).grain(1000) == 64);
   CHECK(sizes_of(words, on(2), {.sample_bytes = 1024}).grain(20) == 20);
   CHECK(sizes_of(words, on(2), {.sample_bytes = 1'000'000}).grain(20) == 1);
   CHECK(sizes_of(words, on(2), {.sample_bytes = 1}).grain(1000) == 64);

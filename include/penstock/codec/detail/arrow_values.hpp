@@ -6,6 +6,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -41,8 +42,21 @@ struct arrow_array_place {
   bytes_view values;
   extents shape;
 };
+/// Throws errc::missing for a null, errc::shape for lists that make no array, and what `arrow_list_bytes`
+/// throws.
 [[nodiscard]] arrow_array_place find_arrow_array(const arrow_cell& cell, arrow_number wanted,
                                                  std::size_t width);
+/// The numbers of a list of fixed length, unless it or one of them could be null or it is empty; no bytes for
+/// any other.
+[[nodiscard]] inline bytes_view flat_arrow_list(const arrow_cell& cell, arrow_number wanted,
+                                                std::size_t width) {
+  if (cell.type().layout != arrow_layout::fixed_list || cell.is_null()) return {};
+  const arrow_slice list = cell.list();
+  const arrow_column& values = *list.column;
+  if (values.type->number != wanted || values.validity != nullptr || !values.type->dictionary.empty())
+    return {};
+  return {values.values + to_size(values.offset + list.first) * width, to_size(list.count) * width};
+}
 
 [[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
 [[noreturn, gnu::cold]] void null_arrow_value(const arrow_type& type);

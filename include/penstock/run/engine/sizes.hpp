@@ -96,7 +96,8 @@ class run_sizes {
   /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
-  /// Slots that a worker takes at a time: about 32 KB, one if samples are large or are images, a few if
+  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only
+  /// the consumer, one if samples are large or are images, a few if
   /// their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Slots of a chunk.

@@ -31,7 +31,10 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
   if (!facts_.direct) return slots;
   if (facts_.one_at_a_time) return 1;
-  return std::min(slots, facts_.plain ? plain_slots() : slots_in(32'768, 64, 8));
+  if (facts_.plain) return std::min(slots, plain_slots());
+  // Without workers nobody else waits for a share, and looking ahead begins anew with each grain.
+  const bool alone = options_.workers.value_or(1) == 0;
+  return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::chunk() const noexcept {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
+#include <penstock/base/touch_lines.hpp>
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
@@ -92,9 +94,10 @@ class arrow_rows {
       manifest::place place;
       std::uint64_t index = 0;
     };
-    std::array<coming, 64> next{};  // the rows that come next
-    std::size_t count = 0;          // of those
-    std::size_t turn = 0;           // of the one that is evaluated next
+    std::array<coming, 64> next{};   // the rows that come next
+    std::size_t count = 0;           // of those
+    std::size_t turn = 0;            // of the one that is evaluated next
+    std::vector<bytes_view> values;  // of these rows, those that are prefetched
     struct kept {
       std::size_t shard = 0;
       shared<const arrow_batch> batch;
@@ -117,23 +120,27 @@ class arrow_rows {
   void evaluate(position p, worker& w, Sink&& sink) const {
     const std::size_t turn = w.turn++;
     const auto& looked_up = w.next[turn % w.next.size()];
-    if (turn < w.count && looked_up.index == p.index && looked_up.batch != nullptr) [[likely]]
-      stand_in(w, looked_up.place, looked_up.batch);
-    else if (p.index < w.begin || p.index >= w.end)
-      move_to(w, p.index);
-    const std::uint64_t row = known_->row_of(w.shard, p.index - w.begin);
+    std::size_t shard = looked_up.place.shard;
+    std::uint64_t sample = looked_up.place.sample;
+    const arrow_batch* batch = looked_up.batch;
+    if (turn >= w.count || looked_up.index != p.index || batch == nullptr) [[unlikely]] {
+      if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
+      shard = w.shard;
+      sample = p.index - w.begin;
+      batch = w.batch;
+    }
     try {
-      sink(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory));
-      if constexpr (Batches::in_place) confirm(session_, known_->object(w.shard));
+      sink(arrow_row<Files>(*known_, shard, *batch, known_->row_of(shard, sample), w.memory));
+      if constexpr (Batches::in_place) confirm(session_, known_->object(shard));
     } catch (error& e) {
-      if constexpr (Batches::in_place) confirm(session_, known_->object(w.shard));
-      e.in_file(known_->path(w.shard)).for_key(key(p.index));
+      if constexpr (Batches::in_place) confirm(session_, known_->object(shard));
+      e.in_file(known_->path(shard)).for_key(key(p.index));
       throw;
     }
   }
 
-  /// Finds the rows that come next, up to 64, and prefetches what says where their values are.
-  void look_ahead(std::span<const position> next, worker& w) const noexcept {
+  /// Finds the rows that come next, up to 64, and their values.
+  void look_ahead(std::span<const position> next, worker& w) const {
     w.turn = 0;
     for (auto& one : w.ahead) one.used = false;
     w.count = std::min(next.size(), w.next.size());
@@ -155,10 +162,11 @@ class arrow_rows {
         if (batch == nullptr) batch = find_ahead(found.shard, w);
       }
       one.batch = batch;
-      if (one.batch == nullptr) continue;
+      if (batch == nullptr) continue;
       const std::uint64_t row = known_->row_of(one.place.shard, one.place.sample);
-      for (const std::size_t leaf : touched_) touch_arrow_offsets(one.batch->leaves[leaf], row);
+      for (const std::size_t leaf : touched_) touch_arrow_offsets(batch->leaves[leaf], row);
     }
+    find_values(w);
     for (auto& one : w.ahead)
       if (!one.used) one.batch = {};
     w.batch = nullptr;  // it may be one that was let go
@@ -166,10 +174,9 @@ class arrow_rows {
   }
   /// Prefetches the first `most` bytes of each value of one of these rows.
   [[gnu::always_inline]] void touch_ahead(std::size_t i, const worker& w, std::uint64_t most) const noexcept {
-    if (i >= w.count || w.next[i].batch == nullptr) return;
-    const auto& place = w.next[i].place;
-    const std::uint64_t row = known_->row_of(place.shard, place.sample);
-    for (const std::size_t leaf : touched_) touch_arrow_value(w.next[i].batch->leaves[leaf], row, most);
+    if (i >= w.count) return;
+    for (std::size_t k = i * touched_.size(); k < (i + 1) * touched_.size(); ++k)
+      touch_lines(w.values[k].data(), std::min<std::uint64_t>(most, w.values[k].size()));
   }
 
   /// The file, and the row's number in it: "data-00000-of-00002.arrow:17".
@@ -194,6 +201,16 @@ class arrow_rows {
   }
 
  private:
+  // After all offsets were asked for, so that these arrive together.
+  void find_values(worker& w) const {
+    w.values.resize(w.next.size() * touched_.size());
+    auto value = w.values.begin();
+    for (const auto& one : std::span(w.next).first(w.count)) {
+      const std::uint64_t row = one.batch ? known_->row_of(one.place.shard, one.place.sample) : 0;
+      for (const std::size_t leaf : touched_)
+        *value++ = one.batch ? arrow_value_bytes(one.batch->leaves[leaf], row) : bytes_view();
+    }
+  }
   // A batch that is in memory, and stays there until the next look ahead.
   [[nodiscard]] const arrow_batch* find_ahead(std::size_t shard, worker& w) const noexcept {
     for (auto& one : w.ahead)
@@ -210,16 +227,13 @@ class arrow_rows {
       }
     return nullptr;
   }
-  void stand_in(worker& w, const manifest::place& place, const arrow_batch* batch) const noexcept {
-    w.batch = batch;
-    w.shard = place.shard;
-    w.begin = place.first;
-    w.end = place.first + known_->shards.shards()[place.shard].samples;
-  }
   void move_to(worker& w, std::uint64_t index) const {
     const manifest::place place = known_->locate(index);
     w.begin = w.end = 0;  // if it cannot be read, the worker has none
-    stand_in(w, place, &batches_.get(session_, place.shard, w.held));
+    w.batch = &batches_.get(session_, place.shard, w.held);
+    w.shard = place.shard;
+    w.begin = place.first;
+    w.end = place.first + known_->shards.shards()[place.shard].samples;
   }
 
   shared<const Known> known_;
