@@ -69,7 +69,8 @@ if(TARGET penstock::compiled)
   set(form -DPENSTOCK_COMPILED)
 endif()
 
-# penstock_reads(<compiler> FILES <test file>... ALONE <test file>... SOURCES <path>... BARE <path>...): in a unity build FILES are read in units, ALONE never; BARE without what all have in common.
+# penstock_reads(<compiler> FILES <test file>... ALONE <test file>... SOURCES <path>... BARE <path>...): in a
+# unity build FILES are read in units, ALONE never; BARE without what all have in common.
 function(penstock_reads compiler)
   cmake_parse_arguments(PARSE_ARGV 1 read "" "" "FILES;ALONE;SOURCES;BARE")
   get_filename_component(name ${compiler} NAME)
