@@ -4428,7 +4428,7 @@ struct tf_example {
                                  const std::array<detail::tf_feature, sizeof...(Features)>& found, scratch& s,
                                  std::index_sequence<Is...>) {
     return record<basic_field<typename Features::name_type, typename Features::type>...>(
-        Features::read(example, found[Is], std::get<Is>(s))...);
+        detail::made_by{}, [&] { return Features::read(example, found[Is], std::get<Is>(s)); }...);
   }
 };
 
@@ -58215,7 +58215,7 @@ struct fields_stage {
       return record<
           basic_field<detail::member_name_type<Names>,
                       std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
-          pick<Names>(sample)...);
+          detail::made_by{}, [&] { return pick<Names>(sample); }...);
     }
   }
   [[nodiscard]] std::string describe() const {

@@ -146,4 +146,47 @@ TEST_CASE("core/arrow_column: structs are replaced by their fields, which are nu
   CHECK(leaves[0].at(0).number<std::uint8_t>() == 2);
   CHECK(leaves[1].at(0).is_null());
   CHECK(leaves[1].at(1).number<std::uint8_t>() == 4);
+  CHECK(leaves[0].rows == 3);
+  CHECK(leaves[0].first == at(numbers.data() + 1));
+  CHECK(leaves[1].rows == 4);
+  CHECK(leaves[1].first == at(numbers.data() + 2));
+}
+
+TEST_CASE("core/arrow_column: rows of one width are where their first one and the width say") {
+  arrow_type row = arrow_type::of_format("+w:2"), rows = arrow_type::of_format("+w:3");
+  row.children = {arrow_type::of_format("s")};
+  rows.children = {row};
+  arrow_type root = arrow_type::of_format("+s");
+  root.children = {rows};
+  std::array<std::int16_t, 40> numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int16_t>(i);
+  arrow_column batch = column_of(root, 2, nullptr);
+  batch.offset = 1;
+  arrow_column outer = column_of(rows, 4, nullptr), inner = column_of(row, 15, nullptr),
+               values = column_of(row.children[0], 36, numbers.data());
+  outer.offset = 1;
+  inner.offset = 1;
+  values.offset = 2;
+  const auto leaf_of = [&] {
+    inner.children = {values};
+    outer.children = {inner};
+    batch.children = {outer};
+    return ps::detail::arrow_leaves(batch).front();
+  };
+  const auto leaf = leaf_of();
+  REQUIRE(leaf.rows == 3);
+  CHECK(leaf.width == 12);
+  for (std::uint64_t i = 0; i < leaf.rows; ++i) {
+    const ps::arrow_slice lists = leaf.at(i).list();
+    const ps::arrow_slice list = arrow_cell(*lists.column, lists.first).list();
+    CHECK(arrow_cell(*list.column, list.first).bytes().data() == leaf.first + i * leaf.width);
+  }
+  values.length = 31;  // the last row lacks a number
+  CHECK(leaf_of().rows == 0);
+  values.length = 36;
+  inner.length = 14;
+  CHECK(leaf_of().rows == 0);
+  inner.length = 15;
+  outer.length = 1;  // the struct begins behind it
+  CHECK(leaf_of().rows == 0);
 }

@@ -88,6 +88,20 @@ TEST_CASE("core/record: values() is a tuple of references") {
   CHECK(length == 15);
 }
 
+TEST_CASE("core/record: values that functions return are made where they stay") {
+  struct stays {
+    int value = 0;
+    explicit stays(int given) : value(given) {}
+    stays(const stays&) = delete;
+    stays& operator=(const stays&) = delete;
+  };
+  int turn = 0;
+  const ps::record<ps::field<"a", stays>, ps::field<"b", int>> made(
+      ps::detail::made_by{}, [&] { return stays(++turn); }, [&] { return ++turn; });
+  CHECK(ps::get<"a">(made).value == 1);
+  CHECK(ps::get<"b">(made) == 2);
+}
+
 TEST_CASE("core/record: fields that cannot be copied are moved") {
   using owner = ps::record<ps::field<"p", std::unique_ptr<int>>>;
   owner first(std::make_unique<int>(5));

@@ -20,12 +20,34 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ps = penstock;
 using namespace penstock_test;
+
+namespace decode_test {
+
+int copies = 0;
+struct counted {
+  std::size_t size = 0;
+  explicit counted(std::size_t given) : size(given) {}
+  counted(const counted& other) : size(other.size) { ++copies; }
+  counted& operator=(const counted&) = delete;
+};
+/// The size of what it gets, as a value that counts how often it is copied.
+struct counting_codec {
+  static constexpr std::string_view codec_name = "counting";
+  [[nodiscard]] counted decode(const auto& in, ps::no_scratch&) const {
+    return counted(ps::as_bytes(in).size());
+  }
+};
+
+}  // namespace decode_test
+using namespace decode_test;
 
 TEST_CASE("stage/decode: bytes become values; an error names codec and position") {
   const std::vector<std::string> words{"1", "-7", " 42 "};
@@ -104,6 +126,18 @@ TEST_CASE("stage/decode: decode<identity> passes values that are already decoded
   }
   for (auto&& b : ps::from(samples) | ps::decode<ps::field<"y", ps::identity>> | ps::batch(1))
     CHECK(ps::get<"y">(b)[0] == 3);
+}
+
+TEST_CASE("stage/decode: what a codec returns is made where it stays") {
+  using sample = ps::record<ps::field<"x", std::string>, ps::field<"y", std::string>>;
+  copies = 0;
+  int sum = 0;
+  for (auto&& s :
+       ps::from({sample("a", "12"), sample("b", "34")}) | ps::decode<ps::field<"y", counting_codec>> |
+           ps::map([](const auto& s) { return static_cast<int>(get<"y">(s).size); }))
+    sum += s;
+  CHECK(sum == 4);
+  CHECK(copies == 0);
 }
 
 TEST_CASE("stage/decode: fields that pass are moved, not copied") {

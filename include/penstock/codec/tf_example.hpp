@@ -205,7 +205,7 @@ struct tf_example {
                                  const std::array<detail::tf_feature, sizeof...(Features)>& found, scratch& s,
                                  std::index_sequence<Is...>) {
     return record<basic_field<typename Features::name_type, typename Features::type>...>(
-        Features::read(example, found[Is], std::get<Is>(s))...);
+        detail::made_by{}, [&] { return Features::read(example, found[Is], std::get<Is>(s)); }...);
   }
 };
 

@@ -159,7 +159,7 @@ struct fields_stage {
       return record<
           basic_field<detail::member_name_type<Names>,
                       std::conditional_t<Names.is_optional, optional_blob<blob_type>, blob_type>>...>(
-          pick<Names>(sample)...);
+          detail::made_by{}, [&] { return pick<Names>(sample); }...);
     }
   }
   [[nodiscard]] std::string describe() const {
