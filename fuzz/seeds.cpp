@@ -410,6 +410,7 @@ void arrow_ipc(folder& out) {
   for (const penstock_test::oracle_file& one : penstock_test::litdata_oracles) {
     if (one.path.starts_with("rows/chunk")) out.add("arrow_ipc", std::string(one.bytes));
     if (one.path.starts_with("frames/chunk")) out.add("litdata_frames", "\2\6" + std::string(one.bytes));
+    if (one.path.starts_with("values/chunk")) out.add("litdata_samples", "\2\6" + std::string(one.bytes));
   }
 }
 

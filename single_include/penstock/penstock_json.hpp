@@ -1307,9 +1307,10 @@ namespace penstock::inline v0_1 {
 
 /// What the `index.json` of a LitData dataset says.
 struct litdata_index {
-  mds_index chunks;     ///< with a column for each leaf of a sample
-  bool tokens = false;  ///< whether `TokensLoader` wrote it: chunks are tokens, and not samples
-  bool rows = false;    ///< chunks are compressed rows of Arrow; others are told by a chunk's end
+  mds_index chunks;             ///< with a column for each leaf of a sample
+  bool tokens = false;          ///< whether `TokensLoader` wrote it: chunks are tokens, and not samples
+  bool rows = false;            ///< chunks are compressed rows of Arrow; others are told by a chunk's end
+  bool packed_samples = false;  ///< whether samples are compressed one by one
 };
 
 namespace detail {
@@ -1343,7 +1344,9 @@ class litdata_json {
       content = hash_bytes(hash_bytes(content, bytes_of(one.name)), bytes_of(one.encoding));
     const std::string compression = text_at(config, "compression");
     made.rows = !text_at(config, "ipc_compression").empty();
-    const bool inside = text_at(config, "compression_level") == "batch";
+    const std::string level = text_at(config, "compression_level");
+    made.packed_samples = level == "sample";
+    const bool inside = level == "batch" || made.packed_samples;
     for (const nlohmann::json& one : all["chunks"]) {
       mds_shard chunk;
       if (!one.is_object()) fail("an entry of 'chunks' is not an object");
@@ -1382,9 +1385,9 @@ class litdata_json {
     if (given("encryption"))
       fail("the chunks are encrypted, which is not read: write them without encryption");
     const std::string level = text_at(config, "compression_level");
-    if (!level.empty() && level != "chunk" && level != "batch")
-      fail("the chunks are compressed inside, by " + level.substr(0, 20) +
-           ": write them with compression_level=\"batch\" or \"chunk\", or without compression");
+    if (!level.empty() && level != "chunk" && level != "batch" && level != "sample")
+      fail("the chunks are compressed by '" + level.substr(0, 20) +
+           "'; those of compression_level \"chunk\", \"batch\" and \"sample\" are read");
   }
 
   [[nodiscard]] static std::vector<mds_column> columns(const nlohmann::json& config) {
@@ -1509,8 +1512,8 @@ class litdata_json {
 ///     const std::uint64_t samples_of_the_first = known.chunks.shards.at(0).samples;
 ///
 /// Throws, with the file: `errc::io`; `errc::format`, with the offset where it is known, for anything that is
-/// not such an index, for encrypted chunks and those that are compressed sample by sample, for other loaders
-/// than PyTreeLoader and TokensLoader, names that lead out of the index's folder, and two leaves of one name;
+/// not such an index, for encrypted chunks, for other loaders than PyTreeLoader and TokensLoader, names that
+/// lead out of the index's folder, and two leaves of one name;
 /// `errc::limit` for more than 256 MiB, or 4,096 leaves.
 /// Source: litdata, streaming/writer.py and utilities/_pytree.py.
 [[nodiscard]] inline litdata_index read_litdata_index(const std::string& path) {
@@ -1963,13 +1966,19 @@ inline void check_litdata_samples(const litdata_index& index) {
 
 /// The files of the chunks, or copies of them without compression.
 template <unpacker... Unpack>
-[[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const mds_index& chunks,
+[[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const litdata_index& index,
                                                      const unpacked_options& options) {
-  return mds_paths(folder, chunks, [&](const std::vector<std::string>& packed) {
-    return tar::unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
-      tar::unpackers<litdata_frames<Unpack>...> unpack;
-      return tar::unpacked_path(path, chosen, unpack.calls(), "litdata", litdata_streams());
-    });
+  using unpack_one = std::string (*)(const std::string& path, const unpacked_options& chosen);
+  const unpack_one of_frames = [](const std::string& path, const unpacked_options& chosen) {
+    tar::unpackers<litdata_frames<Unpack>...> unpack;
+    return tar::unpacked_path(path, chosen, unpack.calls(), "litdata", litdata_streams());
+  };
+  const unpack_one of_samples = [](const std::string& path, const unpacked_options& chosen) {
+    tar::unpackers<litdata_samples<Unpack>...> unpack;
+    return tar::unpacked_path(path, chosen, unpack.calls(), "litdata", litdata_sample_streams());
+  };
+  return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed) {
+    return tar::unpacked_paths(packed, options, index.packed_samples ? of_samples : of_frames);
   });
 }
 
@@ -2038,7 +2047,7 @@ using litdata_source = mds_source<Storage, detail::litdata_kind>;
 ///
 /// In: the folder's path, with the unpackers that may be needed as template arguments; or any storage, whose
 /// objects are the chunks, not compressed, in the order of an index. A chunk that is compressed, as a whole
-/// or inside in batches, is unpacked once, while the plan is made, to a copy.
+/// or inside, in batches or sample by sample, is unpacked once, while the plan is made, to a copy.
 /// Out: an open sample with a member for each leaf, called by the keys and numbers on the way to it: "image",
 /// "boxes.0". `raw_number<std::int64_t>` reads an `int`, `raw_number<double>` a `float`,
 /// `raw_number<std::uint8_t>` a `bool`, `text` a `str`, `litdata_array<T>` arrays and tensors, `jpeg` and
@@ -2060,7 +2069,7 @@ template <unpacker... Unpack>
       throw error(errc::format, {"the chunk has ", size, " bytes, and its index says ", one.bytes})
           .in_file(path);
   }
-  std::vector<std::string> paths = detail::litdata_paths<Unpack...>(folder, index.chunks, options);
+  std::vector<std::string> paths = detail::litdata_paths<Unpack...>(folder, index, options);
   for (std::size_t i = 0; i < paths.size(); ++i)
     if (mds_shard& one = index.chunks.shards[i]; one.packed_name == one.name)
       one.bytes = detail::size_of_file(paths[i]);
@@ -2139,7 +2148,7 @@ template <token_value T, unpacker... Unpack, class Window>
     e.in_file(path);
     throw;
   }
-  return {mapped_file(detail::litdata_paths<Unpack...>(folder, index.chunks, options)), window,
+  return {mapped_file(detail::litdata_paths<Unpack...>(folder, index, options)), window,
           detail::token_format::litdata};
 }
 

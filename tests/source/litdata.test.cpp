@@ -33,10 +33,15 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #if __has_include(<penstock/codec/unpack_zstd.hpp>) && __has_include(<zstd.h>)
 #include <penstock/codec/unpack_zstd.hpp>
+
+#include <zstd.h>
 #define LITDATA_TEST_ZSTD 1
 #endif
 
@@ -301,6 +306,101 @@ TEST_CASE("source/litdata: chunks that are compressed inside, in batches of samp
   for (std::size_t size = 0; size < bytes.size(); size += 7) {
     INFO(size);
     CHECK_FALSE(with(bytes.substr(0, size)).empty());
+  }
+}
+
+TEST_CASE("source/litdata: chunks whose samples are compressed one by one") {
+  const litdata_folder made;
+  const auto read = [&](const std::string& name) {
+    std::ifstream in(made("values") + "/" + name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const auto number_of = [](const std::string& bytes, std::size_t i) {
+    return ps::detail::load_little<std::uint32_t>(ps::bytes_of(bytes).data() + 4 * i);
+  };
+  // What LitData makes of these chunks with compression_level="sample".
+  const auto plain_numbers = leaf<"i", ps::raw_number<std::int64_t>>(ps::litdata(made("values")), plain);
+  const auto plain_arrays =
+      leaf<"t", ps::litdata_array<std::int16_t>>(ps::litdata(made("values")), values_in);
+  std::filesystem::create_directory(made("samples"));
+  nlohmann::json index = nlohmann::json::parse(read("index.json"));
+  index["config"]["compression"] = "zstd";
+  index["config"]["compression_level"] = "sample";
+  for (auto& chunk : index["chunks"]) {
+    const std::string name = chunk["filename"], bytes = read(name);
+    const std::size_t samples = number_of(bytes, 0);
+    std::string table(4 * (samples + 2), '\0'), packed;
+    const auto put = [&](std::size_t i, std::size_t value) {
+      for (std::size_t byte = 0; byte < 4; ++byte)
+        table[4 * i + byte] = static_cast<char>(value >> 8 * byte & 255);
+    };
+    put(0, samples);
+    put(1, table.size());
+    for (std::size_t i = 0; i < samples; ++i) {
+      const std::string_view sample = std::string_view(bytes).substr(
+          number_of(bytes, i + 1), number_of(bytes, i + 2) - number_of(bytes, i + 1));
+      std::string one(ZSTD_compressBound(sample.size()), '\0');
+      one.resize(ZSTD_compress(one.data(), one.size(), sample.data(), sample.size(), 3));
+      put(i + 2, table.size() + (packed += one).size());
+    }
+    chunk["chunk_bytes"] = table.size() + packed.size();
+    std::ofstream(made("samples") + "/" + name, std::ios::binary) << table << packed;
+  }
+  const auto write_index = [&] { std::ofstream(made("samples") + "/index.json") << index.dump(); };
+  write_index();
+  const auto data = ps::litdata<ps::unpack_zstd>(made("samples"), {.folder = made("copies")});
+  CHECK(leaf<"i", ps::raw_number<std::int64_t>>(data, plain) == plain_numbers);
+  CHECK(leaf<"t", ps::litdata_array<std::int16_t>>(data, values_in) == plain_arrays);
+  CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata(made("samples")); }), contains("unpack_zstd"));
+
+  const std::string first = index["chunks"][0]["filename"];
+  std::ifstream in(made("samples") + "/" + first, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  const auto with = [&](const std::string& content) {
+    std::filesystem::remove_all(made("copies"));
+    std::ofstream(made("samples") + "/" + first, std::ios::binary) << content;
+    index["chunks"][0]["chunk_bytes"] = content.size();
+    write_index();
+    return penstock_test::error_of(
+        [&] { (void)ps::litdata<ps::unpack_zstd>(made("samples"), {.folder = made("copies")}); });
+  };
+  const auto changed = [&](std::size_t at, char to) {
+    std::string other = bytes;
+    other[at] = to;
+    return with(other);
+  };
+  CHECK(with(bytes).empty());
+  CHECK(with(read(first)).empty());  // one that is not compressed
+  CHECK_THAT(with(bytes + "x"), contains("bytes behind its") && contains(first));
+  CHECK_THAT(changed(0, '\0'), contains("0 samples: it is damaged"));
+  CHECK_THAT(changed(3, '\177'), contains("samples: it is damaged"));
+  CHECK_THAT(changed(4, '\1'), contains("sample 0 begins at 1, where none can"));
+  CHECK_THAT(changed(11, '\1'), contains("sample 2 begins at") && contains("where none can"));
+  CHECK_FALSE(changed(bytes.size() - 5, static_cast<char>(bytes[bytes.size() - 5] ^ 1)).empty());
+  for (std::size_t size = 12; size < bytes.size(); size += 11) {
+    INFO(size);
+    CHECK_FALSE(with(bytes.substr(0, size)).empty());
+  }
+
+  // In pieces of any size it is the same chunk.
+  for (const auto& [taken, given] :
+       {std::pair<std::size_t, std::size_t>{1, 1}, {3, 100'000}, {100'000, 3}, {17, 64}}) {
+    ps::detail::litdata_samples<ps::unpack_zstd>::stream stream;
+    stream.begin();
+    std::string all;
+    std::size_t at = 0;
+    for (bool whole = false; !whole || at != bytes.size();) {
+      const std::size_t some = std::min(taken, bytes.size() - at);
+      std::string out(given, '\0');
+      const ps::unpack_step done =
+          stream.step(ps::bytes_of(bytes).subspan(at, some), std::as_writable_bytes(std::span(out)),
+                      at + some == bytes.size());
+      REQUIRE((done.taken != 0 || done.made != 0 || at == bytes.size()));
+      at += done.taken;
+      all += out.substr(0, done.made);
+      whole = done.whole && done.made == 0;
+    }
+    CHECK(all == read(first));
   }
 }
 

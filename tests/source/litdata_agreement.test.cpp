@@ -102,12 +102,3 @@ TEST_CASE("source/litdata: rows of Arrow that LitData writes, value for value") 
       CHECK(penstock_test::first_difference(penstock_test::arrow_rows_text(rows, workers), expected) == "");
   }
 }
-
-TEST_CASE("source/litdata: samples that LitData compresses one by one are refused") {
-  const auto peer = penstock_test::format_peer::find("litdata");
-  if (!peer) return;
-  const penstock_test::temp_dir dir;
-  peer->run("write refused_litdata", dir.path(), 0, 1);
-  CHECK_THROWS_WITH(ps::litdata((dir / "0").string()),
-                    Catch::Contains("the chunks are compressed inside, by sample"));
-}

@@ -79,8 +79,14 @@ TEST_CASE("source/litdata_index: what is no index, or of another kind, is an err
              contains("the chunks are encrypted"));
   CHECK(ps::litdata_index_from_string(index_with(one_int + R"(, "ipc_compression": "zstd")")).rows);
   CHECK_FALSE(ps::litdata_index_from_string(index_with(one_int)).rows);
-  CHECK_THAT(refusal(index_with(one_int + R"(, "compression": "zstd", "compression_level": "sample")")),
-             contains("compressed inside, by sample: write them with compression_level=\"batch\" or"));
+  for (const std::string level : {"sample", "batch", "chunk"}) {
+    const auto known = ps::litdata_index_from_string(
+        index_with(one_int + R"(, "compression": "zstd", "compression_level": ")" + level + '"'));
+    CHECK(known.packed_samples == (level == "sample"));
+  }
+  CHECK_THAT(
+      refusal(index_with(one_int + R"(, "compression": "zstd", "compression_level": "leaf")")),
+      contains("compressed by 'leaf'; those of compression_level \"chunk\", \"batch\" and \"sample\""));
   CHECK_THAT(refusal(index_with(one_int + R"(, "item_loader": "ParquetLoader")")),
              contains("written for 'ParquetLoader'"));
   CHECK_THAT(refusal(index_with(one_int + R"(, "data_spec": "[1]")")),

@@ -8,12 +8,12 @@
     format_peers.py read PEER FOLDER FIRST COUNT    reads FOLDER/SEED with the peer, and writes FOLDER/SEED.read
 
 PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData's TokensLoader, parquet_datasets, Parquet by
-datasets, rows_litdata, LitData's rows of Arrow, packed_mds, datasets in the two forms that Penstock refuses, by number, and
-refused_litdata, one in a form that it refuses. To read: mds, and petastorm and datasets, which are pyarrow's and datasets'
-readers of a Parquet file. What a peer imports and does not need here, PyTorch above all, is replaced by empty modules. A
-dataset's values are a line for each sample, `name=value` for each column in the order of the names, with tabs between; of
-datasets, rows_litdata, and of Parquet that is read here, they are what tools/arrow_oracles.py prints. The part of a name behind
-its last underscore says how a value is read and printed, a number behind a point apart:
+datasets, rows_litdata, LitData's rows of Arrow, and packed_mds, datasets in the two forms that Penstock refuses, by number. To
+read: mds, and petastorm and datasets, which are pyarrow's and datasets' readers of a Parquet file. What a peer imports and does
+not need here, PyTorch above all, is replaced by empty modules. A dataset's values are a line for each sample, `name=value` for
+each column in the order of the names, with tabs between; of datasets, rows_litdata, and of Parquet that is read here, they are
+what tools/arrow_oracles.py prints. The part of a name behind its last underscore says how a value is read and printed, a number
+behind a point apart:
 
     b, t            bytes and texts, as hexadecimal digits
     int8...         a number; those with a point as the bits of a double
@@ -472,7 +472,8 @@ def write_litdata(litdata, make, path):
     out = litdata.streaming.writer.BinaryWriter(
         str(path), **make.choice(({"chunk_size": 7}, {"chunk_bytes": 2000}, {"chunk_bytes": 1 << 26})),
         **make.choice(({}, {"compression": "zstd", "compression_level": "chunk"}, {"compression": "zstd"},
-                       {"compression": "zstd", "compression_batch_size": 3})))
+                       {"compression": "zstd", "compression_batch_size": 3},
+                       {"compression": "zstd", "compression_level": "sample"})))
     lines = []
     for i in range(make.choice((1, 2, 20, 60))):
         sample, cells = {}, []
@@ -518,16 +519,6 @@ def write_rows_litdata(litdata, make, path):
     table = pyarrow.concat_tables(tables, promote_options="default")
     assert len(table) == rows
     return arrow_lines(Batches(table))
-
-
-def write_refused_litdata(litdata, make, path):
-    """Chunks that are compressed inside, each sample by itself, which is not read."""
-    out = litdata.streaming.writer.BinaryWriter(str(path), chunk_size=4, compression="zstd", compression_level="sample")
-    for i in range(6):
-        out[i] = {"i": i, "a": make.array("int16", (2, 2))}
-    out.done()
-    out.merge()
-    return []
 
 
 def write_tokens(litdata, make, path):
@@ -773,7 +764,7 @@ def write_ffcv(ffcv, make, path):
 
 
 WRITERS = {"mds": write_mds, "packed_mds": write_packed_mds, "litdata": write_litdata, "tokens": write_tokens,
-           "rows_litdata": write_rows_litdata, "refused_litdata": write_refused_litdata, "datasets": write_datasets,
+           "rows_litdata": write_rows_litdata, "datasets": write_datasets,
            "parquet_datasets": write_parquet_datasets, "petastorm": write_petastorm, "ffcv": write_ffcv}
 READERS = {"mds": read_mds, "petastorm": read_parquet, "datasets": read_datasets}
 

@@ -14,6 +14,7 @@
 #include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/dataset_format.hpp>
 #include <penstock/source/detail/litdata_frames.hpp>
+#include <penstock/source/detail/litdata_samples.hpp>
 #include <penstock/source/detail/mds_shards.hpp>
 #include <penstock/source/litdata_index.hpp>
 #include <penstock/source/mds.hpp>
@@ -53,13 +54,19 @@ inline void check_litdata_samples(const litdata_index& index) {
 
 /// The files of the chunks, or copies of them without compression.
 template <unpacker... Unpack>
-[[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const mds_index& chunks,
+[[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const litdata_index& index,
                                                      const unpacked_options& options) {
-  return mds_paths(folder, chunks, [&](const std::vector<std::string>& packed) {
-    return tar::unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
-      tar::unpackers<litdata_frames<Unpack>...> unpack;
-      return tar::unpacked_path(path, chosen, unpack.calls(), "litdata", litdata_streams());
-    });
+  using unpack_one = std::string (*)(const std::string& path, const unpacked_options& chosen);
+  const unpack_one of_frames = [](const std::string& path, const unpacked_options& chosen) {
+    tar::unpackers<litdata_frames<Unpack>...> unpack;
+    return tar::unpacked_path(path, chosen, unpack.calls(), "litdata", litdata_streams());
+  };
+  const unpack_one of_samples = [](const std::string& path, const unpacked_options& chosen) {
+    tar::unpackers<litdata_samples<Unpack>...> unpack;
+    return tar::unpacked_path(path, chosen, unpack.calls(), "litdata", litdata_sample_streams());
+  };
+  return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed) {
+    return tar::unpacked_paths(packed, options, index.packed_samples ? of_samples : of_frames);
   });
 }
 
@@ -128,7 +135,7 @@ using litdata_source = mds_source<Storage, detail::litdata_kind>;
 ///
 /// In: the folder's path, with the unpackers that may be needed as template arguments; or any storage, whose
 /// objects are the chunks, not compressed, in the order of an index. A chunk that is compressed, as a whole
-/// or inside in batches, is unpacked once, while the plan is made, to a copy.
+/// or inside, in batches or sample by sample, is unpacked once, while the plan is made, to a copy.
 /// Out: an open sample with a member for each leaf, called by the keys and numbers on the way to it: "image",
 /// "boxes.0". `raw_number<std::int64_t>` reads an `int`, `raw_number<double>` a `float`,
 /// `raw_number<std::uint8_t>` a `bool`, `text` a `str`, `litdata_array<T>` arrays and tensors, `jpeg` and
@@ -150,7 +157,7 @@ template <unpacker... Unpack>
       throw error(errc::format, {"the chunk has ", size, " bytes, and its index says ", one.bytes})
           .in_file(path);
   }
-  std::vector<std::string> paths = detail::litdata_paths<Unpack...>(folder, index.chunks, options);
+  std::vector<std::string> paths = detail::litdata_paths<Unpack...>(folder, index, options);
   for (std::size_t i = 0; i < paths.size(); ++i)
     if (mds_shard& one = index.chunks.shards[i]; one.packed_name == one.name)
       one.bytes = detail::size_of_file(paths[i]);
@@ -229,7 +236,7 @@ template <token_value T, unpacker... Unpack, class Window>
     e.in_file(path);
     throw;
   }
-  return {mapped_file(detail::litdata_paths<Unpack...>(folder, index.chunks, options)), window,
+  return {mapped_file(detail::litdata_paths<Unpack...>(folder, index, options)), window,
           detail::token_format::litdata};
 }
 

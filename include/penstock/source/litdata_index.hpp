@@ -29,9 +29,10 @@ namespace penstock::inline v0_1 {
 
 /// What the `index.json` of a LitData dataset says.
 struct litdata_index {
-  mds_index chunks;     ///< with a column for each leaf of a sample
-  bool tokens = false;  ///< whether `TokensLoader` wrote it: chunks are tokens, and not samples
-  bool rows = false;    ///< chunks are compressed rows of Arrow; others are told by a chunk's end
+  mds_index chunks;             ///< with a column for each leaf of a sample
+  bool tokens = false;          ///< whether `TokensLoader` wrote it: chunks are tokens, and not samples
+  bool rows = false;            ///< chunks are compressed rows of Arrow; others are told by a chunk's end
+  bool packed_samples = false;  ///< whether samples are compressed one by one
 };
 
 namespace detail {
@@ -65,7 +66,9 @@ class litdata_json {
       content = hash_bytes(hash_bytes(content, bytes_of(one.name)), bytes_of(one.encoding));
     const std::string compression = text_at(config, "compression");
     made.rows = !text_at(config, "ipc_compression").empty();
-    const bool inside = text_at(config, "compression_level") == "batch";
+    const std::string level = text_at(config, "compression_level");
+    made.packed_samples = level == "sample";
+    const bool inside = level == "batch" || made.packed_samples;
     for (const nlohmann::json& one : all["chunks"]) {
       mds_shard chunk;
       if (!one.is_object()) fail("an entry of 'chunks' is not an object");
@@ -104,9 +107,9 @@ class litdata_json {
     if (given("encryption"))
       fail("the chunks are encrypted, which is not read: write them without encryption");
     const std::string level = text_at(config, "compression_level");
-    if (!level.empty() && level != "chunk" && level != "batch")
-      fail("the chunks are compressed inside, by " + level.substr(0, 20) +
-           ": write them with compression_level=\"batch\" or \"chunk\", or without compression");
+    if (!level.empty() && level != "chunk" && level != "batch" && level != "sample")
+      fail("the chunks are compressed by '" + level.substr(0, 20) +
+           "'; those of compression_level \"chunk\", \"batch\" and \"sample\" are read");
   }
 
   [[nodiscard]] static std::vector<mds_column> columns(const nlohmann::json& config) {
@@ -231,8 +234,8 @@ class litdata_json {
 ///     const std::uint64_t samples_of_the_first = known.chunks.shards.at(0).samples;
 ///
 /// Throws, with the file: `errc::io`; `errc::format`, with the offset where it is known, for anything that is
-/// not such an index, for encrypted chunks and those that are compressed sample by sample, for other loaders
-/// than PyTreeLoader and TokensLoader, names that lead out of the index's folder, and two leaves of one name;
+/// not such an index, for encrypted chunks, for other loaders than PyTreeLoader and TokensLoader, names that
+/// lead out of the index's folder, and two leaves of one name;
 /// `errc::limit` for more than 256 MiB, or 4,096 leaves.
 /// Source: litdata, streaming/writer.py and utilities/_pytree.py.
 [[nodiscard]] inline litdata_index read_litdata_index(const std::string& path) {

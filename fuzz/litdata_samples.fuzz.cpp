@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// A LitData chunk whose samples are compressed one by one, in pieces: [bytes of input at once, 8 bits][bytes
+// of output at once, 8 bits][chunk]
+
+#include <penstock/source/detail/litdata_samples.hpp>
+
+#include "support/fuzz.hpp"
+#include "support/unpacked.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+using namespace penstock_fuzz;
+namespace ps = penstock;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using stream = ps::detail::litdata_samples<as_it_is>::stream;
+  input in(data, size);
+  const std::size_t taken = std::size_t{1} + in.number(), given = std::size_t{1} + in.number();
+  const ps::bytes_view chunk = in.rest();
+  const std::string whole = unpacked<stream>(chunk, chunk.size() + 1, chunk.size() + 64, 0);
+  must(whole == unpacked<stream>(chunk, taken, given, 0), "pieces of any size make the same chunk");
+  return 0;
+}
