@@ -3,7 +3,8 @@
 """`conan create` with the recipe, from nothing and without a network: alone, and with the libraries of this
 system standing in for Conan's packages. At its end Conan builds and runs the program in tests/test_package.
 
-PENSTOCK_TEST_CONAN names Conan 2, otherwise it is searched for; tools/test.sh --full gets it from PyPI.
+PENSTOCK_TEST_CONAN names Conan 2, otherwise it is searched for; tools/test.sh --full gets it from PyPI, and also builds
+the components without the compiled library.
 """
 
 import argparse
@@ -55,7 +56,10 @@ def main():
     profile.write_text(re.sub(r"cppstd=.*", "cppstd=20", detected) + "\n[platform_requires]\n" + "\n".join(packages)
                        + "\n[conf]\ntools.cmake.cmaketoolchain:generator=Unix Makefiles\n", encoding="utf-8")
 
-    for wanted in ([], here, [*here, "compiled"]) if here else ([], ["compiled"]):
+    forms = [[], [*here, "compiled"]]
+    if here and os.environ.get("PENSTOCK_LONG_TESTS") == "1":
+        forms.append(here)
+    for wanted in forms:
         chosen = [word for c in wanted for word in ("-o", f"penstock/*:with_{c}=True")]
         command = [conan, "create", source, "--no-remote", "-pr:a", profile, "--build=missing", *chosen]
         print("+", *command, flush=True)

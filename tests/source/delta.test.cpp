@@ -18,6 +18,7 @@
 
 #include "support/arrow_text.hpp"
 #include "support/catch.hpp"
+#include "support/column_values.hpp"
 #include "support/external_program.hpp"
 #include "support/stored_folder.hpp"
 #include "support/temp_dir.hpp"
@@ -180,14 +181,11 @@ bool write_oracles(const std::filesystem::path& folder) {
 }
 
 /// A column of whole numbers, one per line; null is "null".
-template <ps::fixed_string Name, class Source>
-std::string column_of(const Source& source) {
+template <class Source>
+std::string column_of(const Source& source, std::string_view name) {
   std::string all;
-  using column = ps::field<Name, ps::arrow_value<std::optional<std::int64_t>>>;
-  for (auto&& row : (source | ps::decode<column>).epoch(0)) {
-    const auto& value = ps::get<Name>(row);
+  for (const auto& value : penstock_test::column_values<std::optional<std::int64_t>>(source, name))
     all += (value ? std::to_string(*value) : "null") + "\n";
-  }
   return all;
 }
 
@@ -230,25 +228,25 @@ TEST_CASE("source/delta: what delta-rs does not write: deleted rows, INT96, mapp
   const penstock_test::temp_dir dir;
   if (!write_oracles(dir.path())) return;
   const auto table = [&](const char* name) { return ps::delta((dir / name).string()); };
-  CHECK(column_of<"i">(table("deleted")) == text_of_file(dir / "deleted.expected"));
-  CHECK(column_of<"t">(table("spark")) == "1704067200000000\n1704067201000000\n1704067202000000\n");
+  CHECK(column_of(table("deleted"), "i") == text_of_file(dir / "deleted.expected"));
+  CHECK(column_of(table("spark"), "t") == "1704067200000000\n1704067201000000\n1704067202000000\n");
   CHECK(says(table("spark").describe(), "t (timestamp[us, tz=UTC])"));
   CHECK((table("spark") | ps::where<"t">(ps::at_least(1704067201000000))).size() == 2);
 
   // By the numbers in files, whatever the files call the columns; "i" is what another column was called.
-  CHECK(column_of<"i">(table("ids")) == "0\n1\n2\n");
-  CHECK(column_of<"k">(table("ids")) == "10\n11\n12\n");
-  CHECK(column_of<"later">(table("ids")) == "null\nnull\nnull\n");
+  CHECK(column_of(table("ids"), "i") == "0\n1\n2\n");
+  CHECK(column_of(table("ids"), "k") == "10\n11\n12\n");
+  CHECK(column_of(table("ids"), "later") == "null\nnull\nnull\n");
   CHECK(says(table("nested").describe(),
              "i (int64), r.x (int64), r.later (int64), r.y (list<struct<z: int64>>)"));
-  CHECK(column_of<"r.x">(table("nested")) == "0\n1\n2\n");
-  CHECK(column_of<"r.later">(table("nested")) == "null\nnull\nnull\n");
+  CHECK(column_of(table("nested"), "r.x") == "0\n1\n2\n");
+  CHECK(column_of(table("nested"), "r.later") == "null\nnull\nnull\n");
   CHECK((table("nested") | ps::where<"r.x">(ps::equals(1))).size() == 1);
   CHECK((table("ids") | ps::where<"i">(ps::equals(12))).size() == 0);
 
-  CHECK(column_of<"i">(table("parts")) == "0\n1\n2\n3\n10\n11\n12\n13\n14\n");
+  CHECK(column_of(table("parts"), "i") == "0\n1\n2\n3\n10\n11\n12\n13\n14\n");
   for (const char* const name : {"sidecars", "sidecars_json"})
-    CHECK(column_of<"i">(table(name)) == "10\n11\n12\n13\n14\n20\n21\n22\n23\n24\n25\n");
+    CHECK(column_of(table(name), "i") == "10\n11\n12\n13\n14\n20\n21\n22\n23\n24\n25\n");
   for (const char* const part : {"00000000000000000003.checkpoint.0000000002.0000000002.parquet",
                                  "00000000000000000003.checkpoint.0000000003.0000000003.parquet"})
     std::filesystem::remove(dir / "parts/_delta_log" / part);
@@ -259,11 +257,9 @@ namespace delta_test {
 
 /// Whether a column has the same values in the rows of the first file and, as pyarrow has converted them, in
 /// those of the second one; and in the first row `first`.
-template <ps::fixed_string Name, class T, class Source>
-bool same_in_both(const Source& source, const T& first) {
-  std::vector<std::optional<T>> values;
-  using column = ps::field<Name, ps::arrow_value<std::optional<T>>>;
-  for (auto&& row : (source | ps::decode<column>).epoch(0)) values.push_back(ps::get<Name>(row));
+template <class T, class Source>
+bool same_in_both(const Source& source, std::string_view name, const T& first) {
+  const auto values = penstock_test::column_values<std::optional<T>>(source, name);
   REQUIRE(values.size() == 6);
   const bool nulls = !values[1] && !values[4];
   return nulls && values[0] == first && values[0] == values[3] && values[2] == values[5];
@@ -336,19 +332,19 @@ TEST_CASE("source/delta: columns that the table has widened have their values in
   const auto table = ps::delta((dir / "widened").string());
   CHECK(says(table.describe(),
              "real (double), time (timestamp[us]), same (decimal128(9,2)), scaled (decimal128(10,4))"));
-  CHECK(same_in_both<"short", std::int16_t>(table, -128));
-  CHECK(same_in_both<"long", std::int64_t>(table, -2147483648));
-  CHECK(same_in_both<"float", double>(table, 0.5));
-  CHECK(same_in_both<"byte_real", double>(table, -128));
-  CHECK(same_in_both<"real", double>(table, -2147483648.0));
-  CHECK(same_in_both<"time", std::int64_t>(table, 1709164800000000));
-  CHECK(same_in_both<"same", std::array<std::byte, 16>>(table, unscaled(-12345, -1)));
-  CHECK(same_in_both<"scaled", std::array<std::byte, 16>>(table, unscaled(-1234500, -1)));
-  CHECK(same_in_both<"counted", std::array<std::byte, 16>>(table, unscaled(-214748364800, -1)));
+  CHECK(same_in_both<std::int16_t>(table, "short", -128));
+  CHECK(same_in_both<std::int64_t>(table, "long", -2147483648));
+  CHECK(same_in_both<double>(table, "float", 0.5));
+  CHECK(same_in_both<double>(table, "byte_real", -128));
+  CHECK(same_in_both<double>(table, "real", -2147483648.0));
+  CHECK(same_in_both<std::int64_t>(table, "time", 1709164800000000));
+  CHECK(same_in_both<std::array<std::byte, 16>>(table, "same", unscaled(-12345, -1)));
+  CHECK(same_in_both<std::array<std::byte, 16>>(table, "scaled", unscaled(-1234500, -1)));
+  CHECK(same_in_both<std::array<std::byte, 16>>(table, "counted", unscaled(-214748364800, -1)));
   // -2^63 * 10^10
-  CHECK(same_in_both<"long_counted", std::array<std::byte, 16>>(table, unscaled(0, -5000000000)));
-  CHECK(same_in_both<"list", std::vector<std::int64_t>>(table, {-2147483648, 2147483647}));
-  CHECK(same_in_both<"r.x", double>(table, 2147483647.0));
+  CHECK(same_in_both<std::array<std::byte, 16>>(table, "long_counted", unscaled(0, -5000000000)));
+  CHECK(same_in_both<std::vector<std::int64_t>>(table, "list", {-2147483648, 2147483647}));
+  CHECK(same_in_both<double>(table, "r.x", 2147483647.0));
   std::size_t in_place = 0;
   for (auto&& row : (table | ps::where<"short">(ps::equals(-128)) |
                      ps::decode<ps::field<"list", ps::arrow_value<std::span<const std::int64_t>>>>)
@@ -432,10 +428,10 @@ TEST_CASE("source/delta: in any storage, tables are what they are in the local f
     if (says(name, "_delta_log/")) log.push_back(name);
   CHECK(log.size() < all.names().size());
   const ps::retrying far(ps::simulated_storage(all, {.latency = std::chrono::microseconds(1)}));
-  CHECK(column_of<"i">(ps::delta(far)) == text_of_file(dir / "deleted.expected"));
-  CHECK(column_of<"i">(ps::delta(stored_folder(dir / "deleted", ""))) ==
+  CHECK(column_of(ps::delta(far), "i") == text_of_file(dir / "deleted.expected"));
+  CHECK(column_of(ps::delta(stored_folder(dir / "deleted", "")), "i") ==
         text_of_file(dir / "deleted.expected"));
-  CHECK(column_of<"i">(ps::delta(ps::file(penstock_test::files_in(dir / "deleted/_delta_log")))) ==
+  CHECK(column_of(ps::delta(ps::file(penstock_test::files_in(dir / "deleted/_delta_log"))), "i") ==
         text_of_file(dir / "deleted.expected"));
 }
 
@@ -462,7 +458,7 @@ TEST_CASE("source/delta: files that actions name as URIs, and what a storage has
                       R"({"add":{"path":"s3a://other/x%20y.parquet","partitionValues":{}}})");
   ps::memory_files where = stored_folder(table.dir.path(), "s3://bucket/t");
   where.add("s3://other/x y.parquet", text_of_file(table.dir / "part 0.parquet"));
-  CHECK(column_of<"i">(ps::delta(where)) == "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+  CHECK(column_of(ps::delta(where), "i") == "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
   const auto error = [&](const auto& storage, const ps::delta_options& options = {}) {
     try {
       (void)ps::delta(storage, options);
@@ -572,7 +568,7 @@ TEST_CASE("source/delta: dataset finds the table in a storage of its log, or of 
   CHECK(in_storage(all.with_names({"s3://bucket/t/part 0.parquet"}), ps::parquet_format{},
                    ps::delta_format{}) ==
         ps::parquet(all.with_names({"s3://bucket/t/part 0.parquet"})).describe());
-  CHECK(column_of<"i">(std::get<0>(ps::dataset(log, ps::delta_format{}))) ==
+  CHECK(column_of(std::get<0>(ps::dataset(log, ps::delta_format{})), "i") ==
         "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
   table.commit(1, "");
   const ps::memory_files later = stored_folder(table.dir.path(), "");

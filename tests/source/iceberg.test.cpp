@@ -15,6 +15,7 @@
 
 #include "support/avro_bytes.hpp"
 #include "support/catch.hpp"
+#include "support/column_values.hpp"
 #include "support/external_program.hpp"
 #include "support/stored_folder.hpp"
 #include "support/temp_dir.hpp"
@@ -79,40 +80,41 @@ std::string spelled(const std::array<std::byte, 16>& value) {
 
 using lines = std::set<std::string>;
 
-template <ps::fixed_string Name, class T>
-void add_column(const table& rows, lines& into) {
+template <class T>
+std::string line_of(const std::string& column, std::int64_t id, const std::optional<T>& value) {
+  return column + "\t" + std::to_string(id) + "\t" + (value ? spelled(*value) : "null");
+}
+template <class T>
+void add_column(const table& rows, const std::string& column, lines& into) {
+  const auto ids = penstock_test::column_values<std::int64_t>(rows, "id");
+  const auto values = penstock_test::column_values<std::optional<T>>(rows, column);
+  for (std::size_t i = 0; i < ids.size(); ++i) into.insert(line_of(column, ids[i], values[i]));
+}
+/// In a run, with two workers.
+void add_names(const table& rows, lines& into) {
   for (auto&& row : (rows | ps::shuffle(1) |
                      ps::decode<ps::field<"id", ps::arrow_value<std::int64_t>>,
-                                ps::field<Name, ps::arrow_value<std::optional<T>>>> |
+                                ps::field<"name", ps::arrow_value<std::optional<std::string>>>> |
                      ps::workers(2))
-                        .epoch(0)) {
-    const auto& value = ps::get<Name>(row);
-    into.insert(std::string(Name.text) + "\t" + std::to_string(ps::get<"id">(row)) + "\t" +
-                (value ? spelled(*value) : "null"));
-  }
+                        .epoch(0))
+    into.insert(line_of("name", ps::get<"id">(row), ps::get<"name">(row)));
 }
 
 void add(const table& rows, const std::string& column, lines& into) {
-  if (column == "name") return add_column<"name", std::string>(rows, into);
-  if (column == "title") return add_column<"title", std::string>(rows, into);
-  if (column == "region") return add_column<"region", std::string>(rows, into);
-  if (column == "place.city") return add_column<"place.city", std::string>(rows, into);
-  if (column == "place.town") return add_column<"place.town", std::string>(rows, into);
-  if (column == "place.size") return add_column<"place.size", std::int64_t>(rows, into);
-  if (column == "place.zip.code") return add_column<"place.zip.code", std::int64_t>(rows, into);
-  if (column == "place.zip.number") return add_column<"place.zip.number", std::int64_t>(rows, into);
-  if (column == "count") return add_column<"count", std::int64_t>(rows, into);
-  if (column == "day") return add_column<"day", std::int64_t>(rows, into);
-  if (column == "time") return add_column<"time", std::int64_t>(rows, into);
-  if (column == "ratio") return add_column<"ratio", double>(rows, into);
-  if (column == "amount") return add_column<"amount", double>(rows, into);
-  if (column == "price") return add_column<"price", std::array<std::byte, 16>>(rows, into);
-  if (column == "sold") return add_column<"sold", bool>(rows, into);
+  if (column == "name") return add_names(rows, into);
+  const std::set<std::string_view> texts{"title", "region", "place.city", "place.town"};
+  const std::set<std::string_view> numbers{"place.size", "place.zip.code", "place.zip.number", "count", "day",
+                                           "time"};
+  if (texts.contains(column)) return add_column<std::string>(rows, column, into);
+  if (numbers.contains(column)) return add_column<std::int64_t>(rows, column, into);
+  if (column == "ratio" || column == "amount") return add_column<double>(rows, column, into);
+  if (column == "price") return add_column<std::array<std::byte, 16>>(rows, column, into);
+  if (column == "sold") return add_column<bool>(rows, column, into);
   REQUIRE(column == "extra");
   for (const ps::arrow_type& one : rows.schema().children) {
     if (one.name != "extra") continue;
-    if (one.format == "u") return add_column<"extra", std::string>(rows, into);
-    return add_column<"extra", std::int64_t>(rows, into);
+    if (one.format == "u") return add_column<std::string>(rows, column, into);
+    return add_column<std::int64_t>(rows, column, into);
   }
 }
 
