@@ -21,10 +21,10 @@
 #endif
 #endif
 #if defined(PENSTOCK_TEST_THREAD_SANITIZER)
-// Suppressed are reads of discarded nodes by Boost's queue (see run/lockfree.hpp); the release of an exception
-// that several threads have thrown: the sanitizer does not see the counting of its owners, which libstdc++ does
-// in code of its own; and pages that the guard of mappings puts in the place of lost ones while other threads
-// read them, who ask afterwards whether what they saw was lost. Everything else is reported.
+// Suppressed are reads of discarded nodes by Boost's queue (see run/lockfree.hpp), and the release of an
+// exception that several threads have thrown: the sanitizer does not see the counting of its owners, which
+// libstdc++ does in code of its own. So are pages that the guard of mappings puts in the place of lost ones
+// while other threads read them, which ask afterwards whether anything was lost. Everything else is reported.
 extern "C" const char* __tsan_default_suppressions();  // NOLINT: the sanitizer's name
 extern "C" const char* __tsan_default_suppressions() {
   return "race:boost::lockfree::queue\nrace:boost::lockfree::detail::freelist_stack\n"
