@@ -2296,7 +2296,7 @@ class record {
     requires(sizeof...(Us) == sizeof...(Fields) && sizeof...(Us) > 0 &&
              (std::is_constructible_v<typename Fields::type, Us&&> && ...))
   constexpr explicit record(Us&&... values) : storage_(std::in_place, std::forward<Us>(values)...) {}
-  /// Each value is what a function returns, in the order of the fields, and is made where it stays.
+  // Each value is what a function returns, in the order of the fields, and is made where it stays.
   template <class... Makes>
     requires(sizeof...(Makes) == sizeof...(Fields))
   constexpr explicit record(detail::made_by how, const Makes&... makes) : storage_(how, makes...) {}
@@ -3161,8 +3161,8 @@ struct arrow_leaf {
   const arrow_column* column = nullptr;
   std::uint64_t add = 0;       ///< the leaf's row is the batch's row and this
   std::vector<above> structs;  ///< that it is in, as far as they may be null
-  /// Where all rows are of one width, being numbers or lists of fixed length of such: the first one, their
-  /// width in bytes, and how many. Nothing is said of other columns.
+  /// Of values of fixed width, and lists of fixed length of such: where the first row is, the bytes of each,
+  /// and how many rows there are; of a dictionary column those of its numbers. No rows for other columns.
   const std::byte* first = nullptr;
   std::uint64_t width = 0, rows = 0;
 
@@ -3292,7 +3292,7 @@ PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root
   return names;
 }
 
-PENSTOCK_INLINE void find_rows_of(arrow_leaf& leaf) noexcept {
+PENSTOCK_INLINE void find_arrow_rows(arrow_leaf& leaf) noexcept {
   const arrow_column* column = leaf.column;
   if (leaf.add >= column->length) return;
   const std::uint64_t rows = column->length - leaf.add;
@@ -3323,7 +3323,7 @@ PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf abo
     } else {
       leaves.push_back(above);
       leaves.back().column = &child;
-      find_rows_of(leaves.back());
+      find_arrow_rows(leaves.back());
     }
   }
 }
@@ -40418,6 +40418,7 @@ class arrow_rows {
 
   /// Finds the rows that come next, up to 64, and their values.
   void look_ahead(std::span<const position> next, worker& w) const {
+    w.values.resize(w.next.size() * touched_.size());  // once
     w.turn = 0;
     for (auto& one : w.ahead) one.used = false;
     w.count = std::min(next.size(), w.next.size());
@@ -40479,8 +40480,7 @@ class arrow_rows {
 
  private:
   // After all offsets were asked for, so that these arrive together.
-  void find_values(worker& w) const {
-    w.values.resize(w.next.size() * touched_.size());
+  void find_values(worker& w) const noexcept {
     auto value = w.values.begin();
     for (const auto& one : std::span(w.next).first(w.count)) {
       const std::uint64_t row = one.batch ? known_->row_of(one.place.shard, one.place.sample) : 0;
@@ -65000,7 +65000,9 @@ PENSTOCK_INLINE std::size_t litdata_sample_unpacker::take_sample(const calls& un
   constexpr std::size_t number = sizeof(std::uint32_t), room = 64_KiB;
   std::size_t taken = 0;
   while (true) {
-    if (made_.size() - end_ < room) made_.resize(end_ + std::max(room, end_));
+    if (made_.size() - end_ < room)
+      made_.resize(
+          static_cast<std::size_t>(std::min<std::uint64_t>(end_ + std::max(room, end_), limit + room)));
     const bytes_view rest = in.subspan(taken);
     const bytes_view some = rest.first(static_cast<std::size_t>(std::min<std::uint64_t>(left_, rest.size())));
     const unpack_step done =

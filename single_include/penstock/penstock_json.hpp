@@ -1964,21 +1964,26 @@ inline void check_litdata_samples(const litdata_index& index) {
   if (index.rows) throw error(errc::argument, std::string(litdata_of_rows));
 }
 
+/// A chunk, or a copy of it without compression. `Forms` unpack it.
+template <unpacker... Forms>
+[[nodiscard]] std::string litdata_path(const std::string& path, const unpacked_options& options,
+                                       const tar::stream_kind& kind) {
+  tar::unpackers<Forms...> unpack;
+  return tar::unpacked_path(path, options, unpack.calls(), "litdata", kind);
+}
 /// The files of the chunks, or copies of them without compression.
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const litdata_index& index,
                                                      const unpacked_options& options) {
-  using unpack_one = std::string (*)(const std::string& path, const unpacked_options& chosen);
-  const unpack_one of_frames = [](const std::string& path, const unpacked_options& chosen) {
-    tar::unpackers<litdata_frames<Unpack>...> unpack;
-    return tar::unpacked_path(path, chosen, unpack.calls(), "litdata", litdata_streams());
-  };
-  const unpack_one of_samples = [](const std::string& path, const unpacked_options& chosen) {
-    tar::unpackers<litdata_samples<Unpack>...> unpack;
-    return tar::unpacked_path(path, chosen, unpack.calls(), "litdata", litdata_sample_streams());
-  };
   return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed) {
-    return tar::unpacked_paths(packed, options, index.packed_samples ? of_samples : of_frames);
+    if (index.packed_samples)
+      return tar::unpacked_paths(
+          packed, options, [](const std::string& path, const unpacked_options& chosen) {
+            return litdata_path<litdata_samples<Unpack>...>(path, chosen, litdata_sample_streams());
+          });
+    return tar::unpacked_paths(packed, options, [](const std::string& path, const unpacked_options& chosen) {
+      return litdata_path<litdata_frames<Unpack>...>(path, chosen, litdata_streams());
+    });
   });
 }
 

@@ -13,7 +13,7 @@ itself, so that those in its output are those that a user includes.
 
 --right compiles all files without PENSTOCK_WRONG at once, each in a namespace of its own, which takes a tenth of the
 time; --wrong-only leaves that compilation out. --wrong compiles all of them with PENSTOCK_WRONG at once, with the
-library's headers precompiled, and asks for the sentences alone; what it does not find there is compiled by itself.
+library's headers precompiled, and asks that each has one error, with its sentence; one that has not is compiled by itself.
 """
 
 import argparse
@@ -118,24 +118,25 @@ def judge(compiler, includes, source, defines=(), precompiled=None, wrong_only=F
     return faults, lines
 
 
-def judge_together(compiler, includes, sources, path, defines, precompiled):
+def judge_together(compiler, includes, sources, path, defines=(), precompiled=None):
     """What is wrong with these cases, by source."""
     heads = {source: "\n".join(source.read_text(encoding="utf-8").splitlines()[:10]) for source in sources}
     together = [source for source, head in heads.items() if EXPECT.search(head) and not FLAGS.search(head)]
     write_together(together, path)
-    unlimited = ["-ferror-limit=0"] if is_clang(compiler) else []
-    _, lines = compile_once(compiler, includes, path, wrong=True, flags=using(compiler, precompiled) + unlimited,
-                            defines=defines)
-    errors = [line for line in lines if "error:" in line]
-    left = {}  # how many lines hold a sentence, less those that stand for a case
+    unlimited = ["-ferror-limit=0", "-ftemplate-backtrace-limit=0"] if is_clang(compiler) else []
+    made = using(compiler, precompiled) if precompiled else []
+    _, lines = compile_once(compiler, includes, path, wrong=True, flags=made + unlimited, defines=defines)
+    blocks = []  # an error each, with the notes that follow it
+    for line in lines:
+        if "error:" in line:
+            blocks.append([line])
+        elif blocks:
+            blocks[-1].append(line)
     alone = [source for source in sources if source not in together]
     for source in together:
-        sentence, beside = EXPECT.search(heads[source]).group(1), BESIDE.search(heads[source])
-        key = (sentence, bool(beside))
-        if key not in left:
-            left[key] = sum(sentence in line for line in (lines if beside else errors))
-        left[key] -= 1
-        if left[key] < 0:
+        own = [block for block in blocks if any(f"{source}:" in line for line in block)]
+        where = own[0] if own and BESIDE.search(heads[source]) else [block[0] for block in own]
+        if len(own) != 1 or not any(EXPECT.search(heads[source]).group(1) in line for line in where):
             alone.append(source)
     print(f"{len(sources) - len(alone)} of {len(sources)} cases together, the others one by one")
     return {source: judge(compiler, includes, source, defines, precompiled, wrong_only=True)[0] for source in alone}

@@ -39,6 +39,19 @@ def main():
             right = not faults if expected is None else any(expected in fault for fault in faults)
             print(f"{'ok  ' if right else 'FAIL'} {name}: {faults}")
             failed += not right
+
+        # Together, with good cases that have the sentences which the bad ones lack.
+        together = {name: CASES[name] for name in ("good", "never wrong", "other sentence", "two errors")}
+        together["also good"] = CASES["good"]
+        sources = {pathlib.Path(folder) / f"case {i}.cpp": name for i, name in enumerate(together)}
+        for source, name in sources.items():
+            source.write_text(together[name][0], encoding="utf-8")
+        found = run.judge_together(compiler, [], list(sources), pathlib.Path(folder) / "together.cpp")
+        for source, name in sources.items():
+            expected, faults = together[name][1], found.get(source, [])
+            right = not faults if expected is None else any(expected in fault for fault in faults)
+            print(f"{'ok  ' if right else 'FAIL'} {name}, together: {faults}")
+            failed += not right
     sys.exit(1 if failed else 0)
 
 

@@ -18,8 +18,8 @@
 
 #include "support/arrow_text.hpp"
 #include "support/catch.hpp"
-#include "support/column_values.hpp"
 #include "support/external_program.hpp"
+#include "support/members.hpp"
 #include "support/stored_folder.hpp"
 #include "support/temp_dir.hpp"
 
@@ -180,11 +180,16 @@ bool write_oracles(const std::filesystem::path& folder) {
   return true;
 }
 
+/// A column, as `arrow_value<T>` reads it.
+template <class T, class Source>
+std::vector<T> column_values(const Source& source, std::string_view name) {
+  return penstock_test::member_values<T, ps::arrow_value<T>>(source, name);
+}
 /// A column of whole numbers, one per line; null is "null".
 template <class Source>
 std::string column_of(const Source& source, std::string_view name) {
   std::string all;
-  for (const auto& value : penstock_test::column_values<std::optional<std::int64_t>>(source, name))
+  for (const auto& value : column_values<std::optional<std::int64_t>>(source, name))
     all += (value ? std::to_string(*value) : "null") + "\n";
   return all;
 }
@@ -259,7 +264,7 @@ namespace delta_test {
 /// those of the second one; and in the first row `first`.
 template <class T, class Source>
 bool same_in_both(const Source& source, std::string_view name, const T& first) {
-  const auto values = penstock_test::column_values<std::optional<T>>(source, name);
+  const auto values = column_values<std::optional<T>>(source, name);
   REQUIRE(values.size() == 6);
   const bool nulls = !values[1] && !values[4];
   return nulls && values[0] == first && values[0] == values[3] && values[2] == values[5];

@@ -15,8 +15,8 @@
 
 #include "support/avro_bytes.hpp"
 #include "support/catch.hpp"
-#include "support/column_values.hpp"
 #include "support/external_program.hpp"
+#include "support/members.hpp"
 #include "support/stored_folder.hpp"
 #include "support/temp_dir.hpp"
 
@@ -80,14 +80,19 @@ std::string spelled(const std::array<std::byte, 16>& value) {
 
 using lines = std::set<std::string>;
 
+/// A column, as `arrow_value<T>` reads it.
+template <class T, class Source>
+std::vector<T> column_values(const Source& source, std::string_view name) {
+  return penstock_test::member_values<T, ps::arrow_value<T>>(source, name);
+}
 template <class T>
 std::string line_of(const std::string& column, std::int64_t id, const std::optional<T>& value) {
   return column + "\t" + std::to_string(id) + "\t" + (value ? spelled(*value) : "null");
 }
 template <class T>
 void add_column(const table& rows, const std::string& column, lines& into) {
-  const auto ids = penstock_test::column_values<std::int64_t>(rows, "id");
-  const auto values = penstock_test::column_values<std::optional<T>>(rows, column);
+  const auto ids = column_values<std::int64_t>(rows, "id");
+  const auto values = column_values<std::optional<T>>(rows, column);
   for (std::size_t i = 0; i < ids.size(); ++i) into.insert(line_of(column, ids[i], values[i]));
 }
 /// In a run, with two workers.

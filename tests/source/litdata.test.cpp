@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 #include "support/litdata_files.hpp"
-#include "support/members_text.hpp"
+#include "support/members.hpp"
 #include "support/resume_test.hpp"
 #include "support/test_data.hpp"
 
@@ -239,6 +239,27 @@ TEST_CASE("source/litdata: tokens, in blocks and in windows") {
 }
 
 #ifdef LITDATA_TEST_ZSTD
+/// What an unpacker makes of a chunk that it gets in pieces; the first one has at least `least` bytes.
+template <class Unpack>
+std::string in_pieces(const std::string& chunk, std::size_t taken, std::size_t given, std::size_t least) {
+  typename Unpack::stream stream;
+  stream.begin();
+  std::string all;
+  std::size_t at = 0;
+  for (bool whole = false; !whole || at != chunk.size();) {
+    const std::size_t some = std::min(at == 0 ? std::max(least, taken) : taken, chunk.size() - at);
+    std::string out(given, '\0');
+    const ps::unpack_step done =
+        stream.step(ps::bytes_of(chunk).subspan(at, some), std::as_writable_bytes(std::span(out)),
+                    at + some == chunk.size());
+    REQUIRE((done.taken != 0 || done.made != 0 || at == chunk.size()));
+    at += done.taken;
+    all += out.substr(0, done.made);
+    whole = done.whole && done.made == 0;
+  }
+  return all;
+}
+
 TEST_CASE("source/litdata: chunks that are compressed as a whole are unpacked once") {
   const litdata_folder made;
   const auto data = ps::litdata<ps::unpack_zstd>(made("zstd"), {.folder = made("copies")});
@@ -351,6 +372,7 @@ TEST_CASE("source/litdata: chunks whose samples are compressed one by one") {
   const auto data = ps::litdata<ps::unpack_zstd>(made("samples"), {.folder = made("copies")});
   CHECK(leaf<"i", ps::raw_number<std::int64_t>>(data, plain) == plain_numbers);
   CHECK(leaf<"t", ps::litdata_array<std::int16_t>>(data, values_in) == plain_arrays);
+  CHECK(data.fingerprint() == ps::litdata(made("values")).fingerprint());
   CHECK_THAT(penstock_test::error_of([&] { (void)ps::litdata(made("samples")); }), contains("unpack_zstd"));
 
   const std::string first = index["chunks"][0]["filename"];
@@ -384,24 +406,8 @@ TEST_CASE("source/litdata: chunks whose samples are compressed one by one") {
 
   // In pieces of any size it is the same chunk.
   for (const auto& [taken, given] :
-       {std::pair<std::size_t, std::size_t>{1, 1}, {3, 100'000}, {100'000, 3}, {17, 64}}) {
-    ps::detail::litdata_samples<ps::unpack_zstd>::stream stream;
-    stream.begin();
-    std::string all;
-    std::size_t at = 0;
-    for (bool whole = false; !whole || at != bytes.size();) {
-      const std::size_t some = std::min(taken, bytes.size() - at);
-      std::string out(given, '\0');
-      const ps::unpack_step done =
-          stream.step(ps::bytes_of(bytes).subspan(at, some), std::as_writable_bytes(std::span(out)),
-                      at + some == bytes.size());
-      REQUIRE((done.taken != 0 || done.made != 0 || at == bytes.size()));
-      at += done.taken;
-      all += out.substr(0, done.made);
-      whole = done.whole && done.made == 0;
-    }
-    CHECK(all == read(first));
-  }
+       {std::pair<std::size_t, std::size_t>{1, 1}, {3, 100'000}, {100'000, 3}, {17, 64}})
+    CHECK(in_pieces<ps::detail::litdata_samples<ps::unpack_zstd>>(bytes, taken, given, 0) == read(first));
 }
 
 TEST_CASE("source/litdata: a number of samples that looks like another compression") {
@@ -416,24 +422,7 @@ TEST_CASE("source/litdata: frames in pieces of any size are the same chunk") {
   std::ifstream in(made("frames") + "/chunk-0-0.bin", std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(in), {});
   const auto unpacked = [&](std::size_t taken, std::size_t given) {
-    ps::detail::litdata_frames<ps::unpack_zstd>::stream stream;
-    stream.begin();
-    std::string made_of;
-    std::size_t at = 0;
-    for (bool whole = false; !whole || at != bytes.size();) {
-      // The first piece has the beginning of the chunk.
-      const std::size_t some =
-          std::min(at == 0 ? std::max<std::size_t>(24, taken) : taken, bytes.size() - at);
-      std::string out(given, '\0');
-      const ps::unpack_step done =
-          stream.step(ps::bytes_of(bytes).subspan(at, some), std::as_writable_bytes(std::span(out)),
-                      at + some == bytes.size());
-      REQUIRE((done.taken != 0 || done.made != 0 || at == bytes.size()));
-      at += done.taken;
-      made_of += out.substr(0, done.made);
-      whole = done.whole && done.made == 0;
-    }
-    return made_of;
+    return in_pieces<ps::detail::litdata_frames<ps::unpack_zstd>>(bytes, taken, given, 24);
   };
   const std::string all = unpacked(bytes.size(), 4096);
   CHECK(all.starts_with(

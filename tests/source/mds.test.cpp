@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 #include "support/mds_files.hpp"
-#include "support/members_text.hpp"
+#include "support/members.hpp"
 #include "support/resume_test.hpp"
 #include "support/test_data.hpp"
 

@@ -139,8 +139,8 @@ struct arrow_leaf {
   const arrow_column* column = nullptr;
   std::uint64_t add = 0;       ///< the leaf's row is the batch's row and this
   std::vector<above> structs;  ///< that it is in, as far as they may be null
-  /// Where all rows are of one width, being numbers or lists of fixed length of such: the first one, their
-  /// width in bytes, and how many. Nothing is said of other columns.
+  /// Of values of fixed width, and lists of fixed length of such: where the first row is, the bytes of each,
+  /// and how many rows there are; of a dictionary column those of its numbers. No rows for other columns.
   const std::byte* first = nullptr;
   std::uint64_t width = 0, rows = 0;
 

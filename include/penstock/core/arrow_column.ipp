@@ -115,7 +115,7 @@ PENSTOCK_INLINE std::vector<std::string> arrow_leaf_names(const arrow_type& root
   return names;
 }
 
-PENSTOCK_INLINE void find_rows_of(arrow_leaf& leaf) noexcept {
+PENSTOCK_INLINE void find_arrow_rows(arrow_leaf& leaf) noexcept {
   const arrow_column* column = leaf.column;
   if (leaf.add >= column->length) return;
   const std::uint64_t rows = column->length - leaf.add;
@@ -146,7 +146,7 @@ PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf abo
     } else {
       leaves.push_back(above);
       leaves.back().column = &child;
-      find_rows_of(leaves.back());
+      find_arrow_rows(leaves.back());
     }
   }
 }

@@ -139,7 +139,7 @@ class record {
     requires(sizeof...(Us) == sizeof...(Fields) && sizeof...(Us) > 0 &&
              (std::is_constructible_v<typename Fields::type, Us&&> && ...))
   constexpr explicit record(Us&&... values) : storage_(std::in_place, std::forward<Us>(values)...) {}
-  /// Each value is what a function returns, in the order of the fields, and is made where it stays.
+  // Each value is what a function returns, in the order of the fields, and is made where it stays.
   template <class... Makes>
     requires(sizeof...(Makes) == sizeof...(Fields))
   constexpr explicit record(detail::made_by how, const Makes&... makes) : storage_(how, makes...) {}

@@ -141,6 +141,7 @@ class arrow_rows {
 
   /// Finds the rows that come next, up to 64, and their values.
   void look_ahead(std::span<const position> next, worker& w) const {
+    w.values.resize(w.next.size() * touched_.size());  // once
     w.turn = 0;
     for (auto& one : w.ahead) one.used = false;
     w.count = std::min(next.size(), w.next.size());
@@ -202,8 +203,7 @@ class arrow_rows {
 
  private:
   // After all offsets were asked for, so that these arrive together.
-  void find_values(worker& w) const {
-    w.values.resize(w.next.size() * touched_.size());
+  void find_values(worker& w) const noexcept {
     auto value = w.values.begin();
     for (const auto& one : std::span(w.next).first(w.count)) {
       const std::uint64_t row = one.batch ? known_->row_of(one.place.shard, one.place.sample) : 0;

@@ -77,7 +77,9 @@ PENSTOCK_INLINE std::size_t litdata_sample_unpacker::take_sample(const calls& un
   constexpr std::size_t number = sizeof(std::uint32_t), room = 64_KiB;
   std::size_t taken = 0;
   while (true) {
-    if (made_.size() - end_ < room) made_.resize(end_ + std::max(room, end_));
+    if (made_.size() - end_ < room)
+      made_.resize(
+          static_cast<std::size_t>(std::min<std::uint64_t>(end_ + std::max(room, end_), limit + room)));
     const bytes_view rest = in.subspan(taken);
     const bytes_view some = rest.first(static_cast<std::size_t>(std::min<std::uint64_t>(left_, rest.size())));
     const unpack_step done =
