@@ -51,8 +51,12 @@ def litdata_rate(folder):
     os.environ["LITDATA_BATCH_DECODE"] = "0"
     import litdata
 
+    # Samples are memoryviews, which one process cannot hand to another.
+    def owned(batch):
+        return [{"bin": bytes(sample["bin"])} for sample in batch]
+
     loader = litdata.StreamingDataLoader(litdata.StreamingDataset(folder, shuffle=True), batch_size=BATCH, num_workers=1,
-                                         persistent_workers=True, prefetch_factor=8, collate_fn=lambda batch: batch)
+                                         persistent_workers=True, prefetch_factor=8, collate_fn=owned)
     return rate(loader, lambda batch: sum(1 for sample in batch if len(sample["bin"]) >= 1024), WARM_UP)
 
 
