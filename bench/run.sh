@@ -117,10 +117,12 @@ else
   echo "run.sh: datasets cannot be installed; row 26q goes without it" >&2
 fi
 # Petastorm needs old versions of its libraries: an environment of its own.
-if "$build/petastorm/bin/python" -c 'import torch, petastorm' 2> /dev/null ||
+petastorm_imports() { "$build/petastorm/bin/python" -c 'import torch; from petastorm import make_batch_reader' 2> /dev/null; }
+if petastorm_imports ||
   { python3 -m venv "$build/petastorm" > /dev/null 2>&1 &&
-    timeout 600 "$build/petastorm/bin/pip" --quiet --disable-pip-version-check install petastorm torch > /dev/null 2>&1 &&
-    "$build/petastorm/bin/python" -c 'import torch, petastorm' 2> /dev/null; }; then
+    timeout 600 "$build/petastorm/bin/pip" --quiet --disable-pip-version-check install petastorm==0.13.1 'pyarrow<13' \
+      'numpy<2' 'pandas<2.1' 'setuptools<81' torch > /dev/null 2>&1 &&
+    petastorm_imports; }; then
   export BENCH_PETASTORM_PYTHON=$build/petastorm/bin/python
 else
   echo "run.sh: Petastorm cannot be installed; row 26r goes without it" >&2

@@ -5,8 +5,11 @@ of a format's own reader with one worker, in batches of 64, shuffled as it does,
 first 16 batches. Of Parquet two columns, "label" and "v", in order, in batches of 1,024 rows. FFCV and Petastorm read with a
 thread, the others with a process."""
 
+import contextlib
+import os
 import sys
 import time
+import warnings
 
 import torch
 
@@ -45,8 +48,6 @@ def rate(batches, size, warm_up):
 
 def litdata_rate(folder):
     """LitData's StreamingDataset and its loader."""
-    import os
-
     # By default it decodes many samples for each one used in a shuffled reading of large ones.
     os.environ["LITDATA_BATCH_DECODE"] = "0"
     import litdata
@@ -62,7 +63,7 @@ def litdata_rate(folder):
 
 def ffcv_rate(path):
     """FFCV's Loader, its file in the page cache."""
-    from ffcv.fields.basics import BytesDecoder
+    from ffcv.fields.bytes import BytesDecoder
     from ffcv.loader import Loader, OrderOption
 
     loader = Loader(path, batch_size=BATCH, num_workers=1, order=OrderOption.RANDOM, os_cache=True,
@@ -84,8 +85,12 @@ def petastorm_rate(path):
     from petastorm import make_batch_reader
     from petastorm.pytorch import BatchedDataLoader
 
-    with make_batch_reader("file://" + path, schema_fields=["label", "v"], workers_count=1, num_epochs=None,
-                           shuffle_row_groups=False) as reader:
+    # It prints when it closes, and warns of its own calls.
+    warnings.simplefilter("ignore")
+    url = "file://" + os.path.abspath(path)
+    with contextlib.redirect_stdout(sys.stderr), \
+            make_batch_reader(url, schema_fields=["label", "v"], workers_count=1, num_epochs=None,
+                              shuffle_row_groups=False) as reader:
         return rate(BatchedDataLoader(reader, batch_size=1024), lambda batch: len(batch["label"]), 4)
 
 

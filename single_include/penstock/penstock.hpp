@@ -2561,6 +2561,20 @@ concept lone_codec = requires { requires bool(std::remove_cvref_t<C>::one_at_a_t
 template <class C>
 concept extension_codec = requires { std::begin(C::extensions); };
 
+/// A codec that reads values of columns as what they are, not as bytes, and looks at their types itself; it
+/// declares `static constexpr bool reads_columns = true`.
+template <class C>
+concept column_codec = requires { requires bool(std::remove_cvref_t<C>::reads_columns); };
+
+namespace detail {
+/// Bytes that know how they are encoded, as those of a column, refuse a codec that cannot read them.
+template <class C, class In>
+[[gnu::always_inline]] inline void check_codec(const In& in) {
+  if constexpr (requires { in.check_codec(std::string_view()); })
+    if constexpr (!column_codec<C> || !requires { in.cell(); }) in.check_codec(C::codec_name);
+}
+}  // namespace detail
+
 /// The result of codec `C` for bytes of type `In`.
 template <class C, class In>
 using decoded = decltype(std::declval<const C&>().decode(std::declval<const std::remove_cvref_t<In>&>(),
@@ -3165,6 +3179,8 @@ struct arrow_leaf {
   /// and how many rows there are; of a dictionary column those of its numbers. No rows for other columns.
   const std::byte* first = nullptr;
   std::uint64_t width = 0, rows = 0;
+  /// The type of the numbers, of a column of nothing else: no lists, no nulls, no dictionary.
+  arrow_number plain = arrow_number::none;
 
   [[nodiscard]] arrow_cell at(std::uint64_t row) const {
     for (const above& one : structs)
@@ -3312,6 +3328,9 @@ PENSTOCK_INLINE void find_arrow_rows(arrow_leaf& leaf) noexcept {
   leaf.first = column->values + to_size(first * width);
   leaf.width = each * width;
   leaf.rows = rows;
+  if (column == leaf.column && column->validity == nullptr && leaf.structs.empty() &&
+      column->type->dictionary.empty())
+    leaf.plain = column->type->number;
 }
 PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf above,
                                       std::vector<arrow_leaf>& leaves) {
@@ -4604,6 +4623,7 @@ struct arrow_value {
   static_assert(fill_fits, "penstock: arrow_value<T, value>: the value to take for null is not one of T");
 
   static constexpr std::string_view codec_name = "arrow_value";
+  static constexpr bool reads_columns = true;
   struct scratch {
     buffer values;
   };
@@ -4611,6 +4631,12 @@ struct arrow_value {
   template <class Value>
   [[nodiscard]] typename detail::arrow_form<T>::type decode(const Value& in, scratch& s) const {
     if constexpr (detail::arrow_member<Value>) {
+      if constexpr (detail::arrow_numeric<T> && requires { in.plain(arrow_number_of<T>); })
+        if (const std::byte* const there = in.plain(arrow_number_of<T>)) [[likely]] {
+          T value;
+          std::memcpy(&value, there, sizeof(T));
+          return value;
+        }
       const arrow_cell& cell = in.cell();
       if constexpr (sizeof...(Fill) != 0)
         if (cell.is_null()) return (static_cast<T>(Fill), ...);
@@ -4639,6 +4665,7 @@ struct arrow_array {
                 "penstock: arrow_array<T> needs a whole number type, half, float or double");
 
   static constexpr std::string_view codec_name = "arrow_array";
+  static constexpr bool reads_columns = true;
   struct scratch {
     buffer values;
   };
@@ -5744,8 +5771,7 @@ class chain {
  private:
   template <std::size_t I, class Bytes>
   auto from(const Bytes& in, scratch& s) const {
-    if constexpr (requires { in.check_codec(std::string_view()); })
-      in.check_codec(std::tuple_element_t<I, std::tuple<Codecs...>>::codec_name);
+    detail::check_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>(in);
     if constexpr (I + 1 == sizeof...(Codecs)) {
       return std::get<I>(codecs_).decode(in, std::get<I>(s));
     } else {
@@ -39991,25 +40017,28 @@ class arrow_member_value {
  public:
   using unfinished = void;
 
-  /// Not copied from a cell, which costs as much as reading a number.
-  arrow_member_value(const arrow_leaf& leaf, std::uint64_t row) : cell_(leaf.at(row)) {}
+  /// Not made of a cell, which costs more than reading a number does.
+  arrow_member_value(const arrow_leaf& leaf, std::uint64_t row) noexcept : leaf_(&leaf), row_(row) {}
 
   /// The bytes of a binary value, a text or a value of fixed width; 0 for null and all others.
   [[nodiscard]] std::uint64_t size() const;
   void read_into(mutable_bytes into) const;
-  [[nodiscard]] bytes_view finish() const { return cell_.is_null() ? bytes_view() : cell_.bytes(); }
-  [[nodiscard]] const arrow_cell& cell() const noexcept { return cell_; }
+  [[nodiscard]] bytes_view finish() const {
+    const arrow_cell found = cell();
+    return found.is_null() ? bytes_view() : found.bytes();
+  }
+  [[nodiscard]] arrow_cell cell() const { return leaf_->at(row_); }
+  /// Where the value is, if the column is nothing but numbers of this type; otherwise null.
+  [[nodiscard]] const std::byte* plain(arrow_number number) const noexcept {
+    return leaf_->plain == number ? leaf_->first + to_size(row_ * leaf_->width) : nullptr;
+  }
   /// Throws if a codec of this name cannot read the value: errc::missing for null, errc::format for a column
   /// that has no bytes for it.
-  void check_codec(std::string_view codec) const {
-    // These look for themselves.
-    if (codec != "arrow_value" && codec != "arrow_array") check_bytes();
-  }
+  void check_codec(std::string_view codec) const;
 
  private:
-  void check_bytes() const;
-
-  arrow_cell cell_;
+  const arrow_leaf* leaf_;
+  std::uint64_t row_;
 };
 
 }  // namespace detail
@@ -40021,7 +40050,7 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
-  switch (cell_.type().layout) {
+  switch (leaf_->column->type->layout) {
     case arrow_layout::bytes32:
     case arrow_layout::bytes64:
     case arrow_layout::views:
@@ -40039,8 +40068,9 @@ PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
   if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
 }
 
-PENSTOCK_INLINE void arrow_member_value::check_bytes() const {
-  const arrow_type& type = cell_.type();
+PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
+  const arrow_cell found = cell();
+  const arrow_type& type = found.type();
   const bool has_bytes = type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
                          type.layout == arrow_layout::views ||
                          (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
@@ -40048,7 +40078,7 @@ PENSTOCK_INLINE void arrow_member_value::check_bytes() const {
     throw error(errc::format,
                 {"the column '", type.name, "' is of type ", type.text(),
                  ", which is no bytes: read it with arrow_value<T>, or arrays with arrow_array<T>"});
-  if (cell_.is_null())
+  if (found.is_null())
     throw error(errc::missing, {"the value of the column '", type.name,
                                 "' is null: leave such samples out with bad_samples, or read it with "
                                 "arrow_value<std::optional<bytes>>"});
@@ -40416,8 +40446,13 @@ class arrow_rows {
     }
   }
 
-  /// Finds the rows that come next, up to 64, and their values.
+  /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
+  /// the processor sees.
   void look_ahead(std::span<const position> next, worker& w) const {
+    w.count = 0;
+    if (next.size() > 1 && next[1].index == next[0].index + 1 &&
+        next.back().index - next[0].index == next.size() - 1)
+      return;
     w.values.resize(w.next.size() * touched_.size());  // once
     w.turn = 0;
     for (auto& one : w.ahead) one.used = false;
@@ -42818,7 +42853,7 @@ namespace detail {
 
 /// Batches in memory that all workers of a run share: those used last, up to a limit of bytes. Each one is
 /// loaded by one thread. The others that want it help, as far as it shares its work; then, if batches are
-/// asked for one after another, they load the next one, for which there must be room; then they wait.
+/// asked for one after another, and three fit in the limit, they load the next one; then they wait.
 ///
 /// Threads: any number at once.
 class kept_batches {
@@ -42893,7 +42928,7 @@ struct kept_batches::state {
 
   [[nodiscard]] bool has_room(std::size_t which) const noexcept {
     return in_sequence && which < entries.size() && !entries[which].kept && !entries[which].loading &&
-           bytes + 2 * largest <= keep;  // for this one, and the one that is being loaded
+           3 * largest <= keep;  // for the one in use, the one that is being loaded, and this one
   }
 };
 
@@ -57375,15 +57410,11 @@ struct codec_words<C, void> {
 
 [[gnu::cold]] void name_codec(error& e, std::string_view codec);
 
-/// Bytes that know how they are encoded, as those of a column: they refuse a codec that cannot read them.
-template <class Bytes>
-concept described_bytes = requires(const Bytes& bytes) { bytes.check_codec(std::string_view()); };
-
 /// Runs a codec and adds its name to errors.
 template <class C, class In, class Scratch>
 decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
   try {
-    if constexpr (described_bytes<In>) in.check_codec(C::codec_name);
+    check_codec<C>(in);
     return c.decode(in, scratch);
   } catch (error& e) {
     name_codec(e, C::codec_name);

@@ -18,6 +18,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -194,6 +195,7 @@ struct arrow_value {
   static_assert(fill_fits, "penstock: arrow_value<T, value>: the value to take for null is not one of T");
 
   static constexpr std::string_view codec_name = "arrow_value";
+  static constexpr bool reads_columns = true;
   struct scratch {
     buffer values;
   };
@@ -201,6 +203,12 @@ struct arrow_value {
   template <class Value>
   [[nodiscard]] typename detail::arrow_form<T>::type decode(const Value& in, scratch& s) const {
     if constexpr (detail::arrow_member<Value>) {
+      if constexpr (detail::arrow_numeric<T> && requires { in.plain(arrow_number_of<T>); })
+        if (const std::byte* const there = in.plain(arrow_number_of<T>)) [[likely]] {
+          T value;
+          std::memcpy(&value, there, sizeof(T));
+          return value;
+        }
       const arrow_cell& cell = in.cell();
       if constexpr (sizeof...(Fill) != 0)
         if (cell.is_null()) return (static_cast<T>(Fill), ...);
@@ -229,6 +237,7 @@ struct arrow_array {
                 "penstock: arrow_array<T> needs a whole number type, half, float or double");
 
   static constexpr std::string_view codec_name = "arrow_array";
+  static constexpr bool reads_columns = true;
   struct scratch {
     buffer values;
   };

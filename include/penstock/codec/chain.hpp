@@ -44,8 +44,7 @@ class chain {
  private:
   template <std::size_t I, class Bytes>
   auto from(const Bytes& in, scratch& s) const {
-    if constexpr (requires { in.check_codec(std::string_view()); })
-      in.check_codec(std::tuple_element_t<I, std::tuple<Codecs...>>::codec_name);
+    detail::check_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>(in);
     if constexpr (I + 1 == sizeof...(Codecs)) {
       return std::get<I>(codecs_).decode(in, std::get<I>(s));
     } else {

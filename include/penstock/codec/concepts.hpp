@@ -57,6 +57,20 @@ concept lone_codec = requires { requires bool(std::remove_cvref_t<C>::one_at_a_t
 template <class C>
 concept extension_codec = requires { std::begin(C::extensions); };
 
+/// A codec that reads values of columns as what they are, not as bytes, and looks at their types itself; it
+/// declares `static constexpr bool reads_columns = true`.
+template <class C>
+concept column_codec = requires { requires bool(std::remove_cvref_t<C>::reads_columns); };
+
+namespace detail {
+/// Bytes that know how they are encoded, as those of a column, refuse a codec that cannot read them.
+template <class C, class In>
+[[gnu::always_inline]] inline void check_codec(const In& in) {
+  if constexpr (requires { in.check_codec(std::string_view()); })
+    if constexpr (!column_codec<C> || !requires { in.cell(); }) in.check_codec(C::codec_name);
+}
+}  // namespace detail
+
 /// The result of codec `C` for bytes of type `In`.
 template <class C, class In>
 using decoded = decltype(std::declval<const C&>().decode(std::declval<const std::remove_cvref_t<In>&>(),

@@ -135,6 +135,9 @@ PENSTOCK_INLINE void find_arrow_rows(arrow_leaf& leaf) noexcept {
   leaf.first = column->values + to_size(first * width);
   leaf.width = each * width;
   leaf.rows = rows;
+  if (column == leaf.column && column->validity == nullptr && leaf.structs.empty() &&
+      column->type->dictionary.empty())
+    leaf.plain = column->type->number;
 }
 PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf above,
                                       std::vector<arrow_leaf>& leaves) {

@@ -110,15 +110,11 @@ struct codec_words<C, void> {
 
 [[gnu::cold]] void name_codec(error& e, std::string_view codec);
 
-/// Bytes that know how they are encoded, as those of a column: they refuse a codec that cannot read them.
-template <class Bytes>
-concept described_bytes = requires(const Bytes& bytes) { bytes.check_codec(std::string_view()); };
-
 /// Runs a codec and adds its name to errors.
 template <class C, class In, class Scratch>
 decltype(auto) run_codec(const C& c, const In& in, Scratch& scratch) {
   try {
-    if constexpr (described_bytes<In>) in.check_codec(C::codec_name);
+    check_codec<C>(in);
     return c.decode(in, scratch);
   } catch (error& e) {
     name_codec(e, C::codec_name);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <penstock/core/arrow_column.hpp>
+#include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <cstdint>
 #include <string_view>
@@ -16,25 +18,28 @@ class arrow_member_value {
  public:
   using unfinished = void;
 
-  /// Not copied from a cell, which costs as much as reading a number.
-  arrow_member_value(const arrow_leaf& leaf, std::uint64_t row) : cell_(leaf.at(row)) {}
+  /// Not made of a cell, which costs more than reading a number does.
+  arrow_member_value(const arrow_leaf& leaf, std::uint64_t row) noexcept : leaf_(&leaf), row_(row) {}
 
   /// The bytes of a binary value, a text or a value of fixed width; 0 for null and all others.
   [[nodiscard]] std::uint64_t size() const;
   void read_into(mutable_bytes into) const;
-  [[nodiscard]] bytes_view finish() const { return cell_.is_null() ? bytes_view() : cell_.bytes(); }
-  [[nodiscard]] const arrow_cell& cell() const noexcept { return cell_; }
+  [[nodiscard]] bytes_view finish() const {
+    const arrow_cell found = cell();
+    return found.is_null() ? bytes_view() : found.bytes();
+  }
+  [[nodiscard]] arrow_cell cell() const { return leaf_->at(row_); }
+  /// Where the value is, if the column is nothing but numbers of this type; otherwise null.
+  [[nodiscard]] const std::byte* plain(arrow_number number) const noexcept {
+    return leaf_->plain == number ? leaf_->first + to_size(row_ * leaf_->width) : nullptr;
+  }
   /// Throws if a codec of this name cannot read the value: errc::missing for null, errc::format for a column
   /// that has no bytes for it.
-  void check_codec(std::string_view codec) const {
-    // These look for themselves.
-    if (codec != "arrow_value" && codec != "arrow_array") check_bytes();
-  }
+  void check_codec(std::string_view codec) const;
 
  private:
-  void check_bytes() const;
-
-  arrow_cell cell_;
+  const arrow_leaf* leaf_;
+  std::uint64_t row_;
 };
 
 }  // namespace detail

@@ -12,7 +12,7 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
-  switch (cell_.type().layout) {
+  switch (leaf_->column->type->layout) {
     case arrow_layout::bytes32:
     case arrow_layout::bytes64:
     case arrow_layout::views:
@@ -30,8 +30,9 @@ PENSTOCK_INLINE void arrow_member_value::read_into(mutable_bytes into) const {
   if (!into.empty()) std::memcpy(into.data(), found.data(), into.size());
 }
 
-PENSTOCK_INLINE void arrow_member_value::check_bytes() const {
-  const arrow_type& type = cell_.type();
+PENSTOCK_INLINE void arrow_member_value::check_codec(std::string_view) const {
+  const arrow_cell found = cell();
+  const arrow_type& type = found.type();
   const bool has_bytes = type.layout == arrow_layout::bytes32 || type.layout == arrow_layout::bytes64 ||
                          type.layout == arrow_layout::views ||
                          (type.layout == arrow_layout::fixed && type.number == arrow_number::none);
@@ -39,7 +40,7 @@ PENSTOCK_INLINE void arrow_member_value::check_bytes() const {
     throw error(errc::format,
                 {"the column '", type.name, "' is of type ", type.text(),
                  ", which is no bytes: read it with arrow_value<T>, or arrays with arrow_array<T>"});
-  if (cell_.is_null())
+  if (found.is_null())
     throw error(errc::missing, {"the value of the column '", type.name,
                                 "' is null: leave such samples out with bad_samples, or read it with "
                                 "arrow_value<std::optional<bytes>>"});

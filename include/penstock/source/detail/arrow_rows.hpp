@@ -139,8 +139,13 @@ class arrow_rows {
     }
   }
 
-  /// Finds the rows that come next, up to 64, and their values.
+  /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
+  /// the processor sees.
   void look_ahead(std::span<const position> next, worker& w) const {
+    w.count = 0;
+    if (next.size() > 1 && next[1].index == next[0].index + 1 &&
+        next.back().index - next[0].index == next.size() - 1)
+      return;
     w.values.resize(w.next.size() * touched_.size());  // once
     w.turn = 0;
     for (auto& one : w.ahead) one.used = false;

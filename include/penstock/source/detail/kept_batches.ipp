@@ -32,7 +32,7 @@ struct kept_batches::state {
 
   [[nodiscard]] bool has_room(std::size_t which) const noexcept {
     return in_sequence && which < entries.size() && !entries[which].kept && !entries[which].loading &&
-           bytes + 2 * largest <= keep;  // for this one, and the one that is being loaded
+           3 * largest <= keep;  // for the one in use, the one that is being loaded, and this one
   }
 };
 
