@@ -37,4 +37,5 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/core/uneven_views.hpp>
+#include <penstock/core/value_run.hpp>
 #include <penstock/core/version.hpp>

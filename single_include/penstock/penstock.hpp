@@ -4453,6 +4453,19 @@ struct tf_example {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/value_run.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Numbers of samples one behind the other that lie one behind the other in memory, perhaps not aligned; null
+/// if they do not.
+template <class T>
+struct value_run {
+  const std::byte* first = nullptr;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/codec/arrow_value.hpp
 
 namespace penstock::inline v0_1 {
@@ -4627,6 +4640,14 @@ struct arrow_value {
   struct scratch {
     buffer values;
   };
+
+  static constexpr bool reads_runs = detail::arrow_numeric<T>;
+  /// The value and those of the rows behind it, if the column is nothing but numbers of this type.
+  template <class Value>
+    requires reads_runs
+  [[nodiscard]] detail::value_run<T> values_of(const Value& in) const noexcept {
+    return {in.plain(arrow_number_of<T>)};
+  }
 
   template <class Value>
   [[nodiscard]] typename detail::arrow_form<T>::type decode(const Value& in, scratch& s) const {
@@ -11617,6 +11638,11 @@ concept looks_ahead = requires(const Reader& r, std::span<const position> next, 
   r.touch_ahead(std::size_t{}, w, std::uint64_t{});
 };
 
+/// Whether a reader shows samples that lie one behind the other in memory at once, by the first of them, with
+/// `evaluate_run(next, worker, take)`.
+template <class Reader>
+concept shows_runs = requires { requires bool(Reader::shows_runs); };
+
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>
 void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {
@@ -11772,6 +11798,10 @@ struct timed : std::true_type {
   static std::uint64_t now() noexcept { return detail::now_ns(); }
 };
 
+/// A stage that makes values of many samples at once, where a source shows such.
+template <class Stage>
+concept reads_runs = requires { requires bool(Stage::reads_runs); };
+
 /// The innermost node over an indexed source: maps the position to a source position and asks its reader.
 template <class Reader, class Binding>
 struct source_node {
@@ -11796,6 +11826,7 @@ struct source_node {
   static constexpr bool has_pieces = false;
   /// Whether looking up several samples at once pays, even if each is slow to evaluate.
   static constexpr bool wants_look_up = looks_ahead<Reader>;
+  static constexpr bool has_runs = shows_runs<Reader>;
 
   const Reader* reader = nullptr;
 
@@ -11823,6 +11854,14 @@ struct source_node {
     }
     w.next = 0;
     return found;
+  }
+
+  /// Shows the n samples looked up last by the first of them, if they lie one behind the other in memory.
+  /// Returns whether `take` took them.
+  template <class Take>
+    requires has_runs
+  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Take&& take) const {
+    return reader->evaluate_run({w.places.data(), detail::to_size(n)}, w.own, take);
   }
 
   template <class Timing, class Sink>
@@ -11877,7 +11916,7 @@ struct item_node {
     const Item* item = nullptr;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false, wants_look_up = false;
+  static constexpr bool has_pieces = false, wants_look_up = false, has_runs = false;
 
   template <class Timing, class Sink>
   void evaluate(position, worker& w, Sink&& sink, Timing) const {
@@ -11901,6 +11940,7 @@ struct stage_node {
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, expander_tag>;
   static constexpr bool wants_look_up = Up::wants_look_up;
+  static constexpr bool has_runs = Up::depth == 0 && Up::has_runs && reads_runs<Stage>;
 
   [[no_unique_address]] Up up;
   [[no_unique_address]] Stage stage;
@@ -11910,6 +11950,13 @@ struct stage_node {
   template <class IndexOf>
   std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     return up.look_up(first, n, w.up, index_of);
+  }
+  /// Evaluates the n samples looked up last at once, if that is possible: `sink` gets a record of value runs,
+  /// and returns whether it has room for them.
+  template <class Sink>
+    requires has_runs
+  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Sink&& sink) const {
+    return up.evaluate_run(n, w.up, [&](const auto& first) { return stage.apply_run(first, sink); });
   }
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
@@ -21690,6 +21737,12 @@ class fixed_column {
     else
       copy_row(into, value.data());
   }
+  /// Writes `count` slots at once.
+  void write_run(std::size_t slot, std::size_t count, detail::value_run<value_type> values)
+    requires(stored::scalar && !detail::arranges<Policy>)
+  {
+    std::memcpy(row(slot), values.first, count * row_bytes);
+  }
   void blank(std::size_t slot) { std::memset(static_cast<void*>(row(slot)), 0, row_bytes); }
   void unwrite(std::size_t) noexcept {}
   void choose_lead(std::size_t) noexcept {}
@@ -21909,6 +21962,17 @@ template <class... Columns>
 inline constexpr std::uint64_t row_bytes_of<pack<Columns...>> =
     (row_bytes_of<Columns> + ... + std::uint64_t{0});
 
+template <class Column, class Run>
+inline constexpr bool takes_run =
+    requires(Column& column, const Run& run) { column.write_run(std::size_t{}, std::size_t{}, run); };
+/// Whether columns take a record of value runs.
+template <class Columns, class Runs>
+inline constexpr bool take_runs = false;
+template <class... Columns, class... Fields>
+  requires(sizeof...(Columns) == sizeof...(Fields))
+inline constexpr bool take_runs<pack<Columns...>, record<Fields...>> =
+    (takes_run<Columns, typename Fields::type> && ...);
+
 }  // namespace detail
 
 /// The columns that collect a plan's elements.
@@ -21938,6 +22002,14 @@ class column_set {
     } else {
       detail::at<0>(columns_).write(slot, std::forward<V>(value));
     }
+  }
+  /// Writes `count` slots at once, from a record of value runs.
+  template <class Runs>
+    requires detail::take_runs<Columns, Runs>
+  void write_run(std::size_t slot, std::size_t count, const Runs& values) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (detail::at<Is>(columns_).write_run(slot, count, get<Is>(values)), ...);
+    }(std::make_index_sequence<size>{});
   }
   /// Leaves a slot without a value: zeros, or an empty row.
   void blank(std::size_t slot) {
@@ -27410,7 +27482,9 @@ class evaluator {
             counts.begin_run(index_of(rows.slot), count);
             write_plain(rows, batch, rows.slot + count, bring);
           } else if constexpr (looks_up) {
-            const std::uint64_t end = rows.slot + look_up();
+            const std::uint64_t found = look_up();
+            if (write_run(rows, counts, index_of(rows.slot), found)) continue;
+            const std::uint64_t end = rows.slot + found;
             while (rows.slot < end && !ring_.stopped()) one(looked_up_at_turn{});
           } else {
             one(untimed{});
@@ -27425,6 +27499,26 @@ class evaluator {
         times = false;
       }
     } while (Bad::tolerates && again);
+  }
+
+  /// Evaluates the samples that were looked up at once, if that is possible.
+  template <class Rows, class Counts>
+  bool write_run(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
+    if constexpr (Chain::has_runs && Rows::makes_holes) {
+      counts.begin_run(index, n);
+      const bool done = chain_.evaluate_run(n, rows.w, [&](const auto& values) {
+        if constexpr (requires { rows.p.columns.write_run(std::size_t{}, std::size_t{}, values); }) {
+          rows.p.columns.write_run(detail::to_size(rows.slot), detail::to_size(n), values);
+          return true;
+        } else {
+          return false;
+        }
+      });
+      if (done) rows.slot += n;
+      return done;
+    } else {
+      return false;
+    }
   }
 
   /// The loop of `write` with everything in registers, for samples that make at most one row each. `rows`
@@ -27470,7 +27564,7 @@ class evaluator {
   }
 
   /// Whether a worker looks up several samples before it evaluates them one by one.
-  static constexpr bool looks_up = Ordered && Chain::wants_look_up && !Plain;
+  static constexpr bool looks_up = ((Ordered && Chain::wants_look_up) || Chain::has_runs) && !Plain;
   static constexpr bool at_turns =
       detail::stands_at_turns<std::remove_reference_t<decltype(detail::innermost(std::declval<worker&>()))>>;
 
@@ -40390,6 +40484,8 @@ class arrow_rows {
   using session_type = typename Storage::session;
 
  public:
+  static constexpr bool shows_runs = true;
+
   struct worker {
     std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
     std::size_t shard = 0;
@@ -40446,6 +40542,27 @@ class arrow_rows {
     }
   }
 
+  /// Calls `take` with the first of these rows, if they lie one behind the other in the worker's batch.
+  /// Returns what it returns, otherwise false: they are to be evaluated one by one.
+  template <class Take>
+  [[nodiscard]] bool evaluate_run(std::span<const position> next, worker& w, Take&& take) const {
+    const std::uint64_t first = next.front().index, count = next.size();
+    if (first < w.begin || first >= w.end || count > w.end - first) return false;
+    std::uint64_t apart = 0;
+    for (std::uint64_t i = 0; i < count; ++i) apart |= next[to_size(i)].index - first - i;
+    if (apart != 0) return false;
+    const std::uint64_t row = known_->row_of(w.shard, first - w.begin);
+    if (known_->row_of(w.shard, first - w.begin + count - 1) != row + count - 1) return false;
+    if (!take(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory))) return false;
+    if constexpr (Batches::in_place) {
+      try {
+        confirm(session_, known_->object(w.shard));
+      } catch (const error&) {  // one of them will throw it
+        return false;
+      }
+    }
+    return true;
+  }
   /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
   /// the processor sees.
   void look_ahead(std::span<const position> next, worker& w) const {
@@ -57452,6 +57569,10 @@ std::size_t member_for(const S& sample) {
   return found;
 }
 
+/// A codec that shows numbers of samples one behind the other where they lie, if its bytes tell where.
+template <class C>
+concept codec_of_runs = requires { requires bool(C::reads_runs); };
+
 /// A codec that lets pass what is decoded already.
 template <class C>
 concept passing_codec = requires { requires C::passes_values; };
@@ -57518,6 +57639,21 @@ struct decode_stage {
     } else {
       return static_cast<V&&>(value);
     }
+  }
+
+  /// Whether all codecs can show values of samples one behind the other where they lie.
+  static constexpr bool reads_runs =
+      by_name && (detail::codec_of_runs<typename detail::field_codec<Codecs>::codec_type> && ...);
+  /// Calls `sink` with a record of value runs, that of `first` and of the samples behind it in memory;
+  /// returns what it returns, or false if there is no such run for each member.
+  template <class Sample, class Sink>
+  [[nodiscard]] bool apply_run(const Sample& first, Sink&& sink) const {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      const record<
+          basic_field<typename detail::field_codec<Codecs>::name_type, decltype(run_of<Is>(first))>...>
+          values(detail::made_by{}, [&] { return run_of<Is>(first); }...);
+      return ((get<Is>(values).first != nullptr) && ...) && sink(values);
+    }(std::make_index_sequence<sizeof...(Codecs)>{});
   }
 
   [[nodiscard]] std::string describe() const {
@@ -57622,6 +57758,14 @@ struct decode_stage {
           return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
     }
     no_member(sample, wanted::value);
+  }
+  template <std::size_t I, class S>
+  auto run_of(const S& sample) const {
+    using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
+    const auto& codec = detail::at<I>(codec_values);
+    const std::size_t i = sample.place_of(wanted::value);
+    using run = decltype(codec.values_of(sample.member(i)));
+    return i < sample.size() ? codec.values_of(sample.member(i)) : run();
   }
   template <class S>
   [[noreturn, gnu::cold]] static void no_member(const S& sample, std::string_view wanted) {

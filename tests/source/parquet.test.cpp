@@ -28,6 +28,7 @@
 #include "support/temp_dir.hpp"
 #include "support/test_data.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -87,6 +88,24 @@ std::optional<std::string> oracle_program() {
   if (!penstock_test::have_program("pyarrow", python + " -c 'import pyarrow'")) return std::nullopt;
   return python + " " + script.string();
 }
+
+/// Counts how often it is asked for one value, and for all in a row.
+struct counting_codec {
+  static constexpr std::string_view codec_name = "counting";
+  static constexpr bool reads_columns = true, reads_runs = true;
+  static inline std::atomic<int> ones{0}, runs{0};
+  using scratch = ps::arrow_value<std::int64_t>::scratch;
+  template <class Value>
+  [[nodiscard]] std::int64_t decode(const Value& in, scratch& s) const {
+    ++ones;
+    return ps::arrow_value<std::int64_t>().decode(in, s);
+  }
+  template <class Value>
+  [[nodiscard]] auto values_of(const Value& in) const {
+    ++runs;
+    return ps::arrow_value<std::int64_t>().values_of(in);
+  }
+};
 
 /// `count` rows: a number, the same mod 10 or null, a text of 100 letters, three floats, bytes.
 void write_rows(const std::string& path, std::int64_t first, std::int64_t count,
@@ -316,6 +335,72 @@ TEST_CASE(
   std::filesystem::resize_file(dir / "two/a-0.parquet",
                                std::filesystem::file_size(dir / "two/a-0.parquet") - 1);
   CHECK(ps::parquet_format::look(ps::dataset_listing((dir / "two").string())) == ps::format_fit::none);
+}
+
+TEST_CASE("source/parquet: rows one behind the other are read at once, and are the same rows") {
+  const penstock_test::temp_dir dir;
+  const std::string path = (dir.path() / "rows.parquet").string();
+  {
+    ps::parquet_writer out(path, {{"i", "int64"}, {"x", "double"}, {"m", "int32"}},
+                           {.group_rows = 300, .compression = "snappy"});
+    for (std::int64_t i = 0; i < 1000; ++i)
+      out.write({{"i", i},
+                 {"x", static_cast<double>(i) / 4},
+                 {"m", i > 600 && i < 700 && i % 3 == 0 ? ps::parquet_value() : ps::parquet_value(i % 10)}});
+    out.close();
+  }
+  using number = ps::field<"i", ps::arrow_value<std::int64_t>>;
+  using real = ps::field<"x", ps::arrow_value<double>>;
+  using maybe = ps::field<"m", ps::arrow_value<std::int32_t, -1>>;
+  using wider = ps::field<"m", ps::arrow_value<std::int64_t, -1>>;
+  static_assert(decltype(ps::decode<number, real, maybe>)::reads_runs);
+  static_assert(!decltype(ps::decode<number, ps::field<"s", ps::arrow_value<std::string>>>)::reads_runs);
+  const auto one_by_one = ps::map([](const auto& row) { return row; });
+  const auto text = [](const auto& plan, std::uint64_t from = 0) {
+    std::string all;
+    auto run = plan.open();
+    std::uint64_t batches = 0;
+    for (const auto& b : run.epoch(0)) {
+      if (batches++ < from) continue;
+      for (std::size_t i = 0; i < b.size(); ++i)
+        all += std::to_string(ps::get<"i">(b)[i]) + " " + std::to_string(ps::get<"x">(b)[i]) + " " +
+               std::to_string(ps::get<"m">(b)[i]) + "\n";
+    }
+    return all;
+  };
+  const auto all = ps::parquet(path);
+  const auto sources = [&](const auto& check) {
+    check(all, std::size_t{1000});
+    check(all | ps::where<"i">(ps::between(std::int64_t{290}, std::int64_t{620})), std::size_t{331});
+    check(all | ps::where<"m">(ps::one_of({3, 4, 5})), std::size_t{290});
+  };
+  sources([&](const auto& rows, std::size_t count) {
+    REQUIRE(rows.size() == count);
+    const std::string expected = text(rows | ps::decode<number, real, maybe> | one_by_one | ps::batch(1));
+    for (const unsigned workers : {0u, 1u, 2u, 7u})
+      for (const std::size_t batch : {1, 7, 64, 300}) {
+        CHECK(text(rows | ps::decode<number, real, maybe> | ps::batch(batch) | ps::workers(workers)) ==
+              expected);
+        CHECK(text(rows | ps::decode<number, real, wider> | ps::batch(batch) | ps::workers(workers)) ==
+              expected);
+      }
+    const auto shuffled = rows | ps::shuffle(3, ps::window(100));
+    CHECK(text(shuffled | ps::decode<number, real, maybe> | ps::batch(50) | ps::workers(2)) ==
+          text(shuffled | ps::decode<number, real, maybe> | one_by_one | ps::batch(50)));
+  });
+
+  auto counted = (all | ps::decode<ps::field<"i", counting_codec>> | ps::batch(1000)).open();
+  for (const auto& b : counted.epoch(0)) CHECK(ps::get<"i">(b)[777] == 777);
+  CHECK(counting_codec::runs >= 10);
+  CHECK(counting_codec::ones + 64 * counting_codec::runs < 1400);  // those where a row group begins
+
+  // Rows are read one by one where a null is asked for that the codec does not take.
+  const std::string failed = error_of([&] {
+    auto run = (all | ps::decode<ps::field<"m", ps::arrow_value<std::int32_t>>> | ps::batch(64)).open();
+    for (const auto& b : run.epoch(0)) (void)b;
+  });
+  CHECK(contains(failed, "rows.parquet"));
+  CHECK(contains(failed, "rows.parquet:603"));
 }
 
 TEST_CASE("source/parquet: folders called column=value are columns") {

@@ -12,6 +12,7 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/core/value_run.hpp>
 
 #include <algorithm>
 #include <array>
@@ -199,6 +200,14 @@ struct arrow_value {
   struct scratch {
     buffer values;
   };
+
+  static constexpr bool reads_runs = detail::arrow_numeric<T>;
+  /// The value and those of the rows behind it, if the column is nothing but numbers of this type.
+  template <class Value>
+    requires reads_runs
+  [[nodiscard]] detail::value_run<T> values_of(const Value& in) const noexcept {
+    return {in.plain(arrow_number_of<T>)};
+  }
 
   template <class Value>
   [[nodiscard]] typename detail::arrow_form<T>::type decode(const Value& in, scratch& s) const {

@@ -159,6 +159,11 @@ concept looks_ahead = requires(const Reader& r, std::span<const position> next, 
   r.touch_ahead(std::size_t{}, w, std::uint64_t{});
 };
 
+/// Whether a reader shows samples that lie one behind the other in memory at once, by the first of them, with
+/// `evaluate_run(next, worker, take)`.
+template <class Reader>
+concept shows_runs = requires { requires bool(Reader::shows_runs); };
+
 /// Calls `sink(session, object, offset, size)` for each byte range of a sample.
 template <tells_ranges Reader, class Sink>
 void ranges_of(const Reader& reader, position at, scout_of<Reader>& scout, Sink&& sink) {

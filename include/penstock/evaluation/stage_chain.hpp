@@ -68,6 +68,10 @@ struct timed : std::true_type {
   static std::uint64_t now() noexcept { return detail::now_ns(); }
 };
 
+/// A stage that makes values of many samples at once, where a source shows such.
+template <class Stage>
+concept reads_runs = requires { requires bool(Stage::reads_runs); };
+
 /// The innermost node over an indexed source: maps the position to a source position and asks its reader.
 template <class Reader, class Binding>
 struct source_node {
@@ -92,6 +96,7 @@ struct source_node {
   static constexpr bool has_pieces = false;
   /// Whether looking up several samples at once pays, even if each is slow to evaluate.
   static constexpr bool wants_look_up = looks_ahead<Reader>;
+  static constexpr bool has_runs = shows_runs<Reader>;
 
   const Reader* reader = nullptr;
 
@@ -119,6 +124,14 @@ struct source_node {
     }
     w.next = 0;
     return found;
+  }
+
+  /// Shows the n samples looked up last by the first of them, if they lie one behind the other in memory.
+  /// Returns whether `take` took them.
+  template <class Take>
+    requires has_runs
+  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Take&& take) const {
+    return reader->evaluate_run({w.places.data(), detail::to_size(n)}, w.own, take);
   }
 
   template <class Timing, class Sink>
@@ -173,7 +186,7 @@ struct item_node {
     const Item* item = nullptr;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false, wants_look_up = false;
+  static constexpr bool has_pieces = false, wants_look_up = false, has_runs = false;
 
   template <class Timing, class Sink>
   void evaluate(position, worker& w, Sink&& sink, Timing) const {
@@ -197,6 +210,7 @@ struct stage_node {
   static constexpr std::uint32_t depth = Up::depth + 1;
   static constexpr bool has_pieces = Up::has_pieces || part_of_kind<Stage, expander_tag>;
   static constexpr bool wants_look_up = Up::wants_look_up;
+  static constexpr bool has_runs = Up::depth == 0 && Up::has_runs && reads_runs<Stage>;
 
   [[no_unique_address]] Up up;
   [[no_unique_address]] Stage stage;
@@ -206,6 +220,13 @@ struct stage_node {
   template <class IndexOf>
   std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     return up.look_up(first, n, w.up, index_of);
+  }
+  /// Evaluates the n samples looked up last at once, if that is possible: `sink` gets a record of value runs,
+  /// and returns whether it has room for them.
+  template <class Sink>
+    requires has_runs
+  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Sink&& sink) const {
+    return up.evaluate_run(n, w.up, [&](const auto& first) { return stage.apply_run(first, sink); });
   }
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {

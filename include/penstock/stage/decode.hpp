@@ -152,6 +152,10 @@ std::size_t member_for(const S& sample) {
   return found;
 }
 
+/// A codec that shows numbers of samples one behind the other where they lie, if its bytes tell where.
+template <class C>
+concept codec_of_runs = requires { requires bool(C::reads_runs); };
+
 /// A codec that lets pass what is decoded already.
 template <class C>
 concept passing_codec = requires { requires C::passes_values; };
@@ -218,6 +222,21 @@ struct decode_stage {
     } else {
       return static_cast<V&&>(value);
     }
+  }
+
+  /// Whether all codecs can show values of samples one behind the other where they lie.
+  static constexpr bool reads_runs =
+      by_name && (detail::codec_of_runs<typename detail::field_codec<Codecs>::codec_type> && ...);
+  /// Calls `sink` with a record of value runs, that of `first` and of the samples behind it in memory;
+  /// returns what it returns, or false if there is no such run for each member.
+  template <class Sample, class Sink>
+  [[nodiscard]] bool apply_run(const Sample& first, Sink&& sink) const {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      const record<
+          basic_field<typename detail::field_codec<Codecs>::name_type, decltype(run_of<Is>(first))>...>
+          values(detail::made_by{}, [&] { return run_of<Is>(first); }...);
+      return ((get<Is>(values).first != nullptr) && ...) && sink(values);
+    }(std::make_index_sequence<sizeof...(Codecs)>{});
   }
 
   [[nodiscard]] std::string describe() const {
@@ -322,6 +341,14 @@ struct decode_stage {
           return detail::run_codec(detail::at<I>(codec_values), sample.member(i), detail::at<I>(c.scratch));
     }
     no_member(sample, wanted::value);
+  }
+  template <std::size_t I, class S>
+  auto run_of(const S& sample) const {
+    using wanted = typename detail::field_codec<std::tuple_element_t<I, std::tuple<Codecs...>>>::name_type;
+    const auto& codec = detail::at<I>(codec_values);
+    const std::size_t i = sample.place_of(wanted::value);
+    using run = decltype(codec.values_of(sample.member(i)));
+    return i < sample.size() ? codec.values_of(sample.member(i)) : run();
   }
   template <class S>
   [[noreturn, gnu::cold]] static void no_member(const S& sample, std::string_view wanted) {

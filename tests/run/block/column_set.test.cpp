@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,27 @@ TEST_CASE("run/column_set: a record has a column per field, written and copied t
   CHECK(two.column<0>().view(0, 2)[0] == 2);
   CHECK(two.column<1>().view(0, 2)[1] == 0.5);
   CHECK(one.bytes(0, 2)[1].size() == 16);
+}
+
+TEST_CASE("run/column_set: numbers that lie one behind the other are written at once") {
+  using sample = ps::record<ps::field<"a", int>, ps::field<"b", double>>;
+  using columns = ps::columns_of<decltype(ps::from(std::vector<sample>{}) | ps::batch(2))>;
+  ps::host::session session;
+  ps::memory_account account;
+  columns rows(session, account);
+  rows.begin(5);
+  const int a[] = {1, 2, 3};
+  const double b[] = {0.5, 1.5, 2.5};
+  using ints = ps::field<"a", ps::detail::value_run<int>>;
+  using runs = ps::record<ints, ps::field<"b", ps::detail::value_run<double>>>;
+  const ps::detail::value_run<int> as{reinterpret_cast<const std::byte*>(a)};
+  const ps::detail::value_run<double> bs{reinterpret_cast<const std::byte*>(b)};
+  rows.write_run(2, 3, runs(as, bs));
+  CHECK(std::ranges::equal(rows.column<0>().view(2, 3), a));
+  CHECK(std::ranges::equal(rows.column<1>().view(2, 3), b));
+  using others = ps::record<ints, ps::field<"b", ps::detail::value_run<float>>>;
+  static_assert(ps::detail::take_runs<ps::pack<ps::fixed_column<int>, ps::fixed_column<double>>, runs>);
+  static_assert(!ps::detail::take_runs<ps::pack<ps::fixed_column<int>, ps::fixed_column<double>>, others>);
 }
 
 TEST_CASE("run/column_set: a loop without batches holds whole samples") {

@@ -6,6 +6,7 @@
 #include <penstock/core/shape_class.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/uneven_views.hpp>
+#include <penstock/core/value_run.hpp>
 #include <penstock/run/block/batch_view.hpp>
 #include <penstock/run/block/flexible_values.hpp>
 #include <penstock/run/block/slot_layout.hpp>
@@ -130,6 +131,12 @@ class fixed_column {
       *into = static_cast<value_type>(std::forward<U>(value));
     else
       copy_row(into, value.data());
+  }
+  /// Writes `count` slots at once.
+  void write_run(std::size_t slot, std::size_t count, detail::value_run<value_type> values)
+    requires(stored::scalar && !detail::arranges<Policy>)
+  {
+    std::memcpy(row(slot), values.first, count * row_bytes);
   }
   void blank(std::size_t slot) { std::memset(static_cast<void*>(row(slot)), 0, row_bytes); }
   void unwrite(std::size_t) noexcept {}

@@ -51,6 +51,17 @@ template <class... Columns>
 inline constexpr std::uint64_t row_bytes_of<pack<Columns...>> =
     (row_bytes_of<Columns> + ... + std::uint64_t{0});
 
+template <class Column, class Run>
+inline constexpr bool takes_run =
+    requires(Column& column, const Run& run) { column.write_run(std::size_t{}, std::size_t{}, run); };
+/// Whether columns take a record of value runs.
+template <class Columns, class Runs>
+inline constexpr bool take_runs = false;
+template <class... Columns, class... Fields>
+  requires(sizeof...(Columns) == sizeof...(Fields))
+inline constexpr bool take_runs<pack<Columns...>, record<Fields...>> =
+    (takes_run<Columns, typename Fields::type> && ...);
+
 }  // namespace detail
 
 /// The columns that collect a plan's elements.
@@ -80,6 +91,14 @@ class column_set {
     } else {
       detail::at<0>(columns_).write(slot, std::forward<V>(value));
     }
+  }
+  /// Writes `count` slots at once, from a record of value runs.
+  template <class Runs>
+    requires detail::take_runs<Columns, Runs>
+  void write_run(std::size_t slot, std::size_t count, const Runs& values) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (detail::at<Is>(columns_).write_run(slot, count, get<Is>(values)), ...);
+    }(std::make_index_sequence<size>{});
   }
   /// Leaves a slot without a value: zeros, or an empty row.
   void blank(std::size_t slot) {

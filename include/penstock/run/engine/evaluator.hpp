@@ -329,7 +329,9 @@ class evaluator {
             counts.begin_run(index_of(rows.slot), count);
             write_plain(rows, batch, rows.slot + count, bring);
           } else if constexpr (looks_up) {
-            const std::uint64_t end = rows.slot + look_up();
+            const std::uint64_t found = look_up();
+            if (write_run(rows, counts, index_of(rows.slot), found)) continue;
+            const std::uint64_t end = rows.slot + found;
             while (rows.slot < end && !ring_.stopped()) one(looked_up_at_turn{});
           } else {
             one(untimed{});
@@ -344,6 +346,26 @@ class evaluator {
         times = false;
       }
     } while (Bad::tolerates && again);
+  }
+
+  /// Evaluates the samples that were looked up at once, if that is possible.
+  template <class Rows, class Counts>
+  bool write_run(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
+    if constexpr (Chain::has_runs && Rows::makes_holes) {
+      counts.begin_run(index, n);
+      const bool done = chain_.evaluate_run(n, rows.w, [&](const auto& values) {
+        if constexpr (requires { rows.p.columns.write_run(std::size_t{}, std::size_t{}, values); }) {
+          rows.p.columns.write_run(detail::to_size(rows.slot), detail::to_size(n), values);
+          return true;
+        } else {
+          return false;
+        }
+      });
+      if (done) rows.slot += n;
+      return done;
+    } else {
+      return false;
+    }
   }
 
   /// The loop of `write` with everything in registers, for samples that make at most one row each. `rows`
@@ -389,7 +411,7 @@ class evaluator {
   }
 
   /// Whether a worker looks up several samples before it evaluates them one by one.
-  static constexpr bool looks_up = Ordered && Chain::wants_look_up && !Plain;
+  static constexpr bool looks_up = ((Ordered && Chain::wants_look_up) || Chain::has_runs) && !Plain;
   static constexpr bool at_turns =
       detail::stands_at_turns<std::remove_reference_t<decltype(detail::innermost(std::declval<worker&>()))>>;
 

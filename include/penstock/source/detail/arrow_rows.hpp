@@ -7,6 +7,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/projection.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/arrow_batch.hpp>
 #include <penstock/source/detail/arrow_member.hpp>
 #include <penstock/source/detail/touch_arrow.hpp>
@@ -83,6 +84,8 @@ class arrow_rows {
   using session_type = typename Storage::session;
 
  public:
+  static constexpr bool shows_runs = true;
+
   struct worker {
     std::uint64_t begin = 0, end = 0;  // the rows of the current batch, in the dataset
     std::size_t shard = 0;
@@ -139,6 +142,27 @@ class arrow_rows {
     }
   }
 
+  /// Calls `take` with the first of these rows, if they lie one behind the other in the worker's batch.
+  /// Returns what it returns, otherwise false: they are to be evaluated one by one.
+  template <class Take>
+  [[nodiscard]] bool evaluate_run(std::span<const position> next, worker& w, Take&& take) const {
+    const std::uint64_t first = next.front().index, count = next.size();
+    if (first < w.begin || first >= w.end || count > w.end - first) return false;
+    std::uint64_t apart = 0;
+    for (std::uint64_t i = 0; i < count; ++i) apart |= next[to_size(i)].index - first - i;
+    if (apart != 0) return false;
+    const std::uint64_t row = known_->row_of(w.shard, first - w.begin);
+    if (known_->row_of(w.shard, first - w.begin + count - 1) != row + count - 1) return false;
+    if (!take(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory))) return false;
+    if constexpr (Batches::in_place) {
+      try {
+        confirm(session_, known_->object(w.shard));
+      } catch (const error&) {  // one of them will throw it
+        return false;
+      }
+    }
+    return true;
+  }
   /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
   /// the processor sees.
   void look_ahead(std::span<const position> next, worker& w) const {
