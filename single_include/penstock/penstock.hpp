@@ -3179,8 +3179,9 @@ struct arrow_leaf {
   /// and how many rows there are; of a dictionary column those of its numbers. No rows for other columns.
   const std::byte* first = nullptr;
   std::uint64_t width = 0, rows = 0;
-  /// The type of the numbers, of a column of nothing else: no lists, no nulls, no dictionary.
-  arrow_number plain = arrow_number::none;
+  /// The type of the numbers, of a column of nothing else: no lists, no nulls, no dictionary; and that of the
+  /// numbers in lists of fixed length of a column of nothing else.
+  arrow_number plain = arrow_number::none, listed = arrow_number::none;
 
   [[nodiscard]] arrow_cell at(std::uint64_t row) const {
     for (const above& one : structs)
@@ -3328,9 +3329,13 @@ PENSTOCK_INLINE void find_arrow_rows(arrow_leaf& leaf) noexcept {
   leaf.first = column->values + to_size(first * width);
   leaf.width = each * width;
   leaf.rows = rows;
-  if (column == leaf.column && column->validity == nullptr && leaf.structs.empty() &&
-      column->type->dictionary.empty())
+  if (column->validity != nullptr || leaf.column->validity != nullptr || !leaf.structs.empty() ||
+      !column->type->dictionary.empty() || !leaf.column->type->dictionary.empty())
+    return;
+  if (column == leaf.column)
     leaf.plain = column->type->number;
+  else if (column == &leaf.column->children.front())
+    leaf.listed = column->type->number;
 }
 PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf above,
                                       std::vector<arrow_leaf>& leaves) {
@@ -4694,8 +4699,13 @@ struct arrow_array {
   template <class Value>
   [[nodiscard]] npy_array<T> decode(const Value& in, scratch& s) const {
     if constexpr (detail::arrow_member<Value>) {
-      const bytes_view flat = detail::flat_arrow_list(in.cell(), arrow_number_of<T>, sizeof(T));
-      if (!flat.empty()) [[likely]]
+      if constexpr (requires { in.listed(arrow_number_of<T>); }) {
+        const bytes_view flat = in.listed(arrow_number_of<T>);
+        if (!flat.empty()) [[likely]]
+          return {flat, extents(flat.size() / sizeof(T)), false, s.values};
+      }
+      if (const bytes_view flat = detail::flat_arrow_list(in.cell(), arrow_number_of<T>, sizeof(T));
+          !flat.empty())
         return {flat, extents(flat.size() / sizeof(T)), false, s.values};
       const auto found = detail::find_arrow_array(in.cell(), arrow_number_of<T>, sizeof(T));
       return {found.values, found.shape, false, s.values};
@@ -40125,6 +40135,12 @@ class arrow_member_value {
   /// Where the value is, if the column is nothing but numbers of this type; otherwise null.
   [[nodiscard]] const std::byte* plain(arrow_number number) const noexcept {
     return leaf_->plain == number ? leaf_->first + to_size(row_ * leaf_->width) : nullptr;
+  }
+  /// The numbers of the list, if the column is nothing but lists of fixed length of this type; otherwise
+  /// empty.
+  [[nodiscard]] bytes_view listed(arrow_number number) const noexcept {
+    if (leaf_->listed != number) return {};
+    return {leaf_->first + to_size(row_ * leaf_->width), to_size(leaf_->width)};
   }
   /// Throws if a codec of this name cannot read the value: errc::missing for null, errc::format for a column
   /// that has no bytes for it.

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ps = penstock;
@@ -189,4 +190,42 @@ TEST_CASE("core/arrow_column: rows of one width are where their first one and th
   inner.length = 15;
   outer.length = 1;  // the struct begins behind it
   CHECK(leaf_of().rows == 0);
+}
+
+TEST_CASE("core/arrow_column: columns of nothing but numbers, or lists of them, say so") {
+  using ps::arrow_number;
+  arrow_type list = arrow_type::of_format("+w:2"), lists = arrow_type::of_format("+w:3");
+  list.children = {arrow_type::of_format("s")};
+  lists.children = {list};
+  arrow_type root = arrow_type::of_format("+s");
+  root.children = {list.children[0], list, lists};
+  const std::array<std::int16_t, 24> numbers{};
+  const std::uint8_t bits[4] = {};
+  arrow_column batch = column_of(root, 4, nullptr);
+  batch.children = {column_of(root.children[0], 4, numbers.data()), column_of(root.children[1], 4, nullptr),
+                    column_of(root.children[2], 4, nullptr)};
+  batch.children[1].children = {column_of(list.children[0], 8, numbers.data())};
+  batch.children[2].children = {column_of(list, 12, nullptr)};
+  batch.children[2].children[0].children = {column_of(list.children[0], 24, numbers.data())};
+  const auto found = [&] {
+    std::vector<std::pair<arrow_number, arrow_number>> all;
+    for (const auto& leaf : ps::detail::arrow_leaves(batch)) all.emplace_back(leaf.plain, leaf.listed);
+    return all;
+  };
+  const auto none = arrow_number::none, number = arrow_number::int16;
+  using numbers_of = std::vector<std::pair<arrow_number, arrow_number>>;
+  CHECK(found() == numbers_of{{number, none}, {none, number}, {none, none}});
+  batch.children[0].validity = at(bits);
+  batch.children[1].children[0].validity = at(bits);
+  CHECK(found() == numbers_of{{none, none}, {none, none}, {none, none}});
+  batch.children[1].children[0].validity = nullptr;
+  batch.children[1].validity = at(bits);
+  CHECK(found()[1] == std::pair(none, none));
+  batch.children[0].validity = batch.children[1].validity = nullptr;
+  CHECK(found()[1] == std::pair(none, number));
+  batch.validity = at(bits);
+  CHECK(found() == numbers_of{{none, none}, {none, none}, {none, none}});
+  batch.validity = nullptr;
+  root.children[0].dictionary = {arrow_type::of_format("u")};
+  CHECK(found()[0] == std::pair(none, none));
 }

@@ -254,8 +254,13 @@ struct arrow_array {
   template <class Value>
   [[nodiscard]] npy_array<T> decode(const Value& in, scratch& s) const {
     if constexpr (detail::arrow_member<Value>) {
-      const bytes_view flat = detail::flat_arrow_list(in.cell(), arrow_number_of<T>, sizeof(T));
-      if (!flat.empty()) [[likely]]
+      if constexpr (requires { in.listed(arrow_number_of<T>); }) {
+        const bytes_view flat = in.listed(arrow_number_of<T>);
+        if (!flat.empty()) [[likely]]
+          return {flat, extents(flat.size() / sizeof(T)), false, s.values};
+      }
+      if (const bytes_view flat = detail::flat_arrow_list(in.cell(), arrow_number_of<T>, sizeof(T));
+          !flat.empty())
         return {flat, extents(flat.size() / sizeof(T)), false, s.values};
       const auto found = detail::find_arrow_array(in.cell(), arrow_number_of<T>, sizeof(T));
       return {found.values, found.shape, false, s.values};

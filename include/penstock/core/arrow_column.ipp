@@ -135,9 +135,13 @@ PENSTOCK_INLINE void find_arrow_rows(arrow_leaf& leaf) noexcept {
   leaf.first = column->values + to_size(first * width);
   leaf.width = each * width;
   leaf.rows = rows;
-  if (column == leaf.column && column->validity == nullptr && leaf.structs.empty() &&
-      column->type->dictionary.empty())
+  if (column->validity != nullptr || leaf.column->validity != nullptr || !leaf.structs.empty() ||
+      !column->type->dictionary.empty() || !leaf.column->type->dictionary.empty())
+    return;
+  if (column == leaf.column)
     leaf.plain = column->type->number;
+  else if (column == &leaf.column->children.front())
+    leaf.listed = column->type->number;
 }
 PENSTOCK_INLINE void add_arrow_leaves(const arrow_column& column, arrow_leaf above,
                                       std::vector<arrow_leaf>& leaves) {

@@ -33,6 +33,12 @@ class arrow_member_value {
   [[nodiscard]] const std::byte* plain(arrow_number number) const noexcept {
     return leaf_->plain == number ? leaf_->first + to_size(row_ * leaf_->width) : nullptr;
   }
+  /// The numbers of the list, if the column is nothing but lists of fixed length of this type; otherwise
+  /// empty.
+  [[nodiscard]] bytes_view listed(arrow_number number) const noexcept {
+    if (leaf_->listed != number) return {};
+    return {leaf_->first + to_size(row_ * leaf_->width), to_size(leaf_->width)};
+  }
   /// Throws if a codec of this name cannot read the value: errc::missing for null, errc::format for a column
   /// that has no bytes for it.
   void check_codec(std::string_view codec) const;
