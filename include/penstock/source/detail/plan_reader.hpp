@@ -36,7 +36,7 @@ struct placed_node {
     typename Reader::worker own;
   };
   static constexpr std::uint32_t depth = 0;
-  static constexpr bool has_pieces = false, wants_look_up = false;
+  static constexpr bool has_pieces = false, wants_look_up = false, has_runs = false;
 
   const Reader* reader = nullptr;
 
