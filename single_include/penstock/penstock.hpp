@@ -11649,7 +11649,7 @@ concept looks_ahead = requires(const Reader& r, std::span<const position> next, 
 };
 
 /// Whether a reader shows samples that lie one behind the other in memory at once, by the first of them, with
-/// `evaluate_run(next, worker, take)`.
+/// `evaluate_run(next, worker, sink)`.
 template <class Reader>
 concept shows_runs = requires { requires bool(Reader::shows_runs); };
 
@@ -11867,11 +11867,11 @@ struct source_node {
   }
 
   /// Shows the n samples looked up last by the first of them, if they lie one behind the other in memory.
-  /// Returns whether `take` took them.
-  template <class Take>
+  /// Returns whether `sink` took them.
+  template <class Sink>
     requires has_runs
-  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Take&& take) const {
-    return reader->evaluate_run({w.places.data(), detail::to_size(n)}, w.own, take);
+  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Sink&& sink) const {
+    return reader->evaluate_run({w.places.data(), detail::to_size(n)}, w.own, sink);
   }
 
   template <class Timing, class Sink>
@@ -40160,12 +40160,13 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
-  switch (leaf_->column->type->layout) {
+  const arrow_cell found = cell();
+  switch (found.type().layout) {
     case arrow_layout::bytes32:
     case arrow_layout::bytes64:
     case arrow_layout::views:
     case arrow_layout::fixed:
-      return finish().size();
+      return found.is_null() ? 0 : found.bytes().size();
     default:
       return 0;
   }
@@ -40558,10 +40559,10 @@ class arrow_rows {
     }
   }
 
-  /// Calls `take` with the first of these rows, if they lie one behind the other in the worker's batch.
+  /// Calls `sink` with the first of these rows, if they lie one behind the other in the worker's batch.
   /// Returns what it returns, otherwise false: they are to be evaluated one by one.
-  template <class Take>
-  [[nodiscard]] bool evaluate_run(std::span<const position> next, worker& w, Take&& take) const {
+  template <class Sink>
+  [[nodiscard]] bool evaluate_run(std::span<const position> next, worker& w, Sink&& sink) const {
     const std::uint64_t first = next.front().index, count = next.size();
     if (first < w.begin || first >= w.end || count > w.end - first) return false;
     std::uint64_t apart = 0;
@@ -40569,7 +40570,7 @@ class arrow_rows {
     if (apart != 0) return false;
     const std::uint64_t row = known_->row_of(w.shard, first - w.begin);
     if (known_->row_of(w.shard, first - w.begin + count - 1) != row + count - 1) return false;
-    if (!take(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory))) return false;
+    if (!sink(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory))) return false;
     if constexpr (Batches::in_place) {
       try {
         confirm(session_, known_->object(w.shard));
@@ -40583,9 +40584,14 @@ class arrow_rows {
   /// the processor sees.
   void look_ahead(std::span<const position> next, worker& w) const {
     w.count = 0;
-    if (next.size() > 1 && next[1].index == next[0].index + 1 &&
-        next.back().index - next[0].index == next.size() - 1)
+    // A wrong guess costs no more than what is not prefetched.
+    const std::uint64_t first = next[0].index, apart = next.back().index - first;
+    if (apart == next.size() - 1 &&
+        (next.size() > 1 ? next[1].index == first + 1 : first >= w.begin && first < w.end)) {
+      for (auto& one : w.ahead)
+        if (one.batch) one.batch = {};
       return;
+    }
     w.values.resize(w.next.size() * touched_.size());  // once
     w.turn = 0;
     for (auto& one : w.ahead) one.used = false;
@@ -43058,10 +43064,26 @@ struct kept_batches::state {
   std::size_t last = 0;       // that was asked for and not there
   bool in_sequence = false;   // it was the one behind the one before
   std::uint64_t largest = 0;  // of all so far
+  std::size_t loads = 0;      // in progress
 
   [[nodiscard]] bool has_room(std::size_t which) const noexcept {
     return in_sequence && which < entries.size() && !entries[which].kept && !entries[which].loading &&
-           3 * largest <= keep;  // for the one in use, the one that is being loaded, and this one
+           loads == 1 && 3 * largest <= keep;  // for the one in use, the one being loaded, and this one
+  }
+  // Takes those used longest ago, but not `which`, until the others have no more than `most` bytes.
+  void drop(std::size_t which, std::uint64_t most, std::vector<shared<const arrow_batch>>& dropped) {
+    while (bytes > most && !present.empty()) {
+      const auto oldest = std::ranges::min_element(present, {}, [&](std::size_t one) {
+        return one == which || !entries[one].kept ? uses + 1 : entries[one].last_use;
+      });
+      shared<const arrow_batch>& old = entries[*oldest].kept;
+      if (*oldest == which || !old) break;
+      bytes -= old->bytes();
+      dropped.push_back(std::move(old));
+      old = {};
+      *oldest = present.back();
+      present.pop_back();
+    }
   }
 };
 
@@ -43109,9 +43131,14 @@ PENSTOCK_INLINE shared<const arrow_batch> kept_batches::get(std::size_t which, l
       lock.lock();
       if (--mine.helpers == 0) all.loaded.notify_all();
     } else if (all.has_room(which + 1)) {
+      std::vector<shared<const arrow_batch>> dropped;  // freed without the lock
+      dropped.reserve(all.present.size());
+      all.drop(which, all.keep - 2 * all.largest, dropped);  // the two that are being loaded fit, too
       all.entries[which + 1].loading = true;
       all.last = which + 1;
+      ++all.loads;
       lock.unlock();
+      dropped.clear();
       try {
         (void)load_one(which + 1, load, what);
       } catch (...) {  // it is told when it is asked for
@@ -43126,6 +43153,7 @@ PENSTOCK_INLINE shared<const arrow_batch> kept_batches::get(std::size_t which, l
   all.in_sequence = which == all.last + 1;
   all.last = which;
   mine.loading = true;
+  ++all.loads;
   lock.unlock();
   return load_one(which, load, what);
 }
@@ -43146,29 +43174,20 @@ PENSTOCK_INLINE shared<const arrow_batch> kept_batches::load_one(std::size_t whi
   } catch (...) {
     const std::scoped_lock lock(all.mutex);
     mine.loading = false;
+    --all.loads;
     all.loaded.notify_all();
     throw;
   }
   const std::scoped_lock lock(all.mutex);
   mine.loading = false;
+  --all.loads;
   mine.kept = made;
   mine.last_use = ++all.uses;
   const std::uint64_t size = made->bytes();
   all.bytes += size;
   all.largest = std::max(all.largest, size);
   // One batch is always kept: the one that was loaded last.
-  while (all.bytes > all.keep && all.present.size() > 1) {
-    const auto oldest = std::ranges::min_element(all.present, {}, [&](std::size_t one) {
-      return one == which || !all.entries[one].kept ? all.uses + 1 : all.entries[one].last_use;
-    });
-    shared<const arrow_batch>& old = all.entries[*oldest].kept;
-    if (*oldest == which || !old) break;
-    all.bytes -= old->bytes();
-    dropped.push_back(std::move(old));
-    old = {};
-    *oldest = all.present.back();
-    all.present.pop_back();
-  }
+  all.drop(which, all.keep, dropped);
   all.loaded.notify_all();
   return made;
 }

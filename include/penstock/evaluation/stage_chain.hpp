@@ -127,11 +127,11 @@ struct source_node {
   }
 
   /// Shows the n samples looked up last by the first of them, if they lie one behind the other in memory.
-  /// Returns whether `take` took them.
-  template <class Take>
+  /// Returns whether `sink` took them.
+  template <class Sink>
     requires has_runs
-  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Take&& take) const {
-    return reader->evaluate_run({w.places.data(), detail::to_size(n)}, w.own, take);
+  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Sink&& sink) const {
+    return reader->evaluate_run({w.places.data(), detail::to_size(n)}, w.own, sink);
   }
 
   template <class Timing, class Sink>

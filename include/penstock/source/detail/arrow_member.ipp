@@ -12,12 +12,13 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 PENSTOCK_INLINE std::uint64_t arrow_member_value::size() const {
-  switch (leaf_->column->type->layout) {
+  const arrow_cell found = cell();
+  switch (found.type().layout) {
     case arrow_layout::bytes32:
     case arrow_layout::bytes64:
     case arrow_layout::views:
     case arrow_layout::fixed:
-      return finish().size();
+      return found.is_null() ? 0 : found.bytes().size();
     default:
       return 0;
   }

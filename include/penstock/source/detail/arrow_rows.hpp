@@ -142,10 +142,10 @@ class arrow_rows {
     }
   }
 
-  /// Calls `take` with the first of these rows, if they lie one behind the other in the worker's batch.
+  /// Calls `sink` with the first of these rows, if they lie one behind the other in the worker's batch.
   /// Returns what it returns, otherwise false: they are to be evaluated one by one.
-  template <class Take>
-  [[nodiscard]] bool evaluate_run(std::span<const position> next, worker& w, Take&& take) const {
+  template <class Sink>
+  [[nodiscard]] bool evaluate_run(std::span<const position> next, worker& w, Sink&& sink) const {
     const std::uint64_t first = next.front().index, count = next.size();
     if (first < w.begin || first >= w.end || count > w.end - first) return false;
     std::uint64_t apart = 0;
@@ -153,7 +153,7 @@ class arrow_rows {
     if (apart != 0) return false;
     const std::uint64_t row = known_->row_of(w.shard, first - w.begin);
     if (known_->row_of(w.shard, first - w.begin + count - 1) != row + count - 1) return false;
-    if (!take(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory))) return false;
+    if (!sink(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory))) return false;
     if constexpr (Batches::in_place) {
       try {
         confirm(session_, known_->object(w.shard));
@@ -167,9 +167,14 @@ class arrow_rows {
   /// the processor sees.
   void look_ahead(std::span<const position> next, worker& w) const {
     w.count = 0;
-    if (next.size() > 1 && next[1].index == next[0].index + 1 &&
-        next.back().index - next[0].index == next.size() - 1)
+    // A wrong guess costs no more than what is not prefetched.
+    const std::uint64_t first = next[0].index, apart = next.back().index - first;
+    if (apart == next.size() - 1 &&
+        (next.size() > 1 ? next[1].index == first + 1 : first >= w.begin && first < w.end)) {
+      for (auto& one : w.ahead)
+        if (one.batch) one.batch = {};
       return;
+    }
     w.values.resize(w.next.size() * touched_.size());  // once
     w.turn = 0;
     for (auto& one : w.ahead) one.used = false;

@@ -29,10 +29,26 @@ struct kept_batches::state {
   std::size_t last = 0;       // that was asked for and not there
   bool in_sequence = false;   // it was the one behind the one before
   std::uint64_t largest = 0;  // of all so far
+  std::size_t loads = 0;      // in progress
 
   [[nodiscard]] bool has_room(std::size_t which) const noexcept {
     return in_sequence && which < entries.size() && !entries[which].kept && !entries[which].loading &&
-           3 * largest <= keep;  // for the one in use, the one that is being loaded, and this one
+           loads == 1 && 3 * largest <= keep;  // for the one in use, the one being loaded, and this one
+  }
+  // Takes those used longest ago, but not `which`, until the others have no more than `most` bytes.
+  void drop(std::size_t which, std::uint64_t most, std::vector<shared<const arrow_batch>>& dropped) {
+    while (bytes > most && !present.empty()) {
+      const auto oldest = std::ranges::min_element(present, {}, [&](std::size_t one) {
+        return one == which || !entries[one].kept ? uses + 1 : entries[one].last_use;
+      });
+      shared<const arrow_batch>& old = entries[*oldest].kept;
+      if (*oldest == which || !old) break;
+      bytes -= old->bytes();
+      dropped.push_back(std::move(old));
+      old = {};
+      *oldest = present.back();
+      present.pop_back();
+    }
   }
 };
 
@@ -80,9 +96,14 @@ PENSTOCK_INLINE shared<const arrow_batch> kept_batches::get(std::size_t which, l
       lock.lock();
       if (--mine.helpers == 0) all.loaded.notify_all();
     } else if (all.has_room(which + 1)) {
+      std::vector<shared<const arrow_batch>> dropped;  // freed without the lock
+      dropped.reserve(all.present.size());
+      all.drop(which, all.keep - 2 * all.largest, dropped);  // the two that are being loaded fit, too
       all.entries[which + 1].loading = true;
       all.last = which + 1;
+      ++all.loads;
       lock.unlock();
+      dropped.clear();
       try {
         (void)load_one(which + 1, load, what);
       } catch (...) {  // it is told when it is asked for
@@ -97,6 +118,7 @@ PENSTOCK_INLINE shared<const arrow_batch> kept_batches::get(std::size_t which, l
   all.in_sequence = which == all.last + 1;
   all.last = which;
   mine.loading = true;
+  ++all.loads;
   lock.unlock();
   return load_one(which, load, what);
 }
@@ -117,29 +139,20 @@ PENSTOCK_INLINE shared<const arrow_batch> kept_batches::load_one(std::size_t whi
   } catch (...) {
     const std::scoped_lock lock(all.mutex);
     mine.loading = false;
+    --all.loads;
     all.loaded.notify_all();
     throw;
   }
   const std::scoped_lock lock(all.mutex);
   mine.loading = false;
+  --all.loads;
   mine.kept = made;
   mine.last_use = ++all.uses;
   const std::uint64_t size = made->bytes();
   all.bytes += size;
   all.largest = std::max(all.largest, size);
   // One batch is always kept: the one that was loaded last.
-  while (all.bytes > all.keep && all.present.size() > 1) {
-    const auto oldest = std::ranges::min_element(all.present, {}, [&](std::size_t one) {
-      return one == which || !all.entries[one].kept ? all.uses + 1 : all.entries[one].last_use;
-    });
-    shared<const arrow_batch>& old = all.entries[*oldest].kept;
-    if (*oldest == which || !old) break;
-    all.bytes -= old->bytes();
-    dropped.push_back(std::move(old));
-    old = {};
-    *oldest = all.present.back();
-    all.present.pop_back();
-  }
+  all.drop(which, all.keep, dropped);
   all.loaded.notify_all();
   return made;
 }
