@@ -3179,8 +3179,8 @@ struct arrow_leaf {
   /// and how many rows there are; of a dictionary column those of its numbers. No rows for other columns.
   const std::byte* first = nullptr;
   std::uint64_t width = 0, rows = 0;
-  /// The type of the numbers, of a column of nothing else: no lists, no nulls, no dictionary; and that of the
-  /// numbers in lists of fixed length of a column of nothing else.
+  /// The type of the numbers, of a column of nothing else: no lists, no nulls, no dictionary, in no struct
+  /// that may be null; and that of the numbers in lists of fixed length of a column of nothing else.
   arrow_number plain = arrow_number::none, listed = arrow_number::none;
 
   [[nodiscard]] arrow_cell at(std::uint64_t row) const {
@@ -40142,8 +40142,8 @@ class arrow_member_value {
     if (leaf_->listed != number) return {};
     return {leaf_->first + to_size(row_ * leaf_->width), to_size(leaf_->width)};
   }
-  /// Throws if a codec of this name cannot read the value: errc::missing for null, errc::format for a column
-  /// that has no bytes for it.
+  /// For a codec that reads bytes, whatever its name. Throws errc::missing for null, errc::format for a
+  /// column that has no bytes for it.
   void check_codec(std::string_view codec) const;
 
  private:
@@ -42992,7 +42992,7 @@ namespace detail {
 
 /// Batches in memory that all workers of a run share: those used last, up to a limit of bytes. Each one is
 /// loaded by one thread. The others that want it help, as far as it shares its work; then, if batches are
-/// asked for one after another, and three fit in the limit, they load the next one; then they wait.
+/// asked for one after another, and three fit in the limit, one of them loads the next one; then they wait.
 ///
 /// Threads: any number at once.
 class kept_batches {

@@ -143,8 +143,8 @@ struct arrow_leaf {
   /// and how many rows there are; of a dictionary column those of its numbers. No rows for other columns.
   const std::byte* first = nullptr;
   std::uint64_t width = 0, rows = 0;
-  /// The type of the numbers, of a column of nothing else: no lists, no nulls, no dictionary; and that of the
-  /// numbers in lists of fixed length of a column of nothing else.
+  /// The type of the numbers, of a column of nothing else: no lists, no nulls, no dictionary, in no struct
+  /// that may be null; and that of the numbers in lists of fixed length of a column of nothing else.
   arrow_number plain = arrow_number::none, listed = arrow_number::none;
 
   [[nodiscard]] arrow_cell at(std::uint64_t row) const {

@@ -39,8 +39,8 @@ class arrow_member_value {
     if (leaf_->listed != number) return {};
     return {leaf_->first + to_size(row_ * leaf_->width), to_size(leaf_->width)};
   }
-  /// Throws if a codec of this name cannot read the value: errc::missing for null, errc::format for a column
-  /// that has no bytes for it.
+  /// For a codec that reads bytes, whatever its name. Throws errc::missing for null, errc::format for a
+  /// column that has no bytes for it.
   void check_codec(std::string_view codec) const;
 
  private:

@@ -16,7 +16,7 @@ namespace detail {
 
 /// Batches in memory that all workers of a run share: those used last, up to a limit of bytes. Each one is
 /// loaded by one thread. The others that want it help, as far as it shares its work; then, if batches are
-/// asked for one after another, and three fit in the limit, they load the next one; then they wait.
+/// asked for one after another, and three fit in the limit, one of them loads the next one; then they wait.
 ///
 /// Threads: any number at once.
 class kept_batches {
