@@ -11649,7 +11649,7 @@ concept looks_ahead = requires(const Reader& r, std::span<const position> next, 
 };
 
 /// Whether a reader shows samples that lie one behind the other in memory at once, by the first of them, with
-/// `evaluate_run(next, worker, sink)`.
+/// `evaluate_run(first, count, worker, sink)`.
 template <class Reader>
 concept shows_runs = requires { requires bool(Reader::shows_runs); };
 
@@ -11826,6 +11826,12 @@ struct source_node {
     [[no_unique_address]] detail::fetched_for<Reader> fetched;
     typename Reader::worker own;
 
+    /// Whether the n samples looked up last lie one behind the other in the source.
+    [[nodiscard]] bool in_sequence(std::uint64_t n) const noexcept {
+      std::uint64_t apart = 0;
+      for (std::size_t i = 0; i < n; ++i) apart |= places[i].index - places[0].index - i;
+      return apart == 0;
+    }
     /// Makes `source` the next `looked_up` sample.
     void stand_at(position source) noexcept {
       places[0] = places[look_ahead] = source;
@@ -11866,12 +11872,28 @@ struct source_node {
     return found;
   }
 
-  /// Shows the n samples looked up last by the first of them, if they lie one behind the other in memory.
-  /// Returns whether `sink` took them.
-  template <class Sink>
+  /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
+  /// `sink(first, count)` says whether it took them. Returns how many were taken, perhaps none.
+  template <class Timing, class Sink>
     requires has_runs
-  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Sink&& sink) const {
-    return reader->evaluate_run({w.places.data(), detail::to_size(n)}, w.own, sink);
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t n, worker& w, Sink&& sink,
+                                           Timing timing) const {
+    if constexpr (timing) {
+      std::uint64_t landing = 0;
+      const std::uint64_t begin = Timing::now();
+      const std::uint64_t taken =
+          reader->evaluate_run(first, n, w.own, [&](const auto& sample, std::uint64_t count) {
+            const std::uint64_t shown = Timing::now();
+            const bool took = sink(sample, count);
+            landing = Timing::now() - shown;
+            return took;
+          });
+      if (taken != 0) w.root.cost.nanoseconds += Timing::now() - begin - landing;
+      w.root.cost.timed += taken;
+      return taken;
+    } else {
+      return reader->evaluate_run(first, n, w.own, sink);
+    }
   }
 
   template <class Timing, class Sink>
@@ -11961,12 +11983,28 @@ struct stage_node {
   std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     return up.look_up(first, n, w.up, index_of);
   }
-  /// Evaluates the n samples looked up last at once, if that is possible: `sink` gets a record of value runs,
-  /// and returns whether it has room for them.
-  template <class Sink>
+  /// Evaluates as many of n samples of the source at once as lie one behind the other: `sink` gets a record
+  /// of value runs and their length, and says whether it took them. Returns how many were taken, perhaps
+  /// none.
+  template <class Timing, class Sink>
     requires has_runs
-  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Sink&& sink) const {
-    return up.evaluate_run(n, w.up, [&](const auto& first) { return stage.apply_run(first, sink); });
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t n, worker& w, Sink&& sink,
+                                           Timing timing) const {
+    return up.evaluate_run(
+        first, n, w.up,
+        [&](const auto& sample, std::uint64_t count) {
+          const auto into = [&](const auto& values) { return sink(values, count); };
+          if constexpr (timing) {
+            const std::uint64_t begin = Timing::now();
+            if (!stage.apply_run(sample, into)) return false;
+            w.cost.nanoseconds += Timing::now() - begin;
+            w.cost.timed += count;
+            return true;
+          } else {
+            return stage.apply_run(sample, into);
+          }
+        },
+        timing);
   }
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
@@ -27482,7 +27520,7 @@ class evaluator {
     bool again = false;
     do {
       try {
-        if (times && rows.slot < last) {
+        if (times && rows.slot < last && !write_sequence(rows, batch, counts, last, timed{})) {
           if constexpr (looks_up) look_up();  // so that the one timed finds what the others find
           one(timed{});
         }
@@ -27492,8 +27530,9 @@ class evaluator {
             counts.begin_run(index_of(rows.slot), count);
             write_plain(rows, batch, rows.slot + count, bring);
           } else if constexpr (looks_up) {
+            if (write_sequence(rows, batch, counts, last, untimed{})) continue;
             const std::uint64_t found = look_up();
-            if (write_run(rows, counts, index_of(rows.slot), found)) continue;
+            if (write_looked_up(rows, counts, index_of(rows.slot), found)) continue;
             const std::uint64_t end = rows.slot + found;
             while (rows.slot < end && !ring_.stopped()) one(looked_up_at_turn{});
           } else {
@@ -27511,24 +27550,46 @@ class evaluator {
     } while (Bad::tolerates && again);
   }
 
-  /// Evaluates the samples that were looked up at once, if that is possible.
-  template <class Rows, class Counts>
-  bool write_run(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
-    if constexpr (Chain::has_runs && Rows::makes_holes) {
-      counts.begin_run(index, n);
-      const bool done = chain_.evaluate_run(n, rows.w, [&](const auto& values) {
-        if constexpr (requires { rows.p.columns.write_run(std::size_t{}, std::size_t{}, values); }) {
-          rows.p.columns.write_run(detail::to_size(rows.slot), detail::to_size(n), values);
-          return true;
-        } else {
-          return false;
-        }
-      });
-      if (done) rows.slot += n;
-      return done;
+  /// Where a position is its sample, evaluates as many as possible of those up to `last` at once. Returns
+  /// whether there were any.
+  template <class Rows, class Counts, class Timing>
+  bool write_sequence(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last,
+                      Timing timing) const {
+    if constexpr (!Ordered && writes_runs<Rows>) {
+      if (rows.p.listed || !batch.view.contiguous()) return false;
+      const std::uint64_t index = batch.view[rows.slot - batch.first];
+      return write_run(rows, counts, index, {rows.p.epoch, index}, last - rows.slot, timing);
     } else {
       return false;
     }
+  }
+  /// The same with the n samples that were looked up, if they lie one behind the other.
+  template <class Rows, class Counts>
+  bool write_looked_up(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
+    if constexpr (writes_runs<Rows>) {
+      const auto& found = detail::innermost(rows.w);
+      return found.in_sequence(n) && write_run(rows, counts, index, found.places[0], n, untimed{});
+    } else {
+      return false;
+    }
+  }
+  template <class Rows, class Counts, class Timing>
+  bool write_run(Rows& rows, Counts& counts, std::uint64_t index, position first, std::uint64_t n,
+                 Timing timing) const {
+    counts.begin_run(index, n);
+    const std::uint64_t taken = chain_.evaluate_run(
+        first, n, rows.w,
+        [&](const auto& values, std::uint64_t count) {
+          if constexpr (requires { rows.p.columns.write_run(std::size_t{}, std::size_t{}, values); }) {
+            rows.p.columns.write_run(detail::to_size(rows.slot), detail::to_size(count), values);
+            return true;
+          } else {
+            return false;
+          }
+        },
+        timing);
+    rows.slot += taken;
+    return taken != 0;
   }
 
   /// The loop of `write` with everything in registers, for samples that make at most one row each. `rows`
@@ -27573,6 +27634,9 @@ class evaluator {
     rows.end(into, at);
   }
 
+  /// Whether many rows may be written at once: each one has its slot.
+  template <class Rows>
+  static constexpr bool writes_runs = Chain::has_runs && std::is_same_v<Rows, in_place>;
   /// Whether a worker looks up several samples before it evaluates them one by one.
   static constexpr bool looks_up = ((Ordered && Chain::wants_look_up) || Chain::has_runs) && !Plain;
   static constexpr bool at_turns =
@@ -40559,26 +40623,25 @@ class arrow_rows {
     }
   }
 
-  /// Calls `sink` with the first of these rows, if they lie one behind the other in the worker's batch.
-  /// Returns what it returns, otherwise false: they are to be evaluated one by one.
+  /// Calls `sink` with the first of the rows from `first` on, and with how many of these `count` lie one
+  /// behind the other in its batch. Returns that number if `sink` returns true, otherwise 0: the rows are to
+  /// be evaluated one by one. The numbers of the rows of a batch are in ascending order.
   template <class Sink>
-  [[nodiscard]] bool evaluate_run(std::span<const position> next, worker& w, Sink&& sink) const {
-    const std::uint64_t first = next.front().index, count = next.size();
-    if (first < w.begin || first >= w.end || count > w.end - first) return false;
-    std::uint64_t apart = 0;
-    for (std::uint64_t i = 0; i < count; ++i) apart |= next[to_size(i)].index - first - i;
-    if (apart != 0) return false;
-    const std::uint64_t row = known_->row_of(w.shard, first - w.begin);
-    if (known_->row_of(w.shard, first - w.begin + count - 1) != row + count - 1) return false;
-    if (!sink(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory))) return false;
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t count, worker& w,
+                                           Sink&& sink) const {
+    if (first.index < w.begin || first.index >= w.end) move_to(w, first.index);
+    const std::uint64_t at = first.index - w.begin, row = known_->row_of(w.shard, at);
+    count = std::min(count, w.end - first.index);
+    if (known_->row_of(w.shard, at + count - 1) != row + count - 1) return 0;
+    if (!sink(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory), count)) return 0;
     if constexpr (Batches::in_place) {
       try {
         confirm(session_, known_->object(w.shard));
       } catch (const error&) {  // one of them will throw it
-        return false;
+        return 0;
       }
     }
-    return true;
+    return count;
   }
   /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
   /// the processor sees.
@@ -42890,7 +42953,7 @@ struct ipc_limits {
 };
 
 /// The batches of a run. What a session shows in place is looked up once and kept; batches that must be read,
-/// unpacked or turned to this machine's byte order are kept up to a limit, those used last.
+/// unpacked or turned to this machine's byte order are kept up to a limit.
 class ipc_batches {
  public:
   static constexpr bool in_place = true;  // some of them
@@ -42990,7 +43053,8 @@ PENSTOCK_INLINE void shared_loop::end() {
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// Batches in memory that all workers of a run share: those used last, up to a limit of bytes. Each one is
+/// Batches in memory that all workers of a run share, up to a limit of bytes: those used last, and if they
+/// are asked for one after another, the first ones, which are there at the next epoch. Each one is
 /// loaded by one thread. The others that want it help, as far as it shares its work; then, if batches are
 /// asked for one after another, and three fit in the limit, one of them loads the next one; then they wait.
 ///
@@ -43070,18 +43134,25 @@ struct kept_batches::state {
     return in_sequence && which < entries.size() && !entries[which].kept && !entries[which].loading &&
            loads == 1 && 3 * largest <= keep;  // for the one in use, the one being loaded, and this one
   }
-  // Takes those used longest ago, but not `which`, until the others have no more than `most` bytes.
+  // How soon a batch that is kept may go; the lowest goes first. In sequence it is the last one that was
+  // passed:
+  // the first ones are there at the next epoch, and its memory, which the caches still have, is used again.
+  [[nodiscard]] std::uint64_t rank(std::size_t one, std::size_t which) const noexcept {
+    if (one == which || !entries[one].kept) return ~std::uint64_t{0};
+    if (in_sequence && one + 1 < which) return which - one;
+    return which + entries[one].last_use;
+  }
+  // Takes the ones that go first, but not `which`, until the others have no more than `most` bytes.
   void drop(std::size_t which, std::uint64_t most, std::vector<shared<const arrow_batch>>& dropped) {
     while (bytes > most && !present.empty()) {
-      const auto oldest = std::ranges::min_element(present, {}, [&](std::size_t one) {
-        return one == which || !entries[one].kept ? uses + 1 : entries[one].last_use;
-      });
-      shared<const arrow_batch>& old = entries[*oldest].kept;
-      if (*oldest == which || !old) break;
+      const auto first =
+          std::ranges::min_element(present, {}, [&](std::size_t one) { return rank(one, which); });
+      shared<const arrow_batch>& old = entries[*first].kept;
+      if (*first == which || !old) break;
       bytes -= old->bytes();
       dropped.push_back(std::move(old));
       old = {};
-      *oldest = present.back();
+      *first = present.back();
       present.pop_back();
     }
   }

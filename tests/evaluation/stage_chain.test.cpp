@@ -13,6 +13,7 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -70,6 +71,38 @@ struct lazy {
     *into = 1;
   }
   [[nodiscard]] ps::tensor_view<const int> finish() const { return {}; }
+};
+
+/// Shows up to three numbers at once, for 300, and one for 10.
+struct run_reader {
+  struct worker {};
+  static constexpr bool shows_runs = true;
+  template <class Sink>
+  void evaluate(ps::position at, worker&, Sink&& sink) const {
+    fake_clock::work(10);
+    sink(static_cast<int>(at.index));
+  }
+  template <class Sink>
+  [[nodiscard]] std::uint64_t evaluate_run(ps::position first, std::uint64_t count, worker&,
+                                           Sink&& sink) const {
+    fake_clock::work(300);
+    count = std::min<std::uint64_t>(count, 3);
+    return sink(static_cast<int>(first.index), count) ? count : 0;
+  }
+};
+/// Takes runs that begin with an even number, for 60.
+struct run_stage {
+  using penstock_part = ps::pointwise_tag;
+  static constexpr bool reads_runs = true;
+  template <class Call>
+  int apply(int value, const Call&) const {
+    return value;
+  }
+  template <class Sink>
+  [[nodiscard]] bool apply_run(int first, Sink&& sink) const {
+    fake_clock::work(60);
+    return first % 2 == 0 && sink(first);
+  }
 };
 
 /// A blob whose reading takes 1,000, and a sample of one.
@@ -205,6 +238,38 @@ TEST_CASE("evaluation/stage_chain: timed samples are counted for the source and 
   const auto plan = ps::from(first_ints(8)) | ps::map([](int x) { return x; }) |
                     ps::map([](int x) { return x; }) | ps::batch(4);
   CHECK(evaluate_all(plan).second == 3);
+}
+
+TEST_CASE("evaluation/stage_chain: runs of samples are timed as all of their samples") {
+  const run_reader reader;
+  const auto binding = [](std::uint64_t i) { return ps::position{0, i}; };
+  const ps::stage_node<ps::source_node<run_reader, decltype(binding)>, run_stage> chain{{&reader}, {}};
+  static_assert(chain.has_runs);
+  typename std::remove_cvref_t<decltype(chain)>::worker worker;
+  ps::detail::innermost(worker).binding = &binding;
+  std::vector<int> taken;
+  const auto sink = [&](int first, std::uint64_t count) {
+    fake_clock::work(7);
+    taken.push_back(first);
+    return count == 3;
+  };
+  CHECK(chain.evaluate_run({0, 4}, 5, worker, sink, fake_clock{}) == 3);
+  CHECK(chain.evaluate_run({0, 7}, 5, worker, sink, fake_clock{}) == 0);  // the stage does not take it
+  CHECK(chain.evaluate_run({0, 8}, 2, worker, sink, fake_clock{}) == 0);  // nor the sink
+  CHECK(chain.evaluate_run({0, 0}, 3, worker, sink, ps::untimed{}) == 3);
+  CHECK(taken == std::vector<int>{4, 8, 0});
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> costs;
+  ps::detail::for_each_cost(worker, [&](std::size_t, const ps::stage_cost& cost) {
+    costs.emplace_back(cost.nanoseconds, cost.timed);
+  });
+  CHECK(costs == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{300, 3}, {67, 3}});
+
+  auto& found = ps::detail::innermost(worker);
+  CHECK(chain.look_up(10, 8, worker, [](std::uint64_t i) { return i; }) == 8);
+  CHECK(found.in_sequence(8));
+  CHECK(chain.look_up(10, 8, worker, [](std::uint64_t i) { return i == 16 ? 15 : i; }) == 8);
+  CHECK(found.in_sequence(6));
+  CHECK_FALSE(found.in_sequence(8));
 }
 
 TEST_CASE("evaluation/stage_chain: an order that throws ends a look-up before its sample") {

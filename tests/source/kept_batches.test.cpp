@@ -87,6 +87,21 @@ TEST_CASE("source/kept_batches: no more bytes are kept than the limit says, and 
   }
 }
 
+TEST_CASE("source/kept_batches: in sequence, the first ones stay for the next epoch") {
+  constexpr std::size_t count = 10;
+  loader load;
+  kept_batches batches(count, 5 * each);
+  for (std::size_t i = 0; i < count; ++i) (void)batches.get(i, load);
+  CHECK(load.loads == count);
+  // Five are kept: the last two may be in use.
+  for (const std::size_t i : {0u, 1u, 2u, 8u, 9u}) CHECK(batches.find(i));
+  for (std::size_t i = 0; i < count; ++i) (void)batches.get(i, load);
+  CHECK(load.loads == 2 * count - 4);
+  // In any other order those that were used last stay.
+  for (const std::size_t i : {5u, 3u, 7u, 2u, 4u}) (void)batches.get(i, load);
+  for (const std::size_t i : {5u, 3u, 7u, 2u, 4u}) CHECK(batches.find(i));
+}
+
 TEST_CASE("source/kept_batches: a failure is told to those who asked, and the batch can be asked for again") {
   kept_batches batches(4, 10 * each);
   loader load;

@@ -160,7 +160,7 @@ concept looks_ahead = requires(const Reader& r, std::span<const position> next, 
 };
 
 /// Whether a reader shows samples that lie one behind the other in memory at once, by the first of them, with
-/// `evaluate_run(next, worker, sink)`.
+/// `evaluate_run(first, count, worker, sink)`.
 template <class Reader>
 concept shows_runs = requires { requires bool(Reader::shows_runs); };
 

@@ -86,6 +86,12 @@ struct source_node {
     [[no_unique_address]] detail::fetched_for<Reader> fetched;
     typename Reader::worker own;
 
+    /// Whether the n samples looked up last lie one behind the other in the source.
+    [[nodiscard]] bool in_sequence(std::uint64_t n) const noexcept {
+      std::uint64_t apart = 0;
+      for (std::size_t i = 0; i < n; ++i) apart |= places[i].index - places[0].index - i;
+      return apart == 0;
+    }
     /// Makes `source` the next `looked_up` sample.
     void stand_at(position source) noexcept {
       places[0] = places[look_ahead] = source;
@@ -126,12 +132,28 @@ struct source_node {
     return found;
   }
 
-  /// Shows the n samples looked up last by the first of them, if they lie one behind the other in memory.
-  /// Returns whether `sink` took them.
-  template <class Sink>
+  /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
+  /// `sink(first, count)` says whether it took them. Returns how many were taken, perhaps none.
+  template <class Timing, class Sink>
     requires has_runs
-  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Sink&& sink) const {
-    return reader->evaluate_run({w.places.data(), detail::to_size(n)}, w.own, sink);
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t n, worker& w, Sink&& sink,
+                                           Timing timing) const {
+    if constexpr (timing) {
+      std::uint64_t landing = 0;
+      const std::uint64_t begin = Timing::now();
+      const std::uint64_t taken =
+          reader->evaluate_run(first, n, w.own, [&](const auto& sample, std::uint64_t count) {
+            const std::uint64_t shown = Timing::now();
+            const bool took = sink(sample, count);
+            landing = Timing::now() - shown;
+            return took;
+          });
+      if (taken != 0) w.root.cost.nanoseconds += Timing::now() - begin - landing;
+      w.root.cost.timed += taken;
+      return taken;
+    } else {
+      return reader->evaluate_run(first, n, w.own, sink);
+    }
   }
 
   template <class Timing, class Sink>
@@ -221,12 +243,28 @@ struct stage_node {
   std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     return up.look_up(first, n, w.up, index_of);
   }
-  /// Evaluates the n samples looked up last at once, if that is possible: `sink` gets a record of value runs,
-  /// and returns whether it has room for them.
-  template <class Sink>
+  /// Evaluates as many of n samples of the source at once as lie one behind the other: `sink` gets a record
+  /// of value runs and their length, and says whether it took them. Returns how many were taken, perhaps
+  /// none.
+  template <class Timing, class Sink>
     requires has_runs
-  [[nodiscard]] bool evaluate_run(std::uint64_t n, worker& w, Sink&& sink) const {
-    return up.evaluate_run(n, w.up, [&](const auto& first) { return stage.apply_run(first, sink); });
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t n, worker& w, Sink&& sink,
+                                           Timing timing) const {
+    return up.evaluate_run(
+        first, n, w.up,
+        [&](const auto& sample, std::uint64_t count) {
+          const auto into = [&](const auto& values) { return sink(values, count); };
+          if constexpr (timing) {
+            const std::uint64_t begin = Timing::now();
+            if (!stage.apply_run(sample, into)) return false;
+            w.cost.nanoseconds += Timing::now() - begin;
+            w.cost.timed += count;
+            return true;
+          } else {
+            return stage.apply_run(sample, into);
+          }
+        },
+        timing);
   }
   template <class Timing, class Sink>
   void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {

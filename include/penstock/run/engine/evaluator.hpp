@@ -319,7 +319,7 @@ class evaluator {
     bool again = false;
     do {
       try {
-        if (times && rows.slot < last) {
+        if (times && rows.slot < last && !write_sequence(rows, batch, counts, last, timed{})) {
           if constexpr (looks_up) look_up();  // so that the one timed finds what the others find
           one(timed{});
         }
@@ -329,8 +329,9 @@ class evaluator {
             counts.begin_run(index_of(rows.slot), count);
             write_plain(rows, batch, rows.slot + count, bring);
           } else if constexpr (looks_up) {
+            if (write_sequence(rows, batch, counts, last, untimed{})) continue;
             const std::uint64_t found = look_up();
-            if (write_run(rows, counts, index_of(rows.slot), found)) continue;
+            if (write_looked_up(rows, counts, index_of(rows.slot), found)) continue;
             const std::uint64_t end = rows.slot + found;
             while (rows.slot < end && !ring_.stopped()) one(looked_up_at_turn{});
           } else {
@@ -348,24 +349,46 @@ class evaluator {
     } while (Bad::tolerates && again);
   }
 
-  /// Evaluates the samples that were looked up at once, if that is possible.
-  template <class Rows, class Counts>
-  bool write_run(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
-    if constexpr (Chain::has_runs && Rows::makes_holes) {
-      counts.begin_run(index, n);
-      const bool done = chain_.evaluate_run(n, rows.w, [&](const auto& values) {
-        if constexpr (requires { rows.p.columns.write_run(std::size_t{}, std::size_t{}, values); }) {
-          rows.p.columns.write_run(detail::to_size(rows.slot), detail::to_size(n), values);
-          return true;
-        } else {
-          return false;
-        }
-      });
-      if (done) rows.slot += n;
-      return done;
+  /// Where a position is its sample, evaluates as many as possible of those up to `last` at once. Returns
+  /// whether there were any.
+  template <class Rows, class Counts, class Timing>
+  bool write_sequence(Rows& rows, const batch_rows& batch, Counts& counts, std::uint64_t last,
+                      Timing timing) const {
+    if constexpr (!Ordered && writes_runs<Rows>) {
+      if (rows.p.listed || !batch.view.contiguous()) return false;
+      const std::uint64_t index = batch.view[rows.slot - batch.first];
+      return write_run(rows, counts, index, {rows.p.epoch, index}, last - rows.slot, timing);
     } else {
       return false;
     }
+  }
+  /// The same with the n samples that were looked up, if they lie one behind the other.
+  template <class Rows, class Counts>
+  bool write_looked_up(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
+    if constexpr (writes_runs<Rows>) {
+      const auto& found = detail::innermost(rows.w);
+      return found.in_sequence(n) && write_run(rows, counts, index, found.places[0], n, untimed{});
+    } else {
+      return false;
+    }
+  }
+  template <class Rows, class Counts, class Timing>
+  bool write_run(Rows& rows, Counts& counts, std::uint64_t index, position first, std::uint64_t n,
+                 Timing timing) const {
+    counts.begin_run(index, n);
+    const std::uint64_t taken = chain_.evaluate_run(
+        first, n, rows.w,
+        [&](const auto& values, std::uint64_t count) {
+          if constexpr (requires { rows.p.columns.write_run(std::size_t{}, std::size_t{}, values); }) {
+            rows.p.columns.write_run(detail::to_size(rows.slot), detail::to_size(count), values);
+            return true;
+          } else {
+            return false;
+          }
+        },
+        timing);
+    rows.slot += taken;
+    return taken != 0;
   }
 
   /// The loop of `write` with everything in registers, for samples that make at most one row each. `rows`
@@ -410,6 +433,9 @@ class evaluator {
     rows.end(into, at);
   }
 
+  /// Whether many rows may be written at once: each one has its slot.
+  template <class Rows>
+  static constexpr bool writes_runs = Chain::has_runs && std::is_same_v<Rows, in_place>;
   /// Whether a worker looks up several samples before it evaluates them one by one.
   static constexpr bool looks_up = ((Ordered && Chain::wants_look_up) || Chain::has_runs) && !Plain;
   static constexpr bool at_turns =

@@ -142,26 +142,25 @@ class arrow_rows {
     }
   }
 
-  /// Calls `sink` with the first of these rows, if they lie one behind the other in the worker's batch.
-  /// Returns what it returns, otherwise false: they are to be evaluated one by one.
+  /// Calls `sink` with the first of the rows from `first` on, and with how many of these `count` lie one
+  /// behind the other in its batch. Returns that number if `sink` returns true, otherwise 0: the rows are to
+  /// be evaluated one by one. The numbers of the rows of a batch are in ascending order.
   template <class Sink>
-  [[nodiscard]] bool evaluate_run(std::span<const position> next, worker& w, Sink&& sink) const {
-    const std::uint64_t first = next.front().index, count = next.size();
-    if (first < w.begin || first >= w.end || count > w.end - first) return false;
-    std::uint64_t apart = 0;
-    for (std::uint64_t i = 0; i < count; ++i) apart |= next[to_size(i)].index - first - i;
-    if (apart != 0) return false;
-    const std::uint64_t row = known_->row_of(w.shard, first - w.begin);
-    if (known_->row_of(w.shard, first - w.begin + count - 1) != row + count - 1) return false;
-    if (!sink(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory))) return false;
+  [[nodiscard]] std::uint64_t evaluate_run(position first, std::uint64_t count, worker& w,
+                                           Sink&& sink) const {
+    if (first.index < w.begin || first.index >= w.end) move_to(w, first.index);
+    const std::uint64_t at = first.index - w.begin, row = known_->row_of(w.shard, at);
+    count = std::min(count, w.end - first.index);
+    if (known_->row_of(w.shard, at + count - 1) != row + count - 1) return 0;
+    if (!sink(arrow_row<Files>(*known_, w.shard, *w.batch, row, w.memory), count)) return 0;
     if constexpr (Batches::in_place) {
       try {
         confirm(session_, known_->object(w.shard));
       } catch (const error&) {  // one of them will throw it
-        return false;
+        return 0;
       }
     }
-    return true;
+    return count;
   }
   /// Finds the rows that come next, up to 64, and their values, unless they lie one behind the other, which
   /// the processor sees.

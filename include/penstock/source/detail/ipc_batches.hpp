@@ -56,7 +56,7 @@ struct ipc_limits {
 };
 
 /// The batches of a run. What a session shows in place is looked up once and kept; batches that must be read,
-/// unpacked or turned to this machine's byte order are kept up to a limit, those used last.
+/// unpacked or turned to this machine's byte order are kept up to a limit.
 class ipc_batches {
  public:
   static constexpr bool in_place = true;  // some of them

@@ -14,7 +14,8 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-/// Batches in memory that all workers of a run share: those used last, up to a limit of bytes. Each one is
+/// Batches in memory that all workers of a run share, up to a limit of bytes: those used last, and if they
+/// are asked for one after another, the first ones, which are there at the next epoch. Each one is
 /// loaded by one thread. The others that want it help, as far as it shares its work; then, if batches are
 /// asked for one after another, and three fit in the limit, one of them loads the next one; then they wait.
 ///

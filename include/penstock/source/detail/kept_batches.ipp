@@ -35,18 +35,25 @@ struct kept_batches::state {
     return in_sequence && which < entries.size() && !entries[which].kept && !entries[which].loading &&
            loads == 1 && 3 * largest <= keep;  // for the one in use, the one being loaded, and this one
   }
-  // Takes those used longest ago, but not `which`, until the others have no more than `most` bytes.
+  // How soon a batch that is kept may go; the lowest goes first. In sequence it is the last one that was
+  // passed:
+  // the first ones are there at the next epoch, and its memory, which the caches still have, is used again.
+  [[nodiscard]] std::uint64_t rank(std::size_t one, std::size_t which) const noexcept {
+    if (one == which || !entries[one].kept) return ~std::uint64_t{0};
+    if (in_sequence && one + 1 < which) return which - one;
+    return which + entries[one].last_use;
+  }
+  // Takes the ones that go first, but not `which`, until the others have no more than `most` bytes.
   void drop(std::size_t which, std::uint64_t most, std::vector<shared<const arrow_batch>>& dropped) {
     while (bytes > most && !present.empty()) {
-      const auto oldest = std::ranges::min_element(present, {}, [&](std::size_t one) {
-        return one == which || !entries[one].kept ? uses + 1 : entries[one].last_use;
-      });
-      shared<const arrow_batch>& old = entries[*oldest].kept;
-      if (*oldest == which || !old) break;
+      const auto first =
+          std::ranges::min_element(present, {}, [&](std::size_t one) { return rank(one, which); });
+      shared<const arrow_batch>& old = entries[*first].kept;
+      if (*first == which || !old) break;
       bytes -= old->bytes();
       dropped.push_back(std::move(old));
       old = {};
-      *oldest = present.back();
+      *first = present.back();
       present.pop_back();
     }
   }
