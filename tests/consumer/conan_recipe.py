@@ -54,7 +54,10 @@ def main():
     packages = [f"{SYSTEM[c][0]}/{run(tool, '--modversion', SYSTEM[c][1]).strip()}" for c in here]
     profile = work / "system"
     profile.write_text(re.sub(r"cppstd=.*", "cppstd=20", detected) + "\n[platform_requires]\n" + "\n".join(packages)
-                       + "\n[conf]\ntools.cmake.cmaketoolchain:generator=Unix Makefiles\n", encoding="utf-8")
+                       + "\n[conf]\ntools.cmake.cmaketoolchain:generator=Unix Makefiles\n"
+                       # This is about files, not about speed.
+                       + "tools.cmake.cmaketoolchain:extra_variables={'CMAKE_CXX_FLAGS_RELEASE': '-O0'}\n",
+                       encoding="utf-8")
 
     forms = [[], [*here, "compiled"]]
     if here and os.environ.get("PENSTOCK_LONG_TESTS") == "1":

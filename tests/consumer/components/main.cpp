@@ -2,7 +2,13 @@
 
 // A program that uses the components named at compile time, so it links only if their libraries are given.
 
+#ifdef CONSUMER_CORE
 #include <penstock/core.hpp>
+#else
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/version.hpp>
+#endif
 
 #if defined(CONSUMER_COMPILED) && !defined(PENSTOCK_COMPILED)
 #error "whoever links penstock::compiled must be told to"
@@ -30,7 +36,6 @@
 #endif
 #ifdef CONSUMER_JSON
 #include <penstock/codec/json.hpp>
-#include <penstock/source/wids.hpp>
 #endif
 #ifdef CONSUMER_YAML
 #include <penstock/source/energon.hpp>
