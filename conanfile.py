@@ -20,6 +20,7 @@ COMPONENTS = {
     "png": ("libspng", "[>=0.7 <1]", ["spng"]),
     "webp": ("libwebp", "[>=1.2 <2]", ["webp"]),
     "tfrecord": ("isa-l", "[>=2.30 <3]", ["isal"]),
+    "cache": ("xxhash", "[>=0.8.1 <1]", ["xxhash"]),
     "fmt": ("fmt", "[>=9.1 <13]", ["fmt"]),
     "range_v3": ("range-v3", "[>=0.12 <1]", []),
     "asio": ("asio", "[>=1.22 <2]", []),

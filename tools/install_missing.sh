@@ -85,6 +85,7 @@ install_missing() {
     have_header spng.h || wanted+=(libspng-dev)
     have_header webp/decode.h || wanted+=(libwebp-dev)
     have_header isa-l/crc.h || wanted+=(libisal-dev)
+    have_header xxh3.h || wanted+=(libxxhash-dev)
     have_header fmt/format.h || wanted+=(libfmt-dev)
     have_header range/v3/version.hpp || wanted+=(librange-v3-dev)
     have_header liburing.h || wanted+=(liburing-dev)

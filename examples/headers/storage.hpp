@@ -3,6 +3,7 @@
 
 #include "names.hpp"
 
+#include <penstock/storage/cached.hpp>
 #include <penstock/storage/http.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/s3.hpp>

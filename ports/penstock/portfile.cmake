@@ -23,6 +23,7 @@ vcpkg_check_features(
            png PENSTOCK_ENABLE_PNG
            webp PENSTOCK_ENABLE_WEBP
            tfrecord PENSTOCK_ENABLE_TFRECORD
+           cache PENSTOCK_ENABLE_CACHE
            fmt PENSTOCK_ENABLE_FMT
            range-v3 PENSTOCK_ENABLE_RANGE_V3
            asio PENSTOCK_ENABLE_ASIO

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <climits>
 #include <cmath>
 #include <compare>
 #include <complex>
@@ -22,6 +23,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <dirent.h>
 #include <exception>
 #include <fcntl.h>
@@ -32,6 +34,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <linux/futex.h>
 #include <list>
 #include <map>
 #include <memory>
@@ -52,6 +55,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <system_error>
@@ -11474,6 +11478,12 @@ struct storage_counters {
   std::uint64_t hedges = 0;      ///< second reads started by `hedged`
   std::uint64_t hedges_won = 0;  ///< those that ended before the first
   std::uint64_t held = 0;        ///< bytes in buffers of its own now, such as those of second reads
+  std::uint64_t hits = 0;        ///< reads of a block that was in a cache
+  std::uint64_t fetched = 0;     ///< blocks that a cache fetched
+  std::uint64_t refetched = 0;   ///< those of them that had been there, and were damaged
+  std::uint64_t evicted = 0;     ///< blocks that went from a cache to make place
+  std::uint64_t corrupt = 0;     ///< reads from a cache that did not match their checksums
+  std::uint64_t uncached = 0;    ///< reads, and blocks, that a cache could not help with or keep
 
   storage_counters& operator+=(const storage_counters& other) noexcept {
     requests += other.requests;
@@ -11485,6 +11495,12 @@ struct storage_counters {
     hedges += other.hedges;
     hedges_won += other.hedges_won;
     held += other.held;
+    hits += other.hits;
+    fetched += other.fetched;
+    refetched += other.refetched;
+    evicted += other.evicted;
+    corrupt += other.corrupt;
+    uncached += other.uncached;
     return *this;
   }
   friend bool operator==(const storage_counters&, const storage_counters&) = default;
@@ -20143,6 +20159,12 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.storage.throttled, before.storage.throttled);
   lessen(now.storage.hedges, before.storage.hedges);
   lessen(now.storage.hedges_won, before.storage.hedges_won);
+  lessen(now.storage.hits, before.storage.hits);
+  lessen(now.storage.fetched, before.storage.fetched);
+  lessen(now.storage.refetched, before.storage.refetched);
+  lessen(now.storage.evicted, before.storage.evicted);
+  lessen(now.storage.corrupt, before.storage.corrupt);
+  lessen(now.storage.uncached, before.storage.uncached);
   lessen(now.seconds, before.seconds);
   lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);
@@ -34724,6 +34746,14 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     add(s.hedges, " hedged");
     add(s.hedges_won, " of them in time");
     text += "\n";
+    if (s.hits + s.fetched + s.uncached != 0) {
+      text += "cache: " + std::to_string(s.hits) + " hits, " + std::to_string(s.fetched) + " blocks fetched";
+      add(s.refetched, " of them again");
+      add(s.evicted, " evicted");
+      add(s.corrupt, " reads that did not match their checksum");
+      add(s.uncached, " past the cache");
+      text += "\n";
+    }
   }
   double all = 0;
   for (const stage_counters& s : c.stages) all += s.busy_seconds;
@@ -60782,6 +60812,480 @@ class any_of {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/disk_cache.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Which block of a cache goes when another one needs its place.
+enum class eviction {
+  lru,  ///< the one that was used longest ago
+  fifo  ///< the one that has been there longest
+};
+
+/// When a cache compares what it reads with its checksums.
+enum class verify {
+  each_read,  ///< each time
+  once        ///< the first time that a session reads it
+};
+
+/// How a `disk_cache` keeps its blocks.
+struct disk_cache_options {
+  std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 128 KiB to 16 MiB
+  eviction evict = eviction::lru;
+  penstock::verify verify = verify::each_read;
+  /// How long a read waits for another one that fetches the same block, before it reads past the cache.
+  std::chrono::milliseconds longest_wait{60'000};
+};
+
+/// A folder that keeps blocks of other storages, for `cached`: one for all processes of a node.
+///
+///     const disk_cache near("cache_folder", 64_MiB, {.block = 1_MiB});
+///
+/// In: a folder, which is made if it is not there, and the bytes that it may have, its index included. The
+/// folder has two files, which belong to their user alone: an index that all processes map, and the blocks.
+/// Several jobs may share a folder; it keeps blocks of any number of storages. What else is in the folder
+/// stays as it is.
+/// Errors, when a run begins: errc::argument for options that make no sense, and for a folder that is another
+/// user's, is of another version, is in use with another limit or another size of blocks, or has files of
+/// these names that are something else; errc::io for one that cannot be made or written. If nobody uses a
+/// folder that has another limit or another size of blocks, it is emptied.
+/// Needs a local file system with locks that belong to open files (Linux 3.15).
+class disk_cache {
+ public:
+  disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options = {});
+
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
+  [[nodiscard]] const disk_cache_options& options() const noexcept { return options_; }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  std::string folder_;
+  std::uint64_t limit_;
+  disk_cache_options options_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/block_index.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// The bytes that have a checksum of their own.
+inline constexpr std::uint64_t piece_size = 131'072;
+
+/// What identifies a block: a hash of its object's name and signature, and of its number.
+struct key {
+  std::uint64_t high = 0, low = 0;
+  friend bool operator==(const key&, const key&) = default;
+};
+
+/// What a folder of blocks is made for; it has room for `slots` blocks.
+struct shape {
+  std::uint64_t block = 0;  ///< bytes of a block, a multiple of `piece`
+  std::uint64_t piece = 0;  ///< bytes that have a checksum
+  std::uint64_t slots = 0;
+
+  [[nodiscard]] std::uint64_t pieces() const noexcept { return block / piece; }
+  friend bool operator==(const shape&, const shape&) = default;
+};
+
+enum class phase : std::uint32_t { free, filling, full };
+
+/// A slot as it was seen. Its state is another one as soon as the slot is used for something else.
+struct place {
+  std::uint32_t slot = 0, state = 0;
+
+  [[nodiscard]] phase now() const noexcept { return static_cast<phase>(state & 3); }
+};
+
+/// The index of a folder of blocks, in memory that all processes of a node map: which block is in which slot,
+/// when it was used last, and the checksums of its pieces.
+///
+/// A slot is free, or being filled by one process, or full. Its state is a generation and one of these; it
+/// goes to the next generation when it gets another block, so that who has read something and finds the state
+/// unchanged has read that block. Members that change which block is where are called by one thread of one
+/// process at a time, who holds the lock of the folder: `begin_change` to `end_change`. If one died in
+/// between, the next one finds that out, and makes the chains of the table from the slots again.
+class block_index {
+ public:
+  static constexpr std::uint32_t version = 1;
+
+  /// The bytes of an index.
+  [[nodiscard]] static std::uint64_t bytes(const shape& of) noexcept;
+  /// How many slots there are within a limit of bytes, index included.
+  [[nodiscard]] static std::uint64_t slots_within(std::uint64_t limit, std::uint64_t block,
+                                                  std::uint64_t piece) noexcept;
+
+  /// What the head of a file says.
+  enum class head { empty, ready, foreign, other_version };
+  /// Of the first `size` bytes of a file, at most 4096.
+  [[nodiscard]] static head look(const std::byte* first, std::size_t size, shape& found,
+                                 std::uint32_t& found_version) noexcept;
+
+  /// Refers to `bytes(of)` bytes; does not look at them.
+  block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
+  /// Makes an empty index of bytes that are all 0; it is `ready` as soon as `make_ready` is called.
+  void write_head() const noexcept;
+  void make_ready() const noexcept;
+
+  [[nodiscard]] const shape& of() const noexcept { return shape_; }
+
+  // ---- any thread of any process
+  [[nodiscard]] place look_at(std::uint32_t slot) const noexcept;
+  /// Whether a slot is still what it was.
+  [[nodiscard]] bool same(place seen) const noexcept { return look_at(seen.slot).state == seen.state; }
+  /// The slot, if it is full of that block.
+  [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;
+  [[nodiscard]] std::uint64_t sum(std::uint32_t slot, std::uint64_t piece) const noexcept;
+  /// Notes that a full slot was used.
+  void touch(std::uint32_t slot) const noexcept;
+  /// The word that changes when a slot does.
+  [[nodiscard]] std::uint32_t* word_of(std::uint32_t slot) const noexcept;
+
+  // ---- who fills a slot
+  void set_sum(std::uint32_t slot, std::uint64_t piece, std::uint64_t sum) const noexcept;
+  /// The slot is full. False if it was taken away.
+  [[nodiscard]] bool publish(place mine) const noexcept;
+
+  // ---- who holds the lock of the folder
+  /// Makes the chains anew if the one before died while it changed them.
+  void begin_change() const noexcept;
+  void end_change() const noexcept;
+  /// The slot that has a block or is being filled with it.
+  [[nodiscard]] std::optional<place> find(const key& what) const noexcept;
+  /// A free slot, or the full one that was used longest ago; none if all are being filled.
+  [[nodiscard]] std::optional<place> oldest(bool only_full = false) const noexcept;
+  /// Gives a slot to a block, which is to be filled; returns its new state.
+  place take(std::uint32_t slot, const key& what) const noexcept;
+  /// Frees a slot.
+  void drop(std::uint32_t slot) const noexcept;
+  /// Whether `oldest` passes over a slot, because it is being filled, or who filled it died.
+  [[nodiscard]] bool held(std::uint32_t slot) const noexcept;
+  /// From now on it does not.
+  void settle(std::uint32_t slot) const noexcept;
+
+ private:
+  struct head_record;
+  struct slot_record;
+
+  [[nodiscard]] head_record& head_of() const noexcept;
+  [[nodiscard]] slot_record& record(std::uint32_t slot) const noexcept;
+  [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
+  [[nodiscard]] std::uint64_t& use(std::uint32_t slot) const noexcept;
+  [[nodiscard]] std::uint64_t& sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept;
+  [[nodiscard]] static key key_of(slot_record& one) noexcept;
+  void link(std::uint32_t slot) const noexcept;
+  void unlink(std::uint32_t slot) const noexcept;
+  place set_state(std::uint32_t slot, phase next) const noexcept;
+  void rebuild() const noexcept;
+
+  std::byte* memory_;
+  shape shape_;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/block_index.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// The first page of the file. Numbers are in the machine's byte order, which `order` tells.
+struct block_index::head_record {
+  static constexpr std::string_view name{"PENSTOCK BLOCKS\0", 16};
+  static constexpr std::uint32_t order_mark = 0x01020304;
+  static constexpr std::uint64_t bytes = 4096;
+
+  char magic[16];
+  std::uint32_t version, order;
+  std::uint64_t block, piece, slots;
+  std::uint32_t ready, changing;
+  std::uint64_t clock;  // one more for each block that comes
+};
+
+struct block_index::slot_record {
+  std::uint32_t state;
+  std::uint32_t next;  // in its chain: the number of a slot and 1, or 0
+  std::uint64_t high, low;
+};
+
+/// The words of an index are shared by processes.
+template <class T>
+[[nodiscard]] T get(T& word, std::memory_order order = std::memory_order_relaxed) noexcept {
+  return std::atomic_ref<T>(word).load(order);
+}
+template <class T>
+void put(T& word, T value, std::memory_order order = std::memory_order_relaxed) noexcept {
+  std::atomic_ref<T>(word).store(value, order);
+}
+
+/// Where the parts of an index begin: the head, then chains, slots, uses and checksums.
+struct index_parts {
+  std::uint64_t chains = 0, slots = 0, uses = 0, sums = 0, end = 0;
+
+  template <class Head, class Slot>
+  [[nodiscard]] static index_parts of(const shape& what) noexcept {
+    index_parts made;
+    made.chains = Head::bytes;
+    const std::uint64_t chains = std::bit_ceil(what.slots) * sizeof(std::uint32_t);
+    made.slots = made.chains + (chains + 63) / 64 * 64;
+    made.uses = made.slots + what.slots * sizeof(Slot);
+    made.sums = made.uses + what.slots * sizeof(std::uint64_t);
+    made.end = made.sums + what.slots * what.pieces() * sizeof(std::uint64_t);
+    return made;
+  }
+};
+/// The use of a slot that is being filled.
+inline constexpr std::uint64_t used_now = ~std::uint64_t{0};
+
+PENSTOCK_INLINE std::uint64_t block_index::bytes(const shape& of) noexcept {
+  return index_parts::of<head_record, slot_record>(of).end;
+}
+
+PENSTOCK_INLINE std::uint64_t block_index::slots_within(std::uint64_t limit, std::uint64_t block,
+                                                        std::uint64_t piece) noexcept {
+  std::uint64_t low = 0, high = limit / block;  // all of `low` fit
+  high = high < (std::uint64_t{1} << 30) ? high : std::uint64_t{1} << 30;
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low + 1) / 2;
+    if (bytes({block, piece, middle}) + middle * block <= limit)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+PENSTOCK_INLINE block_index::head block_index::look(const std::byte* first, std::size_t size, shape& found,
+                                                    std::uint32_t& found_version) noexcept {
+  head_record one{};
+  bool blank = true;
+  for (std::size_t i = 0; i < size; ++i) blank = blank && first[i] == std::byte{};
+  if (blank) return head::empty;
+  if (size < sizeof(one)) return head::foreign;
+  std::memcpy(&one, first, sizeof(one));
+  if (std::string_view(one.magic, sizeof(one.magic)) != head_record::name) return head::foreign;
+  found_version = one.version;
+  if (one.version != version || one.order != head_record::order_mark) return head::other_version;
+  if (one.ready == 0) return head::empty;
+  found = {one.block, one.piece, one.slots};
+  return head::ready;
+}
+
+PENSTOCK_INLINE void block_index::write_head() const noexcept {
+  head_record& made = head_of();
+  std::memcpy(made.magic, head_record::name.data(), sizeof(made.magic));
+  made.version = version;
+  made.order = head_record::order_mark;
+  made.block = shape_.block;
+  made.piece = shape_.piece;
+  made.slots = shape_.slots;
+  made.clock = 1;
+}
+PENSTOCK_INLINE void block_index::make_ready() const noexcept {
+  put(head_of().ready, 1u, std::memory_order_release);
+}
+
+PENSTOCK_INLINE block_index::head_record& block_index::head_of() const noexcept {
+  return *reinterpret_cast<head_record*>(memory_);
+}
+PENSTOCK_INLINE block_index::slot_record& block_index::record(std::uint32_t slot) const noexcept {
+  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).slots;
+  return reinterpret_cast<slot_record*>(memory_ + at)[slot];
+}
+PENSTOCK_INLINE std::uint32_t& block_index::chain(const key& what) const noexcept {
+  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).chains;
+  return reinterpret_cast<std::uint32_t*>(memory_ + at)[what.low & (std::bit_ceil(shape_.slots) - 1)];
+}
+PENSTOCK_INLINE std::uint64_t& block_index::use(std::uint32_t slot) const noexcept {
+  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).uses;
+  return reinterpret_cast<std::uint64_t*>(memory_ + at)[slot];
+}
+PENSTOCK_INLINE std::uint64_t& block_index::sum_at(std::uint32_t slot, std::uint64_t piece) const noexcept {
+  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).sums;
+  return reinterpret_cast<std::uint64_t*>(memory_ + at)[slot * shape_.pieces() + piece];
+}
+PENSTOCK_INLINE key block_index::key_of(slot_record& one) noexcept {
+  // Not before the state that says that they change.
+  return {get(one.high, std::memory_order_acquire), get(one.low, std::memory_order_acquire)};
+}
+
+PENSTOCK_INLINE place block_index::look_at(std::uint32_t slot) const noexcept {
+  return {slot, get(record(slot).state, std::memory_order_acquire)};
+}
+PENSTOCK_INLINE std::optional<place> block_index::full_of(std::uint32_t slot,
+                                                          const key& what) const noexcept {
+  const place seen = look_at(slot);
+  if (seen.now() != phase::full || key_of(record(slot)) != what || !same(seen)) return std::nullopt;
+  return seen;
+}
+PENSTOCK_INLINE std::uint64_t block_index::sum(std::uint32_t slot, std::uint64_t piece) const noexcept {
+  return get(sum_at(slot, piece), std::memory_order_acquire);
+}
+PENSTOCK_INLINE void block_index::touch(std::uint32_t slot) const noexcept {
+  const std::uint64_t now = get(head_of().clock);
+  std::uint64_t before = get(use(slot));
+  // One that is being filled meanwhile, or was freed, stays so.
+  if (before != now && before != used_now && before != 0)
+    std::atomic_ref(use(slot)).compare_exchange_strong(before, now, std::memory_order_relaxed);
+}
+PENSTOCK_INLINE std::uint32_t* block_index::word_of(std::uint32_t slot) const noexcept {
+  return &record(slot).state;
+}
+
+PENSTOCK_INLINE void block_index::set_sum(std::uint32_t slot, std::uint64_t piece,
+                                          std::uint64_t sum) const noexcept {
+  put(sum_at(slot, piece), sum, std::memory_order_release);
+}
+PENSTOCK_INLINE bool block_index::publish(place mine) const noexcept {
+  constexpr std::uint32_t phases = 3;
+  const std::uint32_t full = (mine.state & ~phases) | static_cast<std::uint32_t>(phase::full);
+  std::uint32_t expected = mine.state;
+  if (!std::atomic_ref(record(mine.slot).state).compare_exchange_strong(expected, full)) return false;
+  // Until here no other process takes it for the one that was used longest ago.
+  put(use(mine.slot), get(head_of().clock));
+  return true;
+}
+
+PENSTOCK_INLINE void block_index::begin_change() const noexcept {
+  head_record& all = head_of();
+  if (get(all.changing) != 0) rebuild();
+  put(all.changing, 1u, std::memory_order_seq_cst);
+}
+PENSTOCK_INLINE void block_index::end_change() const noexcept {
+  put(head_of().changing, 0u, std::memory_order_seq_cst);
+}
+
+PENSTOCK_INLINE std::optional<place> block_index::find(const key& what) const noexcept {
+  // A damaged file may have a chain without an end.
+  std::uint64_t steps = 0;
+  for (std::uint32_t next = get(chain(what)); next != 0 && steps <= shape_.slots; ++steps) {
+    if (next > shape_.slots) break;
+    slot_record& one = record(next - 1);
+    if (key_of(one) == what) {
+      const place found = look_at(next - 1);
+      if (found.now() != phase::free) return found;
+    }
+    next = get(one.next);
+  }
+  return std::nullopt;
+}
+
+PENSTOCK_INLINE std::optional<place> block_index::oldest(bool only_full) const noexcept {
+  std::uint64_t least = used_now;
+  std::uint32_t found = 0;
+  for (std::uint32_t slot = 0; slot < shape_.slots && least != 0; ++slot) {
+    const std::uint64_t one = get(use(slot));
+    if (one < least && (one != 0 || !only_full)) {
+      least = one;
+      found = slot;
+    }
+  }
+  if (least == used_now) return std::nullopt;
+  return look_at(found);
+}
+
+PENSTOCK_INLINE place block_index::take(std::uint32_t slot, const key& what) const noexcept {
+  if (look_at(slot).now() != phase::free) unlink(slot);
+  const place made = set_state(slot, phase::filling);
+  put(use(slot), used_now);
+  slot_record& one = record(slot);
+  put(one.high, what.high, std::memory_order_release);
+  put(one.low, what.low, std::memory_order_release);
+  link(slot);
+  put(head_of().clock, get(head_of().clock) + 1);
+  return made;
+}
+PENSTOCK_INLINE void block_index::drop(std::uint32_t slot) const noexcept {
+  if (look_at(slot).now() != phase::free) unlink(slot);
+  set_state(slot, phase::free);
+  put(use(slot), std::uint64_t{0});
+}
+
+PENSTOCK_INLINE bool block_index::held(std::uint32_t slot) const noexcept {
+  return get(use(slot)) == used_now;
+}
+PENSTOCK_INLINE void block_index::settle(std::uint32_t slot) const noexcept {
+  put(use(slot), get(head_of().clock));
+}
+
+PENSTOCK_INLINE void block_index::link(std::uint32_t slot) const noexcept {
+  slot_record& one = record(slot);
+  std::uint32_t& first = chain(key_of(one));
+  put(one.next, get(first));
+  put(first, slot + 1);
+}
+PENSTOCK_INLINE void block_index::unlink(std::uint32_t slot) const noexcept {
+  slot_record& one = record(slot);
+  std::uint32_t* word = &chain(key_of(one));
+  for (std::uint64_t steps = 0; steps <= shape_.slots; ++steps) {
+    const std::uint32_t next = get(*word);
+    if (next == 0 || next > shape_.slots) return;
+    if (next == slot + 1) {
+      put(*word, get(one.next));
+      return;
+    }
+    word = &record(next - 1).next;
+  }
+}
+// A new generation.
+PENSTOCK_INLINE place block_index::set_state(std::uint32_t slot, phase next) const noexcept {
+  std::uint32_t& word = record(slot).state;
+  const std::uint32_t made = ((get(word) >> 2) + 1) << 2 | static_cast<std::uint32_t>(next);
+  put(word, made, std::memory_order_seq_cst);
+  return {slot, made};
+}
+
+PENSTOCK_INLINE void block_index::rebuild() const noexcept {
+  const std::uint64_t at = index_parts::of<head_record, slot_record>(shape_).chains;
+  auto* const chains = reinterpret_cast<std::uint32_t*>(memory_ + at);
+  for (std::uint64_t i = 0; i < std::bit_ceil(shape_.slots); ++i) put(chains[i], 0u);
+  for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
+    const phase now = look_at(slot).now();
+    // Of two with one block, which a death can leave, one is enough.
+    const bool used = now == phase::filling || now == phase::full;
+    if (!used || find(key_of(record(slot)))) {
+      set_state(slot, phase::free);
+      put(use(slot), std::uint64_t{0});
+      continue;
+    }
+    if (now == phase::filling) put(use(slot), used_now);
+    link(slot);
+  }
+}
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/disk_cache.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options)
+    : folder_(std::move(folder)), limit_(limit), options_(options) {
+  constexpr std::uint64_t most = 16_MiB;
+  if (folder_.empty()) throw error(errc::argument, "disk_cache needs the path of a folder");
+  if (!std::has_single_bit(options_.block) || options_.block < detail::blocks::piece_size ||
+      options_.block > most)
+    throw error(errc::argument,
+                {"blocks of a disk_cache have a power of two of bytes from 128 KiB to 16 MiB, not ",
+                 options_.block, " bytes"});
+  if (options_.longest_wait.count() < 0)
+    throw error(errc::argument, "disk_cache cannot wait for less than 0 ms");
+  if (detail::blocks::block_index::slots_within(limit_, options_.block, detail::blocks::piece_size) == 0)
+    throw error(errc::argument, {"a disk_cache of ", limit_, " bytes has no room for a block of ",
+                                 options_.block, " bytes and its index; raise the limit"});
+}
+
+PENSTOCK_INLINE std::string disk_cache::describe() const {
+  return detail::text({"disk_cache(", folder_, ", ", limit_, " bytes)"});
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/detail/background_view.hpp
 
 namespace penstock::inline v0_1 {
@@ -66291,6 +66795,540 @@ PENSTOCK_INLINE std::string name_of_uri(std::string_view uri) {
 }
 
 }  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/block_folder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// The checksum of bytes, which depends on a seed.
+using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std::uint64_t seed) noexcept;
+
+/// The blocks of a `disk_cache` as one session sees them. All processes that use the folder see the same.
+///
+/// Who fills a slot holds a lock of one byte of the index file, which the system takes away when the process
+/// ends, however it ends. The same holds for the lock of the folder. So nothing is left behind by a process
+/// that dies: its slot is filled by the next one that wants the block.
+/// Threads: any number.
+class block_folder {
+ public:
+  /// Opens the folder, or makes it; see `disk_cache` for what it throws.
+  block_folder(const disk_cache& where, checksum_call checksum);
+  block_folder(const block_folder&) = delete;
+  block_folder& operator=(const block_folder&) = delete;
+  ~block_folder();
+
+  [[nodiscard]] std::uint64_t block_size() const noexcept;
+
+  /// The block, if it is there; `hint` is where it was seen last, and is kept up to date.
+  [[nodiscard]] std::optional<place> find(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
+
+  enum class copied { whole, moved, damaged };
+  /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else is in the slot now.
+  [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
+                            mutable_bytes into);
+
+  /// What somebody has who asked for a block that was not there.
+  struct answer {
+    enum kind { here, mine, other, nothing } is = nothing;
+    place where{};
+    bool evicted = false;  ///< another block had to go
+  };
+  /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
+  /// somebody fills it. `nothing`: no slot can be had.
+  [[nodiscard]] answer ask(const key& what);
+  /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
+  bool fill(place mine, const key& what, bytes_view bytes);
+  void give_up(place mine) noexcept;
+  /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
+  bool wait(place other, std::uint64_t most_ns) noexcept;
+  /// Frees a slot whose bytes are damaged, if it still is what it was.
+  void discard(place damaged);
+
+ private:
+  struct state;
+  owned<state> state_;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/file_lock.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_WRLCK };
+
+/// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
+/// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
+/// its process ends. False if another open file has it.
+inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  struct flock what {};
+  what.l_type = static_cast<short>(how);
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  int result = 0;
+  do result = ::fcntl(opened, F_OFD_SETLK, &what);
+  while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+/// Whether another open file has a lock of this byte.
+[[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
+  struct flock what {};
+  what.l_type = F_WRLCK;
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  return ::fcntl(opened, F_OFD_GETLK, &what) == 0 && what.l_type != F_UNLCK;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/block_folder.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+using files::descriptor;
+using files::failure;
+
+struct block_folder::state {
+  // Bytes of the index file that are locked; none of them need be there.
+  static constexpr std::uint64_t change_byte = std::uint64_t{1} << 40, users_byte = change_byte + 1,
+                                 first_slot_byte = change_byte + 16;
+  static constexpr std::chrono::milliseconds longest_change{10'000};
+
+  state(const disk_cache& where, checksum_call sum_of)
+      : checksum(sum_of),
+        once(where.options().verify == verify::once),
+        touches(where.options().evict == eviction::lru),
+        index_path((std::filesystem::path(where.folder()) / "penstock.index").string()),
+        data_path((std::filesystem::path(where.folder()) / "penstock.blocks").string()) {
+    make_folder(where.folder());
+    index = open_own(index_path);
+    data = open_own(data_path);
+    const std::uint64_t block = where.options().block;
+    const shape wanted{block, piece_size, block_index::slots_within(where.limit(), block, piece_size)};
+    if (!lock_folder())
+      throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
+                             " ms; is it stopped?"})
+          .in_file(index_path);
+    open_index(wanted);
+    if (once) seen = std::vector<std::atomic<std::uint32_t>>(to_size(wanted.slots * wanted.pieces()));
+    table.begin_change();
+    sweep();
+    table.end_change();
+    (void)lock_byte(index.get(), change_byte, byte_lock::none);
+  }
+  ~state() {
+    if (memory != nullptr) ::munmap(memory, to_size(memory_size));
+  }
+
+  // ---- opening
+
+  static void make_folder(const std::string& path) {
+    std::error_code failed;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+      throw failure("make the cache folder", path, errno);
+  }
+  [[nodiscard]] static descriptor open_own(const std::string& path) {
+    descriptor opened(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    if (opened.get() < 0) throw failure("open the cache", path, errno);
+    struct stat status {};
+    if (::fstat(opened.get(), &status) != 0) throw failure("open the cache", path, errno);
+    if (!S_ISREG(status.st_mode))
+      throw error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
+    if (status.st_uid != ::geteuid())
+      throw error(errc::argument,
+                  {"the cache belongs to user ", status.st_uid, ", and this process is of user ", ::geteuid(),
+                   "; give each user a folder of its own"})
+          .in_file(path);
+    return opened;
+  }
+  void open_index(const shape& wanted) {
+    std::array<std::byte, 4096> first{};
+    const ssize_t got = ::pread(index.get(), first.data(), first.size(), 0);
+    if (got < 0) throw failure("read the cache", index_path, errno);
+    shape found;
+    std::uint32_t version = 0;
+    switch (block_index::look(first.data(), static_cast<std::size_t>(got), found, version)) {
+      case block_index::head::foreign:
+        throw error(errc::argument, "this is no index of a cache; give the cache another folder")
+            .in_file(index_path);
+      case block_index::head::other_version:
+        throw error(errc::argument,
+                    {"the cache is of version ", version,
+                     ", or of a machine with another byte order, and this "
+                     "program has version ",
+                     block_index::version, "; give each version a folder of its own, or delete this one"})
+            .in_file(index_path);
+      case block_index::head::empty:
+        return make_index(wanted);
+      case block_index::head::ready:
+        break;
+    }
+    struct stat status {};
+    const bool whole = ::fstat(index.get(), &status) == 0 &&
+                       static_cast<std::uint64_t>(status.st_size) == block_index::bytes(wanted);
+    if (found == wanted && whole) {
+      (void)lock_byte(index.get(), users_byte, byte_lock::shared);
+      return map_index(wanted);
+    }
+    if (!lock_byte(index.get(), users_byte, byte_lock::exclusive))
+      throw error(errc::argument,
+                  {"the cache is in use with ", found.slots, " blocks of ", found.block,
+                   " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
+                   "; give all of its users the same limit and size of blocks, or other folders"})
+          .in_file(index_path);
+    make_index(wanted);
+  }
+  void make_index(const shape& wanted) {
+    const std::uint64_t size = block_index::bytes(wanted);
+    const auto cut = [](int opened, std::uint64_t to) { return ::ftruncate(opened, static_cast<off_t>(to)); };
+    if (cut(index.get(), 0) != 0 || cut(data.get(), 0) != 0)
+      throw failure("empty the cache", index_path, errno);
+    // A page that finds no room on the disk when it is written would be a signal.
+    if (const int code = ::posix_fallocate(index.get(), 0, static_cast<off_t>(size)); code != 0) {
+      (void)cut(index.get(), 0);
+      throw failure("make the cache's index", index_path, code);
+    }
+    map_index(wanted);
+    table.write_head();
+    (void)::fsync(index.get());
+    table.make_ready();
+    (void)lock_byte(index.get(), users_byte, byte_lock::shared);
+  }
+  void map_index(const shape& wanted) {
+    memory_size = block_index::bytes(wanted);
+    void* const mapped =
+        ::mmap(nullptr, to_size(memory_size), PROT_READ | PROT_WRITE, MAP_SHARED, index.get(), 0);
+    if (mapped == MAP_FAILED) throw failure("map the cache's index", index_path, errno);
+    memory = static_cast<std::byte*>(mapped);
+    guard = sigbus_guard({memory, to_size(memory_size)});
+    table = block_index(memory, wanted);
+  }
+
+  // ---- locks
+
+  /// Waits for the lock of the folder; false if it cannot be had in time. Whoever holds it for so long is
+  /// stopped, and the next reads do not wait as long again.
+  [[nodiscard]] bool lock_folder() noexcept {
+    const auto most = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
+    const auto end = std::chrono::steady_clock::now() + most;
+    for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
+      if (std::chrono::steady_clock::now() > end) {
+        stuck.store(true, std::memory_order_relaxed);
+        return false;
+      }
+      if (tries < 50)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    stuck.store(false, std::memory_order_relaxed);
+    return true;
+  }
+
+  /// The right to change which block is where.
+  class change {
+   public:
+    explicit change(state& all) : all_(all), thread_(all.changes), locked_(all.lock_folder()) {
+      if (locked_) all_.table.begin_change();
+    }
+    change(const change&) = delete;
+    change& operator=(const change&) = delete;
+    ~change() {
+      if (!locked_) return;
+      all_.table.end_change();
+      (void)lock_byte(all_.index.get(), change_byte, byte_lock::none);
+    }
+    [[nodiscard]] explicit operator bool() const noexcept { return locked_; }
+
+   private:
+    state& all_;
+    std::unique_lock<std::mutex> thread_;  // locks of a file do not keep threads of one session apart
+    bool locked_;
+  };
+
+  /// Whether whoever fills a slot lives.
+  [[nodiscard]] bool is_filled_now(std::uint32_t slot) {
+    const std::scoped_lock lock(fills_mutex);
+    return std::ranges::find(fills, slot) != fills.end() || is_locked(index.get(), first_slot_byte + slot);
+  }
+  /// Takes the lock of a slot. False if another one has it.
+  [[nodiscard]] bool begin_fill(std::uint32_t slot) {
+    const std::scoped_lock lock(fills_mutex);
+    if (std::ranges::find(fills, slot) != fills.end()) return false;
+    fills.push_back(slot);
+    if (lock_byte(index.get(), first_slot_byte + slot, byte_lock::exclusive)) return true;
+    fills.pop_back();
+    return false;
+  }
+  void end_fill(std::uint32_t slot) noexcept {
+    const std::scoped_lock lock(fills_mutex);
+    (void)lock_byte(index.get(), first_slot_byte + slot, byte_lock::none);
+    std::erase(fills, slot);
+  }
+  /// Frees what processes that died were filling. The caller may change the folder.
+  void sweep() {
+    for (std::uint32_t slot = 0; slot < table.of().slots; ++slot) {
+      if (!table.held(slot)) continue;
+      const phase now = table.look_at(slot).now();
+      if (is_filled_now(slot)) continue;
+      if (now == phase::full)
+        table.settle(slot);
+      else
+        free(slot);
+    }
+  }
+  void free(std::uint32_t slot) noexcept {
+    table.drop(slot);
+    wake(slot);
+  }
+  void wake(std::uint32_t slot) noexcept {
+    ::syscall(SYS_futex, table.word_of(slot), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
+
+  // ---- bytes
+
+  [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept {
+    return static_cast<off_t>(slot * table.of().block);
+  }
+  /// An errno value, or 0.
+  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t wrote = ::pwrite(data.get(), bytes.data() + done, bytes.size() - done,
+                                     offset_of(slot) + static_cast<off_t>(done));
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote <= 0) return wrote < 0 ? errno : ENOSPC;
+      done += static_cast<std::size_t>(wrote);
+    }
+    return 0;
+  }
+  [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept {
+    while (!parts.empty()) {
+      const ssize_t got = ::preadv(data.get(), parts.data(), static_cast<int>(parts.size()), at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+      auto rest = static_cast<std::size_t>(got);
+      while (!parts.empty() && rest >= parts.front().iov_len) {
+        rest -= parts.front().iov_len;
+        parts = parts.subspan(1);
+      }
+      if (!parts.empty()) {
+        parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + rest;
+        parts.front().iov_len -= rest;
+      }
+    }
+    return true;
+  }
+  /// Gives the disk what a free slot had. The caller may change the folder.
+  void punch(std::uint32_t slot) const noexcept {
+    (void)::fallocate(data.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(slot),
+                      static_cast<off_t>(table.of().block));
+  }
+  /// Gives up blocks so that the disk has room for one.
+  [[nodiscard]] bool make_room() {
+    const change lock(*this);
+    if (!lock) return false;
+    bool any = false;
+    for (int i = 0; i < 2; ++i) {
+      const auto old = table.oldest(true);
+      if (!old) break;
+      free(old->slot);
+      punch(old->slot);
+      any = true;
+    }
+    return any;
+  }
+
+  checksum_call checksum;
+  bool once, touches;
+  std::string index_path, data_path;
+  descriptor index, data;
+  std::byte* memory = nullptr;
+  std::uint64_t memory_size = 0;
+  sigbus_guard guard;
+  block_index table{nullptr, {}};
+  std::atomic<bool> stuck{false};  // the lock of the folder could not be had
+  std::mutex changes;
+  std::mutex fills_mutex;
+  std::vector<std::uint32_t> fills;              // the slots that this session's threads fill
+  std::vector<std::atomic<std::uint32_t>> seen;  // with `once`: the state in which a piece was compared
+};
+
+PENSTOCK_INLINE block_folder::block_folder(const disk_cache& where, checksum_call checksum)
+    : state_(new state(where, checksum)) {}
+PENSTOCK_INLINE block_folder::~block_folder() = default;
+
+PENSTOCK_INLINE std::uint64_t block_folder::block_size() const noexcept { return state_->table.of().block; }
+
+PENSTOCK_INLINE std::optional<place> block_folder::find(const key& what,
+                                                        std::atomic<std::uint32_t>& hint) noexcept {
+  const block_index& table = state_->table;
+  // A page of the index that could not be read is 0 from then on, for this process alone.
+  if (state_->guard.lost()) return std::nullopt;
+  const std::uint32_t last = hint.load(std::memory_order_relaxed);
+  std::optional<place> found;
+  if (last != 0) found = table.full_of(last - 1, what);
+  if (!found) {
+    // Without the lock a chain may lead astray; then the block is asked for.
+    if (const auto seen = table.find(what); seen && seen->now() == phase::full)
+      found = table.full_of(seen->slot, what);
+    if (found) hint.store(found->slot + 1, std::memory_order_relaxed);
+  }
+  if (found && state_->touches) table.touch(found->slot);
+  return found;
+}
+
+PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& what, std::uint64_t size,
+                                                        std::uint64_t offset, mutable_bytes into) {
+  state& all = *state_;
+  const std::uint64_t first = offset / piece_size, last = (offset + into.size() - 1) / piece_size;
+  const off_t begin = all.offset_of(from.slot);
+  const auto seen_at = [&](std::uint64_t piece) -> std::atomic<std::uint32_t>& {
+    return all.seen[to_size(from.slot * all.table.of().pieces() + piece)];
+  };
+  if (all.once) {
+    bool known = true;
+    for (std::uint64_t p = first; p <= last; ++p)
+      known = known && seen_at(p).load(std::memory_order_relaxed) == from.state;
+    if (known) {
+      iovec whole{into.data(), into.size()};
+      const bool read = all.read({&whole, 1}, begin + static_cast<off_t>(offset));
+      if (!all.table.same(from)) return copied::moved;
+      return read ? copied::whole : copied::damaged;
+    }
+  }
+
+  // Whole pieces are read where they are wanted; of others, at both ends, only a part is.
+  thread_local std::vector<std::byte> scratch(to_size(2 * piece_size));
+  const auto end_of = [size](std::uint64_t piece) { return std::min((piece + 1) * piece_size, size); };
+  const std::uint64_t end = offset + into.size();
+  struct edge {
+    std::uint64_t piece;
+    std::byte* memory;
+  };
+  const bool cut_front = offset != first * piece_size || (first == last && end != end_of(first));
+  const bool cut_back = last != first && end != end_of(last);
+  std::array<iovec, 3> parts;
+  std::size_t count = 0;
+  const auto add = [&](std::byte* where, std::uint64_t bytes) {
+    if (bytes != 0) parts[count++] = {where, to_size(bytes)};
+  };
+  const std::uint64_t middle = cut_front ? end_of(first) : offset;
+  const std::uint64_t middle_end = cut_back ? last * piece_size : std::max(middle, end);
+  if (cut_front) add(scratch.data(), end_of(first) - first * piece_size);
+  add(into.data() + (middle - offset), middle < middle_end && middle < end ? middle_end - middle : 0);
+  std::byte* const back = scratch.data() + piece_size;
+  if (cut_back) add(back, end_of(last) - last * piece_size);
+  bool good = all.read(std::span(parts).first(count), begin + static_cast<off_t>(first * piece_size));
+  for (std::uint64_t p = first; good && p <= last; ++p) {
+    const std::byte* bytes = into.data() + (p * piece_size - offset);
+    if (p == first && cut_front) bytes = scratch.data();
+    if (p == last && cut_back) bytes = back;
+    good =
+        all.checksum(bytes, to_size(end_of(p) - p * piece_size), what.low + p) == all.table.sum(from.slot, p);
+  }
+  if (!all.table.same(from)) return copied::moved;
+  if (!good) return copied::damaged;
+  if (cut_front)
+    std::memcpy(into.data(), scratch.data() + (offset - first * piece_size),
+                to_size(std::min(end, end_of(first)) - offset));
+  if (cut_back)
+    std::memcpy(into.data() + (last * piece_size - offset), back, to_size(end - last * piece_size));
+  if (all.once)
+    for (std::uint64_t p = first; p <= last; ++p) seen_at(p).store(from.state, std::memory_order_relaxed);
+  return copied::whole;
+}
+
+PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what) {
+  state& all = *state_;
+  const state::change lock(all);
+  if (!lock || all.guard.lost()) return {};
+  if (const auto found = all.table.find(what)) {
+    if (found->now() == phase::full) return {answer::here, *found};
+    if (all.is_filled_now(found->slot) || !all.begin_fill(found->slot))
+      return {all.table.same(*found) ? answer::other : answer::here, *found};
+    if (!all.table.same(*found)) {  // it was filled just now
+      all.end_fill(found->slot);
+      return {answer::here, *found};
+    }
+    return {answer::mine, all.table.take(found->slot, what)};
+  }
+  auto old = all.table.oldest();
+  if (!old) {
+    all.sweep();
+    old = all.table.oldest();
+    if (!old) return {};
+  }
+  // Who has published it may not have let go of it.
+  for (int tries = 0; !all.begin_fill(old->slot); ++tries) {
+    if (tries == 1000) return {};
+    std::this_thread::yield();
+  }
+  const bool evicted = old->now() == phase::full;
+  return {answer::mine, all.table.take(old->slot, what), evicted};
+}
+
+PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {
+  state& all = *state_;
+  int code = all.write(mine.slot, bytes);
+  for (int tries = 0; (code == ENOSPC || code == EDQUOT) && tries < 3 && all.make_room(); ++tries)
+    code = all.write(mine.slot, bytes);
+  if (code != 0) {
+    give_up(mine);
+    return false;
+  }
+  for (std::uint64_t at = 0, p = 0; at < bytes.size(); at += piece_size, ++p) {
+    const bytes_view piece = bytes.subspan(to_size(at), to_size(std::min(piece_size, bytes.size() - at)));
+    all.table.set_sum(mine.slot, p, all.checksum(piece.data(), piece.size(), what.low + p));
+  }
+  const bool published = all.table.publish(mine);
+  all.end_fill(mine.slot);
+  all.wake(mine.slot);
+  return published;
+}
+PENSTOCK_INLINE void block_folder::give_up(place mine) noexcept {
+  state& all = *state_;
+  try {
+    const state::change lock(all);
+    if (lock && all.table.same(mine)) {
+      all.free(mine.slot);
+      all.punch(mine.slot);
+    }
+  } catch (...) {  // whoever asks for it next finds that nobody fills it
+  }
+  all.end_fill(mine.slot);
+}
+
+PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t most_ns) noexcept {
+  state& all = *state_;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(most_ns);
+  constexpr timespec slice{0, 20'000'000};
+  while (all.table.same(other)) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    ::syscall(SYS_futex, all.table.word_of(other.slot), FUTEX_WAIT, other.state, &slice, nullptr, 0);
+    if (all.table.same(other) && !all.is_filled_now(other.slot)) return true;
+  }
+  return true;
+}
+
+PENSTOCK_INLINE void block_folder::discard(place damaged) {
+  state& all = *state_;
+  const state::change lock(all);
+  if (lock && all.table.same(damaged)) all.free(damaged.slot);
+}
+
+}  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/detail/http_proxies.hpp

@@ -24,6 +24,12 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.storage.throttled, before.storage.throttled);
   lessen(now.storage.hedges, before.storage.hedges);
   lessen(now.storage.hedges_won, before.storage.hedges_won);
+  lessen(now.storage.hits, before.storage.hits);
+  lessen(now.storage.fetched, before.storage.fetched);
+  lessen(now.storage.refetched, before.storage.refetched);
+  lessen(now.storage.evicted, before.storage.evicted);
+  lessen(now.storage.corrupt, before.storage.corrupt);
+  lessen(now.storage.uncached, before.storage.uncached);
   lessen(now.seconds, before.seconds);
   lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);

@@ -163,6 +163,14 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     add(s.hedges, " hedged");
     add(s.hedges_won, " of them in time");
     text += "\n";
+    if (s.hits + s.fetched + s.uncached != 0) {
+      text += "cache: " + std::to_string(s.hits) + " hits, " + std::to_string(s.fetched) + " blocks fetched";
+      add(s.refetched, " of them again");
+      add(s.evicted, " evicted");
+      add(s.corrupt, " reads that did not match their checksum");
+      add(s.uncached, " past the cache");
+      text += "\n";
+    }
   }
   double all = 0;
   for (const stage_counters& s : c.stages) all += s.busy_seconds;

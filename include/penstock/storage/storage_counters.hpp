@@ -20,6 +20,12 @@ struct storage_counters {
   std::uint64_t hedges = 0;      ///< second reads started by `hedged`
   std::uint64_t hedges_won = 0;  ///< those that ended before the first
   std::uint64_t held = 0;        ///< bytes in buffers of its own now, such as those of second reads
+  std::uint64_t hits = 0;        ///< reads of a block that was in a cache
+  std::uint64_t fetched = 0;     ///< blocks that a cache fetched
+  std::uint64_t refetched = 0;   ///< those of them that had been there, and were damaged
+  std::uint64_t evicted = 0;     ///< blocks that went from a cache to make place
+  std::uint64_t corrupt = 0;     ///< reads from a cache that did not match their checksums
+  std::uint64_t uncached = 0;    ///< reads, and blocks, that a cache could not help with or keep
 
   storage_counters& operator+=(const storage_counters& other) noexcept {
     requests += other.requests;
@@ -31,6 +37,12 @@ struct storage_counters {
     hedges += other.hedges;
     hedges_won += other.hedges_won;
     held += other.held;
+    hits += other.hits;
+    fetched += other.fetched;
+    refetched += other.refetched;
+    evicted += other.evicted;
+    corrupt += other.corrupt;
+    uncached += other.uncached;
     return *this;
   }
   friend bool operator==(const storage_counters&, const storage_counters&) = default;

@@ -52,6 +52,10 @@
 #ifdef CONSUMER_TFRECORD
 #include <penstock/source/tfrecord.hpp>
 #endif
+#ifdef CONSUMER_CACHE
+#include <penstock/storage/cached.hpp>
+#include <penstock/storage/memory_files.hpp>
+#endif
 #ifdef CONSUMER_CUDA
 #include <penstock/device/cuda.hpp>
 #endif
@@ -178,6 +182,11 @@ int main() {
 #endif
 #ifdef CONSUMER_TFRECORD
   refuses("tfrecord", [](ps::bytes_view) { (void)ps::tfrecord("/no such file"); });
+#endif
+#ifdef CONSUMER_CACHE
+  refuses("cache", [](ps::bytes_view) {
+    (void)ps::cached(ps::memory_files(), ps::disk_cache("/dev/null", std::uint64_t{1} << 30)).connect();
+  });
 #endif
 #ifdef CONSUMER_FMT
   if (fmt::format("{}", ps::position{3, 4}) != "3:4") ++faults;

@@ -40,6 +40,9 @@
 #ifdef CONSUMER_HAS_TFRECORD
 #include <penstock/penstock_tfrecord.hpp>
 #endif
+#ifdef CONSUMER_HAS_CACHE
+#include <penstock/penstock_cache.hpp>
+#endif
 #ifdef CONSUMER_HAS_FMT
 #include <penstock/penstock_fmt.hpp>
 #endif

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<xxhash.h>)
+#error "penstock/storage/cached.hpp needs xxHash: link penstock::cache"
+#endif
+
+#include <penstock/base/fixed_array.hpp>
+#include <penstock/base/owned.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/block_folder.hpp>
+#include <penstock/storage/detail/paths.hpp>
+#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/disk_cache.hpp>
+#include <penstock/storage/session_view.hpp>
+#include <penstock/storage/sibling.hpp>
+#include <penstock/storage/storage_counters.hpp>
+#include <penstock/storage/threaded_reads.hpp>
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+[[nodiscard]] inline std::uint64_t xxh3(const void* bytes, std::size_t size, std::uint64_t seed) noexcept {
+  return ::XXH3_64bits_withSeed(bytes, size, seed);
+}
+
+/// The session of `cached`, without reads in the background.
+template <class Far>
+class cached_reads {
+ public:
+  static constexpr bool views = false;
+  using far_session = typename Far::session;
+
+  cached_reads(const Far& far, const disk_cache& near)
+      : far_(far.connect()),
+        names_(far.names()),
+        folder_(near, &xxh3),
+        longest_wait_ns_(
+            static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().longest_wait).count())),
+        objects_(names_.size()) {}
+
+  [[nodiscard]] std::uint64_t size(object_id id) { return object_at(id).signature.size; }
+  [[nodiscard]] object_signature signature(object_id id) { return object_at(id).signature; }
+  void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+  void confirm(object_id id) const { penstock::confirm(far_, id); }
+
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+    object& what = object_at(id);
+    files::check_range(offset, into.size(), what.signature.size, names_[id]);
+    const std::uint64_t block = folder_.block_size();
+    while (!into.empty()) {
+      const std::uint64_t number = offset / block, within = offset % block;
+      const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
+      read_block(id, what, number, within, into.first(some));
+      into = into.subspan(some);
+      offset += some;
+    }
+  }
+
+  [[nodiscard]] far_session& far() noexcept { return far_; }
+  void stop_waiting() noexcept { stops_.fetch_add(1, std::memory_order_relaxed); }
+
+  void add_to(storage_counters& all) const noexcept {
+    all.hits += hits_.load(std::memory_order_relaxed);
+    all.fetched += fetched_.load(std::memory_order_relaxed);
+    all.evicted += evicted_.load(std::memory_order_relaxed);
+    all.refetched += refetched_.load(std::memory_order_relaxed);
+    all.corrupt += corrupt_.load(std::memory_order_relaxed);
+    all.uncached += uncached_.load(std::memory_order_relaxed);
+    all.held += held_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  using counter = std::atomic<std::uint64_t>;
+
+  struct object {
+    object_signature signature;
+    ::XXH128_hash_t hash;                           // of its name and signature
+    fixed_array<std::atomic<std::uint32_t>> hints;  // where each block was seen last
+  };
+
+  /// Memory for a block, of which there is one for each thread that fetches one at a time.
+  class room {
+   public:
+    explicit room(cached_reads& all, std::size_t size) : all_(all) {
+      const std::scoped_lock lock(all_.rooms_mutex_);
+      if (all_.rooms_.empty()) {
+        bytes_.reset(new std::byte[to_size(all_.folder_.block_size())]);
+        all_.held_.fetch_add(all_.folder_.block_size(), std::memory_order_relaxed);
+      } else {
+        bytes_ = std::move(all_.rooms_.back());
+        all_.rooms_.pop_back();
+      }
+      size_ = size;
+    }
+    room(const room&) = delete;
+    room& operator=(const room&) = delete;
+    ~room() {
+      const std::scoped_lock lock(all_.rooms_mutex_);
+      try {
+        all_.rooms_.push_back(std::move(bytes_));
+      } catch (...) {  // then the next one makes another
+        all_.held_.fetch_sub(all_.folder_.block_size(), std::memory_order_relaxed);
+      }
+    }
+    [[nodiscard]] mutable_bytes span() const noexcept { return {bytes_.get(), size_}; }
+
+   private:
+    cached_reads& all_;
+    std::unique_ptr<std::byte[]> bytes_;
+    std::size_t size_ = 0;
+  };
+
+  [[nodiscard]] object& object_at(object_id id) {
+    if (object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
+    const object_signature signature = far_.signature(id);
+    const std::scoped_lock lock(objects_mutex_);
+    if (object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
+    const std::string text =
+        names_[id] + '\0' + std::to_string(signature.size) + '\0' + std::to_string(signature.stamp);
+    const std::uint64_t blocks = (signature.size + folder_.block_size() - 1) / folder_.block_size();
+    owned_.push_back(
+        std::unique_ptr<object>(new object{signature, ::XXH3_128bits(text.data(), text.size()),
+                                           fixed_array<std::atomic<std::uint32_t>>(to_size(blocks))}));
+    objects_[id].store(owned_.back().get(), std::memory_order_release);
+    return *owned_.back();
+  }
+
+  [[nodiscard]] static key key_of(const object& what, std::uint64_t number) noexcept {
+    const std::uint64_t words[3] = {what.hash.high64, what.hash.low64, number};
+    const ::XXH128_hash_t made = ::XXH3_128bits(words, sizeof(words));
+    return {made.high64, made.low64};
+  }
+
+  void read_block(object_id id, object& what, std::uint64_t number, std::uint64_t within,
+                  mutable_bytes into) {
+    const key wanted = key_of(what, number);
+    const std::uint64_t begin = number * folder_.block_size();
+    const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
+    const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(longest_wait_ns_);
+    bool again = false;  // it was there, and was damaged
+    for (unsigned damaged = 0; damaged < 3;) {
+      if (const auto found = folder_.find(wanted, what.hints[to_size(number)])) {
+        switch (folder_.copy(*found, wanted, size, within, into)) {
+          case block_folder::copied::whole:
+            hits_.fetch_add(1, std::memory_order_relaxed);
+            return;
+          case block_folder::copied::moved:
+            continue;
+          case block_folder::copied::damaged:
+            corrupt_.fetch_add(1, std::memory_order_relaxed);
+            folder_.discard(*found);
+            again = true;
+            ++damaged;
+            continue;
+        }
+      }
+      const block_folder::answer got = folder_.ask(wanted);
+      if (got.is == block_folder::answer::here) continue;
+      if (got.is == block_folder::answer::nothing) break;
+      if (got.is == block_folder::answer::mine) {
+        if (got.evicted) evicted_.fetch_add(1, std::memory_order_relaxed);
+        return fetch(id, begin, got.where, wanted, to_size(size), within, into, again);
+      }
+      const auto now = std::chrono::steady_clock::now();
+      if (now >= end) break;
+      // In slices, so that a run that ends is not kept waiting.
+      constexpr std::uint64_t slice = 100'000'000;
+      (void)folder_.wait(got.where, std::min(slice, static_cast<std::uint64_t>((end - now).count())));
+      if (stops_.load(std::memory_order_relaxed) != stops)
+        throw error(errc::stopped, "the read was cancelled").in_file(names_[id]).at_offset(begin + within);
+    }
+    uncached_.fetch_add(1, std::memory_order_relaxed);
+    far_.read(id, begin + within, into);
+  }
+
+  void fetch(object_id id, std::uint64_t begin, place mine, const key& wanted, std::size_t size,
+             std::uint64_t within, mutable_bytes into, bool again) {
+    std::optional<room> whole;
+    try {
+      whole.emplace(*this, size);
+      far_.read(id, begin, whole->span());
+    } catch (...) {
+      folder_.give_up(mine);
+      throw;
+    }
+    const mutable_bytes bytes = whole->span();
+    std::ranges::copy(bytes.subspan(to_size(within), into.size()), into.begin());
+    fetched_.fetch_add(1, std::memory_order_relaxed);
+    if (again) refetched_.fetch_add(1, std::memory_order_relaxed);
+    if (!folder_.fill(mine, wanted, bytes)) uncached_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  far_session far_;
+  std::span<const std::string> names_;
+  block_folder folder_;
+  std::uint64_t longest_wait_ns_;
+  fixed_array<std::atomic<object*>> objects_;
+  std::mutex objects_mutex_;
+  std::vector<std::unique_ptr<object>> owned_;
+  std::mutex rooms_mutex_;
+  std::vector<std::unique_ptr<std::byte[]>> rooms_;
+  counter stops_{0}, hits_{0}, fetched_{0}, evicted_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
+};
+
+}  // namespace detail::blocks
+
+/// Keeps the blocks of another storage in a cache near by, so that all processes of a node fetch each block
+/// once.
+///
+///     const auto shards = memory_files().add("a.tar", std::string(10'240, '\0'));
+///     const cached near(simulated_storage(shards, {}), disk_cache("cache_folder", 64_MiB));
+///     const std::uint64_t size = near.connect().size(0);
+///
+/// In: any storage, and a `disk_cache`. A read of a block that is not there fetches the whole block; whoever
+/// else wants it meanwhile, in this process or another one, waits for that. What is in the cache is compared
+/// with checksums (XXH3, 64 bits, for each 128 KiB); a piece that does not match is fetched again. A block is
+/// known by its object's name, size and stamp, so an object that was replaced is another one.
+/// The order, the bytes, the signatures and the errors are those of the other storage. Where the cache cannot
+/// help, such as on a full or broken disk, or if a process that changes the folder is stopped for 10 s, reads
+/// go past it, and are counted.
+/// A process that dies leaves nothing to clean: the system takes its locks away, what it was fetching is
+/// fetched by the next one that wants it, and an index that it was changing is put in order.
+/// Errors: those of the other storage, and those of `disk_cache` when a run begins.
+/// Cost: a read of what is there takes one system call, the checksums of the pieces that it touches, and a
+/// copy of those at both ends that it does not want whole; no lock, no allocation. A block that comes: one
+/// copy in memory, which is written. 8 bytes of index for each 128 KiB, and some 40 for each block.
+/// Keeps: memory for a block per thread that fetches one.
+/// Threads: any number of threads may use a session, and any number of processes a folder. Reads in the
+/// background are those of 16 threads. A child after `fork` has no session.
+/// Source: the checksum is that of xxHash 0.8, github.com/Cyan4973/xxHash.
+template <class Near, storage Far>
+class cached {
+  using reads = detail::blocks::cached_reads<Far>;
+  struct state {
+    state(const Far& given, const Near& near)
+        : far(given), session(far, near), threads(session_view(session), far.names(), 16) {}
+
+    Far far;  // whose names the session refers to
+    reads session;
+    threaded_reads threads;
+  };
+
+ public:
+  static constexpr bool names_are_paths = local_storage<Far>;
+
+  /// What a run reads through; see `background_session` and `latent_session`.
+  class session {
+   public:
+    static constexpr bool views = false;
+    static constexpr bool has_latency = true;
+
+    [[nodiscard]] std::uint64_t size(object_id id) const { return state_->session.size(id); }
+    [[nodiscard]] object_signature signature(object_id id) const { return state_->session.signature(id); }
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      state_->session.read(id, offset, into);
+    }
+    void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+    void confirm(object_id id) const { state_->session.confirm(id); }
+    void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
+      state_->threads.read_many(requests, listener);
+    }
+    void cancel() const noexcept {
+      state_->threads.cancel();
+      state_->session.stop_waiting();
+      if constexpr (background_session<typename Far::session>) state_->session.far().cancel();
+    }
+    void end_reads() const noexcept {
+      state_->threads.cancel();
+      state_->session.stop_waiting();
+      penstock::end_reads(state_->session.far());
+    }
+    [[nodiscard]] std::string name(object_id id) const { return std::string(state_->far.names()[id]); }
+    /// What the cache did, and what the other storage did.
+    [[nodiscard]] storage_counters counters() const {
+      storage_counters all;
+      if constexpr (counting_session<typename Far::session>) all = state_->session.far().counters();
+      state_->session.add_to(all);
+      return all;
+    }
+
+   private:
+    friend cached;
+    session(const Far& far, const Near& near) : state_(new state(far, near)) {}
+
+    std::unique_ptr<state> state_;
+  };
+
+  cached(Far far, Near near) : far_(std::move(far)), near_(std::move(near)) {}
+
+  [[nodiscard]] std::span<const std::string> names() const { return far_.names(); }
+  /// Whether the names are paths in the local file system.
+  [[nodiscard]] bool local() const { return is_local(far_); }
+  [[nodiscard]] session connect() const { return session(far_, near_); }
+  /// See `sibling_storage`.
+  [[nodiscard]] cached beside(sibling which) const
+    requires sibling_storage<Far>
+  {
+    return cached(far_.beside(which), near_);
+  }
+  /// See `renaming_storage`.
+  [[nodiscard]] cached with_names(std::vector<std::string> names) const
+    requires renaming_storage<Far>
+  {
+    return cached(far_.with_names(std::move(names)), near_);
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around("cached", far_, near_.describe());
+  }
+
+ private:
+  Far far_;
+  Near near_;
+};
+
+template <class Far, class Near>
+cached(Far, Near) -> cached<Near, Far>;
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/owned.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/storage/detail/block_index.hpp>
+#include <penstock/storage/disk_cache.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// The checksum of bytes, which depends on a seed.
+using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std::uint64_t seed) noexcept;
+
+/// The blocks of a `disk_cache` as one session sees them. All processes that use the folder see the same.
+///
+/// Who fills a slot holds a lock of one byte of the index file, which the system takes away when the process
+/// ends, however it ends. The same holds for the lock of the folder. So nothing is left behind by a process
+/// that dies: its slot is filled by the next one that wants the block.
+/// Threads: any number.
+class block_folder {
+ public:
+  /// Opens the folder, or makes it; see `disk_cache` for what it throws.
+  block_folder(const disk_cache& where, checksum_call checksum);
+  block_folder(const block_folder&) = delete;
+  block_folder& operator=(const block_folder&) = delete;
+  ~block_folder();
+
+  [[nodiscard]] std::uint64_t block_size() const noexcept;
+
+  /// The block, if it is there; `hint` is where it was seen last, and is kept up to date.
+  [[nodiscard]] std::optional<place> find(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
+
+  enum class copied { whole, moved, damaged };
+  /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else is in the slot now.
+  [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
+                            mutable_bytes into);
+
+  /// What somebody has who asked for a block that was not there.
+  struct answer {
+    enum kind { here, mine, other, nothing } is = nothing;
+    place where{};
+    bool evicted = false;  ///< another block had to go
+  };
+  /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
+  /// somebody fills it. `nothing`: no slot can be had.
+  [[nodiscard]] answer ask(const key& what);
+  /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
+  bool fill(place mine, const key& what, bytes_view bytes);
+  void give_up(place mine) noexcept;
+  /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
+  bool wait(place other, std::uint64_t most_ns) noexcept;
+  /// Frees a slot whose bytes are damaged, if it still is what it was.
+  void discard(place damaged);
+
+ private:
+  struct state;
+  owned<state> state_;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/detail/block_folder.ipp>
+#endif

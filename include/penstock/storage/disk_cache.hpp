@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace penstock::inline v0_1 {
+
+/// Which block of a cache goes when another one needs its place.
+enum class eviction {
+  lru,  ///< the one that was used longest ago
+  fifo  ///< the one that has been there longest
+};
+
+/// When a cache compares what it reads with its checksums.
+enum class verify {
+  each_read,  ///< each time
+  once        ///< the first time that a session reads it
+};
+
+/// How a `disk_cache` keeps its blocks.
+struct disk_cache_options {
+  std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 128 KiB to 16 MiB
+  eviction evict = eviction::lru;
+  penstock::verify verify = verify::each_read;
+  /// How long a read waits for another one that fetches the same block, before it reads past the cache.
+  std::chrono::milliseconds longest_wait{60'000};
+};
+
+/// A folder that keeps blocks of other storages, for `cached`: one for all processes of a node.
+///
+///     const disk_cache near("cache_folder", 64_MiB, {.block = 1_MiB});
+///
+/// In: a folder, which is made if it is not there, and the bytes that it may have, its index included. The
+/// folder has two files, which belong to their user alone: an index that all processes map, and the blocks.
+/// Several jobs may share a folder; it keeps blocks of any number of storages. What else is in the folder
+/// stays as it is.
+/// Errors, when a run begins: errc::argument for options that make no sense, and for a folder that is another
+/// user's, is of another version, is in use with another limit or another size of blocks, or has files of
+/// these names that are something else; errc::io for one that cannot be made or written. If nobody uses a
+/// folder that has another limit or another size of blocks, it is emptied.
+/// Needs a local file system with locks that belong to open files (Linux 3.15).
+class disk_cache {
+ public:
+  disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options = {});
+
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
+  [[nodiscard]] const disk_cache_options& options() const noexcept { return options_; }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  std::string folder_;
+  std::uint64_t limit_;
+  disk_cache_options options_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/storage/disk_cache.ipp>
+#endif
