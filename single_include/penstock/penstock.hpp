@@ -60950,8 +60950,8 @@ class block_index {
   [[nodiscard]] bool publish(place mine) const noexcept;
 
   // ---- who holds the lock of the folder
-  /// Makes the chains anew if the one before died while it changed them.
-  void begin_change() const noexcept;
+  /// Makes the chains anew if the one before died while it changed them; returns whether it did.
+  bool begin_change() const noexcept;
   void end_change() const noexcept;
   /// The slot that has a block or is being filled with it.
   [[nodiscard]] std::optional<place> find(const key& what) const noexcept;
@@ -61150,10 +61150,12 @@ PENSTOCK_INLINE bool block_index::publish(place mine) const noexcept {
   return true;
 }
 
-PENSTOCK_INLINE void block_index::begin_change() const noexcept {
+PENSTOCK_INLINE bool block_index::begin_change() const noexcept {
   head_record& all = head_of();
-  if (get(all.changing) != 0) rebuild();
+  const bool died = get(all.changing) != 0;
+  if (died) rebuild();
   put(all.changing, 1u, std::memory_order_seq_cst);
+  return died;
 }
 PENSTOCK_INLINE void block_index::end_change() const noexcept {
   put(head_of().changing, 0u, std::memory_order_seq_cst);
@@ -67039,7 +67041,8 @@ struct block_folder::state {
   class change {
    public:
     explicit change(state& all) : all_(all), thread_(all.changes), locked_(all.lock_folder()) {
-      if (locked_) all_.table.begin_change();
+      // What the dead one was about to fill may have no block yet by which it would be found.
+      if (locked_ && all_.table.begin_change()) all_.sweep();
     }
     change(const change&) = delete;
     change& operator=(const change&) = delete;

@@ -102,7 +102,29 @@ RANGE_STORE = Model(
          r"(fetchers_left == 0;\n)  end_reads\(\);\n", r"\1", STOPS),
     ],
 )
-MODELS = {"ring": RING, "range_store": RANGE_STORE}
+TIGHT = (2, 2, 1, 1, 1)  # a slot for two blocks
+ROOM_FOR_ALL = (2, 2, 2, 1, 1)
+BLOCK_FOLDER = Model(
+    names=("PROCESSES", "BLOCKS", "SLOTS", "READS", "DEATHS"),
+    small=[TIGHT, ROOM_FOR_ALL],
+    long=[(2, 2, 1, 1, 2), (2, 2, 1, 2, 1), (2, 2, 2, 2, 1)],
+    wrong=[
+        ("a slot keeps its generation", r"  state\[at\] = NEXT\(state\[at\], FILLING\);",
+         "  state[at] = (state[at] & 252) | FILLING;", (2, 2, 1, 2, 0)),
+        ("the key changes before the state", r"(  state\[at\] = NEXT.*?;\n)(.*?)(  key\[at\] = .*?;\n)", r"\3\1\2", TIGHT),
+        ("the lock of a slot is let go before the slot is full",
+         r"(  d_step \{\n    if\n    :: state\[at\] == seen -> state.*?\};\n  held\[at\] = false);\n  filler\[at\] = NOBODY",
+         r"  filler[at] = NOBODY;\n\1", ROOM_FOR_ALL),
+        ("a slot is filled without its lock", r"atomic \{ filler\[at\] == NOBODY -> filler\[at\] = me \};\n        take",
+         "skip; take", ROOM_FOR_ALL),
+        ("nobody looks whether who fills a slot has died",
+         r"\(state\[at\] != seen \|\| filler\[at\] == NOBODY\)", "state[at] != seen", ROOM_FOR_ALL),
+        ("a slot is taken over although it was filled just now", r":: state\[at\] == seen -> take\(b\); mine = true",
+         ":: true -> take(b); mine = true", ROOM_FOR_ALL),
+        ("what dead ones were filling is never free again", r":: s == 1 -> sweep\(\)", ":: s == 1 -> skip", TIGHT),
+    ],
+)
+MODELS = {"ring": RING, "range_store": RANGE_STORE, "block_folder": BLOCK_FOLDER}
 
 
 def check(folder, text, names, shape, compiler):

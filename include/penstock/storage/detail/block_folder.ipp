@@ -181,7 +181,8 @@ struct block_folder::state {
   class change {
    public:
     explicit change(state& all) : all_(all), thread_(all.changes), locked_(all.lock_folder()) {
-      if (locked_) all_.table.begin_change();
+      // What the dead one was about to fill may have no block yet by which it would be found.
+      if (locked_ && all_.table.begin_change()) all_.sweep();
     }
     change(const change&) = delete;
     change& operator=(const change&) = delete;

@@ -89,8 +89,8 @@ class block_index {
   [[nodiscard]] bool publish(place mine) const noexcept;
 
   // ---- who holds the lock of the folder
-  /// Makes the chains anew if the one before died while it changed them.
-  void begin_change() const noexcept;
+  /// Makes the chains anew if the one before died while it changed them; returns whether it did.
+  bool begin_change() const noexcept;
   void end_change() const noexcept;
   /// The slot that has a block or is being filled with it.
   [[nodiscard]] std::optional<place> find(const key& what) const noexcept;

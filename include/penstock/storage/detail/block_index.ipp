@@ -167,10 +167,12 @@ PENSTOCK_INLINE bool block_index::publish(place mine) const noexcept {
   return true;
 }
 
-PENSTOCK_INLINE void block_index::begin_change() const noexcept {
+PENSTOCK_INLINE bool block_index::begin_change() const noexcept {
   head_record& all = head_of();
-  if (get(all.changing) != 0) rebuild();
+  const bool died = get(all.changing) != 0;
+  if (died) rebuild();
   put(all.changing, 1u, std::memory_order_seq_cst);
+  return died;
 }
 PENSTOCK_INLINE void block_index::end_change() const noexcept {
   put(head_of().changing, 0u, std::memory_order_seq_cst);
