@@ -52,11 +52,13 @@ PROGRAMS = (
     ("bench_tensors_libtorch", ("25e", "25f", "25g", "25h")),
     ("bench_formats", (*(f"26{letter}" for letter in "abcdefghijklmntu"), *(f"27{letter}" for letter in "abcdef"))),
     ("bench_formats_parquet", tuple(f"26{letter}" for letter in "opqrs")),
+    ("bench_cache", ("28a", "28b", "28c", "28d")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )
 # Programs of components that a build may lack: what their rows measure, and why they are left out.
 OPTIONAL = {"bench_formats": ("samples of other formats", "built without penstock::json or penstock::tfrecord"),
             "bench_formats_parquet": ("columns of Parquet", "built without penstock::arrow"),
+            "bench_cache": ("a node's cache", "built without penstock::cache"),
             "bench_gpu": ("batches to a GPU", "built without penstock::cuda"),
             "bench_storage": ("shards on a web server", "built without penstock::http"),
             "bench_s3_many_shards": ("opening many shards of a store", "built without penstock::s3"),

@@ -66826,10 +66826,14 @@ class block_folder {
   /// The block, if it is there; `hint` is where it was seen last, and is kept up to date.
   [[nodiscard]] std::optional<place> find(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
 
+  /// Whether the byte at an offset of a block is in memory, so that a read would not wait for the disk.
+  [[nodiscard]] bool in_memory(place where, std::uint64_t offset) const noexcept;
+
   enum class copied { whole, moved, damaged };
   /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else is in the slot now.
+  /// `warm`: the block is in memory, and a mapping is the faster way to it.
   [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
-                            mutable_bytes into);
+                            mutable_bytes into, bool warm);
 
   /// What somebody has who asked for a block that was not there.
   struct answer {
@@ -66929,6 +66933,7 @@ struct block_folder::state {
   }
   ~state() {
     if (memory != nullptr) ::munmap(memory, to_size(memory_size));
+    if (blocks != nullptr) ::munmap(const_cast<std::byte*>(blocks), to_size(blocks_size()));
   }
 
   // ---- opening
@@ -67014,7 +67019,16 @@ struct block_folder::state {
     memory = static_cast<std::byte*>(mapped);
     guard = sigbus_guard({memory, to_size(memory_size)});
     table = block_index(memory, wanted);
+
+    // As long as all blocks, so that nothing of the mapping lies behind its end; what was never written takes
+    // no room. Without a mapping blocks are read.
+    if (::ftruncate(data.get(), static_cast<off_t>(blocks_size())) != 0) return;
+    void* const all = ::mmap(nullptr, to_size(blocks_size()), PROT_READ, MAP_SHARED, data.get(), 0);
+    if (all == MAP_FAILED) return;
+    blocks = static_cast<const std::byte*>(all);
+    blocks_guard = sigbus_guard({blocks, to_size(blocks_size())});
   }
+  [[nodiscard]] std::uint64_t blocks_size() const noexcept { return table.of().slots * table.of().block; }
 
   // ---- locks
 
@@ -67153,14 +67167,19 @@ struct block_folder::state {
     return any;
   }
 
+  inline static std::atomic<std::uint64_t> sessions{0};
+  const std::uint64_t number = ++sessions;
   checksum_call checksum;
   bool once, touches;
+  std::atomic<bool> trusts{true};  // with `once`
   std::string index_path, data_path;
   descriptor index, data;
   std::byte* memory = nullptr;
   std::uint64_t memory_size = 0;
   sigbus_guard guard;
   block_index table{nullptr, {}};
+  const std::byte* blocks = nullptr;
+  sigbus_guard blocks_guard;
   std::atomic<bool> stuck{false};  // the lock of the folder could not be had
   std::mutex changes;
   std::mutex fills_mutex;
@@ -67192,29 +67211,77 @@ PENSTOCK_INLINE std::optional<place> block_folder::find(const key& what,
   return found;
 }
 
+PENSTOCK_INLINE bool block_folder::in_memory(place where, std::uint64_t offset) const noexcept {
+#if defined(RWF_NOWAIT)
+  std::byte one{};
+  const iovec into{&one, 1};
+  const off_t at = state_->offset_of(where.slot) + static_cast<off_t>(offset);
+  // A file system that does not know is one that is slow to answer, or memory itself.
+  const ssize_t got = ::preadv2(state_->data.get(), &into, 1, at, RWF_NOWAIT);
+  return got == 1 || (got < 0 && errno == EOPNOTSUPP && ::pread(state_->data.get(), &one, 1, at) == 1);
+#else
+  return false;
+#endif
+}
+
 PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& what, std::uint64_t size,
-                                                        std::uint64_t offset, mutable_bytes into) {
+                                                        std::uint64_t offset, mutable_bytes into, bool warm) {
   state& all = *state_;
   const std::uint64_t first = offset / piece_size, last = (offset + into.size() - 1) / piece_size;
   const off_t begin = all.offset_of(from.slot);
+  const auto end_of = [size](std::uint64_t piece) { return std::min((piece + 1) * piece_size, size); };
+  const auto matches = [&](const std::byte* bytes, std::uint64_t piece) {
+    return all.checksum(bytes, to_size(end_of(piece) - piece * piece_size), what.low + piece) ==
+           all.table.sum(from.slot, piece);
+  };
   const auto seen_at = [&](std::uint64_t piece) -> std::atomic<std::uint32_t>& {
     return all.seen[to_size(from.slot * all.table.of().pieces() + piece)];
   };
-  if (all.once) {
-    bool known = true;
-    for (std::uint64_t p = first; p <= last; ++p)
-      known = known && seen_at(p).load(std::memory_order_relaxed) == from.state;
-    if (known) {
-      iovec whole{into.data(), into.size()};
-      const bool read = all.read({&whole, 1}, begin + static_cast<off_t>(offset));
-      if (!all.table.same(from)) return copied::moved;
-      return read ? copied::whole : copied::damaged;
+  // Where a read failed, what was compared before may be gone, too.
+  bool known = all.once && all.trusts.load(std::memory_order_relaxed);
+  for (std::uint64_t p = first; known && p <= last; ++p)
+    known = seen_at(p).load(std::memory_order_relaxed) == from.state;
+  if (warm && all.blocks != nullptr && !all.blocks_guard.lost()) {
+    // A thread that goes on in the piece that it compared last need not compare it again.
+    struct compared {
+      std::uint64_t session = 0, piece = 0;
+      place where;
+    };
+    thread_local compared recent;
+    const std::byte* const block = all.blocks + begin;
+    bool good = true;
+    for (std::uint64_t p = first; good && p <= last; ++p) {
+      const bool just_now = recent.session == all.number && recent.piece == p &&
+                            recent.where.slot == from.slot && recent.where.state == from.state;
+      good = known || just_now || matches(block + p * piece_size, p);
+      if (good) recent = {all.number, p, from};
+      // While the processor still has it.
+      const std::uint64_t at = std::max(offset, p * piece_size);
+      const std::uint64_t end = std::min(offset + into.size(), end_of(p));
+      std::memcpy(into.data() + (at - offset), block + at, to_size(end - at));
     }
+    if (!all.table.same(from)) return copied::moved;
+    // What could not be loaded is 0 from then on.
+    if (!all.blocks_guard.lost()) {
+      if (good && all.once && !known)
+        for (std::uint64_t p = first; p <= last; ++p) seen_at(p).store(from.state, std::memory_order_relaxed);
+      return good ? copied::whole : copied::damaged;
+    }
+  }
+  if (known && all.blocks_guard.lost()) {
+    known = false;
+    all.trusts.store(false, std::memory_order_relaxed);
+  }
+  if (known) {
+    iovec whole{into.data(), into.size()};
+    const bool read = all.read({&whole, 1}, begin + static_cast<off_t>(offset));
+    if (!all.table.same(from)) return copied::moved;
+    if (!read) all.trusts.store(false, std::memory_order_relaxed);
+    return read ? copied::whole : copied::damaged;
   }
 
   // Whole pieces are read where they are wanted; of others, at both ends, only a part is.
   thread_local std::vector<std::byte> scratch(to_size(2 * piece_size));
-  const auto end_of = [size](std::uint64_t piece) { return std::min((piece + 1) * piece_size, size); };
   const std::uint64_t end = offset + into.size();
   struct edge {
     std::uint64_t piece;
@@ -67238,8 +67305,7 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
     const std::byte* bytes = into.data() + (p * piece_size - offset);
     if (p == first && cut_front) bytes = scratch.data();
     if (p == last && cut_back) bytes = back;
-    good =
-        all.checksum(bytes, to_size(end_of(p) - p * piece_size), what.low + p) == all.table.sum(from.slot, p);
+    good = matches(bytes, p);
   }
   if (!all.table.same(from)) return copied::moved;
   if (!good) return copied::damaged;

@@ -11,6 +11,8 @@
 #include "support/count_allocations.hpp"
 #include "support/temp_dir.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -87,14 +89,30 @@ void read_all(Session& session, const objects& all) {
   for (ps::object_id id = 0; id < all.contents.size(); ++id) {
     std::vector<std::byte> got(all.contents[id].size());
     session.read(id, 0, got);
-    REQUIRE(ps::text_of(got) == all.contents[id]);
+    REQUIRE((ps::text_of(got) == all.contents[id]));  // its bytes are no message
   }
 }
 
+/// What the files of a folder take of the disk.
 std::uint64_t folder_bytes(const std::filesystem::path& folder) {
   std::uint64_t all = 0;
-  for (const auto& one : std::filesystem::directory_iterator(folder)) all += one.file_size();
+  for (const auto& one : std::filesystem::directory_iterator(folder)) {
+    struct stat status {};
+    REQUIRE(::stat(one.path().c_str(), &status) == 0);
+    all += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
   return all;
+}
+/// Whether the session says within some calls that all objects are warm.
+template <class Session>
+bool becomes_warm(Session& session, const objects& all) {
+  bool warm = true;
+  for (ps::object_id id = 0; id < all.contents.size(); ++id) {
+    bool one = false;
+    for (int i = 0; i < 600 && !one; ++i) one = session.warm(id);
+    warm = warm && one;
+  }
+  return warm;
 }
 
 std::string error_of(const std::function<void()>& call) {
@@ -127,7 +145,7 @@ static_assert(ps::latent_session<ps::cached<ps::disk_cache, ps::memory_files>::s
 TEST_CASE("storage/cached: any range has its bytes, and each block is fetched once for all sessions") {
   const objects all;
   const bool once = GENERATE(false, true);
-  const std::uint64_t block = GENERATE(1, 4) * piece;
+  const std::uint64_t block = GENERATE(std::uint64_t{1}, std::uint64_t{4}) * piece;
   const auto verify = once ? ps::verify::once : ps::verify::each_read;
   const penstock_test::temp_dir dir;
   const auto far = all.counted();
@@ -146,6 +164,9 @@ TEST_CASE("storage/cached: any range has its bytes, and each block is fetched on
 
   auto third = near.connect();
   CHECK(all.all_right(third, 3));
+  CHECK(becomes_warm(third, all));
+  CHECK(all.all_right(third, 4));
+  read_all(third, all);
   CHECK(third.counters().fetched == 0);
   CHECK(far.reads() == all.blocks(block));
 }
@@ -211,6 +232,39 @@ TEST_CASE("storage/cached: bytes that are damaged on the disk are fetched again,
   CHECK(all.all_right(session, 10));
 }
 
+TEST_CASE("storage/cached: damage is noticed in a cache that is in memory, too") {
+  const objects all;
+  const penstock_test::temp_dir dir;
+  const auto far = all.counted();
+  const auto folder = dir.path() / "cache";
+  const bool once = GENERATE(false, true);
+  const auto verify = once ? ps::verify::once : ps::verify::each_read;
+  const ps::cached near(far, ps::disk_cache(folder.string(), 64_MiB, {.block = piece, .verify = verify}));
+  {
+    auto session = near.connect();
+    CHECK_FALSE(session.warm(7));
+    read_all(session, all);
+  }
+  auto session = near.connect();
+  CHECK(becomes_warm(session, all));
+  change_file(folder / "penstock.blocks", [](std::string& bytes) {
+    bytes[5 * piece + 1000] ^= 1;
+    bytes[20 * piece] ^= 64;
+  });
+  read_all(session, all);
+  CHECK(session.counters().corrupt == 2);
+  CHECK(session.counters().refetched == 2);
+  CHECK(becomes_warm(session, all));
+  read_all(session, all);
+  CHECK(session.counters().corrupt == 2);
+
+  // Without its end the mapping is of no use any more.
+  std::filesystem::resize_file(folder / "penstock.blocks", 10 * piece);
+  CHECK(all.all_right(session, 9));
+  read_all(session, all);
+  CHECK(all.all_right(session, 10));
+}
+
 TEST_CASE("storage/cached: whatever is in the index, the bytes are right") {
   const objects all;
   const penstock_test::temp_dir dir;
@@ -220,6 +274,8 @@ TEST_CASE("storage/cached: whatever is in the index, the bytes are right") {
     {
       auto session = near.connect();
       REQUIRE(all.all_right(session, seed, 20));
+      (void)becomes_warm(session, all);
+      REQUIRE(all.all_right(session, seed, 10));
     }
     change_file(folder / "penstock.index", [&](std::string& bytes) {
       std::mt19937 random(seed);

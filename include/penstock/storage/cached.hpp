@@ -10,6 +10,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/block_folder.hpp>
@@ -36,10 +37,16 @@
 #include <utility>
 #include <vector>
 
+// xxHash has this if it was built so that it chooses the processor's widest registers itself: on x86-64 it is
+// three times as fast as the other one, which is made for every processor.
+extern "C" [[gnu::weak]] XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void* bytes, std::size_t size,
+                                                                    XXH64_hash_t seed);
+
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
 [[nodiscard]] inline std::uint64_t xxh3(const void* bytes, std::size_t size, std::uint64_t seed) noexcept {
+  if (&::XXH3_64bits_withSeed_dispatch != nullptr) return ::XXH3_64bits_withSeed_dispatch(bytes, size, seed);
   return ::XXH3_64bits_withSeed(bytes, size, seed);
 }
 
@@ -62,6 +69,29 @@ class cached_reads {
   [[nodiscard]] object_signature signature(object_id id) { return object_at(id).signature; }
   void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id id) const { penstock::confirm(far_, id); }
+
+  /// Whether all blocks of an object are in the cache, and the cache in memory. Looks at the 1st, 2nd, 4th
+  /// ...
+  /// call, until it is so; a read that finds a block gone makes it look again.
+  [[nodiscard]] bool warm(object_id id) {
+    object& what = object_at(id);
+    if (what.is_warm.load(std::memory_order_relaxed)) return true;
+    const std::uint32_t calls = what.calls.fetch_add(1, std::memory_order_relaxed) + 1;
+    if ((calls & (calls - 1)) != 0) return false;
+    constexpr std::uint64_t places = 4;  // of each block
+    std::uint64_t missing = 0, number = 0;
+    for (std::uint64_t begin = 0; begin < what.signature.size; begin += folder_.block_size(), ++number) {
+      const auto found = folder_.find(key_of(what, number), what.hints[to_size(number)]);
+      if (!found) return false;
+      const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
+      // The system begins to load what it is asked for, so other places are looked at each time.
+      for (std::uint64_t i = 0; i < places; ++i)
+        if (!folder_.in_memory(*found, mix64(calls + number * places + i) % size)) ++missing;
+    }
+    if (missing * 16 > number * places) return false;
+    what.is_warm.store(true, std::memory_order_relaxed);
+    return true;
+  }
 
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     object& what = object_at(id);
@@ -96,6 +126,8 @@ class cached_reads {
     object_signature signature;
     ::XXH128_hash_t hash;                           // of its name and signature
     fixed_array<std::atomic<std::uint32_t>> hints;  // where each block was seen last
+    std::atomic<std::uint32_t> calls{0};            // of `warm`
+    std::atomic<bool> is_warm{false};
   };
 
   /// Memory for a block, of which there is one for each thread that fetches one at a time.
@@ -138,9 +170,11 @@ class cached_reads {
     const std::string text =
         names_[id] + '\0' + std::to_string(signature.size) + '\0' + std::to_string(signature.stamp);
     const std::uint64_t blocks = (signature.size + folder_.block_size() - 1) / folder_.block_size();
-    owned_.push_back(
-        std::unique_ptr<object>(new object{signature, ::XXH3_128bits(text.data(), text.size()),
-                                           fixed_array<std::atomic<std::uint32_t>>(to_size(blocks))}));
+    auto made = std::make_unique<object>();
+    made->signature = signature;
+    made->hash = ::XXH3_128bits(text.data(), text.size());
+    made->hints = fixed_array<std::atomic<std::uint32_t>>(to_size(blocks));
+    owned_.push_back(std::move(made));
     objects_[id].store(owned_.back().get(), std::memory_order_release);
     return *owned_.back();
   }
@@ -161,7 +195,8 @@ class cached_reads {
     bool again = false;  // it was there, and was damaged
     for (unsigned damaged = 0; damaged < 3;) {
       if (const auto found = folder_.find(wanted, what.hints[to_size(number)])) {
-        switch (folder_.copy(*found, wanted, size, within, into)) {
+        switch (
+            folder_.copy(*found, wanted, size, within, into, what.is_warm.load(std::memory_order_relaxed))) {
           case block_folder::copied::whole:
             hits_.fetch_add(1, std::memory_order_relaxed);
             return;
@@ -174,6 +209,10 @@ class cached_reads {
             ++damaged;
             continue;
         }
+      }
+      if (what.is_warm.load(std::memory_order_relaxed)) {
+        what.calls.store(0, std::memory_order_relaxed);
+        what.is_warm.store(false, std::memory_order_relaxed);
       }
       const block_folder::answer got = folder_.ask(wanted);
       if (got.is == block_folder::answer::here) continue;
@@ -242,9 +281,11 @@ class cached_reads {
 /// A process that dies leaves nothing to clean: the system takes its locks away, what it was fetching is
 /// fetched by the next one that wants it, and an index that it was changing is put in order.
 /// Errors: those of the other storage, and those of `disk_cache` when a run begins.
-/// Cost: a read of what is there takes one system call, the checksums of the pieces that it touches, and a
-/// copy of those at both ends that it does not want whole; no lock, no allocation. A block that comes: one
-/// copy in memory, which is written. 8 bytes of index for each 128 KiB, and some 40 for each block.
+/// Cost: a read of what is there takes the checksums of the pieces that it touches, whole ones, and one copy:
+/// from a mapping if all of the object is in memory, otherwise with a system call, and a second copy of
+/// pieces at both ends that are not wanted whole. A thread that goes on in the piece that it compared last
+/// does not compare it again. No lock, no allocation. A block that comes: one copy in memory, which is
+/// written. 8 bytes of index for each 128 KiB, and some 40 for each block.
 /// Keeps: memory for a block per thread that fetches one.
 /// Threads: any number of threads may use a session, and any number of processes a folder. Reads in the
 /// background are those of 16 threads. A child after `fork` has no session.
@@ -277,6 +318,8 @@ class cached {
     }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     void confirm(object_id id) const { state_->session.confirm(id); }
+    /// Whether an object's bytes are in memory, so that fetching them ahead would only make another copy.
+    [[nodiscard]] bool warm(object_id id) const { return state_->session.warm(id); }
     void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {
       state_->threads.read_many(requests, listener);
     }

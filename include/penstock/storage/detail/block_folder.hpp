@@ -38,10 +38,14 @@ class block_folder {
   /// The block, if it is there; `hint` is where it was seen last, and is kept up to date.
   [[nodiscard]] std::optional<place> find(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
 
+  /// Whether the byte at an offset of a block is in memory, so that a read would not wait for the disk.
+  [[nodiscard]] bool in_memory(place where, std::uint64_t offset) const noexcept;
+
   enum class copied { whole, moved, damaged };
   /// Copies bytes of a block of `size` bytes, from `offset` on. `moved`: something else is in the slot now.
+  /// `warm`: the block is in memory, and a mapping is the faster way to it.
   [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
-                            mutable_bytes into);
+                            mutable_bytes into, bool warm);
 
   /// What somebody has who asked for a block that was not there.
   struct answer {
