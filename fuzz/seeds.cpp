@@ -370,6 +370,11 @@ void mds(folder& out) {
   out.add("mds", little(index.size(), 2) + index + shard);
 }
 
+void caches(folder& out) {
+  for (char how = 0; how < 8; ++how)
+    out.add("block_index", std::string(1, how) + std::string("\0\1\2\7\377\1", 6));
+}
+
 void litdata(folder& out) {
   const std::string leaf = R"({\"type\": null, \"context\": null, \"children_spec\": []})";
   const std::string tensor = std::string("\0\0\0\x0b\0\0\0\1\0\0\0\2hi", 14),
@@ -760,5 +765,6 @@ int main(int argc, char** argv) {
   more_images(out);
   stores(out);
   answers(out);
+  caches(out);
   return 0;
 }

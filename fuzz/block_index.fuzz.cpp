@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Changes of a cache's index, as a death or a power cut could leave it: [1 read from a mapping, 2 damaged
+// blocks, too, 4 its last user died while it changed it][place, 2 bytes; a byte to write there]...
+
+#include <penstock/storage/cached.hpp>
+#include <penstock/storage/memory_files.hpp>
+
+#include "support/fuzz.hpp"
+#include "support/temp_dir.hpp"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+using namespace penstock_fuzz;
+namespace ps = penstock;
+
+namespace {
+
+constexpr std::uint64_t block = 128 << 10, slots = 4;
+
+/// Three objects of five blocks, and a folder with room for four.
+struct folder {
+  penstock_test::temp_dir dir;
+  std::string where = (dir.path() / "cache").string();
+  std::vector<std::string> contents;
+  ps::memory_files files;
+  std::string index, blocks;
+
+  [[nodiscard]] auto cache(ps::verify verify) const {
+    return ps::cached(files, ps::disk_cache(where, (slots + 1) * block, {.block = block, .verify = verify}));
+  }
+  template <class Session>
+  void read_all(Session& session) const {
+    std::vector<std::byte> got;
+    for (ps::object_id id = 0; id < contents.size(); ++id) {
+      got.resize(contents[id].size());
+      session.read(id, 0, got);
+      must(ps::text_of(got) == contents[id], "other bytes");
+    }
+  }
+  [[nodiscard]] std::string text_in(const char* name) const {
+    std::ifstream in(where + name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static void write(const std::string& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+
+  folder() {
+    for (const std::size_t size : std::initializer_list<std::size_t>{2 * block, 1000, block + 1}) {
+      contents.emplace_back(size, static_cast<char>('a' + contents.size()));
+      for (std::size_t i = 0; i < size; i += 97) contents.back()[i] = static_cast<char>(i / 97);
+      files = files.add("object-" + std::to_string(contents.size()), contents.back());
+    }
+    auto session = cache(ps::verify::each_read).connect();
+    read_all(session);
+    index = text_in("/penstock.index");
+    blocks = text_in("/penstock.blocks");
+  }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const folder all;
+  if (size == 0) return 0;
+  const unsigned how = data[0];
+  std::string index = all.index;
+  for (std::size_t at = 1; at + 3 <= size; at += 3) {
+    const std::size_t place = data[at] | data[at + 1] << 8;
+    // The words at its beginning say what the folder is; others are refused, or emptied.
+    index[64 + place % (index.size() - 64)] = static_cast<char>(data[at + 2]);
+  }
+  if ((how & 4) != 0) index[52] = 1;
+  folder::write(all.where + "/penstock.index", index);
+  std::string blocks = all.blocks;
+  if ((how & 2) != 0)
+    for (std::size_t i = 1; i < size; ++i)
+      blocks[(i * 40'503 + data[i]) % blocks.size()] ^= static_cast<char>(data[i]);
+  folder::write(all.where + "/penstock.blocks", blocks);
+
+  auto session = all.cache(ps::verify::each_read).connect();
+  if ((how & 1) != 0)
+    for (ps::object_id id = 0; id < all.contents.size(); ++id) (void)session.warm(id);
+  all.read_all(session);
+  all.read_all(session);
+  const ps::storage_counters counted = session.counters();
+  must(counted.fetched <= 2 * 5 + counted.refetched + counted.evicted, "fetched without need");
+  return 0;
+}
