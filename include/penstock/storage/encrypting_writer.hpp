@@ -197,9 +197,9 @@ class encrypting_writer {
 /// writes encrypted shards.
 /// Each object has a random salt, from which its key is derived, so one key is good for any number of
 /// objects.
-/// Errors: those of the writer and of the key provider, after which the object is given up; errc::limit beyond
-/// 2^32 segments; errc::state for `write` and `finish` without `open`; errc::argument for options that make no
-/// sense.
+/// Errors: those of the writer and of the key provider, after which the object is given up; errc::limit
+/// beyond 2^32 segments; errc::state for `write` and `finish` without `open`; errc::argument for options that
+/// make no sense.
 /// Threads: one at a time.
 /// Cost: a pass of AES-GCM, and a copy of what is written in parts of less than a segment; 40 bytes for each
 /// object and 16 for each segment.

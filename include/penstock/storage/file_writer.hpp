@@ -21,7 +21,8 @@ namespace penstock::inline v0_1 {
 ///
 /// In: paths, in folders that exist. A file appears under its name at `finish`, whole and flushed to disk, in
 /// the place of one that was there before; before that it has a temporary name beside it, and `abort`, an
-/// error, the next `open` and the destructor remove it. Its permissions are 0666 without what the umask takes.
+/// error, the next `open` and the destructor remove it. Its permissions are 0666 without what the umask
+/// takes.
 /// Out: its size and time of modification, as a session of `file` gives them.
 /// Errors: errc::io with the path, and then nothing is left of the file; errc::state for `write` and `finish`
 /// without `open`.

@@ -42,7 +42,8 @@ class segment_layout {
   [[nodiscard]] std::optional<std::uint64_t> segments(std::uint64_t file_size) const noexcept {
     if (file_size < header_size + tag_size) return std::nullopt;
     const std::uint64_t rest = file_size % segment_, whole = file_size / segment_;
-    // A segment that is a tag alone would never be read, so cutting there would go unnoticed; no writer makes it.
+    // A segment that is a tag alone would never be read, so cutting there would go unnoticed; no writer makes
+    // it.
     if ((rest != 0 && rest <= tag_size) || whole > most_segments || (whole == most_segments && rest != 0))
       return std::nullopt;
     return whole + (rest != 0 ? 1 : 0);
