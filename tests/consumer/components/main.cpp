@@ -85,6 +85,7 @@
 #endif
 #ifdef CONSUMER_CRYPTO
 #include <penstock/storage/decrypting.hpp>
+#include <penstock/storage/memory_files.hpp>
 #endif
 #ifdef CONSUMER_S3
 #include <penstock/storage/s3.hpp>
