@@ -2,6 +2,7 @@
 #include <penstock/storage/encrypting_writer.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/source/index_shards.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -232,6 +233,16 @@ TEST_CASE("storage/encrypting_writer: shard_writer writes encrypted shards and i
   }
   // the indexes are found beside the shards, in the same encryption
   const auto where = ps::decrypting<ps::aes_256_gcm>(ps::file(shards), test_key());
-  const auto data = ps::webdataset(where, {.index = ps::index_policy::require});
-  CHECK(data.size() == 7);
+  const auto size = [&](const char* kept) {
+    return ps::webdataset(where,
+                          {.index = ps::index_policy::require, .index_folder = (folder / kept).string()})
+        .size();
+  };
+  CHECK(size("first") == 7);
+
+  // and index_shards makes them for shards that were written without
+  for (const std::string& one : shards) std::filesystem::remove(one + ".penstock-index");
+  CHECK_THROWS_AS(size("second"), ps::error);
+  ps::index_shards(where, ps::encrypting<ps::aes_256_gcm>(ps::file_writer(), test_key()));
+  CHECK(size("third") == 7);
 }
