@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // An encrypted object: [1][segment size, 2 bytes][object], with the key of the tests.
-// One that is encrypted here and then harmed: [2][segment size, 2 bytes][changes][for each: place, 2 bytes, and
-// what is changed][bytes cut off, 2 bytes][plaintext]
+// One that is encrypted here and then harmed: [2][segment size, 2 bytes][changes][for each: place, 2 bytes,
+// and what is changed][bytes cut off, 2 bytes][plaintext]
 
 #include <penstock/storage/decrypting.hpp>
 #include <penstock/storage/detail/segment_crypto.hpp>

@@ -540,10 +540,25 @@ class decrypting_session {
     template <bool Waiting>
     void read(object_id id, std::uint64_t offset, mutable_bytes into) {
       const decrypted_object* known = objects.find(id);
-      if (known == nullptr) known = &objects.open(id, [&] { return opened<Waiting>(id); });
-      const decrypted_object& object = *known;
-      if (offset > object.size || into.size() > object.size - offset) refuse(id, offset, into.size());
-      if (into.empty() && object.size != 0) return;
+      if (known == nullptr)
+        in_plaintext(offset, [&] { known = &objects.open(id, [&] { return opened<Waiting>(id); }); });
+      if (offset > known->size || into.size() > known->size - offset) refuse(id, offset, into.size());
+      if (into.empty() && known->size != 0) return;
+      in_plaintext(offset, [&] { deliver<Waiting>(id, *known, offset, into); });
+    }
+    /// Errors of what `work` does in the stored object get the offset of the read.
+    template <class Work>
+    static void in_plaintext(std::uint64_t offset, Work&& work) {
+      try {
+        work();
+      } catch (error& failed) {
+        failed.within("the stored object", offset);
+        throw;
+      }
+    }
+
+    template <bool Waiting>
+    void deliver(object_id id, const decrypted_object& object, std::uint64_t offset, mutable_bytes into) {
       const decryption_rooms::lease room(rooms);
       if (room->keyed_for != &object.cipher) {
         room->keyed_for = nullptr;
@@ -660,8 +675,8 @@ class decrypting_session {
       throw error(
           errc::checksum,
           {"segment ", segment, " of ", object.segments,
-           " was not encrypted with this key, associated data and segment_size, or was changed or cut "
-           "since: check the key, then fetch or write the object again"})
+           " was not encrypted with this key, associated data and segment_size, or was changed or cut off "
+           "since; check the key, then fetch or write the object again"})
           .in_file(name(id))
           .at_offset(rules.layout.file_begin(segment));
     }
@@ -857,11 +872,12 @@ class decrypting_storage {
 /// An object is a header and segments of `segment_size` bytes, and a read decrypts the segments that it
 /// touches. Sizes and offsets are those of the plaintext, the counters those of the storage inside. Names are
 /// not bound to the bytes, so objects may be renamed.
-/// Errors: errc::checksum, with the offset of the segment in the stored object, for a wrong key, other
-/// associated data, another segment size, or a byte that was changed, moved or cut off: no byte of such a
-/// segment is delivered. errc::format for an object of an impossible size or another first byte, and for a
-/// range beyond the end. Those of the storage and of the key provider pass through; options that make no
-/// sense are errc::argument. An object that was replaced by an older one with the same key is no error.
+/// Errors have the offset of the read, and say where in the stored object it failed: errc::checksum for a
+/// wrong key, other associated data, another segment size, or a byte that was changed, moved or cut off: no
+/// byte of such a segment is delivered. errc::format for an object of an impossible size or another first
+/// byte, and for a range beyond the end. Those of the storage and of the key provider pass through; options
+/// that make no sense are errc::argument. An object that was replaced by an older one with the same key is no
+/// error.
 /// Threads: any number of threads may use a session. It reads in the background if the session inside does,
 /// with one thread per read in flight.
 /// Cost: one more read of 40 bytes per object and session; a pass of AES-GCM over the segments that a read

@@ -95,11 +95,12 @@ class decrypting_storage {
 /// An object is a header and segments of `segment_size` bytes, and a read decrypts the segments that it
 /// touches. Sizes and offsets are those of the plaintext, the counters those of the storage inside. Names are
 /// not bound to the bytes, so objects may be renamed.
-/// Errors: errc::checksum, with the offset of the segment in the stored object, for a wrong key, other
-/// associated data, another segment size, or a byte that was changed, moved or cut off: no byte of such a
-/// segment is delivered. errc::format for an object of an impossible size or another first byte, and for a
-/// range beyond the end. Those of the storage and of the key provider pass through; options that make no
-/// sense are errc::argument. An object that was replaced by an older one with the same key is no error.
+/// Errors have the offset of the read, and say where in the stored object it failed: errc::checksum for a
+/// wrong key, other associated data, another segment size, or a byte that was changed, moved or cut off: no
+/// byte of such a segment is delivered. errc::format for an object of an impossible size or another first
+/// byte, and for a range beyond the end. Those of the storage and of the key provider pass through; options
+/// that make no sense are errc::argument. An object that was replaced by an older one with the same key is no
+/// error.
 /// Threads: any number of threads may use a session. It reads in the background if the session inside does,
 /// with one thread per read in flight.
 /// Cost: one more read of 40 bytes per object and session; a pass of AES-GCM over the segments that a read

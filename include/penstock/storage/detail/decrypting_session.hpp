@@ -73,10 +73,25 @@ class decrypting_session {
     template <bool Waiting>
     void read(object_id id, std::uint64_t offset, mutable_bytes into) {
       const decrypted_object* known = objects.find(id);
-      if (known == nullptr) known = &objects.open(id, [&] { return opened<Waiting>(id); });
-      const decrypted_object& object = *known;
-      if (offset > object.size || into.size() > object.size - offset) refuse(id, offset, into.size());
-      if (into.empty() && object.size != 0) return;
+      if (known == nullptr)
+        in_plaintext(offset, [&] { known = &objects.open(id, [&] { return opened<Waiting>(id); }); });
+      if (offset > known->size || into.size() > known->size - offset) refuse(id, offset, into.size());
+      if (into.empty() && known->size != 0) return;
+      in_plaintext(offset, [&] { deliver<Waiting>(id, *known, offset, into); });
+    }
+    /// Errors of what `work` does in the stored object get the offset of the read.
+    template <class Work>
+    static void in_plaintext(std::uint64_t offset, Work&& work) {
+      try {
+        work();
+      } catch (error& failed) {
+        failed.within("the stored object", offset);
+        throw;
+      }
+    }
+
+    template <bool Waiting>
+    void deliver(object_id id, const decrypted_object& object, std::uint64_t offset, mutable_bytes into) {
       const decryption_rooms::lease room(rooms);
       if (room->keyed_for != &object.cipher) {
         room->keyed_for = nullptr;
@@ -193,8 +208,8 @@ class decrypting_session {
       throw error(
           errc::checksum,
           {"segment ", segment, " of ", object.segments,
-           " was not encrypted with this key, associated data and segment_size, or was changed or cut "
-           "since: check the key, then fetch or write the object again"})
+           " was not encrypted with this key, associated data and segment_size, or was changed or cut off "
+           "since; check the key, then fetch or write the object again"})
           .in_file(name(id))
           .at_offset(rules.layout.file_begin(segment));
     }
