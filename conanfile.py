@@ -29,6 +29,7 @@ COMPONENTS = {
     "uring": ("liburing", "[>=2.0 <3]", ["uring"]),
     "http": ("boost", "[>=1.74 <2]", []),
     "s3": ("pugixml", "[>=1.11 <2]", ["pugixml"]),
+    "crypto": ("openssl", "[>=3 <4]", ["crypto"]),  # behind http and s3, which ask for less
     "arrow": ("arrow", "[>=15]", ["arrow", "parquet"]),
     "libtorch": ("libtorch", "[>=1.13 <3]", ["torch", "torch_cpu", "c10"]),
     "cuda": (None, None, ["cudart"]),

@@ -53,6 +53,7 @@ PROGRAMS = (
     ("bench_formats", (*(f"26{letter}" for letter in "abcdefghijklmntu"), *(f"27{letter}" for letter in "abcdef"))),
     ("bench_formats_parquet", tuple(f"26{letter}" for letter in "opqrs")),
     ("bench_cache", ("28a", "28b", "28c", "28d")),
+    ("bench_crypto", ("29a", "29b", "29c", "29d", "29e")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )
 # Programs of components that a build may lack: what their rows measure, and why they are left out.
@@ -62,6 +63,7 @@ OPTIONAL = {"bench_formats": ("samples of other formats", "built without penstoc
             "bench_gpu": ("batches to a GPU", "built without penstock::cuda"),
             "bench_storage": ("shards on a web server", "built without penstock::http"),
             "bench_s3_many_shards": ("opening many shards of a store", "built without penstock::s3"),
+            "bench_crypto": ("encrypted objects", "built without penstock::crypto"),
             "bench_s3": ("objects read whole", "built without penstock::s3"),
             "bench_tensors_libtorch": ("batches as tensors of libtorch", "built without penstock::libtorch"),
             "bench_images": ("photos to batches", "built without penstock::jpeg"),

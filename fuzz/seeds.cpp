@@ -520,6 +520,26 @@ void tf_records(folder& out) {
   out.add("tfrecord", mode(1) + std::string("\x78\x9c\x03\0\0\0\0\x01", 8));
 }
 
+void encrypted_objects(folder& out) {
+  struct tink_object {
+    std::size_t segment_size;
+    std::string_view associated;
+    std::size_t size;
+    std::string_view bytes;
+  };
+  constexpr tink_object all[] = {
+#include "storage/oracles/tink.inc"
+  };
+  for (const tink_object& one : all)
+    if (one.segment_size < 1000)
+      out.add("decrypting", mode(1) + little(one.segment_size - 57, 2) + std::string(one.bytes));
+  for (const unsigned changes : {0u, 1u, 3u})
+    for (const std::size_t size : {0u, 1u, 200u})
+      out.add("decrypting", mode(2) + little(71, 2) + mode(changes) +
+                                std::string(std::size_t{3} * changes, '\x40') + little(16, 2) +
+                                std::string(size, 'p'));
+}
+
 void tensors(folder& out) {
   const auto add = [&out](unsigned type, const std::string& header, std::size_t bytes) {
     out.add("safetensors", mode(type) + little(header.size(), 8) + header + std::string(bytes, '\1'));
@@ -756,6 +776,7 @@ int main(int argc, char** argv) {
   delta(out);
   beton(out);
   tf_records(out);
+  encrypted_objects(out);
   tensors(out);
   metadata(out);
   descriptions(out);

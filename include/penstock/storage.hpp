@@ -10,6 +10,7 @@
 #include <penstock/storage/fetched.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/file_names.hpp>
+#include <penstock/storage/file_writer.hpp>
 #include <penstock/storage/hedged.hpp>
 #include <penstock/storage/http_error.hpp>
 #include <penstock/storage/http_options.hpp>

@@ -61288,6 +61288,84 @@ PENSTOCK_INLINE std::string disk_cache::describe() const {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/file_writer.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Writes local files, one after another, as an `object_writer`: for what goes around one, such as
+/// `encrypting`.
+///
+///     file_writer out;
+///     out.open("one.bin");
+///     out.write(bytes_of("four"));
+///     const std::uint64_t four = out.finish().size;
+///
+/// In: paths, in folders that exist. A file appears under its name at `finish`, whole and flushed to disk, in
+/// the place of one that was there before; before that it has a temporary name beside it, and `abort`, an
+/// error, the next `open` and the destructor remove it. Its permissions are 0666 without what the umask
+/// takes.
+/// Out: its size and time of modification, as a session of `file` gives them.
+/// Errors: errc::io with the path, and then nothing is left of the file; errc::state for `write` and `finish`
+/// without `open`.
+/// Threads: one at a time. Cost: one copy of the bytes into a buffer of 1 MiB, or none for larger parts.
+class file_writer {
+ public:
+  /// Begins a file; one that is unfinished is given up.
+  void open(std::string_view path);
+  /// Appends bytes.
+  void write(bytes_view bytes);
+  /// Makes the file appear.
+  object_signature finish();
+  /// Gives an unfinished file up.
+  void abort() noexcept { file_.reset(); }
+
+ private:
+  void opened() const;
+
+  std::optional<detail::tar::output_file> file_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/file_writer.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void file_writer::open(std::string_view path) {
+  abort();
+  file_.emplace(std::string(path));
+}
+
+PENSTOCK_INLINE void file_writer::write(bytes_view bytes) {
+  opened();
+  try {
+    file_->write(bytes);
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+PENSTOCK_INLINE object_signature file_writer::finish() {
+  opened();
+  try {
+    const object_signature made = file_->commit();
+    abort();
+    return made;
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+PENSTOCK_INLINE void file_writer::opened() const {
+  if (!file_)
+    throw error(errc::state,
+                "no file is open in this file_writer: call open(path) first, also after an error");
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/detail/background_view.hpp
 
 namespace penstock::inline v0_1 {

@@ -87,6 +87,10 @@
 #ifdef CONSUMER_HTTP
 #include <penstock/storage/http.hpp>
 #endif
+#ifdef CONSUMER_CRYPTO
+#include <penstock/storage/decrypting.hpp>
+#include <penstock/storage/memory_files.hpp>
+#endif
 #ifdef CONSUMER_S3
 #include <penstock/storage/s3.hpp>
 #include <penstock/storage/s3/aws_signature.hpp>
@@ -210,6 +214,12 @@ int main() {
 #ifdef CONSUMER_HTTP
   refuses("http", [](ps::bytes_view) {
     (void)ps::http({"https://127.0.0.1:1/a"}, {.ca_file = "/no such file"}).connect();
+  });
+#endif
+#ifdef CONSUMER_CRYPTO
+  refuses("crypto", [](ps::bytes_view bytes) {
+    const ps::encryption_key key(ps::bytes_of("take the bytes from your vault!!"));
+    (void)ps::decrypting(ps::memory_files().add("a", bytes), key).connect().size(0);
   });
 #endif
 #ifdef CONSUMER_S3

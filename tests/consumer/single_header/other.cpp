@@ -58,6 +58,9 @@
 #ifdef CONSUMER_HAS_URING
 #include <penstock/penstock_uring.hpp>
 #endif
+#ifdef CONSUMER_HAS_CRYPTO
+#include <penstock/penstock_crypto.hpp>
+#endif
 #ifdef CONSUMER_HAS_HTTP
 #include <penstock/penstock_http.hpp>
 #endif
