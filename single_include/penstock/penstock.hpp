@@ -44,6 +44,7 @@
 #include <numeric>
 #include <optional>
 #include <pthread.h>
+#include <random>
 #include <set>
 #include <signal.h>
 #include <span>
@@ -41082,10 +41083,11 @@ struct guarded_range {
   std::atomic<std::uintptr_t> begin{0};  // 0: free
   std::atomic<std::uintptr_t> end{0};
   std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest lost address
+  std::atomic<bool> writable{false};               // whether the zeros may be written to
 };
 
 /// Takes a free range; the first one installs the handler.
-[[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end);
+[[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable);
 
 }  // namespace detail
 
@@ -41109,11 +41111,9 @@ struct guarded_range {
 class sigbus_guard {
  public:
   sigbus_guard() = default;
-  explicit sigbus_guard(bytes_view mapped) {
-    if (mapped.empty()) return;
-    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
-    range_ = &detail::guard_range(begin_, begin_ + mapped.size());
-  }
+  explicit sigbus_guard(bytes_view mapped) : sigbus_guard(mapped, false) {}
+  /// Of a mapping that is written to: what is written to lost pages is seen by this process alone.
+  explicit sigbus_guard(mutable_bytes mapped) : sigbus_guard(mapped, true) {}
   sigbus_guard(sigbus_guard&& other) noexcept
       : range_(std::exchange(other.range_, nullptr)), begin_(other.begin_) {}
   sigbus_guard& operator=(sigbus_guard&& other) noexcept {
@@ -41134,6 +41134,12 @@ class sigbus_guard {
   }
 
  private:
+  sigbus_guard(bytes_view mapped, bool writable) {
+    if (mapped.empty()) return;
+    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
+    range_ = &detail::guard_range(begin_, begin_ + mapped.size(), writable);
+  }
+
   detail::guarded_range* range_ = nullptr;
   std::uintptr_t begin_ = 0;
 };
@@ -41154,11 +41160,12 @@ class guarded_ranges {
   static guarded_ranges& of_process() noexcept { return process_; }
 
   /// Takes a free range; the first one installs the handler.
-  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end) {
+  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end, bool writable) {
     const std::scoped_lock lock(mutex_);
     install();
     guarded_range& found = free_range();
     found.lost.store(guarded_range::nothing_lost, std::memory_order_relaxed);
+    found.writable.store(writable, std::memory_order_relaxed);
     found.end.store(end, std::memory_order_release);
     found.begin.store(begin, std::memory_order_release);
     return found;
@@ -41220,7 +41227,8 @@ class guarded_ranges {
         std::uintptr_t lowest = one.lost.load();
         while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
         }
-        return ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
+        return ::mmap(reinterpret_cast<void*>(page), end - page,
+                      one.writable.load() ? PROT_READ | PROT_WRITE : PROT_READ,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
       }
     }
@@ -41251,8 +41259,8 @@ class guarded_ranges {
 // Inline in both forms: a program that uses both must have a single instance.
 inline constinit guarded_ranges guarded_ranges::process_{};
 
-PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end) {
-  return guarded_ranges::of_process().add(begin, end);
+PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable) {
+  return guarded_ranges::of_process().add(begin, end, writable);
 }
 
 }  // namespace detail
@@ -60846,9 +60854,10 @@ struct disk_cache_options {
 /// Several jobs may share a folder; it keeps blocks of any number of storages. What else is in the folder
 /// stays as it is.
 /// Errors, when a run begins: errc::argument for options that make no sense, and for a folder that is another
-/// user's, is of another version, is in use with another limit or another size of blocks, or has files of
-/// these names that are something else; errc::io for one that cannot be made or written. If nobody uses a
-/// folder that has another limit or another size of blocks, it is emptied.
+/// user's or may be written to by others, is of another version, is in use with another limit or another size
+/// of blocks, or has files of these names that are something else; for a file system without such locks;
+/// errc::io for one that cannot be made or written. If nobody uses a folder that has another limit or another
+/// size of blocks, it is emptied.
 /// Needs a local file system with locks that belong to open files (Linux 3.15).
 class disk_cache {
  public:
@@ -60914,9 +60923,17 @@ class block_index {
 
   /// The bytes of an index.
   [[nodiscard]] static std::uint64_t bytes(const shape& of) noexcept;
-  /// How many slots there are within a limit of bytes, index included.
+  /// How many slots there are within a limit of bytes, index and `data_head` included.
   [[nodiscard]] static std::uint64_t slots_within(std::uint64_t limit, std::uint64_t block,
                                                   std::uint64_t piece) noexcept;
+
+  /// The bytes before the blocks in their file, whose head says which index they belong to.
+  static constexpr std::uint64_t data_head = 4096;
+  /// The head of the file of the blocks that belong to an index with this number.
+  [[nodiscard]] static std::array<std::byte, 64> data_head_of(std::uint64_t pair) noexcept;
+  /// Whether the file of the blocks, of which these are the first bytes, may be emptied: it is ours, or has
+  /// nothing in it.
+  [[nodiscard]] static bool is_data(const std::byte* first, std::size_t size) noexcept;
 
   /// What the head of a file says.
   enum class head { empty, ready, foreign, other_version };
@@ -60927,15 +60944,27 @@ class block_index {
   /// Refers to `bytes(of)` bytes; does not look at them.
   block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
   /// Makes an empty index of bytes that are all 0; it is `ready` as soon as `make_ready` is called.
-  void write_head() const noexcept;
+  void write_head(std::uint64_t pair) const noexcept;
   void make_ready() const noexcept;
 
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
+  /// The number that the file of the blocks has, too.
+  [[nodiscard]] std::uint64_t pair() const noexcept;
 
   // ---- any thread of any process
   [[nodiscard]] place look_at(std::uint32_t slot) const noexcept;
   /// Whether a slot is still what it was.
   [[nodiscard]] bool same(place seen) const noexcept { return look_at(seen.slot).state == seen.state; }
+  /// The same for who has read the slot's bytes: none of these reads comes after it.
+  [[nodiscard]] bool still_same(place seen) const noexcept {
+    // On x86 the processor does not change their order; a fence would make the thread sanitizer warn.
+#if defined(__x86_64__) || defined(__i386__)
+    std::atomic_signal_fence(std::memory_order_acquire);
+#else
+    std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+    return same(seen);
+  }
   /// The slot, if it is full of that block.
   [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;
   [[nodiscard]] std::uint64_t sum(std::uint32_t slot, std::uint64_t piece) const noexcept;
@@ -60955,7 +60984,8 @@ class block_index {
   void end_change() const noexcept;
   /// The slot that has a block or is being filled with it.
   [[nodiscard]] std::optional<place> find(const key& what) const noexcept;
-  /// A free slot, or the full one that was used longest ago; none if all are being filled.
+  /// A free slot, or the full one that was used longest ago: of up to 4096 slots, behind those that were
+  /// looked at before, so that a large index costs no more. None if all are being filled.
   [[nodiscard]] std::optional<place> oldest(bool only_full = false) const noexcept;
   /// Gives a slot to a block, which is to be filled; returns its new state.
   place take(std::uint32_t slot, const key& what) const noexcept;
@@ -60963,6 +60993,8 @@ class block_index {
   void drop(std::uint32_t slot) const noexcept;
   /// Whether `oldest` passes over a slot, because it is being filled, or who filled it died.
   [[nodiscard]] bool held(std::uint32_t slot) const noexcept;
+  /// Counts as a use of a slot that is full, whatever the rule of eviction is.
+  void touch_now(std::uint32_t slot) const noexcept { touch(slot); }
   /// From now on it does not.
   void settle(std::uint32_t slot) const noexcept;
 
@@ -60995,7 +61027,7 @@ namespace detail::blocks {
 
 /// The first page of the file. Numbers are in the machine's byte order, which `order` tells.
 struct block_index::head_record {
-  static constexpr std::string_view name{"PENSTOCK BLOCKS\0", 16};
+  static constexpr std::string_view name{"PENSTOCK BLOCKS\0", 16}, data_name{"PENSTOCK CACHED\0", 16};
   static constexpr std::uint32_t order_mark = 0x01020304;
   static constexpr std::uint64_t bytes = 4096;
 
@@ -61004,6 +61036,8 @@ struct block_index::head_record {
   std::uint64_t block, piece, slots;
   std::uint32_t ready, changing;
   std::uint64_t clock;  // one more for each block that comes
+  std::uint64_t pair;   // the file of the blocks has it, too
+  std::uint64_t hand;   // the slot from which on `oldest` looks next
 };
 
 struct block_index::slot_record {
@@ -61051,7 +61085,7 @@ PENSTOCK_INLINE std::uint64_t block_index::slots_within(std::uint64_t limit, std
   high = high < (std::uint64_t{1} << 30) ? high : std::uint64_t{1} << 30;
   while (low < high) {
     const std::uint64_t middle = low + (high - low + 1) / 2;
-    if (bytes({block, piece, middle}) + middle * block <= limit)
+    if (bytes({block, piece, middle}) + data_head + middle * block <= limit)
       low = middle;
     else
       high = middle - 1;
@@ -61075,7 +61109,20 @@ PENSTOCK_INLINE block_index::head block_index::look(const std::byte* first, std:
   return head::ready;
 }
 
-PENSTOCK_INLINE void block_index::write_head() const noexcept {
+PENSTOCK_INLINE std::array<std::byte, 64> block_index::data_head_of(std::uint64_t pair) noexcept {
+  std::array<std::byte, 64> made{};
+  std::memcpy(made.data(), head_record::data_name.data(), head_record::data_name.size());
+  std::memcpy(made.data() + 16, &version, sizeof(version));
+  std::memcpy(made.data() + 24, &pair, sizeof(pair));
+  return made;
+}
+PENSTOCK_INLINE bool block_index::is_data(const std::byte* first, std::size_t size) noexcept {
+  const std::size_t known = std::min(size, head_record::data_name.size());
+  return std::memcmp(first, head_record::data_name.data(), known) == 0 ||
+         std::all_of(first, first + size, [](std::byte one) { return one == std::byte{}; });
+}
+
+PENSTOCK_INLINE void block_index::write_head(std::uint64_t pair) const noexcept {
   head_record& made = head_of();
   std::memcpy(made.magic, head_record::name.data(), sizeof(made.magic));
   made.version = version;
@@ -61084,7 +61131,9 @@ PENSTOCK_INLINE void block_index::write_head() const noexcept {
   made.piece = shape_.piece;
   made.slots = shape_.slots;
   made.clock = 1;
+  made.pair = pair;
 }
+PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
 PENSTOCK_INLINE void block_index::make_ready() const noexcept {
   put(head_of().ready, 1u, std::memory_order_release);
 }
@@ -61154,6 +61203,12 @@ PENSTOCK_INLINE bool block_index::begin_change() const noexcept {
   head_record& all = head_of();
   const bool died = get(all.changing) != 0;
   if (died) rebuild();
+  // Only damage makes it so large.
+  if (get(all.clock) >= std::uint64_t{1} << 62) {
+    put(all.clock, std::uint64_t{1});
+    for (std::uint32_t slot = 0; slot < shape_.slots; ++slot)
+      if (look_at(slot).now() == phase::full) settle(slot);
+  }
   put(all.changing, 1u, std::memory_order_seq_cst);
   return died;
 }
@@ -61177,21 +61232,27 @@ PENSTOCK_INLINE std::optional<place> block_index::find(const key& what) const no
 }
 
 PENSTOCK_INLINE std::optional<place> block_index::oldest(bool only_full) const noexcept {
-  std::uint64_t least = used_now;
+  constexpr std::uint64_t most = 4096;
+  head_record& all = head_of();
+  std::uint64_t least = used_now, slot = get(all.hand) % shape_.slots;
   std::uint32_t found = 0;
-  for (std::uint32_t slot = 0; slot < shape_.slots && least != 0; ++slot) {
-    const std::uint64_t one = get(use(slot));
+  for (std::uint64_t looks = 0; looks < shape_.slots && least != 0; ++looks) {
+    if (looks >= most && least != used_now) break;
+    const auto here = static_cast<std::uint32_t>(slot);
+    slot = slot + 1 == shape_.slots ? 0 : slot + 1;
+    const std::uint64_t one = get(use(here));
     if (one < least && (one != 0 || !only_full)) {
       least = one;
-      found = slot;
+      found = here;
     }
   }
+  put(all.hand, slot);
   if (least == used_now) return std::nullopt;
   return look_at(found);
 }
 
 PENSTOCK_INLINE place block_index::take(std::uint32_t slot, const key& what) const noexcept {
-  if (look_at(slot).now() != phase::free) unlink(slot);
+  unlink(slot);  // a free one, too: after damage it may be in a chain
   const place made = set_state(slot, phase::filling);
   put(use(slot), used_now);
   slot_record& one = record(slot);
@@ -61277,6 +61338,8 @@ PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, 
                  options_.block, " bytes"});
   if (options_.longest_wait.count() < 0)
     throw error(errc::argument, "disk_cache cannot wait for less than 0 ms");
+  constexpr std::chrono::hours year{24 * 365};
+  options_.longest_wait = std::min(options_.longest_wait, std::chrono::milliseconds(year));
   if (detail::blocks::block_index::slots_within(limit_, options_.block, detail::blocks::piece_size) == 0)
     throw error(errc::argument, {"a disk_cache of ", limit_, " bytes has no room for a block of ",
                                  options_.block, " bytes and its index; raise the limit"});
@@ -66917,7 +66980,6 @@ class block_folder {
   struct answer {
     enum kind { here, mine, other, nothing } is = nothing;
     place where{};
-    bool evicted = false;  ///< another block had to go
   };
   /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
   /// somebody fills it. `nothing`: no slot can be had.
@@ -66927,6 +66989,10 @@ class block_folder {
   void give_up(place mine) noexcept;
   /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
   bool wait(place other, std::uint64_t most_ns) noexcept;
+  /// Nobody waits for this any more: `ask` says `nothing`.
+  void waited_in_vain(place other) noexcept;
+  /// How many blocks went for others.
+  [[nodiscard]] std::uint64_t evicted() const noexcept;
   /// Frees a slot whose bytes are damaged, if it still is what it was.
   void discard(place damaged);
 
@@ -66948,7 +67014,7 @@ enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_W
 /// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
 /// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
 /// its process ends. False if another open file has it.
-inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+inline int try_lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
   struct flock what {};
   what.l_type = static_cast<short>(how);
   what.l_whence = SEEK_SET;
@@ -66957,17 +67023,21 @@ inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
   int result = 0;
   do result = ::fcntl(opened, F_OFD_SETLK, &what);
   while (result != 0 && errno == EINTR);
-  return result == 0;
+  return result == 0 ? 0 : errno;
+}
+/// Whether that worked.
+inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  return try_lock_byte(opened, byte, how) == 0;
 }
 
-/// Whether another open file has a lock of this byte.
+/// Whether another open file has a lock of this byte, or that cannot be found out.
 [[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
   struct flock what {};
   what.l_type = F_WRLCK;
   what.l_whence = SEEK_SET;
   what.l_start = static_cast<off_t>(byte);
   what.l_len = 1;
-  return ::fcntl(opened, F_OFD_GETLK, &what) == 0 && what.l_type != F_UNLCK;
+  return ::fcntl(opened, F_OFD_GETLK, &what) != 0 || what.l_type != F_UNLCK;
 }
 
 }  // namespace detail
@@ -66981,6 +67051,12 @@ namespace detail::blocks {
 using files::descriptor;
 using files::failure;
 
+[[nodiscard]] inline std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 struct block_folder::state {
   // Bytes of the index file that are locked; none of them need be there.
   static constexpr std::uint64_t change_byte = std::uint64_t{1} << 40, users_byte = change_byte + 1,
@@ -66991,55 +67067,96 @@ struct block_folder::state {
       : checksum(sum_of),
         once(where.options().verify == verify::once),
         touches(where.options().evict == eviction::lru),
-        index_path((std::filesystem::path(where.folder()) / "penstock.index").string()),
-        data_path((std::filesystem::path(where.folder()) / "penstock.blocks").string()) {
-    make_folder(where.folder());
-    index = open_own(index_path);
-    data = open_own(data_path);
+        folder_path(without_slashes(where.folder())),
+        index_path(folder_path + "/penstock.index"),
+        data_path(folder_path + "/penstock.blocks") {
     const std::uint64_t block = where.options().block;
     const shape wanted{block, piece_size, block_index::slots_within(where.limit(), block, piece_size)};
-    if (!lock_folder())
-      throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
-                             " ms; is it stopped?"})
-          .in_file(index_path);
+    open_files();
     open_index(wanted);
+    waited = std::vector<std::atomic<std::uint32_t>>(to_size(wanted.slots));
     if (once) seen = std::vector<std::atomic<std::uint32_t>>(to_size(wanted.slots * wanted.pieces()));
     table.begin_change();
     sweep();
     table.end_change();
     (void)lock_byte(index.get(), change_byte, byte_lock::none);
+    forks::join(*this);
   }
   ~state() {
+    forks::leave(*this);
     if (memory != nullptr) ::munmap(memory, to_size(memory_size));
-    if (blocks != nullptr) ::munmap(const_cast<std::byte*>(blocks), to_size(blocks_size()));
+    if (blocks != nullptr) ::munmap(const_cast<std::byte*>(blocks), to_size(data_size()));
   }
 
   // ---- opening
 
-  static void make_folder(const std::string& path) {
-    std::error_code failed;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
-    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-      throw failure("make the cache folder", path, errno);
+  [[nodiscard]] static std::string without_slashes(std::string path) {
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    return path;
   }
-  [[nodiscard]] static descriptor open_own(const std::string& path) {
-    descriptor opened(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-    if (opened.get() < 0) throw failure("open the cache", path, errno);
+  [[nodiscard]] error refusal(std::string_view what) const {
+    return error(errc::argument, what).in_file(folder_path);
+  }
+  [[nodiscard]] descriptor open_folder() const {
+    std::error_code failed;
+    std::filesystem::create_directories(std::filesystem::path(folder_path).parent_path(), failed);
+    if (::mkdir(folder_path.c_str(), 0700) != 0 && errno != EEXIST)
+      throw failure("make the cache folder", folder_path, errno);
+    descriptor opened(::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     struct stat status {};
-    if (::fstat(opened.get(), &status) != 0) throw failure("open the cache", path, errno);
-    if (!S_ISREG(status.st_mode))
-      throw error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
+    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0)
+      throw failure("open the cache folder", folder_path, errno);
     if (status.st_uid != ::geteuid())
-      throw error(errc::argument,
-                  {"the cache belongs to user ", status.st_uid, ", and this process is of user ", ::geteuid(),
-                   "; give each user a folder of its own"})
-          .in_file(path);
+      throw refusal(
+          text({"the cache folder belongs to user ", status.st_uid, ", and this process is of user ",
+                ::geteuid(), "; give each user a folder of its own"}));
+    if ((status.st_mode & 022) != 0)
+      throw refusal(
+          "others may write to the cache folder; forbid it with `chmod go-w`, or give another folder");
     return opened;
+  }
+  [[nodiscard]] descriptor open_own(int folder, const char* name, const std::string& path) const {
+    descriptor opened(::openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    struct stat status {};
+    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the cache", path, errno);
+    if (!S_ISREG(status.st_mode) || status.st_nlink > 1 || status.st_uid != ::geteuid())
+      throw error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
+    return opened;
+  }
+  /// Whether a path still leads to an open file: another process may have deleted the folder.
+  [[nodiscard]] static bool leads_to(const std::string& path, int opened) noexcept {
+    struct stat there {
+    }, here{};
+    return ::stat(path.c_str(), &there) == 0 && ::fstat(opened, &here) == 0 && there.st_ino == here.st_ino &&
+           there.st_dev == here.st_dev;
+  }
+  /// Opens both files, and takes the lock of the folder.
+  void open_files() {
+    for (int tries = 0;; ++tries) {
+      const descriptor folder = open_folder();
+      index = open_own(folder.get(), "penstock.index", index_path);
+      data = open_own(folder.get(), "penstock.blocks", data_path);
+      const int code = try_lock_byte(index.get(), change_byte, byte_lock::exclusive);
+      if (code != 0 && code != EAGAIN && code != EACCES)
+        throw error(errc::argument,
+                    "this file system has no locks that belong to open files; put the cache on "
+                    "a local disk")
+            .in_file(index_path);
+      if (code != 0 && !lock_folder())
+        throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
+                               " ms; is it stopped?"})
+            .in_file(index_path);
+      if (leads_to(index_path, index.get()) && leads_to(data_path, data.get())) return;
+      if (tries == 10)
+        throw error(errc::io, "the cache is deleted again and again while it is opened").in_file(folder_path);
+    }
   }
   void open_index(const shape& wanted) {
     std::array<std::byte, 4096> first{};
+    std::array<std::byte, 64> head{};
     const ssize_t got = ::pread(index.get(), first.data(), first.size(), 0);
-    if (got < 0) throw failure("read the cache", index_path, errno);
+    const ssize_t got_data = ::pread(data.get(), head.data(), head.size(), 0);
+    if (got < 0 || got_data < 0) throw failure("read the cache", got < 0 ? index_path : data_path, errno);
     shape found;
     std::uint32_t version = 0;
     switch (block_index::look(first.data(), static_cast<std::size_t>(got), found, version)) {
@@ -67051,62 +67168,132 @@ struct block_folder::state {
                     {"the cache is of version ", version,
                      ", or of a machine with another byte order, and this "
                      "program has version ",
-                     block_index::version, "; give each version a folder of its own, or delete this one"})
+                     block_index::version,
+                     "; give each version a folder of its own, or delete the folder when nobody uses it"})
             .in_file(index_path);
       case block_index::head::empty:
-        return make_index(wanted);
+        break;
       case block_index::head::ready:
+        if (found == wanted && size_of(index.get()) == block_index::bytes(wanted)) {
+          map_index(wanted);
+          if (head == block_index::data_head_of(table.pair())) {
+            (void)lock_users(byte_lock::shared);
+            return map_blocks();
+          }
+          unmap_index();
+        }
         break;
     }
-    struct stat status {};
-    const bool whole = ::fstat(index.get(), &status) == 0 &&
-                       static_cast<std::uint64_t>(status.st_size) == block_index::bytes(wanted);
-    if (found == wanted && whole) {
-      (void)lock_byte(index.get(), users_byte, byte_lock::shared);
-      return map_index(wanted);
-    }
-    if (!lock_byte(index.get(), users_byte, byte_lock::exclusive))
-      throw error(errc::argument,
-                  {"the cache is in use with ", found.slots, " blocks of ", found.block,
-                   " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
-                   "; give all of its users the same limit and size of blocks, or other folders"})
-          .in_file(index_path);
+    if (!block_index::is_data(head.data(), static_cast<std::size_t>(got_data)))
+      throw error(errc::argument, "this is no file of a cache; give the cache another folder")
+          .in_file(data_path);
+    if (!lock_users(byte_lock::exclusive))
+      throw refusal(
+          found == shape() || found == wanted
+              ? text({"the cache is in use, and one of its files was deleted or cut off; end the "
+                      "programs that use it, or give another folder"})
+              : text({"the cache is in use with ", found.slots, " blocks of ", found.block,
+                      " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
+                      "; give all of its users the same limit and size of blocks, or "
+                      "other folders"}));
     make_index(wanted);
+  }
+  [[nodiscard]] static std::uint64_t size_of(int opened) noexcept {
+    struct stat status {};
+    return ::fstat(opened, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  }
+  /// Of both files: one may be deleted while the other is in use.
+  [[nodiscard]] bool lock_users(byte_lock how) const noexcept {
+    return lock_byte(index.get(), users_byte, how) && lock_byte(data.get(), users_byte, how);
   }
   void make_index(const shape& wanted) {
     const std::uint64_t size = block_index::bytes(wanted);
     const auto cut = [](int opened, std::uint64_t to) { return ::ftruncate(opened, static_cast<off_t>(to)); };
-    if (cut(index.get(), 0) != 0 || cut(data.get(), 0) != 0)
-      throw failure("empty the cache", index_path, errno);
+    if (cut(data.get(), 0) != 0) throw failure("empty the cache", data_path, errno);
+    if (cut(index.get(), 0) != 0) throw failure("empty the cache", index_path, errno);
     // A page that finds no room on the disk when it is written would be a signal.
-    if (const int code = ::posix_fallocate(index.get(), 0, static_cast<off_t>(size)); code != 0) {
+    int code = EINTR;
+    while (code == EINTR) code = ::posix_fallocate(index.get(), 0, static_cast<off_t>(size));
+    if (code != 0) {
       (void)cut(index.get(), 0);
       throw failure("make the cache's index", index_path, code);
     }
+    std::random_device random;
+    const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
+    const auto head = block_index::data_head_of(pair);
+    if (::pwrite(data.get(), head.data(), head.size(), 0) != static_cast<ssize_t>(head.size()))
+      throw failure("make the cache", data_path, errno);
     map_index(wanted);
-    table.write_head();
-    (void)::fsync(index.get());
+    table.write_head(pair);
     table.make_ready();
-    (void)lock_byte(index.get(), users_byte, byte_lock::shared);
+    (void)lock_users(byte_lock::shared);
+    map_blocks();
   }
   void map_index(const shape& wanted) {
     memory_size = block_index::bytes(wanted);
     void* const mapped =
         ::mmap(nullptr, to_size(memory_size), PROT_READ | PROT_WRITE, MAP_SHARED, index.get(), 0);
     if (mapped == MAP_FAILED) throw failure("map the cache's index", index_path, errno);
+    (void)::madvise(mapped, to_size(memory_size), MADV_DONTFORK);  // see `forks`
     memory = static_cast<std::byte*>(mapped);
-    guard = sigbus_guard({memory, to_size(memory_size)});
+    guard = sigbus_guard(mutable_bytes(memory, to_size(memory_size)));
     table = block_index(memory, wanted);
-
-    // As long as all blocks, so that nothing of the mapping lies behind its end; what was never written takes
-    // no room. Without a mapping blocks are read.
-    if (::ftruncate(data.get(), static_cast<off_t>(blocks_size())) != 0) return;
-    void* const all = ::mmap(nullptr, to_size(blocks_size()), PROT_READ, MAP_SHARED, data.get(), 0);
-    if (all == MAP_FAILED) return;
-    blocks = static_cast<const std::byte*>(all);
-    blocks_guard = sigbus_guard({blocks, to_size(blocks_size())});
   }
-  [[nodiscard]] std::uint64_t blocks_size() const noexcept { return table.of().slots * table.of().block; }
+  void unmap_index() noexcept {
+    guard = sigbus_guard();
+    ::munmap(memory, to_size(memory_size));
+    memory = nullptr;
+  }
+  /// As long as all blocks, so that nothing of the mapping lies behind its end; what was never written takes
+  /// no room. Without a mapping blocks are read.
+  void map_blocks() {
+    if (::ftruncate(data.get(), static_cast<off_t>(data_size())) != 0) return;
+    void* const all = ::mmap(nullptr, to_size(data_size()), PROT_READ, MAP_SHARED, data.get(), 0);
+    if (all == MAP_FAILED) return;
+    (void)::madvise(all, to_size(data_size()), MADV_DONTFORK);
+    blocks = static_cast<const std::byte*>(all);
+    blocks_guard = sigbus_guard(bytes_view(blocks, to_size(data_size())));
+  }
+  [[nodiscard]] std::uint64_t data_size() const noexcept {
+    return block_index::data_head + table.of().slots * table.of().block;
+  }
+
+  /// Closes the files in the child of a fork, which has no mapping of them, either: the locks belong to open
+  /// files, and the child would keep those of a parent that dies.
+  class forks {
+   public:
+    static void join(state& one) {
+      forks& all = process();
+      const std::scoped_lock lock(all.mutex_);
+      if (!std::exchange(all.asks_, true))
+        (void)::pthread_atfork([] { process().mutex_.lock(); }, [] { process().mutex_.unlock(); }, &in_child);
+      all.open_.push_back(&one);
+    }
+    static void leave(state& one) noexcept {
+      forks& all = process();
+      const std::scoped_lock lock(all.mutex_);
+      std::erase(all.open_, &one);
+    }
+
+   private:
+    // Never destroyed: a process may fork while it ends.
+    static forks& process() {
+      static forks* const all = new forks;
+      return *all;
+    }
+    static void in_child() {
+      for (state* const one : process().open_) {
+        one->index = descriptor();
+        one->data = descriptor();
+        one->memory = nullptr;
+        one->blocks = nullptr;
+      }
+      process().mutex_.unlock();
+    }
+    std::mutex mutex_;
+    bool asks_ = false;
+    std::vector<state*> open_;
+  };
 
   // ---- locks
 
@@ -67134,7 +67321,12 @@ struct block_folder::state {
    public:
     explicit change(state& all) : all_(all), thread_(all.changes), locked_(all.lock_folder()) {
       // What the dead one was about to fill may have no block yet by which it would be found.
-      if (locked_ && all_.table.begin_change()) all_.sweep();
+      if (locked_ && !all_.guard.lost() && all_.table.begin_change()) all_.sweep();
+      // A page of the index that cannot be had is 0 from then on, for this process alone.
+      if (locked_ && all_.guard.lost()) {
+        (void)lock_byte(all_.index.get(), change_byte, byte_lock::none);
+        locked_ = false;
+      }
     }
     change(const change&) = delete;
     change& operator=(const change&) = delete;
@@ -67193,7 +67385,7 @@ struct block_folder::state {
   // ---- bytes
 
   [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept {
-    return static_cast<off_t>(slot * table.of().block);
+    return static_cast<off_t>(block_index::data_head + slot * table.of().block);
   }
   /// An errno value, or 0.
   [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
@@ -67240,6 +67432,7 @@ struct block_folder::state {
       if (!old) break;
       free(old->slot);
       punch(old->slot);
+      evicted.fetch_add(1, std::memory_order_relaxed);
       any = true;
     }
     return any;
@@ -67250,7 +67443,7 @@ struct block_folder::state {
   checksum_call checksum;
   bool once, touches;
   std::atomic<bool> trusts{true};  // with `once`
-  std::string index_path, data_path;
+  std::string folder_path, index_path, data_path;
   descriptor index, data;
   std::byte* memory = nullptr;
   std::uint64_t memory_size = 0;
@@ -67261,7 +67454,11 @@ struct block_folder::state {
   std::atomic<bool> stuck{false};  // the lock of the folder could not be had
   std::mutex changes;
   std::mutex fills_mutex;
-  std::vector<std::uint32_t> fills;              // the slots that this session's threads fill
+  std::vector<std::uint32_t> fills;                // the slots that this session's threads fill
+  std::vector<std::atomic<std::uint32_t>> waited;  // the states that somebody waited for in vain
+  std::atomic<std::int64_t> rests_until{0};        // after a block found no room; and for how long it was
+  std::atomic<std::int64_t> last_rest{0};
+  std::atomic<std::uint64_t> evicted{0};
   std::vector<std::atomic<std::uint32_t>> seen;  // with `once`: the state in which a piece was compared
 };
 
@@ -67338,7 +67535,7 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
       const std::uint64_t end = std::min(offset + into.size(), end_of(p));
       std::memcpy(into.data() + (at - offset), block + at, to_size(end - at));
     }
-    if (!all.table.same(from)) return copied::moved;
+    if (!all.table.still_same(from)) return copied::moved;
     // What could not be loaded is 0 from then on.
     if (!all.blocks_guard.lost()) {
       if (good && all.once && !known)
@@ -67353,7 +67550,7 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   if (known) {
     iovec whole{into.data(), into.size()};
     const bool read = all.read({&whole, 1}, begin + static_cast<off_t>(offset));
-    if (!all.table.same(from)) return copied::moved;
+    if (!all.table.still_same(from)) return copied::moved;
     if (!read) all.trusts.store(false, std::memory_order_relaxed);
     return read ? copied::whole : copied::damaged;
   }
@@ -67375,17 +67572,19 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   const std::uint64_t middle = cut_front ? end_of(first) : offset;
   const std::uint64_t middle_end = cut_back ? last * piece_size : std::max(middle, end);
   if (cut_front) add(scratch.data(), end_of(first) - first * piece_size);
-  add(into.data() + (middle - offset), middle < middle_end && middle < end ? middle_end - middle : 0);
+  if (middle < middle_end && middle < end) add(into.data() + (middle - offset), middle_end - middle);
   std::byte* const back = scratch.data() + piece_size;
   if (cut_back) add(back, end_of(last) - last * piece_size);
   bool good = all.read(std::span(parts).first(count), begin + static_cast<off_t>(first * piece_size));
   for (std::uint64_t p = first; good && p <= last; ++p) {
-    const std::byte* bytes = into.data() + (p * piece_size - offset);
-    if (p == first && cut_front) bytes = scratch.data();
-    if (p == last && cut_back) bytes = back;
+    const std::byte* bytes = scratch.data();
+    if (p == last && cut_back)
+      bytes = back;
+    else if (p != first || !cut_front)
+      bytes = into.data() + (p * piece_size - offset);
     good = matches(bytes, p);
   }
-  if (!all.table.same(from)) return copied::moved;
+  if (!all.table.still_same(from)) return copied::moved;
   if (!good) return copied::damaged;
   if (cut_front)
     std::memcpy(into.data(), scratch.data() + (offset - first * piece_size),
@@ -67400,30 +67599,39 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
 PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what) {
   state& all = *state_;
   const state::change lock(all);
-  if (!lock || all.guard.lost()) return {};
+  if (!lock) return {};
   if (const auto found = all.table.find(what)) {
     if (found->now() == phase::full) return {answer::here, *found};
-    if (all.is_filled_now(found->slot) || !all.begin_fill(found->slot))
-      return {all.table.same(*found) ? answer::other : answer::here, *found};
+    if (all.is_filled_now(found->slot) || !all.begin_fill(found->slot)) {
+      if (!all.table.same(*found)) return {answer::here, *found};
+      if (all.waited[found->slot].load(std::memory_order_relaxed) == found->state) return {};
+      return {answer::other, *found};
+    }
     if (!all.table.same(*found)) {  // it was filled just now
       all.end_fill(found->slot);
       return {answer::here, *found};
     }
     return {answer::mine, all.table.take(found->slot, what)};
   }
+  if (now_ns() < all.rests_until.load(std::memory_order_relaxed)) return {};
   auto old = all.table.oldest();
   if (!old) {
     all.sweep();
     old = all.table.oldest();
     if (!old) return {};
   }
-  // Who has published it may not have let go of it.
+  // Who has published it may not have let go of it; if he is stopped, another one goes.
   for (int tries = 0; !all.begin_fill(old->slot); ++tries) {
-    if (tries == 1000) return {};
+    if (tries == 200) return {};
+    if (tries >= 50) {
+      all.table.touch_now(old->slot);
+      old = all.table.oldest();
+      if (!old) return {};
+    }
     std::this_thread::yield();
   }
-  const bool evicted = old->now() == phase::full;
-  return {answer::mine, all.table.take(old->slot, what), evicted};
+  if (old->now() == phase::full) all.evicted.fetch_add(1, std::memory_order_relaxed);
+  return {answer::mine, all.table.take(old->slot, what)};
 }
 
 PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {
@@ -67433,8 +67641,14 @@ PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view 
     code = all.write(mine.slot, bytes);
   if (code != 0) {
     give_up(mine);
+    // The next ones would not find room, either, and each would be fetched whole for a part of it.
+    const std::int64_t rest =
+        std::clamp<std::int64_t>(2 * all.last_rest.load(), 1'000'000'000, 60'000'000'000);
+    all.last_rest.store(rest);
+    all.rests_until.store(now_ns() + rest);
     return false;
   }
+  all.last_rest.store(0, std::memory_order_relaxed);
   for (std::uint64_t at = 0, p = 0; at < bytes.size(); at += piece_size, ++p) {
     const bytes_view piece = bytes.subspan(to_size(at), to_size(std::min(piece_size, bytes.size() - at)));
     all.table.set_sum(mine.slot, p, all.checksum(piece.data(), piece.size(), what.low + p));
@@ -67442,7 +67656,7 @@ PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view 
   const bool published = all.table.publish(mine);
   all.end_fill(mine.slot);
   all.wake(mine.slot);
-  return published;
+  return published && !all.guard.lost();
 }
 PENSTOCK_INLINE void block_folder::give_up(place mine) noexcept {
   state& all = *state_;
@@ -67467,6 +67681,13 @@ PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t most_ns) noex
     if (all.table.same(other) && !all.is_filled_now(other.slot)) return true;
   }
   return true;
+}
+
+PENSTOCK_INLINE void block_folder::waited_in_vain(place other) noexcept {
+  state_->waited[other.slot].store(other.state, std::memory_order_relaxed);
+}
+PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
+  return state_->evicted.load(std::memory_order_relaxed);
 }
 
 PENSTOCK_INLINE void block_folder::discard(place damaged) {

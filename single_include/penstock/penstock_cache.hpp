@@ -12,11 +12,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -49,6 +52,7 @@ class cached_reads {
       : far_(far.connect()),
         names_(far.names()),
         folder_(near, &xxh3),
+        is_local_(is_local(far)),
         longest_wait_ns_(
             static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().longest_wait).count())),
         objects_(names_.size()) {}
@@ -85,10 +89,11 @@ class cached_reads {
     object& what = object_at(id);
     files::check_range(offset, into.size(), what.signature.size, names_[id]);
     const std::uint64_t block = folder_.block_size();
+    const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
     while (!into.empty()) {
       const std::uint64_t number = offset / block, within = offset % block;
       const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
-      read_block(id, what, number, within, into.first(some));
+      read_block(id, what, number, within, into.first(some), stops);
       into = into.subspan(some);
       offset += some;
     }
@@ -100,7 +105,7 @@ class cached_reads {
   void add_to(storage_counters& all) const noexcept {
     all.hits += hits_.load(std::memory_order_relaxed);
     all.fetched += fetched_.load(std::memory_order_relaxed);
-    all.evicted += evicted_.load(std::memory_order_relaxed);
+    all.evicted += folder_.evicted();
     all.refetched += refetched_.load(std::memory_order_relaxed);
     all.corrupt += corrupt_.load(std::memory_order_relaxed);
     all.uncached += uncached_.load(std::memory_order_relaxed);
@@ -155,8 +160,9 @@ class cached_reads {
     const object_signature signature = far_.signature(id);
     const std::scoped_lock lock(objects_mutex_);
     if (object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
-    const std::string text =
-        names_[id] + '\0' + std::to_string(signature.size) + '\0' + std::to_string(signature.stamp);
+    std::string text = is_local_ ? std::filesystem::absolute(names_[id]).string() : names_[id];
+    for (const std::uint64_t number : {signature.size, signature.stamp, signature.stamp == 0 ? salt_ : 0})
+      text += '\0' + std::to_string(number);
     const std::uint64_t blocks = (signature.size + folder_.block_size() - 1) / folder_.block_size();
     auto made = std::make_unique<object>();
     made->signature = signature;
@@ -173,12 +179,11 @@ class cached_reads {
     return {made.high64, made.low64};
   }
 
-  void read_block(object_id id, object& what, std::uint64_t number, std::uint64_t within,
-                  mutable_bytes into) {
+  void read_block(object_id id, object& what, std::uint64_t number, std::uint64_t within, mutable_bytes into,
+                  std::uint64_t stops) {
     const key wanted = key_of(what, number);
     const std::uint64_t begin = number * folder_.block_size();
     const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
-    const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(longest_wait_ns_);
     bool again = false;  // it was there, and was damaged
     for (unsigned damaged = 0; damaged < 3;) {
@@ -206,11 +211,13 @@ class cached_reads {
       if (got.is == block_folder::answer::here) continue;
       if (got.is == block_folder::answer::nothing) break;
       if (got.is == block_folder::answer::mine) {
-        if (got.evicted) evicted_.fetch_add(1, std::memory_order_relaxed);
         return fetch(id, begin, got.where, wanted, to_size(size), within, into, again);
       }
       const auto now = std::chrono::steady_clock::now();
-      if (now >= end) break;
+      if (now >= end) {
+        folder_.waited_in_vain(got.where);
+        break;
+      }
       // In slices, so that a run that ends is not kept waiting.
       constexpr std::uint64_t slice = 100'000'000;
       (void)folder_.wait(got.where, std::min(slice, static_cast<std::uint64_t>((end - now).count())));
@@ -241,13 +248,16 @@ class cached_reads {
   far_session far_;
   std::span<const std::string> names_;
   block_folder folder_;
+  bool is_local_;
   std::uint64_t longest_wait_ns_;
+  // An object without a stamp may be another one at the next run, so its blocks are of this session alone.
+  const std::uint64_t salt_ = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
   fixed_array<std::atomic<object*>> objects_;
   std::mutex objects_mutex_;
   std::vector<std::unique_ptr<object>> owned_;
   std::mutex rooms_mutex_;
   std::vector<std::unique_ptr<std::byte[]>> rooms_;
-  counter stops_{0}, hits_{0}, fetched_{0}, evicted_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
+  counter stops_{0}, hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
 };
 
 }  // namespace detail::blocks
@@ -262,7 +272,9 @@ class cached_reads {
 /// In: any storage, and a `disk_cache`. A read of a block that is not there fetches the whole block; whoever
 /// else wants it meanwhile, in this process or another one, waits for that. What is in the cache is compared
 /// with checksums (XXH3, 64 bits, for each 128 KiB); a piece that does not match is fetched again. A block is
-/// known by its object's name, size and stamp, so an object that was replaced is another one.
+/// known by its object's name (of a local file the whole path), size and stamp, so an object that was
+/// replaced is another one. Blocks of an object without a stamp, of which nobody can say that, are of one
+/// session alone.
 /// The order, the bytes, the signatures and the errors are those of the other storage. Where the cache cannot
 /// help, such as on a full or broken disk, or if a process that changes the folder is stopped for 10 s, reads
 /// go past it, and are counted.
@@ -274,16 +286,28 @@ class cached_reads {
 /// pieces at both ends that are not wanted whole. A thread that goes on in the piece that it compared last
 /// does not compare it again. No lock, no allocation. A block that comes: one copy in memory, which is
 /// written. 8 bytes of index for each 128 KiB, and some 40 for each block.
-/// Keeps: memory for a block per thread that fetches one.
+/// Keeps: memory for a block per thread that fetches one, 256 KiB per thread that reads, and with
+/// `verify::once`
+/// 4 bytes for each 128 KiB of the cache.
 /// Threads: any number of threads may use a session, and any number of processes a folder. Reads in the
 /// background are those of 16 threads. A child after `fork` has no session.
 /// Source: the checksum is that of xxHash 0.8, github.com/Cyan4973/xxHash.
-template <class Near, storage Far>
+template <std::same_as<disk_cache> Near, storage Far>
 class cached {
   using reads = detail::blocks::cached_reads<Far>;
   struct state {
     state(const Far& given, const Near& near)
         : far(given), session(far, near), threads(session_view(session), far.names(), 16) {}
+
+    ~state() { end(); }
+    void cancel() noexcept {
+      threads.cancel();
+      session.stop_waiting();
+    }
+    void end() noexcept {
+      cancel();
+      penstock::end_reads(session.far());
+    }
 
     Far far;  // whose names the session refers to
     reads session;
@@ -312,15 +336,10 @@ class cached {
       state_->threads.read_many(requests, listener);
     }
     void cancel() const noexcept {
-      state_->threads.cancel();
-      state_->session.stop_waiting();
+      state_->cancel();
       if constexpr (background_session<typename Far::session>) state_->session.far().cancel();
     }
-    void end_reads() const noexcept {
-      state_->threads.cancel();
-      state_->session.stop_waiting();
-      penstock::end_reads(state_->session.far());
-    }
+    void end_reads() const noexcept { state_->end(); }
     [[nodiscard]] std::string name(object_id id) const { return std::string(state_->far.names()[id]); }
     /// What the cache did, and what the other storage did.
     [[nodiscard]] storage_counters counters() const {

@@ -14,8 +14,8 @@
    which a death has cut is made anew is in `begin_change`. The bytes of a slot are one word, which is GARBAGE while
    they are written. Which slot goes is left open: a free one if there is one, otherwise any that is full.
 
-   Not in it: threads of one process, which block_folder keeps apart with mutexes; disks that are full; a lock that
-   cannot be had in time. */
+   Not in it: threads of one process, which block_folder keeps apart with mutexes; blocks that are given up or thrown
+   away, for a disk that is full or bytes that are damaged; a lock that cannot be had in time. */
 
 #ifndef PROCESSES
 #define PROCESSES 2

@@ -12,6 +12,7 @@
 #include "support/temp_dir.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -22,6 +23,7 @@
 #include <fstream>
 #include <functional>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -42,20 +44,36 @@ std::string noise(std::size_t size, unsigned seed) {
   return made;
 }
 
+/// Files in memory with a stamp, as those of a store have one.
+struct stamped_files {
+  ps::memory_files files;
+  std::uint64_t stamp = 7;
+
+  struct session : ps::memory_files::session {
+    static constexpr bool views = false;
+    std::uint64_t stamp;
+    session(const ps::memory_files& of, std::uint64_t given)
+        : ps::memory_files::session(of.connect()), stamp(given) {}
+    [[nodiscard]] ps::object_signature signature(ps::object_id id) const { return {this->size(id), stamp}; }
+  };
+  [[nodiscard]] std::span<const std::string> names() const { return files.names(); }
+  [[nodiscard]] session connect() const { return {files, stamp}; }
+};
+
 /// Objects of many sizes around those of pieces and blocks.
 struct objects {
   std::vector<std::string> contents;
-  ps::memory_files files;
+  stamped_files files;
 
   objects() {
     for (const std::size_t size : std::initializer_list<std::size_t>{
              1, piece - 1, piece, piece + 1, 4 * piece, 4 * piece + 1, 9 * piece + 777, 20 * piece}) {
       contents.push_back(noise(size, static_cast<unsigned>(size)));
-      files = files.add("object-" + std::to_string(contents.size()) + ".bin", contents.back());
+      files.files = files.files.add("object-" + std::to_string(contents.size()) + ".bin", contents.back());
     }
   }
-  [[nodiscard]] ps::simulated_storage<ps::memory_files> counted() const {
-    return ps::simulated_storage(files, {});
+  [[nodiscard]] ps::simulated_storage<stamped_files> counted() const {
+    return ps::simulated_storage(files, {.latency = std::chrono::milliseconds(0)});
   }
   [[nodiscard]] std::uint64_t blocks(std::uint64_t block) const {
     std::uint64_t all = 0;
@@ -128,8 +146,9 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 /// Changes bytes of a file in place.
 template <class Change>
 void change_file(const std::filesystem::path& path, const Change& change) {
+  std::string all(static_cast<std::size_t>(std::filesystem::file_size(path)), '\0');
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-  std::string all((std::istreambuf_iterator<char>(file)), {});
+  file.read(all.data(), static_cast<std::streamsize>(all.size()));
   change(all);
   file.seekp(0);
   file.write(all.data(), static_cast<std::streamsize>(all.size()));
@@ -139,8 +158,8 @@ void change_file(const std::filesystem::path& path, const Change& change) {
 
 using namespace cached_test;
 
-static_assert(ps::background_session<ps::cached<ps::disk_cache, ps::memory_files>::session>);
-static_assert(ps::latent_session<ps::cached<ps::disk_cache, ps::memory_files>::session>);
+static_assert(ps::background_session<ps::cached<ps::disk_cache, stamped_files>::session>);
+static_assert(ps::latent_session<ps::cached<ps::disk_cache, stamped_files>::session>);
 
 TEST_CASE("storage/cached: any range has its bytes, and each block is fetched once for all sessions") {
   const objects all;
@@ -214,7 +233,7 @@ TEST_CASE("storage/cached: bytes that are damaged on the disk are fetched again,
   const ps::cached near(far, ps::disk_cache(folder.string(), 64_MiB, small));
   auto session = near.connect();
   read_all(session, all);
-  change_file(folder / "penstock.blocks", [](std::string& bytes) { bytes[5 * piece + 1000] ^= 1; });
+  change_file(folder / "penstock.blocks", [](std::string& bytes) { bytes[4096 + 5 * piece + 1000] ^= 1; });
   read_all(session, all);
   CHECK(session.counters().corrupt == 1);
   CHECK(session.counters().refetched == 1);
@@ -226,7 +245,7 @@ TEST_CASE("storage/cached: bytes that are damaged on the disk are fetched again,
   std::filesystem::resize_file(folder / "penstock.blocks", 10 * piece);
   CHECK(all.all_right(session, 9));
   change_file(folder / "penstock.blocks", [](std::string& bytes) {
-    for (std::size_t i = 0; i < piece; ++i) std::swap(bytes[i], bytes[3 * piece + i]);
+    for (std::size_t i = 0; i < piece; ++i) std::swap(bytes[4096 + i], bytes[4096 + 3 * piece + i]);
   });
   read_all(session, all);
   CHECK(all.all_right(session, 10));
@@ -248,8 +267,8 @@ TEST_CASE("storage/cached: damage is noticed in a cache that is in memory, too")
   auto session = near.connect();
   CHECK(becomes_warm(session, all));
   change_file(folder / "penstock.blocks", [](std::string& bytes) {
-    bytes[5 * piece + 1000] ^= 1;
-    bytes[20 * piece] ^= 64;
+    bytes[4096 + 5 * piece + 1000] ^= 1;
+    bytes[4096 + 20 * piece] ^= 64;
   });
   read_all(session, all);
   CHECK(session.counters().corrupt == 2);
@@ -315,7 +334,7 @@ TEST_CASE("storage/cached: folders that cannot be used are refused with the reme
   CHECK(contains(changed(0, 'X'),
                  "argument: penstock: this is no index of a cache; give the cache another folder"));
   CHECK(contains(changed(16, 9), "the cache is of version 9, or"));
-  CHECK(contains(changed(20, 1), "give each version a folder of its own, or delete this one"));
+  CHECK(contains(changed(20, 1), "give each version a folder of its own, or delete the folder"));
 
   std::ofstream(dir.path() / "file") << "x";
   CHECK(contains(opens(ps::disk_cache((dir.path() / "file").string(), 30 * piece, small)),
@@ -326,6 +345,174 @@ TEST_CASE("storage/cached: folders that cannot be used are refused with the reme
 
   CHECK(ps::cached(ps::file("a"), ps::disk_cache("x", 1_GiB)).describe() ==
         "cached(file(a), disk_cache(x, 1073741824 bytes))");
+}
+
+TEST_CASE("storage/cached: what is not ours is left as it is") {
+  const objects all;
+  const penstock_test::temp_dir dir;
+  const auto folder = dir.path() / "cache";
+  const auto opens = [&] {
+    return error_of([&] {
+      (void)ps::cached(all.files, ps::disk_cache(folder.string() + "//", 20 * piece, small)).connect();
+    });
+  };
+  const auto mode = [](const std::filesystem::path& path) {
+    return std::filesystem::status(path).permissions() & std::filesystem::perms::mask;
+  };
+  using std::filesystem::perms;
+  CHECK(opens() == "none");
+  CHECK(mode(folder) == perms::owner_all);
+  for (const char* const name : {"penstock.index", "penstock.blocks"})
+    CHECK(mode(folder / name) == (perms::owner_read | perms::owner_write));
+
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  std::filesystem::permissions(folder, perms::owner_all);
+  const std::string mine(3000, 'x');
+  std::ofstream(folder / "penstock.blocks") << mine;
+  CHECK(contains(opens(), "this is no file of a cache; give the cache another folder"));
+  CHECK(std::filesystem::file_size(folder / "penstock.blocks") == mine.size());
+  std::filesystem::remove(folder / "penstock.blocks");
+
+  std::ofstream(dir.path() / "elsewhere") << "";
+  std::filesystem::create_symlink(dir.path() / "elsewhere", folder / "penstock.blocks");
+  CHECK(contains(opens(), "io: penstock: cannot open the cache"));
+  std::filesystem::remove(folder / "penstock.blocks");
+  std::filesystem::create_hard_link(dir.path() / "elsewhere", folder / "penstock.blocks");
+  CHECK(contains(opens(), "this is no file of a cache"));
+  std::filesystem::remove(folder / "penstock.blocks");
+  CHECK(opens() == "none");
+
+  std::filesystem::permissions(folder, perms::all);
+  CHECK(contains(opens(), "others may write to the cache folder; forbid it with `chmod go-w`"));
+  if (::geteuid() == 0) {
+    std::filesystem::permissions(folder, perms::owner_all);
+    REQUIRE(::chown(folder.c_str(), 12345, 12345) == 0);
+    CHECK(contains(opens(), "the cache folder belongs to user 12345"));
+  }
+}
+
+TEST_CASE("storage/cached: objects of one name and size are told apart by their stamps") {
+  const penstock_test::temp_dir dir;
+  const ps::disk_cache near((dir.path() / "cache").string(), 64_MiB, small);
+  const auto first_letter = [&](char letter, std::uint64_t stamp) {
+    const stamped_files where{ps::memory_files().add("a", std::string(1000, letter)), stamp};
+    auto session = ps::cached(where, near).connect();
+    std::vector<std::byte> got(1000);
+    session.read(0, 0, got);
+    session.read(0, 0, got);
+    CHECK(session.counters().hits >= 1);
+    return std::string(ps::text_of(got).substr(0, 1));
+  };
+  CHECK(first_letter('a', 1) == "a");
+  CHECK(first_letter('b', 2) == "b");
+  CHECK(first_letter('?', 1) == "a");
+  // Without a stamp nobody knows.
+  CHECK(first_letter('c', 0) == "c");
+  CHECK(first_letter('d', 0) == "d");
+}
+
+TEST_CASE("storage/cached: with checksums compared once, a block that goes and another one in its slot") {
+  const objects all;
+  const penstock_test::temp_dir dir;
+  const ps::cached near(all.files, ps::disk_cache((dir.path() / "cache").string(), 3 * piece,
+                                                  {.block = piece, .verify = ps::verify::once}));
+  auto first = near.connect(), second = near.connect();
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    CHECK(all.all_right(first, seed, 10));
+    CHECK(all.all_right(second, seed + 100, 10));
+  }
+  CHECK(first.counters().evicted > 50);
+}
+
+TEST_CASE("storage/cached: a checksum is that of one block alone") {
+  const objects all;
+  const penstock_test::temp_dir dir;
+  const auto folder = dir.path() / "cache";
+  const ps::cached near(all.files, ps::disk_cache(folder.string(), 64 * piece, small));
+  std::vector<std::byte> got(piece);
+  {
+    auto session = near.connect();
+    session.read(7, 0, got);
+    session.read(7, piece, got);
+  }
+  // The bytes and the checksum of the second block in the place of the first one.
+  change_file(folder / "penstock.blocks", [](std::string& bytes) {
+    std::copy_n(bytes.begin() + 4096 + static_cast<std::ptrdiff_t>(piece), piece, bytes.begin() + 4096);
+  });
+  change_file(folder / "penstock.index", [](std::string& bytes) {
+    const std::size_t sums = bytes.size() - 62 * 8;  // 62 slots of a piece
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(sums) + 8, 8,
+                bytes.begin() + static_cast<std::ptrdiff_t>(sums));
+  });
+  auto session = near.connect();
+  session.read(7, 0, got);
+  CHECK((ps::text_of(got) == all.contents[7].substr(0, piece)));
+  CHECK(session.counters().corrupt == 1);
+}
+
+TEST_CASE("storage/cached: an index that is cut off, or deleted, under a run") {
+  const objects all;
+  const penstock_test::temp_dir dir;
+  const auto folder = dir.path() / "cache";
+  for (const auto verify : {ps::verify::each_read, ps::verify::once}) {
+    const ps::disk_cache where(folder.string(), 20 * piece, {.block = piece, .verify = verify});
+    const ps::cached near(all.files, where);
+    {
+      auto session = near.connect();
+      CHECK(all.all_right(session, 1));
+      std::filesystem::resize_file(folder / "penstock.index", 100);
+      CHECK(all.all_right(session, 2));
+      read_all(session, all);
+    }
+    {
+      auto session = near.connect();
+      CHECK(all.all_right(session, 3));
+      std::filesystem::remove(folder / "penstock.index");
+      CHECK(contains(error_of([&] { (void)near.connect(); }),
+                     "is in use, and one of its files was deleted or cut off"));
+      CHECK(all.all_right(session, 4));
+    }
+    auto session = near.connect();
+    CHECK(all.all_right(session, 5));
+  }
+}
+
+TEST_CASE("storage/cached: cancelling, and the end of a session, wait for nobody else") {
+  const objects all;
+  const penstock_test::temp_dir dir;
+  const ps::disk_cache where((dir.path() / "cache").string(), 64_MiB, small);
+  const ps::simulated_storage slow(all.files, {.latency = std::chrono::seconds(1)});
+  const ps::cached far(slow, where);
+  const ps::cached near(all.files, where);
+  auto fetching = far.connect();
+  std::vector<std::byte> one(10), two(10), three(10);
+  struct seen {
+    std::atomic<int> done{0};
+  } first, second;
+  const auto listener = [](seen& into) {
+    return ps::read_listener{&into, [](void* self, std::uint64_t, std::exception_ptr) noexcept {
+                               ++static_cast<seen*>(self)->done;
+                             }};
+  };
+  const ps::read_request wanted{7, 0, one, 0}, same{7, 0, two, 0};
+  fetching.read_many(std::span(&wanted, 1), listener(first));
+  while (slow.in_flight() == 0) std::this_thread::yield();
+  {
+    auto waits = near.connect();
+    waits.read_many(std::span(&same, 1), listener(second));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    waits.cancel();
+    while (second.done != 1) std::this_thread::yield();
+    waits.read_many(std::span(&same, 1), listener(second));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  CHECK(second.done == 2);
+  fetching.cancel();
+  while (first.done != 1) std::this_thread::yield();
+  auto session = near.connect();
+  session.read(7, 0, three);
+  CHECK((ps::text_of(three) == all.contents[7].substr(0, 10)));
 }
 
 TEST_CASE("storage/cached: a folder that is deleted under a run does no harm") {
@@ -345,13 +532,16 @@ TEST_CASE("storage/cached: a folder that is deleted under a run does no harm") {
 TEST_CASE("storage/cached: failures of the other storage reach who asked, and are not kept") {
   const objects all;
   const penstock_test::temp_dir dir;
-  const ps::simulated_storage far(all.files, {.faults = {{.object = 7, .times = 1}}});
+  const ps::simulated_storage far(
+      all.files, {.latency = std::chrono::milliseconds(0), .faults = {{.object = 7, .times = 1}}});
   const ps::cached near(far, ps::disk_cache((dir.path() / "cache").string(), 64_MiB, small));
   auto session = near.connect();
   std::vector<std::byte> got(10);
   CHECK(contains(error_of([&] { session.read(7, 0, got); }), "io: "));
   session.read(7, 0, got);
-  CHECK(ps::text_of(got) == all.contents[7].substr(0, 10));
+  CHECK((ps::text_of(got) == all.contents[7].substr(0, 10)));
+  CHECK(session.counters().fetched == 1);  // nothing was left locked
+  CHECK(session.counters().uncached == 0);
   CHECK(contains(error_of([&] { session.read(0, 1, got); }), "format: "));
 }
 

@@ -40,9 +40,10 @@ struct disk_cache_options {
 /// Several jobs may share a folder; it keeps blocks of any number of storages. What else is in the folder
 /// stays as it is.
 /// Errors, when a run begins: errc::argument for options that make no sense, and for a folder that is another
-/// user's, is of another version, is in use with another limit or another size of blocks, or has files of
-/// these names that are something else; errc::io for one that cannot be made or written. If nobody uses a
-/// folder that has another limit or another size of blocks, it is emptied.
+/// user's or may be written to by others, is of another version, is in use with another limit or another size
+/// of blocks, or has files of these names that are something else; for a file system without such locks;
+/// errc::io for one that cannot be made or written. If nobody uses a folder that has another limit or another
+/// size of blocks, it is emptied.
 /// Needs a local file system with locks that belong to open files (Linux 3.15).
 class disk_cache {
  public:

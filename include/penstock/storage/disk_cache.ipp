@@ -7,6 +7,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/storage/detail/block_index.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -23,6 +24,8 @@ PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, 
                  options_.block, " bytes"});
   if (options_.longest_wait.count() < 0)
     throw error(errc::argument, "disk_cache cannot wait for less than 0 ms");
+  constexpr std::chrono::hours year{24 * 365};
+  options_.longest_wait = std::min(options_.longest_wait, std::chrono::milliseconds(year));
   if (detail::blocks::block_index::slots_within(limit_, options_.block, detail::blocks::piece_size) == 0)
     throw error(errc::argument, {"a disk_cache of ", limit_, " bytes has no room for a block of ",
                                  options_.block, " bytes and its index; raise the limit"});

@@ -21,10 +21,11 @@ struct guarded_range {
   std::atomic<std::uintptr_t> begin{0};  // 0: free
   std::atomic<std::uintptr_t> end{0};
   std::atomic<std::uintptr_t> lost{nothing_lost};  // the lowest lost address
+  std::atomic<bool> writable{false};               // whether the zeros may be written to
 };
 
 /// Takes a free range; the first one installs the handler.
-[[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end);
+[[nodiscard]] guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable);
 
 }  // namespace detail
 
@@ -48,11 +49,9 @@ struct guarded_range {
 class sigbus_guard {
  public:
   sigbus_guard() = default;
-  explicit sigbus_guard(bytes_view mapped) {
-    if (mapped.empty()) return;
-    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
-    range_ = &detail::guard_range(begin_, begin_ + mapped.size());
-  }
+  explicit sigbus_guard(bytes_view mapped) : sigbus_guard(mapped, false) {}
+  /// Of a mapping that is written to: what is written to lost pages is seen by this process alone.
+  explicit sigbus_guard(mutable_bytes mapped) : sigbus_guard(mapped, true) {}
   sigbus_guard(sigbus_guard&& other) noexcept
       : range_(std::exchange(other.range_, nullptr)), begin_(other.begin_) {}
   sigbus_guard& operator=(sigbus_guard&& other) noexcept {
@@ -73,6 +72,12 @@ class sigbus_guard {
   }
 
  private:
+  sigbus_guard(bytes_view mapped, bool writable) {
+    if (mapped.empty()) return;
+    begin_ = reinterpret_cast<std::uintptr_t>(mapped.data());
+    range_ = &detail::guard_range(begin_, begin_ + mapped.size(), writable);
+  }
+
   detail::guarded_range* range_ = nullptr;
   std::uintptr_t begin_ = 0;
 };

@@ -24,11 +24,12 @@ class guarded_ranges {
   static guarded_ranges& of_process() noexcept { return process_; }
 
   /// Takes a free range; the first one installs the handler.
-  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end) {
+  [[nodiscard]] guarded_range& add(std::uintptr_t begin, std::uintptr_t end, bool writable) {
     const std::scoped_lock lock(mutex_);
     install();
     guarded_range& found = free_range();
     found.lost.store(guarded_range::nothing_lost, std::memory_order_relaxed);
+    found.writable.store(writable, std::memory_order_relaxed);
     found.end.store(end, std::memory_order_release);
     found.begin.store(begin, std::memory_order_release);
     return found;
@@ -90,7 +91,8 @@ class guarded_ranges {
         std::uintptr_t lowest = one.lost.load();
         while (page < lowest && !one.lost.compare_exchange_weak(lowest, page)) {
         }
-        return ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
+        return ::mmap(reinterpret_cast<void*>(page), end - page,
+                      one.writable.load() ? PROT_READ | PROT_WRITE : PROT_READ,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
       }
     }
@@ -121,8 +123,8 @@ class guarded_ranges {
 // Inline in both forms: a program that uses both must have a single instance.
 inline constinit guarded_ranges guarded_ranges::process_{};
 
-PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end) {
-  return guarded_ranges::of_process().add(begin, end);
+PENSTOCK_INLINE guarded_range& guard_range(std::uintptr_t begin, std::uintptr_t end, bool writable) {
+  return guarded_ranges::of_process().add(begin, end, writable);
 }
 
 }  // namespace detail

@@ -51,7 +51,6 @@ class block_folder {
   struct answer {
     enum kind { here, mine, other, nothing } is = nothing;
     place where{};
-    bool evicted = false;  ///< another block had to go
   };
   /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
   /// somebody fills it. `nothing`: no slot can be had.
@@ -61,6 +60,10 @@ class block_folder {
   void give_up(place mine) noexcept;
   /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
   bool wait(place other, std::uint64_t most_ns) noexcept;
+  /// Nobody waits for this any more: `ask` says `nothing`.
+  void waited_in_vain(place other) noexcept;
+  /// How many blocks went for others.
+  [[nodiscard]] std::uint64_t evicted() const noexcept;
   /// Frees a slot whose bytes are damaged, if it still is what it was.
   void discard(place damaged);
 

@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -27,6 +28,7 @@
 #include <ctime>
 #include <filesystem>
 #include <mutex>
+#include <random>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -39,6 +41,12 @@ namespace detail::blocks {
 using files::descriptor;
 using files::failure;
 
+[[nodiscard]] inline std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 struct block_folder::state {
   // Bytes of the index file that are locked; none of them need be there.
   static constexpr std::uint64_t change_byte = std::uint64_t{1} << 40, users_byte = change_byte + 1,
@@ -49,55 +57,96 @@ struct block_folder::state {
       : checksum(sum_of),
         once(where.options().verify == verify::once),
         touches(where.options().evict == eviction::lru),
-        index_path((std::filesystem::path(where.folder()) / "penstock.index").string()),
-        data_path((std::filesystem::path(where.folder()) / "penstock.blocks").string()) {
-    make_folder(where.folder());
-    index = open_own(index_path);
-    data = open_own(data_path);
+        folder_path(without_slashes(where.folder())),
+        index_path(folder_path + "/penstock.index"),
+        data_path(folder_path + "/penstock.blocks") {
     const std::uint64_t block = where.options().block;
     const shape wanted{block, piece_size, block_index::slots_within(where.limit(), block, piece_size)};
-    if (!lock_folder())
-      throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
-                             " ms; is it stopped?"})
-          .in_file(index_path);
+    open_files();
     open_index(wanted);
+    waited = std::vector<std::atomic<std::uint32_t>>(to_size(wanted.slots));
     if (once) seen = std::vector<std::atomic<std::uint32_t>>(to_size(wanted.slots * wanted.pieces()));
     table.begin_change();
     sweep();
     table.end_change();
     (void)lock_byte(index.get(), change_byte, byte_lock::none);
+    forks::join(*this);
   }
   ~state() {
+    forks::leave(*this);
     if (memory != nullptr) ::munmap(memory, to_size(memory_size));
-    if (blocks != nullptr) ::munmap(const_cast<std::byte*>(blocks), to_size(blocks_size()));
+    if (blocks != nullptr) ::munmap(const_cast<std::byte*>(blocks), to_size(data_size()));
   }
 
   // ---- opening
 
-  static void make_folder(const std::string& path) {
-    std::error_code failed;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
-    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-      throw failure("make the cache folder", path, errno);
+  [[nodiscard]] static std::string without_slashes(std::string path) {
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    return path;
   }
-  [[nodiscard]] static descriptor open_own(const std::string& path) {
-    descriptor opened(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-    if (opened.get() < 0) throw failure("open the cache", path, errno);
+  [[nodiscard]] error refusal(std::string_view what) const {
+    return error(errc::argument, what).in_file(folder_path);
+  }
+  [[nodiscard]] descriptor open_folder() const {
+    std::error_code failed;
+    std::filesystem::create_directories(std::filesystem::path(folder_path).parent_path(), failed);
+    if (::mkdir(folder_path.c_str(), 0700) != 0 && errno != EEXIST)
+      throw failure("make the cache folder", folder_path, errno);
+    descriptor opened(::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     struct stat status {};
-    if (::fstat(opened.get(), &status) != 0) throw failure("open the cache", path, errno);
-    if (!S_ISREG(status.st_mode))
-      throw error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
+    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0)
+      throw failure("open the cache folder", folder_path, errno);
     if (status.st_uid != ::geteuid())
-      throw error(errc::argument,
-                  {"the cache belongs to user ", status.st_uid, ", and this process is of user ", ::geteuid(),
-                   "; give each user a folder of its own"})
-          .in_file(path);
+      throw refusal(
+          text({"the cache folder belongs to user ", status.st_uid, ", and this process is of user ",
+                ::geteuid(), "; give each user a folder of its own"}));
+    if ((status.st_mode & 022) != 0)
+      throw refusal(
+          "others may write to the cache folder; forbid it with `chmod go-w`, or give another folder");
     return opened;
+  }
+  [[nodiscard]] descriptor open_own(int folder, const char* name, const std::string& path) const {
+    descriptor opened(::openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    struct stat status {};
+    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the cache", path, errno);
+    if (!S_ISREG(status.st_mode) || status.st_nlink > 1 || status.st_uid != ::geteuid())
+      throw error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
+    return opened;
+  }
+  /// Whether a path still leads to an open file: another process may have deleted the folder.
+  [[nodiscard]] static bool leads_to(const std::string& path, int opened) noexcept {
+    struct stat there {
+    }, here{};
+    return ::stat(path.c_str(), &there) == 0 && ::fstat(opened, &here) == 0 && there.st_ino == here.st_ino &&
+           there.st_dev == here.st_dev;
+  }
+  /// Opens both files, and takes the lock of the folder.
+  void open_files() {
+    for (int tries = 0;; ++tries) {
+      const descriptor folder = open_folder();
+      index = open_own(folder.get(), "penstock.index", index_path);
+      data = open_own(folder.get(), "penstock.blocks", data_path);
+      const int code = try_lock_byte(index.get(), change_byte, byte_lock::exclusive);
+      if (code != 0 && code != EAGAIN && code != EACCES)
+        throw error(errc::argument,
+                    "this file system has no locks that belong to open files; put the cache on "
+                    "a local disk")
+            .in_file(index_path);
+      if (code != 0 && !lock_folder())
+        throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
+                               " ms; is it stopped?"})
+            .in_file(index_path);
+      if (leads_to(index_path, index.get()) && leads_to(data_path, data.get())) return;
+      if (tries == 10)
+        throw error(errc::io, "the cache is deleted again and again while it is opened").in_file(folder_path);
+    }
   }
   void open_index(const shape& wanted) {
     std::array<std::byte, 4096> first{};
+    std::array<std::byte, 64> head{};
     const ssize_t got = ::pread(index.get(), first.data(), first.size(), 0);
-    if (got < 0) throw failure("read the cache", index_path, errno);
+    const ssize_t got_data = ::pread(data.get(), head.data(), head.size(), 0);
+    if (got < 0 || got_data < 0) throw failure("read the cache", got < 0 ? index_path : data_path, errno);
     shape found;
     std::uint32_t version = 0;
     switch (block_index::look(first.data(), static_cast<std::size_t>(got), found, version)) {
@@ -109,62 +158,132 @@ struct block_folder::state {
                     {"the cache is of version ", version,
                      ", or of a machine with another byte order, and this "
                      "program has version ",
-                     block_index::version, "; give each version a folder of its own, or delete this one"})
+                     block_index::version,
+                     "; give each version a folder of its own, or delete the folder when nobody uses it"})
             .in_file(index_path);
       case block_index::head::empty:
-        return make_index(wanted);
+        break;
       case block_index::head::ready:
+        if (found == wanted && size_of(index.get()) == block_index::bytes(wanted)) {
+          map_index(wanted);
+          if (head == block_index::data_head_of(table.pair())) {
+            (void)lock_users(byte_lock::shared);
+            return map_blocks();
+          }
+          unmap_index();
+        }
         break;
     }
-    struct stat status {};
-    const bool whole = ::fstat(index.get(), &status) == 0 &&
-                       static_cast<std::uint64_t>(status.st_size) == block_index::bytes(wanted);
-    if (found == wanted && whole) {
-      (void)lock_byte(index.get(), users_byte, byte_lock::shared);
-      return map_index(wanted);
-    }
-    if (!lock_byte(index.get(), users_byte, byte_lock::exclusive))
-      throw error(errc::argument,
-                  {"the cache is in use with ", found.slots, " blocks of ", found.block,
-                   " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
-                   "; give all of its users the same limit and size of blocks, or other folders"})
-          .in_file(index_path);
+    if (!block_index::is_data(head.data(), static_cast<std::size_t>(got_data)))
+      throw error(errc::argument, "this is no file of a cache; give the cache another folder")
+          .in_file(data_path);
+    if (!lock_users(byte_lock::exclusive))
+      throw refusal(
+          found == shape() || found == wanted
+              ? text({"the cache is in use, and one of its files was deleted or cut off; end the "
+                      "programs that use it, or give another folder"})
+              : text({"the cache is in use with ", found.slots, " blocks of ", found.block,
+                      " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
+                      "; give all of its users the same limit and size of blocks, or "
+                      "other folders"}));
     make_index(wanted);
+  }
+  [[nodiscard]] static std::uint64_t size_of(int opened) noexcept {
+    struct stat status {};
+    return ::fstat(opened, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  }
+  /// Of both files: one may be deleted while the other is in use.
+  [[nodiscard]] bool lock_users(byte_lock how) const noexcept {
+    return lock_byte(index.get(), users_byte, how) && lock_byte(data.get(), users_byte, how);
   }
   void make_index(const shape& wanted) {
     const std::uint64_t size = block_index::bytes(wanted);
     const auto cut = [](int opened, std::uint64_t to) { return ::ftruncate(opened, static_cast<off_t>(to)); };
-    if (cut(index.get(), 0) != 0 || cut(data.get(), 0) != 0)
-      throw failure("empty the cache", index_path, errno);
+    if (cut(data.get(), 0) != 0) throw failure("empty the cache", data_path, errno);
+    if (cut(index.get(), 0) != 0) throw failure("empty the cache", index_path, errno);
     // A page that finds no room on the disk when it is written would be a signal.
-    if (const int code = ::posix_fallocate(index.get(), 0, static_cast<off_t>(size)); code != 0) {
+    int code = EINTR;
+    while (code == EINTR) code = ::posix_fallocate(index.get(), 0, static_cast<off_t>(size));
+    if (code != 0) {
       (void)cut(index.get(), 0);
       throw failure("make the cache's index", index_path, code);
     }
+    std::random_device random;
+    const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
+    const auto head = block_index::data_head_of(pair);
+    if (::pwrite(data.get(), head.data(), head.size(), 0) != static_cast<ssize_t>(head.size()))
+      throw failure("make the cache", data_path, errno);
     map_index(wanted);
-    table.write_head();
-    (void)::fsync(index.get());
+    table.write_head(pair);
     table.make_ready();
-    (void)lock_byte(index.get(), users_byte, byte_lock::shared);
+    (void)lock_users(byte_lock::shared);
+    map_blocks();
   }
   void map_index(const shape& wanted) {
     memory_size = block_index::bytes(wanted);
     void* const mapped =
         ::mmap(nullptr, to_size(memory_size), PROT_READ | PROT_WRITE, MAP_SHARED, index.get(), 0);
     if (mapped == MAP_FAILED) throw failure("map the cache's index", index_path, errno);
+    (void)::madvise(mapped, to_size(memory_size), MADV_DONTFORK);  // see `forks`
     memory = static_cast<std::byte*>(mapped);
-    guard = sigbus_guard({memory, to_size(memory_size)});
+    guard = sigbus_guard(mutable_bytes(memory, to_size(memory_size)));
     table = block_index(memory, wanted);
-
-    // As long as all blocks, so that nothing of the mapping lies behind its end; what was never written takes
-    // no room. Without a mapping blocks are read.
-    if (::ftruncate(data.get(), static_cast<off_t>(blocks_size())) != 0) return;
-    void* const all = ::mmap(nullptr, to_size(blocks_size()), PROT_READ, MAP_SHARED, data.get(), 0);
-    if (all == MAP_FAILED) return;
-    blocks = static_cast<const std::byte*>(all);
-    blocks_guard = sigbus_guard({blocks, to_size(blocks_size())});
   }
-  [[nodiscard]] std::uint64_t blocks_size() const noexcept { return table.of().slots * table.of().block; }
+  void unmap_index() noexcept {
+    guard = sigbus_guard();
+    ::munmap(memory, to_size(memory_size));
+    memory = nullptr;
+  }
+  /// As long as all blocks, so that nothing of the mapping lies behind its end; what was never written takes
+  /// no room. Without a mapping blocks are read.
+  void map_blocks() {
+    if (::ftruncate(data.get(), static_cast<off_t>(data_size())) != 0) return;
+    void* const all = ::mmap(nullptr, to_size(data_size()), PROT_READ, MAP_SHARED, data.get(), 0);
+    if (all == MAP_FAILED) return;
+    (void)::madvise(all, to_size(data_size()), MADV_DONTFORK);
+    blocks = static_cast<const std::byte*>(all);
+    blocks_guard = sigbus_guard(bytes_view(blocks, to_size(data_size())));
+  }
+  [[nodiscard]] std::uint64_t data_size() const noexcept {
+    return block_index::data_head + table.of().slots * table.of().block;
+  }
+
+  /// Closes the files in the child of a fork, which has no mapping of them, either: the locks belong to open
+  /// files, and the child would keep those of a parent that dies.
+  class forks {
+   public:
+    static void join(state& one) {
+      forks& all = process();
+      const std::scoped_lock lock(all.mutex_);
+      if (!std::exchange(all.asks_, true))
+        (void)::pthread_atfork([] { process().mutex_.lock(); }, [] { process().mutex_.unlock(); }, &in_child);
+      all.open_.push_back(&one);
+    }
+    static void leave(state& one) noexcept {
+      forks& all = process();
+      const std::scoped_lock lock(all.mutex_);
+      std::erase(all.open_, &one);
+    }
+
+   private:
+    // Never destroyed: a process may fork while it ends.
+    static forks& process() {
+      static forks* const all = new forks;
+      return *all;
+    }
+    static void in_child() {
+      for (state* const one : process().open_) {
+        one->index = descriptor();
+        one->data = descriptor();
+        one->memory = nullptr;
+        one->blocks = nullptr;
+      }
+      process().mutex_.unlock();
+    }
+    std::mutex mutex_;
+    bool asks_ = false;
+    std::vector<state*> open_;
+  };
 
   // ---- locks
 
@@ -192,7 +311,12 @@ struct block_folder::state {
    public:
     explicit change(state& all) : all_(all), thread_(all.changes), locked_(all.lock_folder()) {
       // What the dead one was about to fill may have no block yet by which it would be found.
-      if (locked_ && all_.table.begin_change()) all_.sweep();
+      if (locked_ && !all_.guard.lost() && all_.table.begin_change()) all_.sweep();
+      // A page of the index that cannot be had is 0 from then on, for this process alone.
+      if (locked_ && all_.guard.lost()) {
+        (void)lock_byte(all_.index.get(), change_byte, byte_lock::none);
+        locked_ = false;
+      }
     }
     change(const change&) = delete;
     change& operator=(const change&) = delete;
@@ -251,7 +375,7 @@ struct block_folder::state {
   // ---- bytes
 
   [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept {
-    return static_cast<off_t>(slot * table.of().block);
+    return static_cast<off_t>(block_index::data_head + slot * table.of().block);
   }
   /// An errno value, or 0.
   [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
@@ -298,6 +422,7 @@ struct block_folder::state {
       if (!old) break;
       free(old->slot);
       punch(old->slot);
+      evicted.fetch_add(1, std::memory_order_relaxed);
       any = true;
     }
     return any;
@@ -308,7 +433,7 @@ struct block_folder::state {
   checksum_call checksum;
   bool once, touches;
   std::atomic<bool> trusts{true};  // with `once`
-  std::string index_path, data_path;
+  std::string folder_path, index_path, data_path;
   descriptor index, data;
   std::byte* memory = nullptr;
   std::uint64_t memory_size = 0;
@@ -319,7 +444,11 @@ struct block_folder::state {
   std::atomic<bool> stuck{false};  // the lock of the folder could not be had
   std::mutex changes;
   std::mutex fills_mutex;
-  std::vector<std::uint32_t> fills;              // the slots that this session's threads fill
+  std::vector<std::uint32_t> fills;                // the slots that this session's threads fill
+  std::vector<std::atomic<std::uint32_t>> waited;  // the states that somebody waited for in vain
+  std::atomic<std::int64_t> rests_until{0};        // after a block found no room; and for how long it was
+  std::atomic<std::int64_t> last_rest{0};
+  std::atomic<std::uint64_t> evicted{0};
   std::vector<std::atomic<std::uint32_t>> seen;  // with `once`: the state in which a piece was compared
 };
 
@@ -396,7 +525,7 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
       const std::uint64_t end = std::min(offset + into.size(), end_of(p));
       std::memcpy(into.data() + (at - offset), block + at, to_size(end - at));
     }
-    if (!all.table.same(from)) return copied::moved;
+    if (!all.table.still_same(from)) return copied::moved;
     // What could not be loaded is 0 from then on.
     if (!all.blocks_guard.lost()) {
       if (good && all.once && !known)
@@ -411,7 +540,7 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   if (known) {
     iovec whole{into.data(), into.size()};
     const bool read = all.read({&whole, 1}, begin + static_cast<off_t>(offset));
-    if (!all.table.same(from)) return copied::moved;
+    if (!all.table.still_same(from)) return copied::moved;
     if (!read) all.trusts.store(false, std::memory_order_relaxed);
     return read ? copied::whole : copied::damaged;
   }
@@ -433,17 +562,19 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   const std::uint64_t middle = cut_front ? end_of(first) : offset;
   const std::uint64_t middle_end = cut_back ? last * piece_size : std::max(middle, end);
   if (cut_front) add(scratch.data(), end_of(first) - first * piece_size);
-  add(into.data() + (middle - offset), middle < middle_end && middle < end ? middle_end - middle : 0);
+  if (middle < middle_end && middle < end) add(into.data() + (middle - offset), middle_end - middle);
   std::byte* const back = scratch.data() + piece_size;
   if (cut_back) add(back, end_of(last) - last * piece_size);
   bool good = all.read(std::span(parts).first(count), begin + static_cast<off_t>(first * piece_size));
   for (std::uint64_t p = first; good && p <= last; ++p) {
-    const std::byte* bytes = into.data() + (p * piece_size - offset);
-    if (p == first && cut_front) bytes = scratch.data();
-    if (p == last && cut_back) bytes = back;
+    const std::byte* bytes = scratch.data();
+    if (p == last && cut_back)
+      bytes = back;
+    else if (p != first || !cut_front)
+      bytes = into.data() + (p * piece_size - offset);
     good = matches(bytes, p);
   }
-  if (!all.table.same(from)) return copied::moved;
+  if (!all.table.still_same(from)) return copied::moved;
   if (!good) return copied::damaged;
   if (cut_front)
     std::memcpy(into.data(), scratch.data() + (offset - first * piece_size),
@@ -458,30 +589,39 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
 PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what) {
   state& all = *state_;
   const state::change lock(all);
-  if (!lock || all.guard.lost()) return {};
+  if (!lock) return {};
   if (const auto found = all.table.find(what)) {
     if (found->now() == phase::full) return {answer::here, *found};
-    if (all.is_filled_now(found->slot) || !all.begin_fill(found->slot))
-      return {all.table.same(*found) ? answer::other : answer::here, *found};
+    if (all.is_filled_now(found->slot) || !all.begin_fill(found->slot)) {
+      if (!all.table.same(*found)) return {answer::here, *found};
+      if (all.waited[found->slot].load(std::memory_order_relaxed) == found->state) return {};
+      return {answer::other, *found};
+    }
     if (!all.table.same(*found)) {  // it was filled just now
       all.end_fill(found->slot);
       return {answer::here, *found};
     }
     return {answer::mine, all.table.take(found->slot, what)};
   }
+  if (now_ns() < all.rests_until.load(std::memory_order_relaxed)) return {};
   auto old = all.table.oldest();
   if (!old) {
     all.sweep();
     old = all.table.oldest();
     if (!old) return {};
   }
-  // Who has published it may not have let go of it.
+  // Who has published it may not have let go of it; if he is stopped, another one goes.
   for (int tries = 0; !all.begin_fill(old->slot); ++tries) {
-    if (tries == 1000) return {};
+    if (tries == 200) return {};
+    if (tries >= 50) {
+      all.table.touch_now(old->slot);
+      old = all.table.oldest();
+      if (!old) return {};
+    }
     std::this_thread::yield();
   }
-  const bool evicted = old->now() == phase::full;
-  return {answer::mine, all.table.take(old->slot, what), evicted};
+  if (old->now() == phase::full) all.evicted.fetch_add(1, std::memory_order_relaxed);
+  return {answer::mine, all.table.take(old->slot, what)};
 }
 
 PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {
@@ -491,8 +631,14 @@ PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view 
     code = all.write(mine.slot, bytes);
   if (code != 0) {
     give_up(mine);
+    // The next ones would not find room, either, and each would be fetched whole for a part of it.
+    const std::int64_t rest =
+        std::clamp<std::int64_t>(2 * all.last_rest.load(), 1'000'000'000, 60'000'000'000);
+    all.last_rest.store(rest);
+    all.rests_until.store(now_ns() + rest);
     return false;
   }
+  all.last_rest.store(0, std::memory_order_relaxed);
   for (std::uint64_t at = 0, p = 0; at < bytes.size(); at += piece_size, ++p) {
     const bytes_view piece = bytes.subspan(to_size(at), to_size(std::min(piece_size, bytes.size() - at)));
     all.table.set_sum(mine.slot, p, all.checksum(piece.data(), piece.size(), what.low + p));
@@ -500,7 +646,7 @@ PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view 
   const bool published = all.table.publish(mine);
   all.end_fill(mine.slot);
   all.wake(mine.slot);
-  return published;
+  return published && !all.guard.lost();
 }
 PENSTOCK_INLINE void block_folder::give_up(place mine) noexcept {
   state& all = *state_;
@@ -525,6 +671,13 @@ PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t most_ns) noex
     if (all.table.same(other) && !all.is_filled_now(other.slot)) return true;
   }
   return true;
+}
+
+PENSTOCK_INLINE void block_folder::waited_in_vain(place other) noexcept {
+  state_->waited[other.slot].store(other.state, std::memory_order_relaxed);
+}
+PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
+  return state_->evicted.load(std::memory_order_relaxed);
 }
 
 PENSTOCK_INLINE void block_folder::discard(place damaged) {

@@ -3,6 +3,7 @@
 
 #include <penstock/core/compiled.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -53,9 +54,17 @@ class block_index {
 
   /// The bytes of an index.
   [[nodiscard]] static std::uint64_t bytes(const shape& of) noexcept;
-  /// How many slots there are within a limit of bytes, index included.
+  /// How many slots there are within a limit of bytes, index and `data_head` included.
   [[nodiscard]] static std::uint64_t slots_within(std::uint64_t limit, std::uint64_t block,
                                                   std::uint64_t piece) noexcept;
+
+  /// The bytes before the blocks in their file, whose head says which index they belong to.
+  static constexpr std::uint64_t data_head = 4096;
+  /// The head of the file of the blocks that belong to an index with this number.
+  [[nodiscard]] static std::array<std::byte, 64> data_head_of(std::uint64_t pair) noexcept;
+  /// Whether the file of the blocks, of which these are the first bytes, may be emptied: it is ours, or has
+  /// nothing in it.
+  [[nodiscard]] static bool is_data(const std::byte* first, std::size_t size) noexcept;
 
   /// What the head of a file says.
   enum class head { empty, ready, foreign, other_version };
@@ -66,15 +75,27 @@ class block_index {
   /// Refers to `bytes(of)` bytes; does not look at them.
   block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
   /// Makes an empty index of bytes that are all 0; it is `ready` as soon as `make_ready` is called.
-  void write_head() const noexcept;
+  void write_head(std::uint64_t pair) const noexcept;
   void make_ready() const noexcept;
 
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
+  /// The number that the file of the blocks has, too.
+  [[nodiscard]] std::uint64_t pair() const noexcept;
 
   // ---- any thread of any process
   [[nodiscard]] place look_at(std::uint32_t slot) const noexcept;
   /// Whether a slot is still what it was.
   [[nodiscard]] bool same(place seen) const noexcept { return look_at(seen.slot).state == seen.state; }
+  /// The same for who has read the slot's bytes: none of these reads comes after it.
+  [[nodiscard]] bool still_same(place seen) const noexcept {
+    // On x86 the processor does not change their order; a fence would make the thread sanitizer warn.
+#if defined(__x86_64__) || defined(__i386__)
+    std::atomic_signal_fence(std::memory_order_acquire);
+#else
+    std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+    return same(seen);
+  }
   /// The slot, if it is full of that block.
   [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;
   [[nodiscard]] std::uint64_t sum(std::uint32_t slot, std::uint64_t piece) const noexcept;
@@ -94,7 +115,8 @@ class block_index {
   void end_change() const noexcept;
   /// The slot that has a block or is being filled with it.
   [[nodiscard]] std::optional<place> find(const key& what) const noexcept;
-  /// A free slot, or the full one that was used longest ago; none if all are being filled.
+  /// A free slot, or the full one that was used longest ago: of up to 4096 slots, behind those that were
+  /// looked at before, so that a large index costs no more. None if all are being filled.
   [[nodiscard]] std::optional<place> oldest(bool only_full = false) const noexcept;
   /// Gives a slot to a block, which is to be filled; returns its new state.
   place take(std::uint32_t slot, const key& what) const noexcept;
@@ -102,6 +124,8 @@ class block_index {
   void drop(std::uint32_t slot) const noexcept;
   /// Whether `oldest` passes over a slot, because it is being filled, or who filled it died.
   [[nodiscard]] bool held(std::uint32_t slot) const noexcept;
+  /// Counts as a use of a slot that is full, whatever the rule of eviction is.
+  void touch_now(std::uint32_t slot) const noexcept { touch(slot); }
   /// From now on it does not.
   void settle(std::uint32_t slot) const noexcept;
 

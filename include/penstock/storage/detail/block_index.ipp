@@ -3,6 +3,7 @@
 
 #include <penstock/storage/detail/block_index.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string_view>
@@ -12,7 +13,7 @@ namespace detail::blocks {
 
 /// The first page of the file. Numbers are in the machine's byte order, which `order` tells.
 struct block_index::head_record {
-  static constexpr std::string_view name{"PENSTOCK BLOCKS\0", 16};
+  static constexpr std::string_view name{"PENSTOCK BLOCKS\0", 16}, data_name{"PENSTOCK CACHED\0", 16};
   static constexpr std::uint32_t order_mark = 0x01020304;
   static constexpr std::uint64_t bytes = 4096;
 
@@ -21,6 +22,8 @@ struct block_index::head_record {
   std::uint64_t block, piece, slots;
   std::uint32_t ready, changing;
   std::uint64_t clock;  // one more for each block that comes
+  std::uint64_t pair;   // the file of the blocks has it, too
+  std::uint64_t hand;   // the slot from which on `oldest` looks next
 };
 
 struct block_index::slot_record {
@@ -68,7 +71,7 @@ PENSTOCK_INLINE std::uint64_t block_index::slots_within(std::uint64_t limit, std
   high = high < (std::uint64_t{1} << 30) ? high : std::uint64_t{1} << 30;
   while (low < high) {
     const std::uint64_t middle = low + (high - low + 1) / 2;
-    if (bytes({block, piece, middle}) + middle * block <= limit)
+    if (bytes({block, piece, middle}) + data_head + middle * block <= limit)
       low = middle;
     else
       high = middle - 1;
@@ -92,7 +95,20 @@ PENSTOCK_INLINE block_index::head block_index::look(const std::byte* first, std:
   return head::ready;
 }
 
-PENSTOCK_INLINE void block_index::write_head() const noexcept {
+PENSTOCK_INLINE std::array<std::byte, 64> block_index::data_head_of(std::uint64_t pair) noexcept {
+  std::array<std::byte, 64> made{};
+  std::memcpy(made.data(), head_record::data_name.data(), head_record::data_name.size());
+  std::memcpy(made.data() + 16, &version, sizeof(version));
+  std::memcpy(made.data() + 24, &pair, sizeof(pair));
+  return made;
+}
+PENSTOCK_INLINE bool block_index::is_data(const std::byte* first, std::size_t size) noexcept {
+  const std::size_t known = std::min(size, head_record::data_name.size());
+  return std::memcmp(first, head_record::data_name.data(), known) == 0 ||
+         std::all_of(first, first + size, [](std::byte one) { return one == std::byte{}; });
+}
+
+PENSTOCK_INLINE void block_index::write_head(std::uint64_t pair) const noexcept {
   head_record& made = head_of();
   std::memcpy(made.magic, head_record::name.data(), sizeof(made.magic));
   made.version = version;
@@ -101,7 +117,9 @@ PENSTOCK_INLINE void block_index::write_head() const noexcept {
   made.piece = shape_.piece;
   made.slots = shape_.slots;
   made.clock = 1;
+  made.pair = pair;
 }
+PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
 PENSTOCK_INLINE void block_index::make_ready() const noexcept {
   put(head_of().ready, 1u, std::memory_order_release);
 }
@@ -171,6 +189,12 @@ PENSTOCK_INLINE bool block_index::begin_change() const noexcept {
   head_record& all = head_of();
   const bool died = get(all.changing) != 0;
   if (died) rebuild();
+  // Only damage makes it so large.
+  if (get(all.clock) >= std::uint64_t{1} << 62) {
+    put(all.clock, std::uint64_t{1});
+    for (std::uint32_t slot = 0; slot < shape_.slots; ++slot)
+      if (look_at(slot).now() == phase::full) settle(slot);
+  }
   put(all.changing, 1u, std::memory_order_seq_cst);
   return died;
 }
@@ -194,21 +218,27 @@ PENSTOCK_INLINE std::optional<place> block_index::find(const key& what) const no
 }
 
 PENSTOCK_INLINE std::optional<place> block_index::oldest(bool only_full) const noexcept {
-  std::uint64_t least = used_now;
+  constexpr std::uint64_t most = 4096;
+  head_record& all = head_of();
+  std::uint64_t least = used_now, slot = get(all.hand) % shape_.slots;
   std::uint32_t found = 0;
-  for (std::uint32_t slot = 0; slot < shape_.slots && least != 0; ++slot) {
-    const std::uint64_t one = get(use(slot));
+  for (std::uint64_t looks = 0; looks < shape_.slots && least != 0; ++looks) {
+    if (looks >= most && least != used_now) break;
+    const auto here = static_cast<std::uint32_t>(slot);
+    slot = slot + 1 == shape_.slots ? 0 : slot + 1;
+    const std::uint64_t one = get(use(here));
     if (one < least && (one != 0 || !only_full)) {
       least = one;
-      found = slot;
+      found = here;
     }
   }
+  put(all.hand, slot);
   if (least == used_now) return std::nullopt;
   return look_at(found);
 }
 
 PENSTOCK_INLINE place block_index::take(std::uint32_t slot, const key& what) const noexcept {
-  if (look_at(slot).now() != phase::free) unlink(slot);
+  unlink(slot);  // a free one, too: after damage it may be in a chain
   const place made = set_state(slot, phase::filling);
   put(use(slot), used_now);
   slot_record& one = record(slot);
