@@ -3,18 +3,11 @@
 
 #include <penstock/storage/detail/block_folder.hpp>
 
-#include <penstock/core/error.hpp>
-#include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/storage/detail/block_files.hpp>
 #include <penstock/storage/detail/file_lock.hpp>
-#include <penstock/storage/detail/paths.hpp>
-#include <penstock/storage/sigbus_guard.hpp>
 
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,20 +19,13 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <mutex>
-#include <random>
 #include <span>
-#include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
-
-using files::descriptor;
-using files::failure;
 
 [[nodiscard]] inline std::int64_t now_ns() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -47,264 +33,26 @@ using files::failure;
       .count();
 }
 
-struct block_folder::state {
-  // Bytes of the index file that are locked; none of them need be there.
-  static constexpr std::uint64_t change_byte = std::uint64_t{1} << 40, users_byte = change_byte + 1,
-                                 first_slot_byte = change_byte + 16;
-  static constexpr std::chrono::milliseconds longest_change{10'000};
+struct block_folder::state : block_files {
+  // Behind the bytes of `block_files`, a byte for each slot, which whoever fills it has locked.
+  static constexpr std::uint64_t first_slot_byte = first_free_byte;
 
   state(const disk_cache& where, checksum_call sum_of)
-      : checksum(sum_of),
+      : block_files(where.folder(),
+                    {where.options().block, piece_size,
+                     block_index::slots_within(where.limit(), where.options().block, piece_size)}),
+        checksum(sum_of),
         once(where.options().verify == verify::once),
         touches(where.options().evict == eviction::lru),
-        folder_path(without_slashes(where.folder())),
-        index_path(folder_path + "/penstock.index"),
-        data_path(folder_path + "/penstock.blocks") {
-    const std::uint64_t block = where.options().block;
-    const shape wanted{block, piece_size, block_index::slots_within(where.limit(), block, piece_size)};
-    open_files();
-    open_index(wanted);
-    waited = std::vector<std::atomic<std::uint32_t>>(to_size(wanted.slots));
-    if (once) seen = std::vector<std::atomic<std::uint32_t>>(to_size(wanted.slots * wanted.pieces()));
+        waited(to_size(table.of().slots)),
+        seen(once ? to_size(table.of().slots * table.of().pieces()) : 0) {
     table.begin_change();
     sweep();
     table.end_change();
-    (void)lock_byte(index.get(), change_byte, byte_lock::none);
-    forks::join(*this);
+    unlock_folder();
   }
-  ~state() {
-    forks::leave(*this);
-    if (memory != nullptr) ::munmap(memory, to_size(memory_size));
-    if (blocks != nullptr) ::munmap(const_cast<std::byte*>(blocks), to_size(data_size()));
-  }
-
-  // ---- opening
-
-  [[nodiscard]] static std::string without_slashes(std::string path) {
-    while (path.size() > 1 && path.back() == '/') path.pop_back();
-    return path;
-  }
-  [[nodiscard]] error refusal(std::string_view what) const {
-    return error(errc::argument, what).in_file(folder_path);
-  }
-  [[nodiscard]] descriptor open_folder() const {
-    std::error_code failed;
-    std::filesystem::create_directories(std::filesystem::path(folder_path).parent_path(), failed);
-    if (::mkdir(folder_path.c_str(), 0700) != 0 && errno != EEXIST)
-      throw failure("make the cache folder", folder_path, errno);
-    descriptor opened(::open(folder_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    struct stat status {};
-    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0)
-      throw failure("open the cache folder", folder_path, errno);
-    if (status.st_uid != ::geteuid())
-      throw refusal(
-          text({"the cache folder belongs to user ", status.st_uid, ", and this process is of user ",
-                ::geteuid(), "; give each user a folder of its own"}));
-    if ((status.st_mode & 022) != 0)
-      throw refusal(
-          "others may write to the cache folder; forbid it with `chmod go-w`, or give another folder");
-    return opened;
-  }
-  [[nodiscard]] descriptor open_own(int folder, const char* name, const std::string& path) const {
-    descriptor opened(::openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-    struct stat status {};
-    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the cache", path, errno);
-    if (!S_ISREG(status.st_mode) || status.st_nlink > 1 || status.st_uid != ::geteuid())
-      throw error(errc::argument, "this is no file of a cache; give the cache another folder").in_file(path);
-    return opened;
-  }
-  /// Whether a path still leads to an open file: another process may have deleted the folder.
-  [[nodiscard]] static bool leads_to(const std::string& path, int opened) noexcept {
-    struct stat there {
-    }, here{};
-    return ::stat(path.c_str(), &there) == 0 && ::fstat(opened, &here) == 0 && there.st_ino == here.st_ino &&
-           there.st_dev == here.st_dev;
-  }
-  /// Opens both files, and takes the lock of the folder.
-  void open_files() {
-    for (int tries = 0;; ++tries) {
-      const descriptor folder = open_folder();
-      index = open_own(folder.get(), "penstock.index", index_path);
-      data = open_own(folder.get(), "penstock.blocks", data_path);
-      const int code = try_lock_byte(index.get(), change_byte, byte_lock::exclusive);
-      if (code != 0 && code != EAGAIN && code != EACCES)
-        throw error(errc::argument,
-                    "this file system has no locks that belong to open files; put the cache on "
-                    "a local disk")
-            .in_file(index_path);
-      if (code != 0 && !lock_folder())
-        throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
-                               " ms; is it stopped?"})
-            .in_file(index_path);
-      if (leads_to(index_path, index.get()) && leads_to(data_path, data.get())) return;
-      if (tries == 10)
-        throw error(errc::io, "the cache is deleted again and again while it is opened").in_file(folder_path);
-    }
-  }
-  void open_index(const shape& wanted) {
-    std::array<std::byte, 4096> first{};
-    std::array<std::byte, 64> head{};
-    const ssize_t got = ::pread(index.get(), first.data(), first.size(), 0);
-    const ssize_t got_data = ::pread(data.get(), head.data(), head.size(), 0);
-    if (got < 0 || got_data < 0) throw failure("read the cache", got < 0 ? index_path : data_path, errno);
-    shape found;
-    std::uint32_t version = 0;
-    switch (block_index::look(first.data(), static_cast<std::size_t>(got), found, version)) {
-      case block_index::head::foreign:
-        throw error(errc::argument, "this is no index of a cache; give the cache another folder")
-            .in_file(index_path);
-      case block_index::head::other_version:
-        throw error(errc::argument,
-                    {"the cache is of version ", version,
-                     ", or of a machine with another byte order, and this "
-                     "program has version ",
-                     block_index::version,
-                     "; give each version a folder of its own, or delete the folder when nobody uses it"})
-            .in_file(index_path);
-      case block_index::head::empty:
-        break;
-      case block_index::head::ready:
-        if (found == wanted && size_of(index.get()) == block_index::bytes(wanted)) {
-          map_index(wanted);
-          if (head == block_index::data_head_of(table.pair())) {
-            (void)lock_users(byte_lock::shared);
-            return map_blocks();
-          }
-          unmap_index();
-        }
-        break;
-    }
-    if (!block_index::is_data(head.data(), static_cast<std::size_t>(got_data)))
-      throw error(errc::argument, "this is no file of a cache; give the cache another folder")
-          .in_file(data_path);
-    if (!lock_users(byte_lock::exclusive))
-      throw refusal(
-          found == shape() || found == wanted
-              ? text({"the cache is in use, and one of its files was deleted or cut off; end the "
-                      "programs that use it, or give another folder"})
-              : text({"the cache is in use with ", found.slots, " blocks of ", found.block,
-                      " bytes, and not as this program wants it, with ", wanted.slots, " of ", wanted.block,
-                      "; give all of its users the same limit and size of blocks, or "
-                      "other folders"}));
-    make_index(wanted);
-  }
-  [[nodiscard]] static std::uint64_t size_of(int opened) noexcept {
-    struct stat status {};
-    return ::fstat(opened, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
-  }
-  /// Of both files: one may be deleted while the other is in use.
-  [[nodiscard]] bool lock_users(byte_lock how) const noexcept {
-    return lock_byte(index.get(), users_byte, how) && lock_byte(data.get(), users_byte, how);
-  }
-  void make_index(const shape& wanted) {
-    const std::uint64_t size = block_index::bytes(wanted);
-    const auto cut = [](int opened, std::uint64_t to) { return ::ftruncate(opened, static_cast<off_t>(to)); };
-    if (cut(data.get(), 0) != 0) throw failure("empty the cache", data_path, errno);
-    if (cut(index.get(), 0) != 0) throw failure("empty the cache", index_path, errno);
-    // A page that finds no room on the disk when it is written would be a signal.
-    int code = EINTR;
-    while (code == EINTR) code = ::posix_fallocate(index.get(), 0, static_cast<off_t>(size));
-    if (code != 0) {
-      (void)cut(index.get(), 0);
-      throw failure("make the cache's index", index_path, code);
-    }
-    std::random_device random;
-    const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
-    const auto head = block_index::data_head_of(pair);
-    if (::pwrite(data.get(), head.data(), head.size(), 0) != static_cast<ssize_t>(head.size()))
-      throw failure("make the cache", data_path, errno);
-    map_index(wanted);
-    table.write_head(pair);
-    table.make_ready();
-    (void)lock_users(byte_lock::shared);
-    map_blocks();
-  }
-  void map_index(const shape& wanted) {
-    memory_size = block_index::bytes(wanted);
-    void* const mapped =
-        ::mmap(nullptr, to_size(memory_size), PROT_READ | PROT_WRITE, MAP_SHARED, index.get(), 0);
-    if (mapped == MAP_FAILED) throw failure("map the cache's index", index_path, errno);
-    (void)::madvise(mapped, to_size(memory_size), MADV_DONTFORK);  // see `forks`
-    memory = static_cast<std::byte*>(mapped);
-    guard = sigbus_guard(mutable_bytes(memory, to_size(memory_size)));
-    table = block_index(memory, wanted);
-  }
-  void unmap_index() noexcept {
-    guard = sigbus_guard();
-    ::munmap(memory, to_size(memory_size));
-    memory = nullptr;
-  }
-  /// As long as all blocks, so that nothing of the mapping lies behind its end; what was never written takes
-  /// no room. Without a mapping blocks are read.
-  void map_blocks() {
-    if (::ftruncate(data.get(), static_cast<off_t>(data_size())) != 0) return;
-    void* const all = ::mmap(nullptr, to_size(data_size()), PROT_READ, MAP_SHARED, data.get(), 0);
-    if (all == MAP_FAILED) return;
-    (void)::madvise(all, to_size(data_size()), MADV_DONTFORK);
-    blocks = static_cast<const std::byte*>(all);
-    blocks_guard = sigbus_guard(bytes_view(blocks, to_size(data_size())));
-  }
-  [[nodiscard]] std::uint64_t data_size() const noexcept {
-    return block_index::data_head + table.of().slots * table.of().block;
-  }
-
-  /// Closes the files in the child of a fork, which has no mapping of them, either: the locks belong to open
-  /// files, and the child would keep those of a parent that dies.
-  class forks {
-   public:
-    static void join(state& one) {
-      forks& all = process();
-      const std::scoped_lock lock(all.mutex_);
-      if (!std::exchange(all.asks_, true))
-        (void)::pthread_atfork([] { process().mutex_.lock(); }, [] { process().mutex_.unlock(); }, &in_child);
-      all.open_.push_back(&one);
-    }
-    static void leave(state& one) noexcept {
-      forks& all = process();
-      const std::scoped_lock lock(all.mutex_);
-      std::erase(all.open_, &one);
-    }
-
-   private:
-    // Never destroyed: a process may fork while it ends.
-    static forks& process() {
-      static forks* const all = new forks;
-      return *all;
-    }
-    static void in_child() {
-      for (state* const one : process().open_) {
-        one->index = descriptor();
-        one->data = descriptor();
-        one->memory = nullptr;
-        one->blocks = nullptr;
-      }
-      process().mutex_.unlock();
-    }
-    std::mutex mutex_;
-    bool asks_ = false;
-    std::vector<state*> open_;
-  };
 
   // ---- locks
-
-  /// Waits for the lock of the folder; false if it cannot be had in time. Whoever holds it for so long is
-  /// stopped, and the next reads do not wait as long again.
-  [[nodiscard]] bool lock_folder() noexcept {
-    const auto most = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
-    const auto end = std::chrono::steady_clock::now() + most;
-    for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
-      if (std::chrono::steady_clock::now() > end) {
-        stuck.store(true, std::memory_order_relaxed);
-        return false;
-      }
-      if (tries < 50)
-        std::this_thread::yield();
-      else
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
-    stuck.store(false, std::memory_order_relaxed);
-    return true;
-  }
 
   /// The right to change which block is where.
   class change {
@@ -314,7 +62,7 @@ struct block_folder::state {
       if (locked_ && !all_.guard.lost() && all_.table.begin_change()) all_.sweep();
       // A page of the index that cannot be had is 0 from then on, for this process alone.
       if (locked_ && all_.guard.lost()) {
-        (void)lock_byte(all_.index.get(), change_byte, byte_lock::none);
+        all_.unlock_folder();
         locked_ = false;
       }
     }
@@ -323,7 +71,7 @@ struct block_folder::state {
     ~change() {
       if (!locked_) return;
       all_.table.end_change();
-      (void)lock_byte(all_.index.get(), change_byte, byte_lock::none);
+      all_.unlock_folder();
     }
     [[nodiscard]] explicit operator bool() const noexcept { return locked_; }
 
@@ -372,46 +120,6 @@ struct block_folder::state {
     ::syscall(SYS_futex, table.word_of(slot), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 
-  // ---- bytes
-
-  [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept {
-    return static_cast<off_t>(block_index::data_head + slot * table.of().block);
-  }
-  /// An errno value, or 0.
-  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t wrote = ::pwrite(data.get(), bytes.data() + done, bytes.size() - done,
-                                     offset_of(slot) + static_cast<off_t>(done));
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote <= 0) return wrote < 0 ? errno : ENOSPC;
-      done += static_cast<std::size_t>(wrote);
-    }
-    return 0;
-  }
-  [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept {
-    while (!parts.empty()) {
-      const ssize_t got = ::preadv(data.get(), parts.data(), static_cast<int>(parts.size()), at);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      at += got;
-      auto rest = static_cast<std::size_t>(got);
-      while (!parts.empty() && rest >= parts.front().iov_len) {
-        rest -= parts.front().iov_len;
-        parts = parts.subspan(1);
-      }
-      if (!parts.empty()) {
-        parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + rest;
-        parts.front().iov_len -= rest;
-      }
-    }
-    return true;
-  }
-  /// Gives the disk what a free slot had. The caller may change the folder.
-  void punch(std::uint32_t slot) const noexcept {
-    (void)::fallocate(data.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(slot),
-                      static_cast<off_t>(table.of().block));
-  }
   /// Gives up blocks so that the disk has room for one.
   [[nodiscard]] bool make_room() {
     const change lock(*this);
@@ -433,15 +141,6 @@ struct block_folder::state {
   checksum_call checksum;
   bool once, touches;
   std::atomic<bool> trusts{true};  // with `once`
-  std::string folder_path, index_path, data_path;
-  descriptor index, data;
-  std::byte* memory = nullptr;
-  std::uint64_t memory_size = 0;
-  sigbus_guard guard;
-  block_index table{nullptr, {}};
-  const std::byte* blocks = nullptr;
-  sigbus_guard blocks_guard;
-  std::atomic<bool> stuck{false};  // the lock of the folder could not be had
   std::mutex changes;
   std::mutex fills_mutex;
   std::vector<std::uint32_t> fills;                // the slots that this session's threads fill
