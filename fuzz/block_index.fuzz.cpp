@@ -7,6 +7,7 @@
 #include <penstock/storage/memory_files.hpp>
 
 #include "support/fuzz.hpp"
+#include "support/stamped_files.hpp"
 #include "support/temp_dir.hpp"
 
 #include <cstring>
@@ -27,7 +28,7 @@ struct folder {
   penstock_test::temp_dir dir;
   std::string where = (dir.path() / "cache").string();
   std::vector<std::string> contents;
-  ps::memory_files files;
+  penstock_test::stamped_files files;
   std::string index, blocks;
 
   [[nodiscard]] auto cache(ps::verify verify) const {
@@ -54,7 +55,7 @@ struct folder {
     for (const std::size_t size : std::initializer_list<std::size_t>{2 * block, 1000, block + 1}) {
       contents.emplace_back(size, static_cast<char>('a' + contents.size()));
       for (std::size_t i = 0; i < size; i += 97) contents.back()[i] = static_cast<char>(i / 97);
-      files = files.add("object-" + std::to_string(contents.size()), contents.back());
+      files.files = files.files.add("object-" + std::to_string(contents.size()), contents.back());
     }
     auto session = cache(ps::verify::each_read).connect();
     read_all(session);
@@ -80,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string blocks = all.blocks;
   if ((how & 2) != 0)
     for (std::size_t i = 1; i < size; ++i)
-      blocks[(i * 40'503 + data[i]) % blocks.size()] ^= static_cast<char>(data[i]);
+      blocks[4096 + (i * 40'503 + data[i]) % (blocks.size() - 4096)] ^= static_cast<char>(data[i]);
   folder::write(all.where + "/penstock.blocks", blocks);
 
   auto session = all.cache(ps::verify::each_read).connect();

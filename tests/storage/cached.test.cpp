@@ -9,6 +9,7 @@
 
 #include "support/catch.hpp"
 #include "support/count_allocations.hpp"
+#include "support/stamped_files.hpp"
 #include "support/temp_dir.hpp"
 
 #include <sys/stat.h>
@@ -34,6 +35,8 @@ using namespace ps::literals;
 
 namespace cached_test {
 
+using penstock_test::stamped_files;
+
 constexpr std::uint64_t piece = 128 << 10;
 constexpr ps::disk_cache_options small{.block = piece};
 
@@ -43,22 +46,6 @@ std::string noise(std::size_t size, unsigned seed) {
   for (char& one : made) one = static_cast<char>(random());
   return made;
 }
-
-/// Files in memory with a stamp, as those of a store have one.
-struct stamped_files {
-  ps::memory_files files;
-  std::uint64_t stamp = 7;
-
-  struct session : ps::memory_files::session {
-    static constexpr bool views = false;
-    std::uint64_t stamp;
-    session(const ps::memory_files& of, std::uint64_t given)
-        : ps::memory_files::session(of.connect()), stamp(given) {}
-    [[nodiscard]] ps::object_signature signature(ps::object_id id) const { return {this->size(id), stamp}; }
-  };
-  [[nodiscard]] std::span<const std::string> names() const { return files.names(); }
-  [[nodiscard]] session connect() const { return {files, stamp}; }
-};
 
 /// Objects of many sizes around those of pieces and blocks.
 struct objects {
