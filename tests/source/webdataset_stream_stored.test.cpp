@@ -284,7 +284,7 @@ TEST_CASE("source/webdataset_stream_stored: a window of requests goes ahead, int
   penstock_test::eventually([&] { return held.reads->count() == 4; });
   CHECK(held.reads->offsets() == std::vector<std::uint64_t>{0, 1u << 20, 2u << 20, 3u << 20});
   // the last first: nothing is asked for before the first one was used
-  for (const std::size_t number : {3u, 2u, 1u}) held.reads->end(number);
+  for (const std::size_t last : {3u, 2u, 1u}) held.reads->end(last);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(held.reads->begun() == 4);
   held.reads->end(0);

@@ -141,10 +141,6 @@ void change_file(const std::filesystem::path& path, const Change& change) {
   file.write(all.data(), static_cast<std::streamsize>(all.size()));
 }
 
-}  // namespace cached_test
-
-using namespace cached_test;
-
 static_assert(ps::background_session<ps::cached<ps::disk_cache, stamped_files>::session>);
 static_assert(ps::latent_session<ps::cached<ps::disk_cache, stamped_files>::session>);
 
@@ -593,3 +589,5 @@ TEST_CASE("storage/cached: a read of what is there allocates nothing") {
   });
   CHECK(counted == 0);
 }
+
+}  // namespace cached_test

@@ -145,10 +145,6 @@ void kill_at_random(const std::string& folder, std::uint64_t limit, shared_count
   REQUIRE(::waitpid(last, nullptr, 0) == last);
 }
 
-}  // namespace cached_death_test
-
-using namespace cached_death_test;
-
 TEST_CASE("storage/cached: processes of a node that are killed fifty times") {
   constexpr int kills = 50;
   const penstock_test::temp_dir dir;
@@ -271,3 +267,5 @@ TEST_CASE("storage/cached: on a full disk blocks go, and reads go past the cache
   CHECK(counts.failures == 0);
   CHECK(counts.reads == 0);
 }
+
+}  // namespace cached_death_test

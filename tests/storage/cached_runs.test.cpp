@@ -53,10 +53,6 @@ std::string rest_of(Run& run, ps::storage_counters* counted = nullptr) {
   return all;
 }
 
-}  // namespace cached_runs_test
-
-using namespace cached_runs_test;
-
 TEST_CASE("storage/cached: runs have the samples of the files, from the first epoch on, and resume") {
   const penstock_test::temp_dir dir;
   const std::string pattern = write_shards(dir.path());
@@ -112,3 +108,5 @@ TEST_CASE("storage/cached: a run with a cache that is too small has the same sam
   CHECK(rest_of(run, &counted) == expected);
   CHECK(counted.evicted > 100);
 }
+
+}  // namespace cached_runs_test

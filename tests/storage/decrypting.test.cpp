@@ -53,7 +53,7 @@ using penstock_test::numbered_bytes;
 using penstock_test::read_outcomes;
 using penstock_test::test_key;
 
-namespace {
+namespace decrypting_test {
 
 auto decrypted(const ps::memory_files& files, ps::decrypting_options options = {}) {
   return ps::decrypting<ps::aes_256_gcm>(files, test_key(), std::move(options));
@@ -160,8 +160,6 @@ void compare_ranges(const Storage& where, const std::string& text, std::mt19937_
   }
   CHECK(error_in([&] { (void)read_of(session, 0, text.size(), 1); }).code() == ps::errc::format);
 }
-
-}  // namespace
 
 TEST_CASE("storage/decrypting: says what it is") {
   const auto where = decrypted(one_object(encrypted("four")), {.segment_size = 4096});
@@ -598,3 +596,5 @@ TEST_CASE("storage/decrypting: an encrypted shard gives the samples of the plain
                workers) == wanted);
   }
 }
+
+}  // namespace decrypting_test

@@ -13,7 +13,7 @@
 namespace ps = penstock;
 using namespace ps::literals;
 
-namespace {
+namespace disk_cache_test {
 
 std::string refusal(const std::string& folder, std::uint64_t limit, ps::disk_cache_options options = {}) {
   try {
@@ -25,8 +25,6 @@ std::string refusal(const std::string& folder, std::uint64_t limit, ps::disk_cac
   return "none";
 }
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
-
-}  // namespace
 
 TEST_CASE("storage/disk_cache: what makes no sense is refused when it is written") {
   CHECK(refusal("x", 1_GiB) == "none");
@@ -48,3 +46,5 @@ TEST_CASE("storage/disk_cache: it says what it is, and makes nothing before a ru
   CHECK(near.options().evict == ps::eviction::fifo);
   CHECK(near.options().block == 8_MiB);
 }
+
+}  // namespace disk_cache_test

@@ -38,7 +38,7 @@ using penstock_test::numbered_bytes;
 using penstock_test::test_key;
 using penstock_test::written_objects;
 
-namespace {
+namespace encrypting_writer_test {
 
 using writer = ps::encrypting_writer<ps::aes_256_gcm, memory_writer, ps::one_key>;
 static_assert(ps::object_writer<writer> &&
@@ -73,8 +73,6 @@ struct tink_object {
 constexpr tink_object tink_objects[] = {
 #include "storage/oracles/tink.inc"
 };
-
-}  // namespace
 
 TEST_CASE("storage/encrypting_writer: however the bytes come, the object has the same plaintext") {
   std::mt19937_64 draw(20261127);
@@ -246,3 +244,5 @@ TEST_CASE("storage/encrypting_writer: shard_writer writes encrypted shards and i
   ps::index_shards(where, ps::encrypting<ps::aes_256_gcm>(ps::file_writer(), test_key()));
   CHECK(size("third") == 7);
 }
+
+}  // namespace encrypting_writer_test

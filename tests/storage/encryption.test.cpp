@@ -18,10 +18,9 @@
 
 namespace ps = penstock;
 
-namespace {
+namespace encryption_test {
 template <class T>
 concept printable = requires(std::ostream& out, const T& value) { out << value; };
-}  // namespace
 
 static_assert(!printable<ps::encryption_key> && !std::equality_comparable<ps::encryption_key>);
 static_assert(!std::convertible_to<ps::bytes_view, ps::encryption_key>, "keys are made on purpose");
@@ -56,3 +55,5 @@ TEST_CASE("storage/encryption: what is destroyed leaves nothing in its memory") 
   std::memcpy(left.data(), room.data(), left.size());
   CHECK(std::ranges::all_of(left, [](std::byte b) { return b == std::byte{}; }));
 }
+
+}  // namespace encryption_test

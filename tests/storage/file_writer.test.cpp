@@ -21,7 +21,7 @@ namespace ps = penstock;
 namespace fs = std::filesystem;
 static_assert(ps::object_writer<ps::file_writer>);
 
-namespace {
+namespace file_writer_test {
 
 std::string slurp(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -41,8 +41,6 @@ ps::error error_in(F&& f) {
   }
   return {ps::errc::format, "no error"};
 }
-
-}  // namespace
 
 TEST_CASE("storage/file_writer: a file appears whole at finish, and in the place of the one before") {
   const penstock_test::temp_dir folder;
@@ -117,3 +115,5 @@ TEST_CASE("storage/file_writer: errors name the file, and calls out of turn say 
   CHECK(error_in([&] { (void)out.finish(); }).code() == ps::errc::state);
   CHECK(files_in(folder) == 1);
 }
+
+}  // namespace file_writer_test
