@@ -34731,15 +34731,16 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
                   static_cast<unsigned long long>(c.warnings));
     text += line;
   }
-  if (const storage_counters& s = c.storage; s != storage_counters{}) {
+  const storage_counters& s = c.storage;
+  const auto add = [&](std::uint64_t count, const char* what) {
+    if (count != 0) text += ", " + std::to_string(count) + what;
+  };
+  if (s.requests + s.bytes + s.retries + s.given_up + s.slow_downs + s.throttled + s.hedges != 0) {
     std::snprintf(
         line, sizeof line, "storage: %llu requests, %s", static_cast<unsigned long long>(s.requests),
         detail::in_units(static_cast<double>(s.bytes), {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}})
             .c_str());
     text += line;
-    const auto add = [&](std::uint64_t count, const char* what) {
-      if (count != 0) text += ", " + std::to_string(count) + what;
-    };
     add(s.retries, " tried again");
     add(s.given_up, " given up");
     add(s.slow_downs, " asked for fewer");
@@ -34747,21 +34748,21 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     add(s.hedges, " hedged");
     add(s.hedges_won, " of them in time");
     text += "\n";
-    if (s.hits + s.fetched + s.uncached != 0) {
-      text += "cache: " + std::to_string(s.hits) + " hits, " + std::to_string(s.fetched) + " blocks fetched";
-      add(s.refetched, " of them again");
-      add(s.evicted, " evicted");
-      add(s.corrupt, " reads that did not match their checksum");
-      add(s.uncached, " past the cache");
-      text += "\n";
-    }
+  }
+  if (s.hits + s.fetched + s.uncached != 0) {
+    text += "cache: " + std::to_string(s.hits) + " hits, " + std::to_string(s.fetched) + " fetched";
+    add(s.refetched, " of them again");
+    add(s.evicted, " evicted");
+    add(s.corrupt, " that did not match their checksums");
+    add(s.uncached, " past the cache");
+    text += "\n";
   }
   double all = 0;
-  for (const stage_counters& s : c.stages) all += s.busy_seconds;
-  for (const stage_counters& s : c.stages) {
-    const double each = s.samples == 0 ? 0 : s.busy_seconds / static_cast<double>(s.samples);
-    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9s a sample\n", s.name.c_str(),
-                  detail::percent(all > 0 ? s.busy_seconds / all : 0).c_str(),
+  for (const stage_counters& one : c.stages) all += one.busy_seconds;
+  for (const stage_counters& one : c.stages) {
+    const double each = one.samples == 0 ? 0 : one.busy_seconds / static_cast<double>(one.samples);
+    std::snprintf(line, sizeof line, "  %-32.80s %6s  %9s a sample\n", one.name.c_str(),
+                  detail::percent(all > 0 ? one.busy_seconds / all : 0).c_str(),
                   detail::in_seconds(each).c_str());
     text += line;
   }

@@ -133,6 +133,15 @@ TEST_CASE("observe/verdict: a report says what the storage did, if it counts") {
   CHECK_THAT(ps::report(c), !penstock_test::contains("storage"));
   c.storage = {.requests = 120, .bytes = 3'000'000};
   CHECK_THAT(ps::report(c), penstock_test::contains("\nstorage: 120 requests, 3.00 MB\n"));
+  CHECK_THAT(ps::report(c), !penstock_test::contains("cache:"));
+  ps::run_counters near = c;
+  near.storage = {};
+  near.storage.hits = 12;
+  near.storage.fetched = 3;
+  near.storage.corrupt = 1;
+  CHECK_THAT(ps::report(near),
+             penstock_test::contains("\ncache: 12 hits, 3 fetched, 1 that did not match their checksums\n"));
+  CHECK_THAT(ps::report(near), !penstock_test::contains("storage:"));
   c.storage = {.requests = 120,
                .bytes = 10,
                .slow_downs = 6,
