@@ -27586,7 +27586,7 @@ class evaluator {
       return false;
     }
   }
-  /// The same with the n samples that were looked up, if they lie one behind the other.
+  /// Evaluates the n samples that were looked up at once, if they lie one behind the other.
   template <class Rows, class Counts>
   bool write_looked_up(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
     if constexpr (writes_runs<Rows>) {
@@ -60956,7 +60956,7 @@ class block_index {
   [[nodiscard]] place look_at(std::uint32_t slot) const noexcept;
   /// Whether a slot is still what it was.
   [[nodiscard]] bool same(place seen) const noexcept { return look_at(seen.slot).state == seen.state; }
-  /// The same for who has read the slot's bytes: none of these reads comes after it.
+  /// Like `same`, for a caller that has read the slot's bytes: all of these reads come before it.
   [[nodiscard]] bool still_same(place seen) const noexcept {
     // On x86 the processor does not change their order; a fence would make the thread sanitizer warn.
 #if defined(__x86_64__) || defined(__i386__)
@@ -60994,8 +60994,6 @@ class block_index {
   void drop(std::uint32_t slot) const noexcept;
   /// Whether `oldest` passes over a slot, because it is being filled, or who filled it died.
   [[nodiscard]] bool held(std::uint32_t slot) const noexcept;
-  /// Counts as a use of a slot that is full, whatever the rule of eviction is.
-  void touch_now(std::uint32_t slot) const noexcept { touch(slot); }
   /// From now on it does not.
   void settle(std::uint32_t slot) const noexcept;
 
@@ -67343,9 +67341,9 @@ using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std
 
 /// The blocks of a `disk_cache` as one session sees them. All processes that use the folder see the same.
 ///
-/// Who fills a slot holds a lock of one byte of the index file, which the system takes away when the process
-/// ends, however it ends. The same holds for the lock of the folder. So nothing is left behind by a process
-/// that dies: its slot is filled by the next one that wants the block.
+/// Whoever fills a slot holds a lock of one byte of the index file, which the system takes away when the
+/// process ends, however it ends. The same holds for the lock of the folder. So nothing is left behind by a
+/// process that dies: its slot is filled by the next one that wants the block.
 /// Threads: any number.
 class block_folder {
  public:
@@ -67622,10 +67620,6 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   // Whole pieces are read where they are wanted; of others, at both ends, only a part is.
   thread_local std::vector<std::byte> scratch(to_size(2 * piece_size));
   const std::uint64_t end = offset + into.size();
-  struct edge {
-    std::uint64_t piece;
-    std::byte* memory;
-  };
   const bool cut_front = offset != first * piece_size || (first == last && end != end_of(first));
   const bool cut_back = last != first && end != end_of(last);
   std::array<iovec, 3> parts;
@@ -67684,11 +67678,11 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what) {
     old = all.table.oldest();
     if (!old) return {};
   }
-  // Who has published it may not have let go of it; if he is stopped, another one goes.
+  // The process that published it may still hold its lock; if that process is stopped, another block goes.
   for (int tries = 0; !all.begin_fill(old->slot); ++tries) {
     if (tries == 200) return {};
     if (tries >= 50) {
-      all.table.touch_now(old->slot);
+      all.table.touch(old->slot);
       old = all.table.oldest();
       if (!old) return {};
     }

@@ -74,9 +74,8 @@ class cached_reads {
   void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id id) const { penstock::confirm(far_, id); }
 
-  /// Whether all blocks of an object are in the cache, and the cache in memory. Looks at the 1st, 2nd, 4th
-  /// ...
-  /// call, until it is so; a read that finds a block gone makes it look again.
+  /// Whether all blocks of an object are in the cache, and the cache in memory. Calls 1, 2, 4, 8 and so on
+  /// look, until it is so; after a read that finds a block gone they begin again.
   [[nodiscard]] bool warm(object_id id) {
     object& what = object_at(id);
     if (what.is_warm.load(std::memory_order_relaxed)) return true;
@@ -198,7 +197,9 @@ class cached_reads {
     const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(longest_wait_ns_);
     bool again = false;  // it was there, and was damaged
-    for (unsigned damaged = 0; damaged < 3;) {
+    // Blocks that go as fast as they come are read past the cache, too.
+    constexpr unsigned most_damaged = 3, most_moves = 1000;
+    for (unsigned damaged = 0, moves = 0; damaged < most_damaged && moves < most_moves;) {
       if (const auto found = folder_.find(wanted, what.hints[to_size(number)])) {
         switch (
             folder_.copy(*found, wanted, size, within, into, what.is_warm.load(std::memory_order_relaxed))) {
@@ -206,6 +207,7 @@ class cached_reads {
             hits_.fetch_add(1, std::memory_order_relaxed);
             return;
           case block_folder::copied::moved:
+            ++moves;
             continue;
           case block_folder::copied::damaged:
             corrupt_.fetch_add(1, std::memory_order_relaxed);
@@ -220,11 +222,13 @@ class cached_reads {
         what.is_warm.store(false, std::memory_order_relaxed);
       }
       const block_folder::answer got = folder_.ask(wanted);
-      if (got.is == block_folder::answer::here) continue;
-      if (got.is == block_folder::answer::nothing) break;
-      if (got.is == block_folder::answer::mine) {
-        return fetch(id, begin, got.where, wanted, to_size(size), within, into, again);
+      if (got.is == block_folder::answer::here) {
+        ++moves;
+        continue;
       }
+      if (got.is == block_folder::answer::nothing) break;
+      if (got.is == block_folder::answer::mine)
+        return fetch(id, begin, got.where, wanted, to_size(size), within, into, again);
       const auto now = std::chrono::steady_clock::now();
       if (now >= end) {
         folder_.waited_in_vain(got.where);
@@ -298,9 +302,8 @@ class cached_reads {
 /// pieces at both ends that are not wanted whole. A thread that goes on in the piece that it compared last
 /// does not compare it again. No lock, no allocation. A block that comes: one copy in memory, which is
 /// written. 8 bytes of index for each 128 KiB, and some 40 for each block.
-/// Keeps: memory for a block per thread that fetches one, 256 KiB per thread that reads, and with
-/// `verify::once`
-/// 4 bytes for each 128 KiB of the cache.
+/// Keeps: memory for a block per thread that fetches one, 256 KiB per thread that reads, and 4 bytes for each
+/// 128 KiB of the cache with `verify::once`.
 /// Threads: any number of threads may use a session, and any number of processes a folder. Reads in the
 /// background are those of 16 threads. A child after `fork` has no session.
 /// Source: the checksum is that of xxHash 0.8, github.com/Cyan4973/xxHash.

@@ -362,7 +362,7 @@ class evaluator {
       return false;
     }
   }
-  /// The same with the n samples that were looked up, if they lie one behind the other.
+  /// Evaluates the n samples that were looked up at once, if they lie one behind the other.
   template <class Rows, class Counts>
   bool write_looked_up(Rows& rows, Counts& counts, std::uint64_t index, std::uint64_t n) const {
     if constexpr (writes_runs<Rows>) {

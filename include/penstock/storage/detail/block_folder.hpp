@@ -21,9 +21,9 @@ using checksum_call = std::uint64_t (*)(const void* bytes, std::size_t size, std
 
 /// The blocks of a `disk_cache` as one session sees them. All processes that use the folder see the same.
 ///
-/// Who fills a slot holds a lock of one byte of the index file, which the system takes away when the process
-/// ends, however it ends. The same holds for the lock of the folder. So nothing is left behind by a process
-/// that dies: its slot is filled by the next one that wants the block.
+/// Whoever fills a slot holds a lock of one byte of the index file, which the system takes away when the
+/// process ends, however it ends. The same holds for the lock of the folder. So nothing is left behind by a
+/// process that dies: its slot is filled by the next one that wants the block.
 /// Threads: any number.
 class block_folder {
  public:

@@ -247,10 +247,6 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   // Whole pieces are read where they are wanted; of others, at both ends, only a part is.
   thread_local std::vector<std::byte> scratch(to_size(2 * piece_size));
   const std::uint64_t end = offset + into.size();
-  struct edge {
-    std::uint64_t piece;
-    std::byte* memory;
-  };
   const bool cut_front = offset != first * piece_size || (first == last && end != end_of(first));
   const bool cut_back = last != first && end != end_of(last);
   std::array<iovec, 3> parts;
@@ -309,11 +305,11 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what) {
     old = all.table.oldest();
     if (!old) return {};
   }
-  // Who has published it may not have let go of it; if he is stopped, another one goes.
+  // The process that published it may still hold its lock; if that process is stopped, another block goes.
   for (int tries = 0; !all.begin_fill(old->slot); ++tries) {
     if (tries == 200) return {};
     if (tries >= 50) {
-      all.table.touch_now(old->slot);
+      all.table.touch(old->slot);
       old = all.table.oldest();
       if (!old) return {};
     }

@@ -86,7 +86,7 @@ class block_index {
   [[nodiscard]] place look_at(std::uint32_t slot) const noexcept;
   /// Whether a slot is still what it was.
   [[nodiscard]] bool same(place seen) const noexcept { return look_at(seen.slot).state == seen.state; }
-  /// The same for who has read the slot's bytes: none of these reads comes after it.
+  /// Like `same`, for a caller that has read the slot's bytes: all of these reads come before it.
   [[nodiscard]] bool still_same(place seen) const noexcept {
     // On x86 the processor does not change their order; a fence would make the thread sanitizer warn.
 #if defined(__x86_64__) || defined(__i386__)
@@ -124,8 +124,6 @@ class block_index {
   void drop(std::uint32_t slot) const noexcept;
   /// Whether `oldest` passes over a slot, because it is being filled, or who filled it died.
   [[nodiscard]] bool held(std::uint32_t slot) const noexcept;
-  /// Counts as a use of a slot that is full, whatever the rule of eviction is.
-  void touch_now(std::uint32_t slot) const noexcept { touch(slot); }
   /// From now on it does not.
   void settle(std::uint32_t slot) const noexcept;
 
