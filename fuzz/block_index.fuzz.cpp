@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const unsigned how = data[0];
   std::string index = all.index;
   for (std::size_t at = 1; at + 3 <= size; at += 3) {
-    const std::size_t place = data[at] | data[at + 1] << 8;
+    const auto place = data[at] + data[at + 1] * std::size_t{256};
     // The words at its beginning say what the folder is; others are refused, or emptied.
     index[64 + place % (index.size() - 64)] = static_cast<char>(data[at + 2]);
   }
