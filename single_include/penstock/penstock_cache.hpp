@@ -26,7 +26,7 @@
 #include <vector>
 #include <xxhash.h>
 
-// ---- penstock/storage/cached.hpp
+// ---- penstock/storage/detail/cached_reads.hpp
 
 // xxHash has this if it was built so that it chooses the processor's widest registers itself: on x86-64 it is
 // three times as fast as the other one, which is made for every processor.
@@ -265,6 +265,12 @@ class cached_reads {
 };
 
 }  // namespace detail::blocks
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/cached.hpp
+
+namespace penstock::inline v0_1 {
 
 /// Keeps the blocks of another storage in a cache near by, so that all processes of a node fetch each block
 /// once.
