@@ -24,6 +24,8 @@
 #include <penstock/run/engine/evaluator.hpp>
 #include <penstock/run/engine/fetched_session.hpp>
 #include <penstock/run/engine/fetcher.hpp>
+#include <penstock/run/engine/forecast.hpp>
+#include <penstock/run/engine/foresight_list.hpp>
 #include <penstock/run/engine/home_process.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/machine.hpp>

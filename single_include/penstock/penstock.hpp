@@ -10878,6 +10878,29 @@ concept warming_session = storage_session<S> && requires(S& s, object_id id) {
   { s.warm(id) } -> std::same_as<bool>;
 };
 
+/// How somebody is told what a run will read, far ahead. Turns are the rows of the run, counted on through
+/// its epochs. Called by one thread at a time, while others read.
+struct read_foresight {
+  void* self = nullptr;  ///< null: it does not want to know
+  /// Whether it can keep more reads; if not, some must be passed first.
+  bool (*has_room)(void* self) = nullptr;
+  /// All turns before `turn` are over; all reads before `seen` have been told, and if `ends`, the run reads
+  /// nothing after that.
+  void (*stand_at)(void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept = nullptr;
+  /// What it was told is void, and turns may be smaller from now on: the run goes on elsewhere.
+  void (*forget)(void* self) noexcept = nullptr;
+};
+
+/// A session that plans by what a run will read: `cached`.
+///   foresight()                     the `read_foresight`; the same at each call
+///   foresee(id, offset, size, turn) the run reads this range at a turn, which is none before the last one; may throw. For
+///                                   the thread that uses `foresight`
+template <class S>
+concept foreseeing_session = storage_session<S> && requires(S& s, object_id id, std::uint64_t n) {
+  { s.foresight() } -> std::same_as<read_foresight>;
+  s.foresee(id, n, n, n);
+};
+
 /// A session that can show bytes in place: mapped files, memory.
 template <class S>
 concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {
@@ -24728,6 +24751,7 @@ PENSTOCK_INLINE std::string fetched_session::name(object_id id) const {
 
 namespace penstock::inline v0_1 {
 
+class foresight_list;
 struct placement;
 
 /// The ranges of bytes that some samples will be read from, as a reader's `ranges` reports them.
@@ -24747,6 +24771,7 @@ class range_list {
   void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
+    if constexpr (foreseeing_session<Session>) foreseen_ = foreseen_ || session.foresight().self != nullptr;
     if constexpr (viewing_session<Session>) {
       session.will_need(object, offset, size);
     } else {
@@ -24762,6 +24787,8 @@ class range_list {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// How many ranges were left out because they are already in memory.
   [[nodiscard]] std::uint64_t warm() const noexcept { return warm_; }
+  /// Whether a session wants to know what is read far ahead; see `foreseeing_session`.
+  [[nodiscard]] bool foreseen() const noexcept { return foreseen_; }
   [[nodiscard]] std::vector<entry>& entries() noexcept { return entries_; }
   void clear() noexcept;
 
@@ -24770,6 +24797,7 @@ class range_list {
 
   std::vector<entry> entries_;
   std::uint64_t turn_ = 0, bytes_ = 0, warm_ = 0;
+  bool foreseen_ = false;
 };
 
 /// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.
@@ -24779,6 +24807,8 @@ struct hinter {
   void (*hint)(void* self, const placement& samples) = nullptr;
   /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
   void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
+  /// The same for `foreseeing_session`s, called by another thread. May throw.
+  void (*foresee)(void* self, const placement& samples, foresight_list& into) = nullptr;
   /// What the reader's sessions counted.
   storage_counters (*counters)(void* self) = nullptr;
 };
@@ -25148,8 +25178,8 @@ class engine_shell {
   /// Changes limits; see `run::adjust`. Any thread.
   void adjust(const run_limits& wanted);
   [[nodiscard]] run_limits limits() const noexcept { return limits_.now(); }
-  /// Lets the feed read ahead up to this epoch.
-  void limit(std::uint64_t epochs);
+  /// Lets the feed read ahead up to this epoch; `ends`: there will be no other one.
+  void limit(std::uint64_t epochs, bool ends = false);
   /// Waits until a block returned by `next` is on its device.
   void arrive(block& b);
   void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept;
@@ -25715,9 +25745,10 @@ class request_queue {
   [[nodiscard]] target* target_of(const fetched_session& session) noexcept;
   /// Makes room for so many more requests. May throw std::bad_alloc.
   void make_room(std::size_t requests);
-  /// Adds a request; it begins at the next `start`, or later. The store must know of it (`begin`).
-  void add(target& to, object_id object, std::uint64_t offset, mutable_bytes into,
-           range_store::read& read) noexcept;
+  /// Adds a request for this turn and later ones, which is none before that of the last one; it begins at the
+  /// next `start`, or later. The store must know of it (`begin`).
+  void add(target& to, object_id object, std::uint64_t offset, mutable_bytes into, range_store::read& read,
+           std::uint64_t turn) noexcept;
   /// Begins what may begin.
   void start() noexcept;
   /// Ends what waits here, and cancels what is in flight.
@@ -25727,6 +25758,8 @@ class request_queue {
 
   /// How many requests may be in flight now.
   [[nodiscard]] std::size_t at_once() const;
+  /// The first turn of a request that has not ended; `none` if all have.
+  [[nodiscard]] std::uint64_t first_turn(std::uint64_t none) const;
   /// The oldest request in flight, or the oldest read of a session that says so (`observant_session`).
   [[nodiscard]] std::optional<named_read> oldest() const;
 
@@ -25734,7 +25767,7 @@ class request_queue {
   struct item {
     target* to = nullptr;
     object_id object = 0;
-    std::uint64_t offset = 0, begun_ns = 0;
+    std::uint64_t offset = 0, turn = 0, begun_ns = 0;
     mutable_bytes bytes;
     range_store::read* read = nullptr;
     item *next = nullptr, *before = nullptr;
@@ -25830,7 +25863,8 @@ PENSTOCK_INLINE void request_queue::make_room(std::size_t requests) {
 }
 
 PENSTOCK_INLINE void request_queue::add(target& to, object_id object, std::uint64_t offset,
-                                        mutable_bytes into, range_store::read& read) noexcept {
+                                        mutable_bytes into, range_store::read& read,
+                                        std::uint64_t turn) noexcept {
   std::unique_lock held(lock_);
   if (stopped_) {
     held.unlock();
@@ -25840,7 +25874,7 @@ PENSTOCK_INLINE void request_queue::add(target& to, object_id object, std::uint6
   item& one = *free_;
   free_ = one.next;
   ++used_;
-  one = {&to, object, offset, 0, into, &read};
+  one = {&to, object, offset, turn, 0, into, &read};
   (waiting_ == nullptr ? waiting_ : last_waiting_->next) = &one;
   last_waiting_ = &one;
 }
@@ -25976,6 +26010,13 @@ PENSTOCK_INLINE void request_queue::stop() noexcept {
 PENSTOCK_INLINE std::size_t request_queue::at_once() const {
   const std::lock_guard guard(lock_);
   return limit_.now();
+}
+
+// Requests begin in the order in which they were added.
+PENSTOCK_INLINE std::uint64_t request_queue::first_turn(std::uint64_t none) const {
+  const std::lock_guard guard(lock_);
+  const item* const first = oldest_ != nullptr ? oldest_ : waiting_;
+  return first == nullptr ? none : std::min(first->turn, none);
 }
 
 PENSTOCK_INLINE std::optional<named_read> request_queue::oldest() const {
@@ -26198,7 +26239,7 @@ PENSTOCK_INLINE void fetcher::request(const piece& one, const range_list::entry&
       store_.end(room, false);
     else
       queue_.add(*to, first.object, one.begin + begin, {room.bytes + begin, detail::to_size(end - begin)},
-                 room);
+                 room, one.turn);
   }
 }
 
@@ -26206,6 +26247,48 @@ PENSTOCK_INLINE void fetcher::end_reads() noexcept {
   queue_.cancel();
   store_.wait_for_reads();
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/foresight_list.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Passes the ranges that a reader's `ranges` reports on to sessions that plan by them, and remembers these
+/// sessions.
+class foresight_list {
+ public:
+  /// Sets the turn of the ranges that follow.
+  void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
+  template <class Session>
+  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
+    if constexpr (foreseeing_session<Session>) {
+      if (knows(session.foresight())) session.foresee(object, offset, size, turn_);
+    }
+  }
+
+  [[nodiscard]] bool has_room() const {
+    return std::ranges::all_of(plans_, [](const read_foresight& one) { return one.has_room(one.self); });
+  }
+  /// Tells all of them; see `read_foresight`.
+  void tell(std::uint64_t turn, std::uint64_t seen, bool ends) const noexcept {
+    for (const read_foresight& one : plans_) one.stand_at(one.self, turn, seen, ends);
+  }
+  void forget() const noexcept {
+    for (const read_foresight& one : plans_) one.forget(one.self);
+  }
+
+ private:
+  [[nodiscard]] bool knows(const read_foresight& one) {
+    if (one.self == nullptr) return false;
+    if (!std::ranges::any_of(plans_, [&](const read_foresight& each) { return each.self == one.self; }))
+      plans_.push_back(one);
+    return true;
+  }
+
+  std::vector<read_foresight> plans_;
+  std::uint64_t turn_ = 0;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -26330,6 +26413,205 @@ PENSTOCK_INLINE void thread_place::await(unsigned threads) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/forecast.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
+/// remember, through the epochs to come, in a thread of its own, and says where the run stands. Nothing is
+/// read, except the indexes without which nobody knows where samples are.
+///
+/// An epoch after the last one that the run is known to have is expected, unless the run was told how many
+/// epochs there are.
+/// Cost: for each sample what its `ranges` cost, and a lock.
+class forecast {
+ public:
+  forecast() = default;
+  forecast(const forecast&) = delete;
+  forecast& operator=(const forecast&) = delete;
+  ~forecast() { stop(); }
+
+  /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
+  /// be started, nobody is told anything.
+  void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
+  /// What is read for all rows before this one has been read. Any thread.
+  void passed(std::uint64_t turn) noexcept;
+  /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
+  /// False if more was told already, so that `restart` is due. Any thread.
+  [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
+  /// What was told is void: the run goes on here, where the next row has this turn.
+  void restart(const feed& now, std::uint64_t turn);
+  void stop() noexcept;
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::uint64_t no_turn = std::numeric_limits<std::uint64_t>::max();
+
+  void follow() noexcept;
+  [[nodiscard]] bool can_go_on(std::unique_lock<std::mutex>& held);
+  void go_on(std::unique_lock<std::mutex>& held);
+  void tell(std::unique_lock<std::mutex>& held) noexcept;
+  void wait(std::unique_lock<std::mutex>& held);
+  [[nodiscard]] std::uint64_t limit_of_feed() const noexcept { return ends_ ? limit_ : no_turn; }
+
+  hinter who_;
+  thread_place* place_ = nullptr;
+  feed feed_;
+  placement next_;
+  foresight_list list_;
+  std::mutex mutex_;
+  std::condition_variable changed_, idle_;
+  std::uint64_t turn_ = 0;     // of the next row to tell of
+  std::uint64_t limit_ = 1;    // epochs
+  std::uint64_t changes_ = 0;  // of the feed or its limit, by others
+  bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
+  clock::time_point told_;  // these two are of the thread
+  clock::duration took_{0};
+  std::atomic<std::uint64_t> passed_{0}, wakes_at_{no_turn};
+  joined_thread thread_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/forecast.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinter who, thread_place* place) {
+  const std::lock_guard guard(mutex_);
+  if (stop_) return;
+  who_ = who;
+  place_ = place;
+  feed_ = next;
+  feed_.limit(limit_of_feed());
+  turn_ = turn;
+  try {
+    thread_.start<&forecast::follow>(*this);
+  } catch (const std::system_error&) {
+  }
+}
+
+PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
+  passed_.store(turn, std::memory_order_seq_cst);
+  if (turn < wakes_at_.load(std::memory_order_seq_cst)) return;
+  { const std::lock_guard guard(mutex_); }  // it either waits or has not looked yet
+  changed_.notify_one();
+}
+
+PENSTOCK_INLINE bool forecast::limit(std::uint64_t epochs, bool ends) {
+  bool good = true;
+  {
+    const std::lock_guard guard(mutex_);
+    limited_ = true;
+    limit_ = epochs;
+    ends_ = ends;
+    feed_.limit(limit_of_feed());
+    ++changes_;
+    good = !ends || feed_.epoch() < epochs || (feed_.epoch() == epochs && feed_.step() == 0);
+  }
+  changed_.notify_one();
+  return good;
+}
+
+PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
+  std::unique_lock held(mutex_);
+  ++changes_;
+  idle_.wait(held, [this] { return !busy_; });
+  list_.forget();
+  feed_ = now;
+  feed_.limit(limit_of_feed());
+  turn_ = turn;
+  passed_ = turn;
+  held.unlock();
+  changed_.notify_one();
+}
+
+PENSTOCK_INLINE void forecast::stop() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+// Cutting an epoch may take a pass over it, with the lock released meanwhile.
+PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
+  if (!limited_ || !list_.has_room()) return false;
+  if (!feed_.is_cut()) {
+    feed next = feed_;
+    const std::uint64_t changes = changes_;
+    held.unlock();
+    (void)next.ready();
+    held.lock();
+    if (changes != changes_ || stop_ || !next.is_cut()) return false;
+    feed_ = std::move(next);
+  }
+  return feed_.ready();
+}
+
+PENSTOCK_INLINE void forecast::go_on(std::unique_lock<std::mutex>& held) {
+  next_.turn = turn_;
+  feed_.prepare(next_, 1);
+  turn_ += next_.slots;
+  busy_ = true;
+  held.unlock();
+  try {
+    who_.foresee(who_.self, next_, list_);
+  } catch (...) {  // advice that could not be given
+  }
+  held.lock();
+  busy_ = false;
+  idle_.notify_all();
+}
+
+PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept {
+  const bool ends = ends_ && feed_.epoch() >= feed_.limit();
+  const std::uint64_t seen = turn_;
+  busy_ = true;
+  held.unlock();
+  const auto begin = clock::now();
+  list_.tell(passed_.load(std::memory_order_relaxed), seen, ends);
+  told_ = clock::now();
+  took_ = told_ - begin;
+  held.lock();
+  busy_ = false;
+  idle_.notify_all();
+}
+
+// Until the run has gone on; and so long that telling costs little.
+PENSTOCK_INLINE void forecast::wait(std::unique_lock<std::mutex>& held) {
+  constexpr clock::duration least = std::chrono::microseconds(200), most = std::chrono::milliseconds(10);
+  const clock::duration rest = std::clamp<clock::duration>(50 * took_, least, most);
+  const std::uint64_t changes = changes_, stood = passed_.load(std::memory_order_relaxed);
+  const auto changed = [&] { return stop_ || changes != changes_; };
+  if (changed_.wait_for(held, rest, changed)) return;
+  wakes_at_.store(stood + 1, std::memory_order_seq_cst);
+  changed_.wait(held, [&] { return changed() || passed_.load(std::memory_order_seq_cst) != stood; });
+  wakes_at_.store(no_turn, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void forecast::follow() noexcept {
+  constexpr std::chrono::milliseconds often(10);
+  if (place_ != nullptr) place_->enter();
+  std::unique_lock held(mutex_);
+  while (!stop_) {
+    bool goes_on = false;
+    try {
+      goes_on = can_go_on(held) && !stop_;
+      if (goes_on) go_on(held);
+    } catch (...) {  // the run will say why its next step cannot be made
+      goes_on = false;
+    }
+    if (stop_) break;
+    if (goes_on && clock::now() - told_ < often) continue;
+    tell(held);
+    if (!goes_on && !stop_) wait(held);
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/read_ahead.hpp
 
 namespace penstock::inline v0_1 {
@@ -26345,6 +26627,8 @@ struct ahead_sizes {
 /// Requests the bytes of samples before their turn: follows the feed a given number of samples ahead of what
 /// is opened. If the reader reports ranges and takes fetched bytes, they are read into a store (see
 /// `fetcher`); otherwise they are hints.
+///
+/// If a session plans by what is read far ahead, a `forecast` tells it.
 ///
 /// The order is known, so requests are exact, even across the end of an epoch. Runs in its own thread, or,
 /// for hints in a run without workers, in the consumer's.
@@ -26376,7 +26660,8 @@ class read_ahead {
   void passed(std::uint64_t turn) noexcept {
     if (range_store* const there = store()) there->passed(turn);
   }
-  void limit(std::uint64_t epochs);
+  /// Epochs from this one on are not read ahead; `ends`: nor will they be later.
+  void limit(std::uint64_t epochs, bool ends = false);
   /// Tells it that the limit has changed. Any thread.
   void look_again();
   /// Releases the workers that wait for bytes, and drops what was fetched, until `restart`.
@@ -26421,6 +26706,8 @@ class read_ahead {
   std::uint64_t left_out_to_ = 0;  // blocks that begin before this turn are skipped
   detail::owned<fetcher> fetcher_;
   std::atomic<fetcher*> at_work_{nullptr};  // the same, for other threads
+  forecast forecast_;
+  bool foresees_ = false;  // the forecast was started
   joined_thread thread_;
 };
 
@@ -26469,11 +26756,12 @@ PENSTOCK_INLINE void read_ahead::opened(std::uint64_t slots) {
     more_.notify_one();
 }
 
-PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs) {
+PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs, bool ends) {
   if (who_.self == nullptr) return;
   {
     const std::lock_guard guard(lock_);
     feed_.limit(epochs);
+    if (!forecast_.limit(epochs, ends) && foresees_) forecast_.restart(feed_, turn_);
   }
   more_.notify_one();
 }
@@ -26496,6 +26784,7 @@ PENSTOCK_INLINE void read_ahead::restart(const feed& now) {
   }
   feed_ = now;
   opened_ = asked_ = turn_ = left_out_to_ = 0;
+  if (foresees_) forecast_.restart(now, 0);
   restarts_ = false;
   more_.notify_one();
 }
@@ -26520,6 +26809,7 @@ PENSTOCK_INLINE void read_ahead::stop() noexcept {
   }
   more_.notify_one();
   if (thread_.joinable()) thread_.join();
+  forecast_.stop();
   if (fetcher_) fetcher_->end_reads();
 }
 
@@ -26588,6 +26878,11 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
            feed_.is_cut() && behind());
   if (samples == 0) return;
   const bool in_vain = restarts_ || stop_;
+  if (ranges_.foreseen() && !in_vain && !foresees_) {
+    forecast_.start(feed_, turn_, who_, place_);
+    foresees_ = true;
+  }
+  const std::uint64_t asked = turn_;
   held.unlock();
   if (fetcher_) {
     try {
@@ -26595,6 +26890,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
+    if (foresees_ && !in_vain) forecast_.passed(fetcher_->queue().first_turn(asked));
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);
@@ -27107,9 +27403,9 @@ PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> fr
   delivered_feed_ = leading_;
 }
 
-PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs) {
+PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs, bool ends) {
   leading_.limit(epochs);
-  inner_->ahead.limit(epochs);
+  inner_->ahead.limit(epochs, ends);
 }
 
 PENSTOCK_INLINE void engine_shell::arrive(block& b) {
@@ -27902,34 +28198,45 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   [[nodiscard]] hinter hints() noexcept {
     if constexpr (!parts::forward && takes_hints<reader_type>)
-      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); }, lists(),
+      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); },
+              lists<&engine::ahead_, range_list>(), lists<&engine::far_ahead_, foresight_list>(),
               calls.counters};
     else
       return {};
   }
-  [[nodiscard]] static auto lists() noexcept -> void (*)(void*, const placement&, range_list&) {
+  /// What a thread keeps that asks the reader where samples are.
+  struct asking {
+    [[no_unique_address]] scout_of<reader_type> scout;
+    binding bound;
+    std::vector<position> listed;
+  };
+  template <asking engine::*Place, class List>
+  [[nodiscard]] static auto lists() noexcept -> void (*)(void*, const placement&, List&) {
     if constexpr (takes_fetched<reader_type>)
-      return [](void* e, const placement& samples, range_list& into) { self(e).list_all(samples, into); };
+      return [](void* e, const placement& samples, List& into) {
+        self(e).list_all(samples, self(e).*Place, into);
+      };
     else
       return nullptr;
   }
   void hint_all(const placement& samples) {
-    samples.bind(orders(), hint_binding_);
+    samples.bind(orders(), ahead_.bound);
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
-      hint(*this->reader_, hint_binding_(samples.index(slot)), scout_);
+      hint(*this->reader_, ahead_.bound(samples.index(slot)), ahead_.scout);
   }
-  void list_all(const placement& samples, range_list& into) {
-    samples.bind(orders(), hint_binding_);
-    listed_.clear();
+  template <class List>
+  void list_all(const placement& samples, asking& at, List& into) {
+    samples.bind(orders(), at.bound);
+    at.listed.clear();
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
-      listed_.push_back(hint_binding_(samples.index(slot)));
+      at.listed.push_back(at.bound(samples.index(slot)));
     if constexpr (gets_ready<reader_type>) {
-      if (!this->reader_->is_ready()) this->reader_->get_ready({listed_.data(), listed_.size()});
+      if (!this->reader_->is_ready()) this->reader_->get_ready({at.listed.data(), at.listed.size()});
     }
-    for (std::size_t slot = 0; slot < listed_.size(); ++slot) {
+    for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
       into.stand_at(samples.turn + slot);
       try {
-        ranges_of(*this->reader_, listed_[slot], scout_, into);
+        ranges_of(*this->reader_, at.listed[slot], at.scout, into);
       } catch (...) {  // the worker that reads the sample reports the error
       }
     }
@@ -28022,10 +28329,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   evaluator_type evaluator_;
   typename detail::front_of<Plan>::type front_;
   typename columns_type::known_shapes shapes_{};
-  // for the thread that requests ahead, which may be the consumer's
-  [[no_unique_address]] scout_of<reader_type> scout_;
-  binding hint_binding_;
-  std::vector<position> listed_;
+  asking ahead_;      // of the thread that requests ahead, which may be the consumer's
+  asking far_ahead_;  // of the one that tells what will be read
   [[no_unique_address]] batch_maps<Plan> maps_;
 };
 
@@ -29176,6 +29481,7 @@ class run {
     epoch_ = other.epoch_;
     last_epoch_ = other.last_epoch_;
     allowed_ = other.allowed_;
+    planned_ = other.planned_;
     first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
     pending_ = other.pending_;
@@ -29217,6 +29523,7 @@ class run {
   /// in the middle of the first.
   [[nodiscard]] epochs_range epochs(any_count wanted) & {
     const std::uint64_t count = wanted.of("epochs");
+    planned_ = count;
     allow(count);
     return {this, core().epoch(), count};
   }
@@ -29355,8 +29662,10 @@ class run {
   void allow(std::uint64_t epochs) {
     core().engine.home().check();
     allowed_ = epochs;
-    core().engine.limit(std::max(epochs, core().epoch() + 1));
+    limit(std::max(epochs, core().epoch() + 1));
   }
+
+  void limit(std::uint64_t epochs) { core().engine.limit(epochs, planned_ >= epochs); }
 
   [[nodiscard]] bool steps_are_zero() const {
     if constexpr (parts::facts.uneven) return core().engine.leading().mine().size == 0;
@@ -29382,7 +29691,7 @@ class run {
     core().engine.home().check();
     release();
     if (core().epoch() != number) core().go_to_epoch(number);
-    core().engine.limit(std::max(allowed_, last));
+    limit(std::max(allowed_, last));
     epoch_ = number;
     last_epoch_ = last;
     begun_ = true;
@@ -29463,6 +29772,7 @@ class run {
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
+  std::uint64_t planned_ = 0;  // epochs, if their number was given
   bool at_end_ = false, pending_ = false;
   bool begun_ = false;    // whether a loop has begun, in epoch_
   bool resumes_ = false;  // a state put the run where it stands, and no loop has begun since
@@ -60606,6 +60916,24 @@ class any_of {
     void confirm(object_id id) const {
       call([&](auto& s) { penstock::confirm(s, id); });
     }
+    /// Empty if the chosen one does not plan.
+    [[nodiscard]] read_foresight foresight() const
+      requires((foreseeing_session<typename Storages::session> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> read_foresight {
+        if constexpr (foreseeing_session<std::remove_reference_t<decltype(s)>>) return s.foresight();
+        return {};
+      });
+    }
+    void foresee([[maybe_unused]] object_id id, [[maybe_unused]] std::uint64_t offset,
+                 [[maybe_unused]] std::uint64_t size, [[maybe_unused]] std::uint64_t turn) const
+      requires((foreseeing_session<typename Storages::session> || ...))
+    {
+      call([&]([[maybe_unused]] auto& s) {
+        if constexpr (foreseeing_session<std::remove_reference_t<decltype(s)>>)
+          s.foresee(id, offset, size, turn);
+      });
+    }
 
     /// False if the chosen one does not expect.
     [[nodiscard]] bool expect(object_id id, object_signature what) const
@@ -60827,6 +61155,8 @@ namespace penstock::inline v0_1 {
 
 /// Which block of a cache goes when another one needs its place.
 enum class eviction {
+  /// the one that all runs that share the cache need last, as far as they know; otherwise as lru
+  needed_last,
   lru,  ///< the one that was used longest ago
   fifo  ///< the one that has been there longest
 };
@@ -60840,10 +61170,12 @@ enum class verify {
 /// How a `disk_cache` keeps its blocks.
 struct disk_cache_options {
   std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 128 KiB to 16 MiB
-  eviction evict = eviction::lru;
+  eviction evict = eviction::needed_last;
   penstock::verify verify = verify::each_read;
   /// How long a read waits for another one that fetches the same block, before it reads past the cache.
   std::chrono::milliseconds longest_wait{60'000};
+  /// How many blocks are fetched at once before they are asked for, if it is known what will be needed.
+  std::size_t ahead = 4;
 };
 
 /// A folder that keeps blocks of other storages, for `cached`: one for all processes of a node.
@@ -60875,6 +61207,204 @@ class disk_cache {
   disk_cache_options options_;
 };
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/next_uses.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// When a process needs a block next: a turn of its run, or one of the others.
+class next_use {
+ public:
+  constexpr next_use() = default;  // unknown
+  [[nodiscard]] static constexpr next_use at(std::uint64_t turn) noexcept { return next_use(turn + 1); }
+  /// Not before this turn: so far it knows what it will read.
+  [[nodiscard]] static constexpr next_use not_before(std::uint64_t turn) noexcept {
+    return next_use((turn + 1) | open);
+  }
+  /// Not in this run.
+  [[nodiscard]] static constexpr next_use never() noexcept { return next_use(~std::uint64_t{0}); }
+  [[nodiscard]] static constexpr next_use of_word(std::uint64_t word) noexcept { return next_use(word); }
+  [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
+
+  [[nodiscard]] constexpr bool is_never() const noexcept { return word_ == ~std::uint64_t{0}; }
+  /// Whether a process that stands at a turn has to look again.
+  [[nodiscard]] constexpr bool is_stale(std::uint64_t turn) const noexcept {
+    return word_ == 0 || (!is_never() && ((word_ & open) != 0 || word_ <= turn));
+  }
+  /// How many turns from this one on; none if it is not known, since it may be soon.
+  [[nodiscard]] constexpr std::uint64_t turns_from(std::uint64_t turn) const noexcept {
+    if (word_ == 0) return 0;
+    const std::uint64_t when = (word_ & ~open) - 1;
+    return when > turn ? when - turn : 0;
+  }
+  friend constexpr bool operator==(next_use, next_use) = default;
+
+ private:
+  static constexpr std::uint64_t open = std::uint64_t{1} << 62;
+  constexpr explicit next_use(std::uint64_t word) noexcept : word_(word) {}
+
+  std::uint64_t word_ = 0;
+};
+
+/// When the block of each slot of a folder is needed next, by each process that knows: in memory that all of
+/// them map, a row of words for each process. A process writes its own row, and when a slot gets another
+/// block, who gives it that says of all rows that it is not known.
+///
+/// Everything here is advice. A word that is wrong, or of a process that died, makes a worse block go; no
+/// byte that is delivered depends on it.
+class next_uses {
+ public:
+  /// So many processes have a row.
+  static constexpr std::uint32_t most = 64;
+  /// Farther than this is not told apart from never.
+  static constexpr std::uint64_t farthest = ~std::uint64_t{0};
+
+  [[nodiscard]] static constexpr std::uint64_t bytes(std::uint64_t slots) noexcept {
+    return most * (sizeof(row_record) + slots * sizeof(std::uint64_t));
+  }
+  /// Refers to `bytes(slots)` bytes.
+  next_uses(std::byte* memory, std::uint64_t slots) noexcept : memory_(memory), slots_(slots) {}
+
+  [[nodiscard]] bool is_used(std::uint32_t row) const noexcept;
+  /// Begins a row, in which nothing is known. The caller holds the lock of the folder.
+  void begin(std::uint32_t row) const noexcept;
+  void end(std::uint32_t row) const noexcept;
+
+  // ---- the process whose row it is
+  /// Where its run stands, and how long a turn takes; 0 if that is not known yet.
+  void stand_at(std::uint32_t row, std::uint64_t turn, std::uint64_t ns_per_turn) const noexcept;
+  [[nodiscard]] next_use get(std::uint32_t row, std::uint32_t slot) const noexcept;
+  void set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept;
+
+  /// A slot gets another block. The caller holds the lock of the folder.
+  void forget(std::uint32_t slot) const noexcept;
+
+ private:
+  friend class outlook;
+  struct row_record {
+    std::uint64_t used, turn, ns_per_turn, unused[5];
+  };
+
+  [[nodiscard]] row_record& record(std::uint32_t row) const noexcept;
+  [[nodiscard]] std::uint64_t& word(std::uint32_t row, std::uint32_t slot) const noexcept;
+
+  std::byte* memory_;
+  std::uint64_t slots_;
+};
+
+/// The rows of processes that live, as they were seen once, for the choice of the block that goes.
+class outlook {
+ public:
+  outlook() = default;
+
+  void add(const next_uses& all, std::uint32_t row) noexcept;
+  /// All rows are there: what they have in common.
+  void settle() noexcept;
+  [[nodiscard]] bool any() const noexcept { return count_ != 0; }
+  /// How far away the next use of a slot is, by whoever needs it first; comparable between slots.
+  [[nodiscard]] std::uint64_t distance(std::uint32_t slot) const noexcept;
+  /// The same of a block that is in no slot, which one process needs then.
+  [[nodiscard]] std::uint64_t distance(std::uint32_t row, next_use when) const noexcept;
+
+ private:
+  struct row_seen {
+    std::uint64_t turn = 0, ns_per_turn = 1;
+    const std::uint64_t* words = nullptr;
+    std::uint32_t number = 0;
+    [[nodiscard]] std::uint64_t to(next_use when) const noexcept;
+  };
+  std::array<row_seen, next_uses::most> rows_;
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/next_uses.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+PENSTOCK_INLINE next_uses::row_record& next_uses::record(std::uint32_t row) const noexcept {
+  return reinterpret_cast<row_record*>(memory_)[row];
+}
+PENSTOCK_INLINE std::uint64_t& next_uses::word(std::uint32_t row, std::uint32_t slot) const noexcept {
+  return reinterpret_cast<std::uint64_t*>(memory_ + most * sizeof(row_record))[row * slots_ + slot];
+}
+
+PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
+  return std::atomic_ref(record(row).used).load(std::memory_order_acquire) != 0;
+}
+PENSTOCK_INLINE void next_uses::begin(std::uint32_t row) const noexcept {
+  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
+  stand_at(row, 0, 0);
+  std::atomic_ref(record(row).used).store(1, std::memory_order_release);
+}
+PENSTOCK_INLINE void next_uses::end(std::uint32_t row) const noexcept {
+  std::atomic_ref(record(row).used).store(0, std::memory_order_release);
+}
+
+PENSTOCK_INLINE void next_uses::stand_at(std::uint32_t row, std::uint64_t turn,
+                                         std::uint64_t ns_per_turn) const noexcept {
+  std::atomic_ref(record(row).turn).store(turn, std::memory_order_relaxed);
+  std::atomic_ref(record(row).ns_per_turn).store(ns_per_turn, std::memory_order_relaxed);
+}
+PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) const noexcept {
+  return next_use::of_word(std::atomic_ref(word(row, slot)).load(std::memory_order_relaxed));
+}
+PENSTOCK_INLINE void next_uses::set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept {
+  std::atomic_ref(word(row, slot)).store(when.word(), std::memory_order_relaxed);
+}
+PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
+  for (std::uint32_t row = 0; row < most; ++row)
+    if (is_used(row)) set(row, slot, {});
+}
+
+PENSTOCK_INLINE void outlook::add(const next_uses& all, std::uint32_t row) noexcept {
+  if (count_ == rows_.size()) return;
+  const next_uses::row_record& one = all.record(row);
+  const auto read = [](const std::uint64_t& word) {
+    return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
+  };
+  rows_[count_++] = {read(one.turn), read(one.ns_per_turn), &all.word(row, 0), row};
+}
+
+// The ranks of one job are as fast as each other, and their turns can be compared as they are: what the clock
+// says of each would only add noise.
+PENSTOCK_INLINE void outlook::settle() noexcept {
+  constexpr std::uint64_t alike = 4;
+  std::uint64_t least = ~std::uint64_t{0}, greatest = 0;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    least = std::min(least, rows_[i].ns_per_turn);
+    greatest = std::max(greatest, rows_[i].ns_per_turn);
+  }
+  const bool as_they_are = count_ == 0 || least == 0 || greatest / alike <= least;
+  for (std::uint32_t i = 0; as_they_are && i < count_; ++i) rows_[i].ns_per_turn = 1;
+}
+
+PENSTOCK_INLINE std::uint64_t outlook::row_seen::to(next_use when) const noexcept {
+  if (when.is_never()) return next_uses::farthest;
+  constexpr std::uint64_t most_turns = std::uint64_t{1} << 32, most_ns = std::uint64_t{1} << 31;
+  return std::min(when.turns_from(turn), most_turns) * std::min(ns_per_turn, most_ns);
+}
+PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t slot) const noexcept {
+  std::uint64_t least = next_uses::farthest;
+  for (std::uint32_t i = 0; i < count_ && least != 0; ++i) {
+    std::uint64_t& word = const_cast<std::uint64_t&>(rows_[i].words[slot]);
+    const auto when = next_use::of_word(std::atomic_ref(word).load(std::memory_order_relaxed));
+    least = std::min(least, rows_[i].to(when));
+  }
+  return least;
+}
+PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t row, next_use when) const noexcept {
+  for (std::uint32_t i = 0; i < count_; ++i)
+    if (rows_[i].number == row) return rows_[i].to(when);
+  return 0;
+}
+
+}  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/detail/block_index.hpp
@@ -60911,7 +61441,7 @@ struct place {
 };
 
 /// The index of a folder of blocks, in memory that all processes of a node map: which block is in which slot,
-/// when it was used last, and the checksums of its pieces.
+/// when it was used last and is needed next, and the checksums of its pieces.
 ///
 /// A slot is free, or being filled by one process, or full. Its state is a generation and one of these; it
 /// goes to the next generation when it gets another block, so that who has read something and finds the state
@@ -60920,7 +61450,7 @@ struct place {
 /// between, the next one finds that out, and makes the chains of the table from the slots again.
 class block_index {
  public:
-  static constexpr std::uint32_t version = 1;
+  static constexpr std::uint32_t version = 2;
 
   /// The bytes of an index.
   [[nodiscard]] static std::uint64_t bytes(const shape& of) noexcept;
@@ -60951,6 +61481,10 @@ class block_index {
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
   /// The number that the file of the blocks has, too.
   [[nodiscard]] std::uint64_t pair() const noexcept;
+  /// When the block of each slot is needed next.
+  [[nodiscard]] next_uses next() const noexcept;
+  /// The block of a slot, if it is full.
+  [[nodiscard]] std::optional<key> block_in(place seen) const noexcept;
 
   // ---- any thread of any process
   [[nodiscard]] place look_at(std::uint32_t slot) const noexcept;
@@ -60985,14 +61519,16 @@ class block_index {
   void end_change() const noexcept;
   /// The slot that has a block or is being filled with it.
   [[nodiscard]] std::optional<place> find(const key& what) const noexcept;
-  /// A free slot, or the full one that was used longest ago: of up to 4096 slots, behind those that were
-  /// looked at before, so that a large index costs no more. None if all are being filled.
-  [[nodiscard]] std::optional<place> oldest(bool only_full = false) const noexcept;
+  /// A free slot, or the full one whose block is needed last, and of several of these the one that was used
+  /// longest ago: of up to 4096 slots, behind those that were looked at before, so that a large index costs
+  /// no more. None if all are being filled.
+  [[nodiscard]] std::optional<place> least_needed(const outlook& future,
+                                                  bool only_full = false) const noexcept;
   /// Gives a slot to a block, which is to be filled; returns its new state.
   place take(std::uint32_t slot, const key& what) const noexcept;
   /// Frees a slot.
   void drop(std::uint32_t slot) const noexcept;
-  /// Whether `oldest` passes over a slot, because it is being filled, or who filled it died.
+  /// Whether `least_needed` passes over a slot, because it is being filled, or who filled it died.
   [[nodiscard]] bool held(std::uint32_t slot) const noexcept;
   /// From now on it does not.
   void settle(std::uint32_t slot) const noexcept;
@@ -61036,7 +61572,7 @@ struct block_index::head_record {
   std::uint32_t ready, changing;
   std::uint64_t clock;  // one more for each block that comes
   std::uint64_t pair;   // the file of the blocks has it, too
-  std::uint64_t hand;   // the slot from which on `oldest` looks next
+  std::uint64_t hand;   // the slot from which on `least_needed` looks next
 };
 
 struct block_index::slot_record {
@@ -61055,9 +61591,9 @@ void put(T& word, T value, std::memory_order order = std::memory_order_relaxed) 
   std::atomic_ref<T>(word).store(value, order);
 }
 
-/// Where the parts of an index begin: the head, then chains, slots, uses and checksums.
+/// Where the parts of an index begin: the head, then chains, slots, uses, checksums and next uses.
 struct index_parts {
-  std::uint64_t chains = 0, slots = 0, uses = 0, sums = 0, end = 0;
+  std::uint64_t chains = 0, slots = 0, uses = 0, sums = 0, next = 0, end = 0;
 
   template <class Head, class Slot>
   [[nodiscard]] static index_parts of(const shape& what) noexcept {
@@ -61067,7 +61603,9 @@ struct index_parts {
     made.slots = made.chains + (chains + 63) / 64 * 64;
     made.uses = made.slots + what.slots * sizeof(Slot);
     made.sums = made.uses + what.slots * sizeof(std::uint64_t);
-    made.end = made.sums + what.slots * what.pieces() * sizeof(std::uint64_t);
+    made.next = made.sums + what.slots * what.pieces() * sizeof(std::uint64_t);
+    // Whole pages, since that is what they take of a disk.
+    made.end = (made.next + next_uses::bytes(what.slots) + Head::bytes - 1) / Head::bytes * Head::bytes;
     return made;
   }
 };
@@ -61133,6 +61671,14 @@ PENSTOCK_INLINE void block_index::write_head(std::uint64_t pair) const noexcept 
   made.pair = pair;
 }
 PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
+PENSTOCK_INLINE next_uses block_index::next() const noexcept {
+  return {memory_ + index_parts::of<head_record, slot_record>(shape_).next, shape_.slots};
+}
+PENSTOCK_INLINE std::optional<key> block_index::block_in(place seen) const noexcept {
+  const key found = key_of(record(seen.slot));
+  if (seen.now() != phase::full || !same(seen)) return std::nullopt;
+  return found;
+}
 PENSTOCK_INLINE void block_index::make_ready() const noexcept {
   put(head_of().ready, 1u, std::memory_order_release);
 }
@@ -61230,18 +61776,22 @@ PENSTOCK_INLINE std::optional<place> block_index::find(const key& what) const no
   return std::nullopt;
 }
 
-PENSTOCK_INLINE std::optional<place> block_index::oldest(bool only_full) const noexcept {
+PENSTOCK_INLINE std::optional<place> block_index::least_needed(const outlook& future,
+                                                               bool only_full) const noexcept {
   constexpr std::uint64_t most = 4096;
   head_record& all = head_of();
-  std::uint64_t least = used_now, slot = get(all.hand) % shape_.slots;
+  std::uint64_t least = used_now, farthest = 0, slot = get(all.hand) % shape_.slots;
   std::uint32_t found = 0;
   for (std::uint64_t looks = 0; looks < shape_.slots && least != 0; ++looks) {
     if (looks >= most && least != used_now) break;
     const auto here = static_cast<std::uint32_t>(slot);
     slot = slot + 1 == shape_.slots ? 0 : slot + 1;
     const std::uint64_t one = get(use(here));
-    if (one < least && (one != 0 || !only_full)) {
+    if (one == used_now || (one == 0 && only_full)) continue;
+    const std::uint64_t distance = one != 0 && future.any() ? future.distance(here) : 0;
+    if (one == 0 || least == used_now || distance > farthest || (distance == farthest && one < least)) {
       least = one;
+      farthest = distance;
       found = here;
     }
   }
@@ -61258,6 +61808,7 @@ PENSTOCK_INLINE place block_index::take(std::uint32_t slot, const key& what) con
   put(one.high, what.high, std::memory_order_release);
   put(one.low, what.low, std::memory_order_release);
   link(slot);
+  next().forget(slot);
   put(head_of().clock, get(head_of().clock) + 1);
   return made;
 }
@@ -61337,6 +61888,9 @@ PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, 
                  options_.block, " bytes"});
   if (options_.longest_wait.count() < 0)
     throw error(errc::argument, "disk_cache cannot wait for less than 0 ms");
+  if (options_.ahead > 64)
+    throw error(errc::argument,
+                {"a disk_cache fetches at most 64 blocks at once ahead, not ", options_.ahead});
   constexpr std::chrono::hours year{24 * 365};
   options_.longest_wait = std::min(options_.longest_wait, std::chrono::milliseconds(year));
   if (detail::blocks::block_index::slots_within(limit_, options_.block, detail::blocks::piece_size) == 0)
@@ -62861,6 +63415,16 @@ class relayed_session {
     requires warming_session<inner>
   {
     return state_->session.warm(id);
+  }
+  [[nodiscard]] read_foresight foresight() const
+    requires foreseeing_session<inner>
+  {
+    return state_->session.foresight();
+  }
+  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
+    requires foreseeing_session<inner>
+  {
+    state_->session.foresee(id, offset, size, turn);
   }
 
   /// See `storage_counters`.
@@ -67373,8 +67937,10 @@ class block_folder {
     place where{};
   };
   /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
-  /// somebody fills it. `nothing`: no slot can be had.
-  [[nodiscard]] answer ask(const key& what);
+  /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
+  /// `ahead`:
+  /// it is not needed yet, so no block goes for it that is needed sooner.
+  [[nodiscard]] answer ask(const key& what, next_use when = {}, bool ahead = false);
   /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
   bool fill(place mine, const key& what, bytes_view bytes);
   void give_up(place mine) noexcept;
@@ -67382,6 +67948,13 @@ class block_folder {
   bool wait(place other, std::uint64_t most_ns) noexcept;
   /// Nobody waits for this any more: `ask` says `nothing`.
   void waited_in_vain(place other) noexcept;
+
+  /// Says where the run of this session stands, and how long a turn takes, so that blocks go by when they are
+  /// needed. `next(who, block)` tells when that is. Called by one thread at a time.
+  void stand_at(std::uint64_t turn, std::uint64_t ns_per_turn,
+                next_use (*next)(const void* who, const key& block), const void* who);
+  /// How many blocks there is room for.
+  [[nodiscard]] std::uint64_t slots() const noexcept;
   /// How many blocks went for others.
   [[nodiscard]] std::uint64_t evicted() const noexcept;
   /// Frees a slot whose bytes are damaged, if it still is what it was.
@@ -67407,8 +67980,11 @@ namespace detail::blocks {
 }
 
 struct block_folder::state : block_files {
-  // Behind the bytes of `block_files`, a byte for each slot, which whoever fills it has locked.
-  static constexpr std::uint64_t first_slot_byte = first_free_byte;
+  // Behind the bytes of `block_files`, a byte for each row of `next_uses`, which the session has locked whose
+  // row it is; then one for each slot, which whoever fills it has locked.
+  static constexpr std::uint64_t first_row_byte = first_free_byte,
+                                 first_slot_byte = first_row_byte + next_uses::most;
+  static constexpr std::uint32_t no_row = next_uses::most;
 
   state(const disk_cache& where, checksum_call sum_of)
       : block_files(where.folder(),
@@ -67416,7 +67992,8 @@ struct block_folder::state : block_files {
                      block_index::slots_within(where.limit(), where.options().block, piece_size)}),
         checksum(sum_of),
         once(where.options().verify == verify::once),
-        touches(where.options().evict == eviction::lru),
+        plans(where.options().evict == eviction::needed_last),
+        touches(where.options().evict != eviction::fifo),
         waited(to_size(table.of().slots)),
         seen(once ? to_size(table.of().slots * table.of().pieces()) : 0) {
     table.begin_change();
@@ -67493,13 +68070,44 @@ struct block_folder::state : block_files {
     ::syscall(SYS_futex, table.word_of(slot), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 
+  ~state() {
+    if (row != no_row && !guard.lost()) table.next().end(row);
+  }
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+
+  /// The next uses of all sessions that live. The caller may change the folder.
+  [[nodiscard]] outlook future() noexcept {
+    outlook rows;
+    if (!plans) return rows;
+    const next_uses all = table.next();
+    for (std::uint32_t one = 0; one < next_uses::most; ++one) {
+      if (!all.is_used(one)) continue;
+      if (one == row || is_locked(index.get(), first_row_byte + one))
+        rows.add(all, one);
+      else
+        all.end(one);  // it died
+    }
+    rows.settle();
+    return rows;
+  }
+  /// Takes a row, if there is one. The caller may change the folder.
+  void take_row() noexcept {
+    const next_uses all = table.next();
+    for (std::uint32_t one = 0; one < next_uses::most && row == no_row; ++one) {
+      if (!lock_byte(index.get(), first_row_byte + one, byte_lock::exclusive)) continue;
+      all.begin(one);
+      row = one;
+    }
+  }
+
   /// Gives up blocks so that the disk has room for one.
   [[nodiscard]] bool make_room() {
     const change lock(*this);
     if (!lock) return false;
     bool any = false;
     for (int i = 0; i < 2; ++i) {
-      const auto old = table.oldest(true);
+      const auto old = table.least_needed(future(), true);
       if (!old) break;
       free(old->slot);
       punch(old->slot);
@@ -67512,9 +68120,11 @@ struct block_folder::state : block_files {
   inline static std::atomic<std::uint64_t> sessions{0};
   const std::uint64_t number = ++sessions;
   checksum_call checksum;
-  bool once, touches;
+  bool once, plans, touches;
   std::atomic<bool> trusts{true};  // with `once`
   std::mutex changes;
+  std::atomic<std::uint32_t> row{no_row};  // in `next_uses`
+  bool wants_row = true;
   std::mutex fills_mutex;
   std::vector<std::uint32_t> fills;                // the slots that this session's threads fill
   std::vector<std::atomic<std::uint32_t>> waited;  // the states that somebody waited for in vain
@@ -67654,10 +68264,16 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   return copied::whole;
 }
 
-PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what) {
+PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use when, bool ahead) {
   state& all = *state_;
   const state::change lock(all);
   if (!lock) return {};
+  const std::uint32_t row = all.row;
+  const auto take = [&](std::uint32_t slot) -> answer {
+    const place made = all.table.take(slot, what);
+    if (row != state::no_row) all.table.next().set(row, slot, when);
+    return {answer::mine, made};
+  };
   if (const auto found = all.table.find(what)) {
     if (found->now() == phase::full) return {answer::here, *found};
     if (all.is_filled_now(found->slot) || !all.begin_fill(found->slot)) {
@@ -67669,27 +68285,30 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what) {
       all.end_fill(found->slot);
       return {answer::here, *found};
     }
-    return {answer::mine, all.table.take(found->slot, what)};
+    return take(found->slot);
   }
   if (now_ns() < all.rests_until.load(std::memory_order_relaxed)) return {};
-  auto old = all.table.oldest();
+  const outlook future = all.future();
+  auto old = all.table.least_needed(future);
   if (!old) {
     all.sweep();
-    old = all.table.oldest();
+    old = all.table.least_needed(future);
     if (!old) return {};
   }
+  if (ahead && old->now() == phase::full && future.distance(old->slot) <= future.distance(row, when))
+    return {};
   // The process that published it may still hold its lock; if that process is stopped, another block goes.
   for (int tries = 0; !all.begin_fill(old->slot); ++tries) {
-    if (tries == 200) return {};
+    if (tries == 200 || ahead) return {};
     if (tries >= 50) {
       all.table.touch(old->slot);
-      old = all.table.oldest();
+      old = all.table.least_needed(future);
       if (!old) return {};
     }
     std::this_thread::yield();
   }
   if (old->now() == phase::full) all.evicted.fetch_add(1, std::memory_order_relaxed);
-  return {answer::mine, all.table.take(old->slot, what)};
+  return take(old->slot);
 }
 
 PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {
@@ -67744,6 +68363,33 @@ PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t most_ns) noex
 PENSTOCK_INLINE void block_folder::waited_in_vain(place other) noexcept {
   state_->waited[other.slot].store(other.state, std::memory_order_relaxed);
 }
+PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns_per_turn,
+                                            next_use (*next)(const void* who, const key& block),
+                                            const void* who) {
+  state& all = *state_;
+  if (all.guard.lost()) return;
+  if (all.row == state::no_row) {
+    if (!all.wants_row) return;
+    const state::change lock(all);
+    if (!lock) return;
+    all.take_row();
+    all.wants_row = false;
+    if (all.row == state::no_row) return;  // of more sessions than there are rows nobody knows
+  }
+  const std::uint32_t row = all.row;
+  const next_uses uses = all.table.next();
+  uses.stand_at(row, turn, ns_per_turn);
+  for (std::uint32_t slot = 0; slot < all.table.of().slots; ++slot) {
+    if (!uses.get(row, slot).is_stale(turn)) continue;
+    const place seen = all.table.look_at(slot);
+    if (seen.now() != phase::full) continue;
+    const std::optional<key> block = all.table.block_in(seen);
+    if (!block) continue;
+    uses.set(row, slot, next(who, *block));
+    if (!all.table.same(seen)) uses.set(row, slot, {});
+  }
+}
+PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);
 }
@@ -67752,6 +68398,201 @@ PENSTOCK_INLINE void block_folder::discard(place damaged) {
   state& all = *state_;
   const state::change lock(all);
   if (lock && all.table.same(damaged)) all.free(damaged.slot);
+}
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/block_plan.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// What one session knows of the blocks that its run will read: when each is needed next.
+///
+/// It is told each read once, in the order of turns, up to as many as it can keep, and forgets what the run
+/// has passed. Reads of a block that follow each other closely are one use, from the first to the last.
+/// Cost: 32 bytes for each use that is to come, and 36 for each block; a lock per read that it is told.
+/// Threads: any.
+class block_plan {
+ public:
+  /// So many uses are kept; a session is told no more until some are passed.
+  static constexpr std::size_t most_uses = std::size_t{1} << 20;
+  /// Reads of a block within so many turns are one use.
+  static constexpr std::uint64_t close = 4;
+
+  /// Adds the blocks of an object; returns the number of the first.
+  [[nodiscard]] std::uint32_t add(const std::vector<key>& blocks);
+  /// A block will be read at a turn, none earlier than any before.
+  void foresee(std::uint32_t block, std::uint64_t turn);
+  /// Whether it can be told more.
+  [[nodiscard]] bool has_room() const;
+  /// The run has passed all turns before `turn`; what it reads before `seen` is known, and if `ends`, it
+  /// reads nothing after that.
+  void stand_at(std::uint64_t turn, std::uint64_t seen, bool ends);
+  /// What it was told is void: the run went elsewhere.
+  void clear();
+
+  [[nodiscard]] next_use next(std::uint32_t block) const;
+  /// Of a block that has this key, which may be of somebody else.
+  [[nodiscard]] next_use next(const key& what) const;
+
+  struct coming {
+    std::uint32_t block = 0;
+    std::uint64_t turn = 0;
+  };
+  /// The blocks that are needed next, in that order, each once, up to `most` of them.
+  void list_coming(std::size_t most, std::vector<coming>& into) const;
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  struct use {
+    std::uint64_t first, last;
+    std::uint32_t block, next;  // the next use of the block: a place in `uses_`
+  };
+  struct known {
+    std::uint32_t head = none, tail = none;  // its uses that are to come
+  };
+
+  [[nodiscard]] use& at(std::uint64_t number) const noexcept {
+    return uses_[static_cast<std::size_t>(number & (uses_.size() - 1))];
+  }
+  void append(std::uint32_t block, std::uint64_t turn);
+  void grow();
+  [[nodiscard]] next_use next_locked(std::uint32_t block) const noexcept;
+  [[nodiscard]] std::uint32_t find(const key& what) const noexcept;
+  void place(std::uint32_t block) noexcept;
+
+  mutable std::mutex mutex_;
+  std::vector<key> keys_;  // of each block
+  std::vector<known> blocks_;
+  std::vector<std::uint32_t> table_;   // by key: the number of a block and 1, or 0
+  mutable std::vector<use> uses_;      // a ring of uses in the order of their first turns
+  std::uint64_t begin_ = 0, end_ = 0;  // the numbers of those that are there
+  std::uint64_t turn_ = 0, seen_ = 0;
+  bool ends_ = false;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/block_plan.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
+  const std::scoped_lock lock(mutex_);
+  const auto first = static_cast<std::uint32_t>(keys_.size());
+  keys_.insert(keys_.end(), blocks.begin(), blocks.end());
+  blocks_.resize(keys_.size());
+  if (table_.size() < 2 * keys_.size()) {
+    table_.assign(std::bit_ceil(4 * keys_.size()), 0);
+    for (std::uint32_t block = 0; block < first; ++block) place(block);
+  }
+  for (std::uint32_t block = first; block < keys_.size(); ++block) place(block);
+  return first;
+}
+PENSTOCK_INLINE void block_plan::place(std::uint32_t block) noexcept {
+  std::uint64_t at = keys_[block].high;
+  while (table_[static_cast<std::size_t>(at & (table_.size() - 1))] != 0) ++at;
+  table_[static_cast<std::size_t>(at & (table_.size() - 1))] = block + 1;
+}
+PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
+  if (table_.empty()) return none;
+  for (std::uint64_t at = what.high;; ++at) {
+    const std::uint32_t one = table_[static_cast<std::size_t>(at & (table_.size() - 1))];
+    if (one == 0) return none;
+    if (keys_[one - 1] == what) return one - 1;
+  }
+}
+
+PENSTOCK_INLINE void block_plan::foresee(std::uint32_t block, std::uint64_t turn) {
+  const std::scoped_lock lock(mutex_);
+  known& one = blocks_[block];
+  if (one.tail != none) {
+    use& last = uses_[one.tail];
+    if (turn <= last.last + close) {
+      last.last = std::max(last.last, turn);
+      return;
+    }
+  }
+  append(block, turn);
+}
+PENSTOCK_INLINE void block_plan::append(std::uint32_t block, std::uint64_t turn) {
+  if (end_ - begin_ == uses_.size()) grow();
+  const auto here = static_cast<std::uint32_t>(end_ & (uses_.size() - 1));
+  uses_[here] = {turn, turn, block, none};
+  known& one = blocks_[block];
+  if (one.tail == none)
+    one.head = here;
+  else
+    uses_[one.tail].next = here;
+  one.tail = here;
+  ++end_;
+}
+PENSTOCK_INLINE void block_plan::grow() {
+  std::vector<use> before(std::max<std::size_t>(1024, 2 * uses_.size()));
+  before.swap(uses_);
+  const std::uint64_t begin = begin_, end = end_;
+  begin_ = end_ = 0;
+  for (known& one : blocks_) one = {};
+  for (std::uint64_t i = begin; i != end; ++i) {
+    const use& one = before[static_cast<std::size_t>(i & (before.size() - 1))];
+    append(one.block, one.first);
+    at(end_ - 1).last = one.last;
+  }
+}
+PENSTOCK_INLINE bool block_plan::has_room() const {
+  const std::scoped_lock lock(mutex_);
+  return end_ - begin_ < most_uses;
+}
+
+PENSTOCK_INLINE void block_plan::stand_at(std::uint64_t turn, std::uint64_t seen, bool ends) {
+  const std::scoped_lock lock(mutex_);
+  turn_ = turn;
+  seen_ = seen;
+  ends_ = ends;
+  for (; begin_ != end_ && at(begin_).last < turn; ++begin_) {
+    known& one = blocks_[at(begin_).block];
+    // Uses of a block are in order, so this is its first one.
+    one.head = at(begin_).next;
+    if (one.head == none) one.tail = none;
+  }
+}
+PENSTOCK_INLINE void block_plan::clear() {
+  const std::scoped_lock lock(mutex_);
+  for (known& one : blocks_) one = {};
+  begin_ = end_ = turn_ = seen_ = 0;
+  ends_ = false;
+}
+
+PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noexcept {
+  for (std::uint32_t i = blocks_[block].head; i != none; i = uses_[i].next)
+    if (uses_[i].last >= turn_) return next_use::at(std::max(uses_[i].first, turn_));
+  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, turn_));
+}
+PENSTOCK_INLINE next_use block_plan::next(std::uint32_t block) const {
+  const std::scoped_lock lock(mutex_);
+  return next_locked(block);
+}
+PENSTOCK_INLINE next_use block_plan::next(const key& what) const {
+  const std::scoped_lock lock(mutex_);
+  const std::uint32_t block = find(what);
+  if (block != none) return next_locked(block);
+  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, turn_));
+}
+
+PENSTOCK_INLINE void block_plan::list_coming(std::size_t most, std::vector<coming>& into) const {
+  constexpr std::uint64_t most_looks = 1u << 16;
+  const std::scoped_lock lock(mutex_);
+  into.clear();
+  for (std::uint64_t i = begin_; i != end_ && i - begin_ < most_looks && into.size() < most; ++i) {
+    const use& one = at(i);
+    const auto here = static_cast<std::uint32_t>(i & (uses_.size() - 1));
+    if (one.last >= turn_ && blocks_[one.block].head == here)
+      into.push_back({one.block, std::max(one.first, turn_)});
+  }
 }
 
 }  // namespace detail::blocks
@@ -68175,6 +69016,93 @@ class shared_questions {
   std::vector<std::shared_ptr<question>> open_;
   std::uint64_t cancels_ = 0;
 };
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/work_ahead.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Threads that do what there is to do ahead of time, each one thing at a time, and then wait to be woken.
+class work_ahead {
+ public:
+  /// Returns whether there may be more to do.
+  using task = bool (*)(void* self) noexcept;
+
+  work_ahead() = default;
+  work_ahead(const work_ahead&) = delete;
+  work_ahead& operator=(const work_ahead&) = delete;
+  ~work_ahead();
+
+  /// Starts so many threads, or as many as the system allows; does nothing if they were started before.
+  void start(std::size_t threads, task what, void* self) noexcept;
+  void wake() noexcept;
+  /// They end after what they do now; nothing is started any more.
+  void stop() noexcept;
+
+ private:
+  void work() noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t wakes_ = 0;
+  bool started_ = false, ends_ = false;
+  task what_ = nullptr;
+  void* self_ = nullptr;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/work_ahead.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE work_ahead::~work_ahead() {
+  stop();
+  for (std::thread& one : threads_) one.join();
+}
+
+PENSTOCK_INLINE void work_ahead::start(std::size_t threads, task what, void* self) noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (started_ || ends_) return;
+  started_ = true;
+  what_ = what;
+  self_ = self;
+  try {
+    while (threads_.size() < threads) threads_.emplace_back([this]() noexcept { work(); });
+  } catch (...) {  // those that run do the work
+  }
+}
+PENSTOCK_INLINE void work_ahead::wake() noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++wakes_;
+  }
+  changed_.notify_all();
+}
+PENSTOCK_INLINE void work_ahead::stop() noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+}
+
+PENSTOCK_INLINE void work_ahead::work() noexcept {
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    const std::uint64_t seen = wakes_;
+    lock.unlock();
+    const bool more = what_(self_);
+    lock.lock();
+    if (!more) changed_.wait(lock, [&] { return ends_ || wakes_ != seen; });
+  }
+}
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -111,6 +111,7 @@ class run {
     epoch_ = other.epoch_;
     last_epoch_ = other.last_epoch_;
     allowed_ = other.allowed_;
+    planned_ = other.planned_;
     first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
     pending_ = other.pending_;
@@ -152,6 +153,7 @@ class run {
   /// in the middle of the first.
   [[nodiscard]] epochs_range epochs(any_count wanted) & {
     const std::uint64_t count = wanted.of("epochs");
+    planned_ = count;
     allow(count);
     return {this, core().epoch(), count};
   }
@@ -290,8 +292,10 @@ class run {
   void allow(std::uint64_t epochs) {
     core().engine.home().check();
     allowed_ = epochs;
-    core().engine.limit(std::max(epochs, core().epoch() + 1));
+    limit(std::max(epochs, core().epoch() + 1));
   }
+
+  void limit(std::uint64_t epochs) { core().engine.limit(epochs, planned_ >= epochs); }
 
   [[nodiscard]] bool steps_are_zero() const {
     if constexpr (parts::facts.uneven) return core().engine.leading().mine().size == 0;
@@ -317,7 +321,7 @@ class run {
     core().engine.home().check();
     release();
     if (core().epoch() != number) core().go_to_epoch(number);
-    core().engine.limit(std::max(allowed_, last));
+    limit(std::max(allowed_, last));
     epoch_ = number;
     last_epoch_ = last;
     begun_ = true;
@@ -398,6 +402,7 @@ class run {
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
+  std::uint64_t planned_ = 0;  // epochs, if their number was given
   bool at_end_ = false, pending_ = false;
   bool begun_ = false;    // whether a loop has begun, in epoch_
   bool resumes_ = false;  // a state put the run where it stands, and no loop has begun since

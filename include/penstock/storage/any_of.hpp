@@ -164,6 +164,24 @@ class any_of {
     void confirm(object_id id) const {
       call([&](auto& s) { penstock::confirm(s, id); });
     }
+    /// Empty if the chosen one does not plan.
+    [[nodiscard]] read_foresight foresight() const
+      requires((foreseeing_session<typename Storages::session> || ...))
+    {
+      return call([&]([[maybe_unused]] auto& s) -> read_foresight {
+        if constexpr (foreseeing_session<std::remove_reference_t<decltype(s)>>) return s.foresight();
+        return {};
+      });
+    }
+    void foresee([[maybe_unused]] object_id id, [[maybe_unused]] std::uint64_t offset,
+                 [[maybe_unused]] std::uint64_t size, [[maybe_unused]] std::uint64_t turn) const
+      requires((foreseeing_session<typename Storages::session> || ...))
+    {
+      call([&]([[maybe_unused]] auto& s) {
+        if constexpr (foreseeing_session<std::remove_reference_t<decltype(s)>>)
+          s.foresee(id, offset, size, turn);
+      });
+    }
 
     /// False if the chosen one does not expect.
     [[nodiscard]] bool expect(object_id id, object_signature what) const

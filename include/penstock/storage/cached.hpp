@@ -67,6 +67,7 @@ class cached {
       session.stop_waiting();
     }
     void end() noexcept {
+      session.stop_ahead();
       cancel();
       penstock::end_reads(session.far());
     }
@@ -92,6 +93,10 @@ class cached {
     }
     void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
     void confirm(object_id id) const { state_->session.confirm(id); }
+    [[nodiscard]] read_foresight foresight() const noexcept { return state_->session.foresight(); }
+    void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const {
+      state_->session.foresee(id, offset, size, turn);
+    }
     /// Whether an object's bytes are in memory, so that fetching them ahead would only make another copy.
     [[nodiscard]] bool warm(object_id id) const { return state_->session.warm(id); }
     void read_many(std::span<const read_request> requests, read_listener listener) const noexcept {

@@ -171,6 +171,29 @@ concept warming_session = storage_session<S> && requires(S& s, object_id id) {
   { s.warm(id) } -> std::same_as<bool>;
 };
 
+/// How somebody is told what a run will read, far ahead. Turns are the rows of the run, counted on through
+/// its epochs. Called by one thread at a time, while others read.
+struct read_foresight {
+  void* self = nullptr;  ///< null: it does not want to know
+  /// Whether it can keep more reads; if not, some must be passed first.
+  bool (*has_room)(void* self) = nullptr;
+  /// All turns before `turn` are over; all reads before `seen` have been told, and if `ends`, the run reads
+  /// nothing after that.
+  void (*stand_at)(void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept = nullptr;
+  /// What it was told is void, and turns may be smaller from now on: the run goes on elsewhere.
+  void (*forget)(void* self) noexcept = nullptr;
+};
+
+/// A session that plans by what a run will read: `cached`.
+///   foresight()                     the `read_foresight`; the same at each call
+///   foresee(id, offset, size, turn) the run reads this range at a turn, which is none before the last one; may throw. For
+///                                   the thread that uses `foresight`
+template <class S>
+concept foreseeing_session = storage_session<S> && requires(S& s, object_id id, std::uint64_t n) {
+  { s.foresight() } -> std::same_as<read_foresight>;
+  s.foresee(id, n, n, n);
+};
+
 /// A session that can show bytes in place: mapped files, memory.
 template <class S>
 concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {

@@ -5,6 +5,7 @@
 #include <penstock/core/compiled.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -12,6 +13,8 @@ namespace penstock::inline v0_1 {
 
 /// Which block of a cache goes when another one needs its place.
 enum class eviction {
+  /// the one that all runs that share the cache need last, as far as they know; otherwise as lru
+  needed_last,
   lru,  ///< the one that was used longest ago
   fifo  ///< the one that has been there longest
 };
@@ -25,10 +28,12 @@ enum class verify {
 /// How a `disk_cache` keeps its blocks.
 struct disk_cache_options {
   std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 128 KiB to 16 MiB
-  eviction evict = eviction::lru;
+  eviction evict = eviction::needed_last;
   penstock::verify verify = verify::each_read;
   /// How long a read waits for another one that fetches the same block, before it reads past the cache.
   std::chrono::milliseconds longest_wait{60'000};
+  /// How many blocks are fetched at once before they are asked for, if it is known what will be needed.
+  std::size_t ahead = 4;
 };
 
 /// A folder that keeps blocks of other storages, for `cached`: one for all processes of a node.

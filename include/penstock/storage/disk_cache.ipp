@@ -24,6 +24,9 @@ PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, 
                  options_.block, " bytes"});
   if (options_.longest_wait.count() < 0)
     throw error(errc::argument, "disk_cache cannot wait for less than 0 ms");
+  if (options_.ahead > 64)
+    throw error(errc::argument,
+                {"a disk_cache fetches at most 64 blocks at once ahead, not ", options_.ahead});
   constexpr std::chrono::hours year{24 * 365};
   options_.longest_wait = std::min(options_.longest_wait, std::chrono::milliseconds(year));
   if (detail::blocks::block_index::slots_within(limit_, options_.block, detail::blocks::piece_size) == 0)

@@ -15,6 +15,7 @@
 #include <penstock/run/engine/detail/engine_parts.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
+#include <penstock/run/engine/foresight_list.hpp>
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
@@ -262,34 +263,45 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   [[nodiscard]] hinter hints() noexcept {
     if constexpr (!parts::forward && takes_hints<reader_type>)
-      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); }, lists(),
+      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); },
+              lists<&engine::ahead_, range_list>(), lists<&engine::far_ahead_, foresight_list>(),
               calls.counters};
     else
       return {};
   }
-  [[nodiscard]] static auto lists() noexcept -> void (*)(void*, const placement&, range_list&) {
+  /// What a thread keeps that asks the reader where samples are.
+  struct asking {
+    [[no_unique_address]] scout_of<reader_type> scout;
+    binding bound;
+    std::vector<position> listed;
+  };
+  template <asking engine::*Place, class List>
+  [[nodiscard]] static auto lists() noexcept -> void (*)(void*, const placement&, List&) {
     if constexpr (takes_fetched<reader_type>)
-      return [](void* e, const placement& samples, range_list& into) { self(e).list_all(samples, into); };
+      return [](void* e, const placement& samples, List& into) {
+        self(e).list_all(samples, self(e).*Place, into);
+      };
     else
       return nullptr;
   }
   void hint_all(const placement& samples) {
-    samples.bind(orders(), hint_binding_);
+    samples.bind(orders(), ahead_.bound);
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
-      hint(*this->reader_, hint_binding_(samples.index(slot)), scout_);
+      hint(*this->reader_, ahead_.bound(samples.index(slot)), ahead_.scout);
   }
-  void list_all(const placement& samples, range_list& into) {
-    samples.bind(orders(), hint_binding_);
-    listed_.clear();
+  template <class List>
+  void list_all(const placement& samples, asking& at, List& into) {
+    samples.bind(orders(), at.bound);
+    at.listed.clear();
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
-      listed_.push_back(hint_binding_(samples.index(slot)));
+      at.listed.push_back(at.bound(samples.index(slot)));
     if constexpr (gets_ready<reader_type>) {
-      if (!this->reader_->is_ready()) this->reader_->get_ready({listed_.data(), listed_.size()});
+      if (!this->reader_->is_ready()) this->reader_->get_ready({at.listed.data(), at.listed.size()});
     }
-    for (std::size_t slot = 0; slot < listed_.size(); ++slot) {
+    for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
       into.stand_at(samples.turn + slot);
       try {
-        ranges_of(*this->reader_, listed_[slot], scout_, into);
+        ranges_of(*this->reader_, at.listed[slot], at.scout, into);
       } catch (...) {  // the worker that reads the sample reports the error
       }
     }
@@ -382,10 +394,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   evaluator_type evaluator_;
   typename detail::front_of<Plan>::type front_;
   typename columns_type::known_shapes shapes_{};
-  // for the thread that requests ahead, which may be the consumer's
-  [[no_unique_address]] scout_of<reader_type> scout_;
-  binding hint_binding_;
-  std::vector<position> listed_;
+  asking ahead_;      // of the thread that requests ahead, which may be the consumer's
+  asking far_ahead_;  // of the one that tells what will be read
   [[no_unique_address]] batch_maps<Plan> maps_;
 };
 

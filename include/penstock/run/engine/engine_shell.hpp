@@ -163,8 +163,8 @@ class engine_shell {
   /// Changes limits; see `run::adjust`. Any thread.
   void adjust(const run_limits& wanted);
   [[nodiscard]] run_limits limits() const noexcept { return limits_.now(); }
-  /// Lets the feed read ahead up to this epoch.
-  void limit(std::uint64_t epochs);
+  /// Lets the feed read ahead up to this epoch; `ends`: there will be no other one.
+  void limit(std::uint64_t epochs, bool ends = false);
   /// Waits until a block returned by `next` is on its device.
   void arrive(block& b);
   void delivered(std::uint64_t samples, std::uint64_t bytes) noexcept;

@@ -358,9 +358,9 @@ PENSTOCK_INLINE void engine_shell::begin_again(std::span<const std::uint64_t> fr
   delivered_feed_ = leading_;
 }
 
-PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs) {
+PENSTOCK_INLINE void engine_shell::limit(std::uint64_t epochs, bool ends) {
   leading_.limit(epochs);
-  inner_->ahead.limit(epochs);
+  inner_->ahead.limit(epochs, ends);
 }
 
 PENSTOCK_INLINE void engine_shell::arrive(block& b) {

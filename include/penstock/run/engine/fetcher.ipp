@@ -145,7 +145,7 @@ PENSTOCK_INLINE void fetcher::request(const piece& one, const range_list::entry&
       store_.end(room, false);
     else
       queue_.add(*to, first.object, one.begin + begin, {room.bytes + begin, detail::to_size(end - begin)},
-                 room);
+                 room, one.turn);
   }
 }
 

@@ -11,6 +11,7 @@
 
 namespace penstock::inline v0_1 {
 
+class foresight_list;
 struct placement;
 
 /// The ranges of bytes that some samples will be read from, as a reader's `ranges` reports them.
@@ -30,6 +31,7 @@ class range_list {
   void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
+    if constexpr (foreseeing_session<Session>) foreseen_ = foreseen_ || session.foresight().self != nullptr;
     if constexpr (viewing_session<Session>) {
       session.will_need(object, offset, size);
     } else {
@@ -45,6 +47,8 @@ class range_list {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// How many ranges were left out because they are already in memory.
   [[nodiscard]] std::uint64_t warm() const noexcept { return warm_; }
+  /// Whether a session wants to know what is read far ahead; see `foreseeing_session`.
+  [[nodiscard]] bool foreseen() const noexcept { return foreseen_; }
   [[nodiscard]] std::vector<entry>& entries() noexcept { return entries_; }
   void clear() noexcept;
 
@@ -53,6 +57,7 @@ class range_list {
 
   std::vector<entry> entries_;
   std::uint64_t turn_ = 0, bytes_ = 0, warm_ = 0;
+  bool foreseen_ = false;
 };
 
 /// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.
@@ -62,6 +67,8 @@ struct hinter {
   void (*hint)(void* self, const placement& samples) = nullptr;
   /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
   void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
+  /// The same for `foreseeing_session`s, called by another thread. May throw.
+  void (*foresee)(void* self, const placement& samples, foresight_list& into) = nullptr;
   /// What the reader's sessions counted.
   storage_counters (*counters)(void* self) = nullptr;
 };

@@ -5,6 +5,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/run/engine/fetcher.hpp>
+#include <penstock/run/engine/forecast.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/range_list.hpp>
@@ -33,6 +34,8 @@ struct ahead_sizes {
 /// Requests the bytes of samples before their turn: follows the feed a given number of samples ahead of what
 /// is opened. If the reader reports ranges and takes fetched bytes, they are read into a store (see
 /// `fetcher`); otherwise they are hints.
+///
+/// If a session plans by what is read far ahead, a `forecast` tells it.
 ///
 /// The order is known, so requests are exact, even across the end of an epoch. Runs in its own thread, or,
 /// for hints in a run without workers, in the consumer's.
@@ -64,7 +67,8 @@ class read_ahead {
   void passed(std::uint64_t turn) noexcept {
     if (range_store* const there = store()) there->passed(turn);
   }
-  void limit(std::uint64_t epochs);
+  /// Epochs from this one on are not read ahead; `ends`: nor will they be later.
+  void limit(std::uint64_t epochs, bool ends = false);
   /// Tells it that the limit has changed. Any thread.
   void look_again();
   /// Releases the workers that wait for bytes, and drops what was fetched, until `restart`.
@@ -109,6 +113,8 @@ class read_ahead {
   std::uint64_t left_out_to_ = 0;  // blocks that begin before this turn are skipped
   detail::owned<fetcher> fetcher_;
   std::atomic<fetcher*> at_work_{nullptr};  // the same, for other threads
+  forecast forecast_;
+  bool foresees_ = false;  // the forecast was started
   joined_thread thread_;
 };
 

@@ -50,11 +50,12 @@ PENSTOCK_INLINE void read_ahead::opened(std::uint64_t slots) {
     more_.notify_one();
 }
 
-PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs) {
+PENSTOCK_INLINE void read_ahead::limit(std::uint64_t epochs, bool ends) {
   if (who_.self == nullptr) return;
   {
     const std::lock_guard guard(lock_);
     feed_.limit(epochs);
+    if (!forecast_.limit(epochs, ends) && foresees_) forecast_.restart(feed_, turn_);
   }
   more_.notify_one();
 }
@@ -77,6 +78,7 @@ PENSTOCK_INLINE void read_ahead::restart(const feed& now) {
   }
   feed_ = now;
   opened_ = asked_ = turn_ = left_out_to_ = 0;
+  if (foresees_) forecast_.restart(now, 0);
   restarts_ = false;
   more_.notify_one();
 }
@@ -101,6 +103,7 @@ PENSTOCK_INLINE void read_ahead::stop() noexcept {
   }
   more_.notify_one();
   if (thread_.joinable()) thread_.join();
+  forecast_.stop();
   if (fetcher_) fetcher_->end_reads();
 }
 
@@ -169,6 +172,11 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
            feed_.is_cut() && behind());
   if (samples == 0) return;
   const bool in_vain = restarts_ || stop_;
+  if (ranges_.foreseen() && !in_vain && !foresees_) {
+    forecast_.start(feed_, turn_, who_, place_);
+    foresees_ = true;
+  }
+  const std::uint64_t asked = turn_;
   held.unlock();
   if (fetcher_) {
     try {
@@ -176,6 +184,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
+    if (foresees_ && !in_vain) forecast_.passed(fetcher_->queue().first_turn(asked));
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);

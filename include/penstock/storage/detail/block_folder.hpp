@@ -5,6 +5,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/detail/block_index.hpp>
+#include <penstock/storage/detail/next_uses.hpp>
 #include <penstock/storage/disk_cache.hpp>
 
 #include <atomic>
@@ -53,8 +54,10 @@ class block_folder {
     place where{};
   };
   /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
-  /// somebody fills it. `nothing`: no slot can be had.
-  [[nodiscard]] answer ask(const key& what);
+  /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
+  /// `ahead`:
+  /// it is not needed yet, so no block goes for it that is needed sooner.
+  [[nodiscard]] answer ask(const key& what, next_use when = {}, bool ahead = false);
   /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
   bool fill(place mine, const key& what, bytes_view bytes);
   void give_up(place mine) noexcept;
@@ -62,6 +65,13 @@ class block_folder {
   bool wait(place other, std::uint64_t most_ns) noexcept;
   /// Nobody waits for this any more: `ask` says `nothing`.
   void waited_in_vain(place other) noexcept;
+
+  /// Says where the run of this session stands, and how long a turn takes, so that blocks go by when they are
+  /// needed. `next(who, block)` tells when that is. Called by one thread at a time.
+  void stand_at(std::uint64_t turn, std::uint64_t ns_per_turn,
+                next_use (*next)(const void* who, const key& block), const void* who);
+  /// How many blocks there is room for.
+  [[nodiscard]] std::uint64_t slots() const noexcept;
   /// How many blocks went for others.
   [[nodiscard]] std::uint64_t evicted() const noexcept;
   /// Frees a slot whose bytes are damaged, if it still is what it was.

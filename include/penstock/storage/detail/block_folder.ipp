@@ -34,8 +34,11 @@ namespace detail::blocks {
 }
 
 struct block_folder::state : block_files {
-  // Behind the bytes of `block_files`, a byte for each slot, which whoever fills it has locked.
-  static constexpr std::uint64_t first_slot_byte = first_free_byte;
+  // Behind the bytes of `block_files`, a byte for each row of `next_uses`, which the session has locked whose
+  // row it is; then one for each slot, which whoever fills it has locked.
+  static constexpr std::uint64_t first_row_byte = first_free_byte,
+                                 first_slot_byte = first_row_byte + next_uses::most;
+  static constexpr std::uint32_t no_row = next_uses::most;
 
   state(const disk_cache& where, checksum_call sum_of)
       : block_files(where.folder(),
@@ -43,7 +46,8 @@ struct block_folder::state : block_files {
                      block_index::slots_within(where.limit(), where.options().block, piece_size)}),
         checksum(sum_of),
         once(where.options().verify == verify::once),
-        touches(where.options().evict == eviction::lru),
+        plans(where.options().evict == eviction::needed_last),
+        touches(where.options().evict != eviction::fifo),
         waited(to_size(table.of().slots)),
         seen(once ? to_size(table.of().slots * table.of().pieces()) : 0) {
     table.begin_change();
@@ -120,13 +124,44 @@ struct block_folder::state : block_files {
     ::syscall(SYS_futex, table.word_of(slot), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 
+  ~state() {
+    if (row != no_row && !guard.lost()) table.next().end(row);
+  }
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+
+  /// The next uses of all sessions that live. The caller may change the folder.
+  [[nodiscard]] outlook future() noexcept {
+    outlook rows;
+    if (!plans) return rows;
+    const next_uses all = table.next();
+    for (std::uint32_t one = 0; one < next_uses::most; ++one) {
+      if (!all.is_used(one)) continue;
+      if (one == row || is_locked(index.get(), first_row_byte + one))
+        rows.add(all, one);
+      else
+        all.end(one);  // it died
+    }
+    rows.settle();
+    return rows;
+  }
+  /// Takes a row, if there is one. The caller may change the folder.
+  void take_row() noexcept {
+    const next_uses all = table.next();
+    for (std::uint32_t one = 0; one < next_uses::most && row == no_row; ++one) {
+      if (!lock_byte(index.get(), first_row_byte + one, byte_lock::exclusive)) continue;
+      all.begin(one);
+      row = one;
+    }
+  }
+
   /// Gives up blocks so that the disk has room for one.
   [[nodiscard]] bool make_room() {
     const change lock(*this);
     if (!lock) return false;
     bool any = false;
     for (int i = 0; i < 2; ++i) {
-      const auto old = table.oldest(true);
+      const auto old = table.least_needed(future(), true);
       if (!old) break;
       free(old->slot);
       punch(old->slot);
@@ -139,9 +174,11 @@ struct block_folder::state : block_files {
   inline static std::atomic<std::uint64_t> sessions{0};
   const std::uint64_t number = ++sessions;
   checksum_call checksum;
-  bool once, touches;
+  bool once, plans, touches;
   std::atomic<bool> trusts{true};  // with `once`
   std::mutex changes;
+  std::atomic<std::uint32_t> row{no_row};  // in `next_uses`
+  bool wants_row = true;
   std::mutex fills_mutex;
   std::vector<std::uint32_t> fills;                // the slots that this session's threads fill
   std::vector<std::atomic<std::uint32_t>> waited;  // the states that somebody waited for in vain
@@ -281,10 +318,16 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   return copied::whole;
 }
 
-PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what) {
+PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use when, bool ahead) {
   state& all = *state_;
   const state::change lock(all);
   if (!lock) return {};
+  const std::uint32_t row = all.row;
+  const auto take = [&](std::uint32_t slot) -> answer {
+    const place made = all.table.take(slot, what);
+    if (row != state::no_row) all.table.next().set(row, slot, when);
+    return {answer::mine, made};
+  };
   if (const auto found = all.table.find(what)) {
     if (found->now() == phase::full) return {answer::here, *found};
     if (all.is_filled_now(found->slot) || !all.begin_fill(found->slot)) {
@@ -296,27 +339,30 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what) {
       all.end_fill(found->slot);
       return {answer::here, *found};
     }
-    return {answer::mine, all.table.take(found->slot, what)};
+    return take(found->slot);
   }
   if (now_ns() < all.rests_until.load(std::memory_order_relaxed)) return {};
-  auto old = all.table.oldest();
+  const outlook future = all.future();
+  auto old = all.table.least_needed(future);
   if (!old) {
     all.sweep();
-    old = all.table.oldest();
+    old = all.table.least_needed(future);
     if (!old) return {};
   }
+  if (ahead && old->now() == phase::full && future.distance(old->slot) <= future.distance(row, when))
+    return {};
   // The process that published it may still hold its lock; if that process is stopped, another block goes.
   for (int tries = 0; !all.begin_fill(old->slot); ++tries) {
-    if (tries == 200) return {};
+    if (tries == 200 || ahead) return {};
     if (tries >= 50) {
       all.table.touch(old->slot);
-      old = all.table.oldest();
+      old = all.table.least_needed(future);
       if (!old) return {};
     }
     std::this_thread::yield();
   }
   if (old->now() == phase::full) all.evicted.fetch_add(1, std::memory_order_relaxed);
-  return {answer::mine, all.table.take(old->slot, what)};
+  return take(old->slot);
 }
 
 PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {
@@ -371,6 +417,33 @@ PENSTOCK_INLINE bool block_folder::wait(place other, std::uint64_t most_ns) noex
 PENSTOCK_INLINE void block_folder::waited_in_vain(place other) noexcept {
   state_->waited[other.slot].store(other.state, std::memory_order_relaxed);
 }
+PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns_per_turn,
+                                            next_use (*next)(const void* who, const key& block),
+                                            const void* who) {
+  state& all = *state_;
+  if (all.guard.lost()) return;
+  if (all.row == state::no_row) {
+    if (!all.wants_row) return;
+    const state::change lock(all);
+    if (!lock) return;
+    all.take_row();
+    all.wants_row = false;
+    if (all.row == state::no_row) return;  // of more sessions than there are rows nobody knows
+  }
+  const std::uint32_t row = all.row;
+  const next_uses uses = all.table.next();
+  uses.stand_at(row, turn, ns_per_turn);
+  for (std::uint32_t slot = 0; slot < all.table.of().slots; ++slot) {
+    if (!uses.get(row, slot).is_stale(turn)) continue;
+    const place seen = all.table.look_at(slot);
+    if (seen.now() != phase::full) continue;
+    const std::optional<key> block = all.table.block_in(seen);
+    if (!block) continue;
+    uses.set(row, slot, next(who, *block));
+    if (!all.table.same(seen)) uses.set(row, slot, {});
+  }
+}
+PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/storage/detail/next_uses.hpp>
 
 #include <array>
 #include <atomic>
@@ -41,7 +42,7 @@ struct place {
 };
 
 /// The index of a folder of blocks, in memory that all processes of a node map: which block is in which slot,
-/// when it was used last, and the checksums of its pieces.
+/// when it was used last and is needed next, and the checksums of its pieces.
 ///
 /// A slot is free, or being filled by one process, or full. Its state is a generation and one of these; it
 /// goes to the next generation when it gets another block, so that who has read something and finds the state
@@ -50,7 +51,7 @@ struct place {
 /// between, the next one finds that out, and makes the chains of the table from the slots again.
 class block_index {
  public:
-  static constexpr std::uint32_t version = 1;
+  static constexpr std::uint32_t version = 2;
 
   /// The bytes of an index.
   [[nodiscard]] static std::uint64_t bytes(const shape& of) noexcept;
@@ -81,6 +82,10 @@ class block_index {
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
   /// The number that the file of the blocks has, too.
   [[nodiscard]] std::uint64_t pair() const noexcept;
+  /// When the block of each slot is needed next.
+  [[nodiscard]] next_uses next() const noexcept;
+  /// The block of a slot, if it is full.
+  [[nodiscard]] std::optional<key> block_in(place seen) const noexcept;
 
   // ---- any thread of any process
   [[nodiscard]] place look_at(std::uint32_t slot) const noexcept;
@@ -115,14 +120,16 @@ class block_index {
   void end_change() const noexcept;
   /// The slot that has a block or is being filled with it.
   [[nodiscard]] std::optional<place> find(const key& what) const noexcept;
-  /// A free slot, or the full one that was used longest ago: of up to 4096 slots, behind those that were
-  /// looked at before, so that a large index costs no more. None if all are being filled.
-  [[nodiscard]] std::optional<place> oldest(bool only_full = false) const noexcept;
+  /// A free slot, or the full one whose block is needed last, and of several of these the one that was used
+  /// longest ago: of up to 4096 slots, behind those that were looked at before, so that a large index costs
+  /// no more. None if all are being filled.
+  [[nodiscard]] std::optional<place> least_needed(const outlook& future,
+                                                  bool only_full = false) const noexcept;
   /// Gives a slot to a block, which is to be filled; returns its new state.
   place take(std::uint32_t slot, const key& what) const noexcept;
   /// Frees a slot.
   void drop(std::uint32_t slot) const noexcept;
-  /// Whether `oldest` passes over a slot, because it is being filled, or who filled it died.
+  /// Whether `least_needed` passes over a slot, because it is being filled, or who filled it died.
   [[nodiscard]] bool held(std::uint32_t slot) const noexcept;
   /// From now on it does not.
   void settle(std::uint32_t slot) const noexcept;

@@ -23,7 +23,7 @@ struct block_index::head_record {
   std::uint32_t ready, changing;
   std::uint64_t clock;  // one more for each block that comes
   std::uint64_t pair;   // the file of the blocks has it, too
-  std::uint64_t hand;   // the slot from which on `oldest` looks next
+  std::uint64_t hand;   // the slot from which on `least_needed` looks next
 };
 
 struct block_index::slot_record {
@@ -42,9 +42,9 @@ void put(T& word, T value, std::memory_order order = std::memory_order_relaxed) 
   std::atomic_ref<T>(word).store(value, order);
 }
 
-/// Where the parts of an index begin: the head, then chains, slots, uses and checksums.
+/// Where the parts of an index begin: the head, then chains, slots, uses, checksums and next uses.
 struct index_parts {
-  std::uint64_t chains = 0, slots = 0, uses = 0, sums = 0, end = 0;
+  std::uint64_t chains = 0, slots = 0, uses = 0, sums = 0, next = 0, end = 0;
 
   template <class Head, class Slot>
   [[nodiscard]] static index_parts of(const shape& what) noexcept {
@@ -54,7 +54,9 @@ struct index_parts {
     made.slots = made.chains + (chains + 63) / 64 * 64;
     made.uses = made.slots + what.slots * sizeof(Slot);
     made.sums = made.uses + what.slots * sizeof(std::uint64_t);
-    made.end = made.sums + what.slots * what.pieces() * sizeof(std::uint64_t);
+    made.next = made.sums + what.slots * what.pieces() * sizeof(std::uint64_t);
+    // Whole pages, since that is what they take of a disk.
+    made.end = (made.next + next_uses::bytes(what.slots) + Head::bytes - 1) / Head::bytes * Head::bytes;
     return made;
   }
 };
@@ -120,6 +122,14 @@ PENSTOCK_INLINE void block_index::write_head(std::uint64_t pair) const noexcept 
   made.pair = pair;
 }
 PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
+PENSTOCK_INLINE next_uses block_index::next() const noexcept {
+  return {memory_ + index_parts::of<head_record, slot_record>(shape_).next, shape_.slots};
+}
+PENSTOCK_INLINE std::optional<key> block_index::block_in(place seen) const noexcept {
+  const key found = key_of(record(seen.slot));
+  if (seen.now() != phase::full || !same(seen)) return std::nullopt;
+  return found;
+}
 PENSTOCK_INLINE void block_index::make_ready() const noexcept {
   put(head_of().ready, 1u, std::memory_order_release);
 }
@@ -217,18 +227,22 @@ PENSTOCK_INLINE std::optional<place> block_index::find(const key& what) const no
   return std::nullopt;
 }
 
-PENSTOCK_INLINE std::optional<place> block_index::oldest(bool only_full) const noexcept {
+PENSTOCK_INLINE std::optional<place> block_index::least_needed(const outlook& future,
+                                                               bool only_full) const noexcept {
   constexpr std::uint64_t most = 4096;
   head_record& all = head_of();
-  std::uint64_t least = used_now, slot = get(all.hand) % shape_.slots;
+  std::uint64_t least = used_now, farthest = 0, slot = get(all.hand) % shape_.slots;
   std::uint32_t found = 0;
   for (std::uint64_t looks = 0; looks < shape_.slots && least != 0; ++looks) {
     if (looks >= most && least != used_now) break;
     const auto here = static_cast<std::uint32_t>(slot);
     slot = slot + 1 == shape_.slots ? 0 : slot + 1;
     const std::uint64_t one = get(use(here));
-    if (one < least && (one != 0 || !only_full)) {
+    if (one == used_now || (one == 0 && only_full)) continue;
+    const std::uint64_t distance = one != 0 && future.any() ? future.distance(here) : 0;
+    if (one == 0 || least == used_now || distance > farthest || (distance == farthest && one < least)) {
       least = one;
+      farthest = distance;
       found = here;
     }
   }
@@ -245,6 +259,7 @@ PENSTOCK_INLINE place block_index::take(std::uint32_t slot, const key& what) con
   put(one.high, what.high, std::memory_order_release);
   put(one.low, what.low, std::memory_order_release);
   link(slot);
+  next().forget(slot);
   put(head_of().clock, get(head_of().clock) + 1);
   return made;
 }

@@ -13,7 +13,10 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/block_folder.hpp>
+#include <penstock/storage/detail/block_plan.hpp>
+#include <penstock/storage/detail/next_uses.hpp>
 #include <penstock/storage/detail/paths.hpp>
+#include <penstock/storage/detail/work_ahead.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
@@ -25,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -61,7 +65,8 @@ class cached_reads {
         is_local_(is_local(far)),
         longest_wait_ns_(
             static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().longest_wait).count())),
-        objects_(names_.size()) {}
+        objects_(names_.size()),
+        at_once_ahead_(near.options().evict == eviction::needed_last ? near.options().ahead : 0) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) { return object_at(id).signature.size; }
   [[nodiscard]] object_signature signature(object_id id) { return object_at(id).signature; }
@@ -104,6 +109,25 @@ class cached_reads {
     }
   }
 
+  /// See `foreseeing_session`.
+  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
+    object& what = object_at(id);
+    if (size == 0 || offset >= what.signature.size) return;
+    const std::uint32_t first = planned(id, what);
+    const std::uint64_t last = std::min(offset + size, what.signature.size) - 1;
+    for (std::uint64_t n = offset / folder_.block_size(); n <= last / folder_.block_size(); ++n)
+      plan_.foresee(first + static_cast<std::uint32_t>(n), turn);
+  }
+  [[nodiscard]] read_foresight foresight() noexcept {
+    return {this, [](void* self) { return static_cast<cached_reads*>(self)->plan_.has_room(); },
+            [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
+              static_cast<cached_reads*>(self)->stand_at(turn, seen, ends);
+            },
+            [](void* self) noexcept { static_cast<cached_reads*>(self)->forget(); }};
+  }
+
+  /// Fetches nothing more ahead.
+  void stop_ahead() noexcept { ahead_.stop(); }
   [[nodiscard]] far_session& far() noexcept { return far_; }
   void stop_waiting() noexcept { stops_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -119,6 +143,7 @@ class cached_reads {
 
  private:
   using counter = std::atomic<std::uint64_t>;
+  static constexpr std::uint32_t not_planned = ~std::uint32_t{0};
 
   struct object {
     object_signature signature;
@@ -126,6 +151,7 @@ class cached_reads {
     fixed_array<std::atomic<std::uint32_t>> hints;  // where each block was seen last
     std::atomic<std::uint32_t> calls{0};            // of `warm`
     std::atomic<bool> is_warm{false};
+    std::atomic<std::uint32_t> first_planned{not_planned};  // its first block in the plan
   };
 
   /// Memory for a block, of which there is one for each thread that fetches one at a time.
@@ -168,16 +194,18 @@ class cached_reads {
     std::string text = is_local_ ? std::filesystem::absolute(names_[id]).string() : names_[id];
     for (const std::uint64_t number : {signature.size, signature.stamp, signature.stamp == 0 ? salt_ : 0})
       text += '\0' + std::to_string(number);
-    const std::uint64_t blocks = (signature.size + folder_.block_size() - 1) / folder_.block_size();
     auto made = std::make_unique<object>();
     made->signature = signature;
     made->hash = ::XXH3_128bits(text.data(), text.size());
-    made->hints = fixed_array<std::atomic<std::uint32_t>>(to_size(blocks));
+    made->hints = fixed_array<std::atomic<std::uint32_t>>(to_size(blocks_of(signature)));
     owned_.push_back(std::move(made));
     objects_[id].store(owned_.back().get(), std::memory_order_release);
     return *owned_.back();
   }
 
+  [[nodiscard]] std::uint64_t blocks_of(const object_signature& of) const noexcept {
+    return (of.size + folder_.block_size() - 1) / folder_.block_size();
+  }
   [[nodiscard]] static key key_of(const object& what, std::uint64_t number) noexcept {
     const std::uint64_t words[3] = {what.hash.high64, what.hash.low64, number};
     const ::XXH128_hash_t made = ::XXH3_128bits(words, sizeof(words));
@@ -215,7 +243,9 @@ class cached_reads {
         what.calls.store(0, std::memory_order_relaxed);
         what.is_warm.store(false, std::memory_order_relaxed);
       }
-      const block_folder::answer got = folder_.ask(wanted);
+      const std::uint32_t first = what.first_planned.load(std::memory_order_relaxed);
+      const block_folder::answer got = folder_.ask(
+          wanted, first == not_planned ? next_use{} : plan_.next(first + static_cast<std::uint32_t>(number)));
       if (got.is == block_folder::answer::here) {
         ++moves;
         continue;
@@ -241,18 +271,104 @@ class cached_reads {
   void fetch(object_id id, std::uint64_t begin, place mine, const key& wanted, std::size_t size,
              std::uint64_t within, mutable_bytes into, bool again) {
     std::optional<room> whole;
+    load(id, begin, mine, size, whole);
+    const mutable_bytes bytes = whole->span();
+    std::ranges::copy(bytes.subspan(to_size(within), into.size()), into.begin());
+    if (again) refetched_.fetch_add(1, std::memory_order_relaxed);
+    if (!folder_.fill(mine, wanted, bytes)) uncached_.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// Reads a block from the other storage.
+  void load(object_id id, std::uint64_t begin, place mine, std::size_t size, std::optional<room>& into) {
     try {
-      whole.emplace(*this, size);
-      far_.read(id, begin, whole->span());
+      into.emplace(*this, size);
+      far_.read(id, begin, into->span());
     } catch (...) {
       folder_.give_up(mine);
       throw;
     }
-    const mutable_bytes bytes = whole->span();
-    std::ranges::copy(bytes.subspan(to_size(within), into.size()), into.begin());
     fetched_.fetch_add(1, std::memory_order_relaxed);
-    if (again) refetched_.fetch_add(1, std::memory_order_relaxed);
-    if (!folder_.fill(mine, wanted, bytes)) uncached_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  /// The number of an object's first block in the plan, to which it is added if it is not there. Called by
+  /// one thread at a time.
+  [[nodiscard]] std::uint32_t planned(object_id id, object& what) {
+    const std::uint32_t known = what.first_planned.load(std::memory_order_relaxed);
+    if (known != not_planned) return known;
+    std::vector<key> blocks(to_size(blocks_of(what.signature)));
+    for (std::size_t n = 0; n < blocks.size(); ++n) blocks[n] = key_of(what, n);
+    const std::uint32_t first = plan_.add(blocks);
+    {
+      const std::scoped_lock lock(planned_mutex_);
+      planned_.emplace_back(first, id);
+    }
+    what.first_planned.store(first, std::memory_order_relaxed);
+    return first;
+  }
+
+  void stand_at(std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
+    const auto now = std::chrono::steady_clock::now();
+    if (!stands_) {
+      stands_ = true;
+      first_turn_ = turn;
+      first_time_ = now;
+    }
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now - first_time_).count();
+    const std::uint64_t turns = turn - std::min(turn, first_turn_);
+    plan_.stand_at(turn, seen, ends);
+    folder_.stand_at(
+        turn, turns == 0 ? 0 : static_cast<std::uint64_t>(ns) / turns,
+        [](const void* plan, const key& block) { return static_cast<const block_plan*>(plan)->next(block); },
+        &plan_);
+    if (at_once_ahead_ == 0) return;
+    ahead_.start(
+        at_once_ahead_, [](void* self) noexcept { return static_cast<cached_reads*>(self)->work_ahead(); },
+        this);
+    ahead_.wake();
+  }
+  void forget() noexcept {
+    plan_.clear();
+    stands_ = false;
+  }
+
+  /// Fetches one of the blocks that are needed next, if there is room for it. Returns whether to go on.
+  [[nodiscard]] bool work_ahead() noexcept try {
+    // A block that comes early takes the place of one that is needed later: of a small part of them.
+    constexpr std::uint64_t most = 64, part = 64;
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    if (now < ahead_rests_until_.load(std::memory_order_relaxed)) return false;
+    thread_local std::vector<block_plan::coming> coming;
+    plan_.list_coming(to_size(std::clamp<std::uint64_t>(folder_.slots() / part, 1, most)), coming);
+    for (const block_plan::coming& one : coming) {
+      const auto [id, number] = origin_of(one.block);
+      object& what = object_at(id);
+      const key wanted = key_of(what, number);
+      if (folder_.find(wanted, what.hints[to_size(number)])) continue;
+      const block_folder::answer got = folder_.ask(wanted, next_use::at(one.turn), true);
+      if (got.is == block_folder::answer::nothing) return false;
+      if (got.is != block_folder::answer::mine) continue;
+      const std::uint64_t begin = number * folder_.block_size();
+      std::optional<room> whole;
+      load(id, begin, got.where, to_size(std::min(folder_.block_size(), what.signature.size - begin)), whole);
+      (void)folder_.fill(got.where, wanted, whole->span());
+      return true;
+    }
+    return false;
+  } catch (...) {  // who needs the block gets the error
+    using std::chrono::seconds;
+    const auto rest = std::chrono::steady_clock::now() + seconds(1);
+    ahead_rests_until_.store(rest.time_since_epoch().count(), std::memory_order_relaxed);
+    return false;
+  }
+  struct block_origin {
+    object_id id;
+    std::uint64_t number;
+  };
+  [[nodiscard]] block_origin origin_of(std::uint32_t block) {
+    const std::scoped_lock lock(planned_mutex_);
+    const auto after =
+        std::ranges::upper_bound(planned_, block, {}, &std::pair<std::uint32_t, object_id>::first);
+    const auto& [first, id] = *std::prev(after);
+    return {id, block - first};
   }
 
   far_session far_;
@@ -267,7 +383,16 @@ class cached_reads {
   std::vector<std::unique_ptr<object>> owned_;
   std::mutex rooms_mutex_;
   std::vector<std::unique_ptr<std::byte[]>> rooms_;
+  block_plan plan_;
+  std::mutex planned_mutex_;
+  std::vector<std::pair<std::uint32_t, object_id>> planned_;  // each object's first block
+  bool stands_ = false;                                       // of the thread that plans, and so are these:
+  std::uint64_t first_turn_ = 0;
+  std::chrono::steady_clock::time_point first_time_;
+  std::size_t at_once_ahead_;
+  std::atomic<std::chrono::steady_clock::rep> ahead_rests_until_{0};  // after a failure
   counter stops_{0}, hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
+  detail::work_ahead ahead_;  // last, since its threads use all of this
 };
 
 }  // namespace detail::blocks

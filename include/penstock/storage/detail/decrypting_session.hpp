@@ -272,13 +272,19 @@ class decrypting_session {
     penstock::end_reads(state_->session);
   }
   void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    const segment_layout& layout = state_->rules.layout;
-    if (size == 0) return;
-    const std::uint64_t begin = layout.file_begin(layout.segment_at(offset));
-    std::uint64_t end = layout.file_at(offset + size - 1) + 1;
-    if (const decrypted_object* const known = state_->objects.find(id))
-      end = layout.file_end(layout.segment_at(offset + size - 1), known->file_size);
+    const auto [begin, end] = in_file(id, offset, size);
     if (begin < end) state_->session.will_need(id, begin, end - begin);
+  }
+  [[nodiscard]] read_foresight foresight() const
+    requires foreseeing_session<inner>
+  {
+    return state_->session.foresight();
+  }
+  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
+    requires foreseeing_session<inner>
+  {
+    const auto [begin, end] = in_file(id, offset, size);
+    if (begin < end) state_->session.foresee(id, begin, end - begin, turn);
   }
 
   /// True if the session inside can tell by its answers; see `expecting_session`.
@@ -321,6 +327,19 @@ class decrypting_session {
   [[nodiscard]] std::string name(object_id id) const { return std::string(state_->name(id)); }
 
  private:
+  struct span_in_file {
+    std::uint64_t begin, end;
+  };
+  /// Where the segments of a range are.
+  [[nodiscard]] span_in_file in_file(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    if (size == 0) return {0, 0};
+    const segment_layout& layout = state_->rules.layout;
+    const std::uint64_t begin = layout.file_begin(layout.segment_at(offset));
+    if (const decrypted_object* const known = state_->objects.find(id))
+      return {begin, layout.file_end(layout.segment_at(offset + size - 1), known->file_size)};
+    return {begin, layout.file_at(offset + size - 1) + 1};
+  }
+
   std::unique_ptr<state> state_;
 };
 

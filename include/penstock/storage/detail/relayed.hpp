@@ -110,6 +110,16 @@ class relayed_session {
   {
     return state_->session.warm(id);
   }
+  [[nodiscard]] read_foresight foresight() const
+    requires foreseeing_session<inner>
+  {
+    return state_->session.foresight();
+  }
+  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
+    requires foreseeing_session<inner>
+  {
+    state_->session.foresee(id, offset, size, turn);
+  }
 
   /// See `storage_counters`.
   [[nodiscard]] storage_counters counters() const {

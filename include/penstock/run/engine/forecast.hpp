@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/run/engine/foresight_list.hpp>
+#include <penstock/run/engine/range_list.hpp>
+#include <penstock/run/engine/thread.hpp>
+#include <penstock/run/engine/thread_place.hpp>
+#include <penstock/run/feed/feed.hpp>
+#include <penstock/run/feed/placement.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+
+namespace penstock::inline v0_1 {
+
+/// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
+/// remember, through the epochs to come, in a thread of its own, and says where the run stands. Nothing is
+/// read, except the indexes without which nobody knows where samples are.
+///
+/// An epoch after the last one that the run is known to have is expected, unless the run was told how many
+/// epochs there are.
+/// Cost: for each sample what its `ranges` cost, and a lock.
+class forecast {
+ public:
+  forecast() = default;
+  forecast(const forecast&) = delete;
+  forecast& operator=(const forecast&) = delete;
+  ~forecast() { stop(); }
+
+  /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
+  /// be started, nobody is told anything.
+  void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
+  /// What is read for all rows before this one has been read. Any thread.
+  void passed(std::uint64_t turn) noexcept;
+  /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
+  /// False if more was told already, so that `restart` is due. Any thread.
+  [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
+  /// What was told is void: the run goes on here, where the next row has this turn.
+  void restart(const feed& now, std::uint64_t turn);
+  void stop() noexcept;
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::uint64_t no_turn = std::numeric_limits<std::uint64_t>::max();
+
+  void follow() noexcept;
+  [[nodiscard]] bool can_go_on(std::unique_lock<std::mutex>& held);
+  void go_on(std::unique_lock<std::mutex>& held);
+  void tell(std::unique_lock<std::mutex>& held) noexcept;
+  void wait(std::unique_lock<std::mutex>& held);
+  [[nodiscard]] std::uint64_t limit_of_feed() const noexcept { return ends_ ? limit_ : no_turn; }
+
+  hinter who_;
+  thread_place* place_ = nullptr;
+  feed feed_;
+  placement next_;
+  foresight_list list_;
+  std::mutex mutex_;
+  std::condition_variable changed_, idle_;
+  std::uint64_t turn_ = 0;     // of the next row to tell of
+  std::uint64_t limit_ = 1;    // epochs
+  std::uint64_t changes_ = 0;  // of the feed or its limit, by others
+  bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
+  clock::time_point told_;  // these two are of the thread
+  clock::duration took_{0};
+  std::atomic<std::uint64_t> passed_{0}, wakes_at_{no_turn};
+  joined_thread thread_;
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/run/engine/forecast.ipp>
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/run/engine/forecast.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinter who, thread_place* place) {
+  const std::lock_guard guard(mutex_);
+  if (stop_) return;
+  who_ = who;
+  place_ = place;
+  feed_ = next;
+  feed_.limit(limit_of_feed());
+  turn_ = turn;
+  try {
+    thread_.start<&forecast::follow>(*this);
+  } catch (const std::system_error&) {
+  }
+}
+
+PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
+  passed_.store(turn, std::memory_order_seq_cst);
+  if (turn < wakes_at_.load(std::memory_order_seq_cst)) return;
+  { const std::lock_guard guard(mutex_); }  // it either waits or has not looked yet
+  changed_.notify_one();
+}
+
+PENSTOCK_INLINE bool forecast::limit(std::uint64_t epochs, bool ends) {
+  bool good = true;
+  {
+    const std::lock_guard guard(mutex_);
+    limited_ = true;
+    limit_ = epochs;
+    ends_ = ends;
+    feed_.limit(limit_of_feed());
+    ++changes_;
+    good = !ends || feed_.epoch() < epochs || (feed_.epoch() == epochs && feed_.step() == 0);
+  }
+  changed_.notify_one();
+  return good;
+}
+
+PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
+  std::unique_lock held(mutex_);
+  ++changes_;
+  idle_.wait(held, [this] { return !busy_; });
+  list_.forget();
+  feed_ = now;
+  feed_.limit(limit_of_feed());
+  turn_ = turn;
+  passed_ = turn;
+  held.unlock();
+  changed_.notify_one();
+}
+
+PENSTOCK_INLINE void forecast::stop() noexcept {
+  {
+    const std::lock_guard guard(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+// Cutting an epoch may take a pass over it, with the lock released meanwhile.
+PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
+  if (!limited_ || !list_.has_room()) return false;
+  if (!feed_.is_cut()) {
+    feed next = feed_;
+    const std::uint64_t changes = changes_;
+    held.unlock();
+    (void)next.ready();
+    held.lock();
+    if (changes != changes_ || stop_ || !next.is_cut()) return false;
+    feed_ = std::move(next);
+  }
+  return feed_.ready();
+}
+
+PENSTOCK_INLINE void forecast::go_on(std::unique_lock<std::mutex>& held) {
+  next_.turn = turn_;
+  feed_.prepare(next_, 1);
+  turn_ += next_.slots;
+  busy_ = true;
+  held.unlock();
+  try {
+    who_.foresee(who_.self, next_, list_);
+  } catch (...) {  // advice that could not be given
+  }
+  held.lock();
+  busy_ = false;
+  idle_.notify_all();
+}
+
+PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept {
+  const bool ends = ends_ && feed_.epoch() >= feed_.limit();
+  const std::uint64_t seen = turn_;
+  busy_ = true;
+  held.unlock();
+  const auto begin = clock::now();
+  list_.tell(passed_.load(std::memory_order_relaxed), seen, ends);
+  told_ = clock::now();
+  took_ = told_ - begin;
+  held.lock();
+  busy_ = false;
+  idle_.notify_all();
+}
+
+// Until the run has gone on; and so long that telling costs little.
+PENSTOCK_INLINE void forecast::wait(std::unique_lock<std::mutex>& held) {
+  constexpr clock::duration least = std::chrono::microseconds(200), most = std::chrono::milliseconds(10);
+  const clock::duration rest = std::clamp<clock::duration>(50 * took_, least, most);
+  const std::uint64_t changes = changes_, stood = passed_.load(std::memory_order_relaxed);
+  const auto changed = [&] { return stop_ || changes != changes_; };
+  if (changed_.wait_for(held, rest, changed)) return;
+  wakes_at_.store(stood + 1, std::memory_order_seq_cst);
+  changed_.wait(held, [&] { return changed() || passed_.load(std::memory_order_seq_cst) != stood; });
+  wakes_at_.store(no_turn, std::memory_order_relaxed);
+}
+
+PENSTOCK_INLINE void forecast::follow() noexcept {
+  constexpr std::chrono::milliseconds often(10);
+  if (place_ != nullptr) place_->enter();
+  std::unique_lock held(mutex_);
+  while (!stop_) {
+    bool goes_on = false;
+    try {
+      goes_on = can_go_on(held) && !stop_;
+      if (goes_on) go_on(held);
+    } catch (...) {  // the run will say why its next step cannot be made
+      goes_on = false;
+    }
+    if (stop_) break;
+    if (goes_on && clock::now() - told_ < often) continue;
+    tell(held);
+    if (!goes_on && !stop_) wait(held);
+  }
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/concepts.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Passes the ranges that a reader's `ranges` reports on to sessions that plan by them, and remembers these
+/// sessions.
+class foresight_list {
+ public:
+  /// Sets the turn of the ranges that follow.
+  void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
+  template <class Session>
+  void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
+    if constexpr (foreseeing_session<Session>) {
+      if (knows(session.foresight())) session.foresee(object, offset, size, turn_);
+    }
+  }
+
+  [[nodiscard]] bool has_room() const {
+    return std::ranges::all_of(plans_, [](const read_foresight& one) { return one.has_room(one.self); });
+  }
+  /// Tells all of them; see `read_foresight`.
+  void tell(std::uint64_t turn, std::uint64_t seen, bool ends) const noexcept {
+    for (const read_foresight& one : plans_) one.stand_at(one.self, turn, seen, ends);
+  }
+  void forget() const noexcept {
+    for (const read_foresight& one : plans_) one.forget(one.self);
+  }
+
+ private:
+  [[nodiscard]] bool knows(const read_foresight& one) {
+    if (one.self == nullptr) return false;
+    if (!std::ranges::any_of(plans_, [&](const read_foresight& each) { return each.self == one.self; }))
+      plans_.push_back(one);
+    return true;
+  }
+
+  std::vector<read_foresight> plans_;
+  std::uint64_t turn_ = 0;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/storage/detail/block_plan.hpp>
+
+#include <algorithm>
+#include <bit>
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
+  const std::scoped_lock lock(mutex_);
+  const auto first = static_cast<std::uint32_t>(keys_.size());
+  keys_.insert(keys_.end(), blocks.begin(), blocks.end());
+  blocks_.resize(keys_.size());
+  if (table_.size() < 2 * keys_.size()) {
+    table_.assign(std::bit_ceil(4 * keys_.size()), 0);
+    for (std::uint32_t block = 0; block < first; ++block) place(block);
+  }
+  for (std::uint32_t block = first; block < keys_.size(); ++block) place(block);
+  return first;
+}
+PENSTOCK_INLINE void block_plan::place(std::uint32_t block) noexcept {
+  std::uint64_t at = keys_[block].high;
+  while (table_[static_cast<std::size_t>(at & (table_.size() - 1))] != 0) ++at;
+  table_[static_cast<std::size_t>(at & (table_.size() - 1))] = block + 1;
+}
+PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
+  if (table_.empty()) return none;
+  for (std::uint64_t at = what.high;; ++at) {
+    const std::uint32_t one = table_[static_cast<std::size_t>(at & (table_.size() - 1))];
+    if (one == 0) return none;
+    if (keys_[one - 1] == what) return one - 1;
+  }
+}
+
+PENSTOCK_INLINE void block_plan::foresee(std::uint32_t block, std::uint64_t turn) {
+  const std::scoped_lock lock(mutex_);
+  known& one = blocks_[block];
+  if (one.tail != none) {
+    use& last = uses_[one.tail];
+    if (turn <= last.last + close) {
+      last.last = std::max(last.last, turn);
+      return;
+    }
+  }
+  append(block, turn);
+}
+PENSTOCK_INLINE void block_plan::append(std::uint32_t block, std::uint64_t turn) {
+  if (end_ - begin_ == uses_.size()) grow();
+  const auto here = static_cast<std::uint32_t>(end_ & (uses_.size() - 1));
+  uses_[here] = {turn, turn, block, none};
+  known& one = blocks_[block];
+  if (one.tail == none)
+    one.head = here;
+  else
+    uses_[one.tail].next = here;
+  one.tail = here;
+  ++end_;
+}
+PENSTOCK_INLINE void block_plan::grow() {
+  std::vector<use> before(std::max<std::size_t>(1024, 2 * uses_.size()));
+  before.swap(uses_);
+  const std::uint64_t begin = begin_, end = end_;
+  begin_ = end_ = 0;
+  for (known& one : blocks_) one = {};
+  for (std::uint64_t i = begin; i != end; ++i) {
+    const use& one = before[static_cast<std::size_t>(i & (before.size() - 1))];
+    append(one.block, one.first);
+    at(end_ - 1).last = one.last;
+  }
+}
+PENSTOCK_INLINE bool block_plan::has_room() const {
+  const std::scoped_lock lock(mutex_);
+  return end_ - begin_ < most_uses;
+}
+
+PENSTOCK_INLINE void block_plan::stand_at(std::uint64_t turn, std::uint64_t seen, bool ends) {
+  const std::scoped_lock lock(mutex_);
+  turn_ = turn;
+  seen_ = seen;
+  ends_ = ends;
+  for (; begin_ != end_ && at(begin_).last < turn; ++begin_) {
+    known& one = blocks_[at(begin_).block];
+    // Uses of a block are in order, so this is its first one.
+    one.head = at(begin_).next;
+    if (one.head == none) one.tail = none;
+  }
+}
+PENSTOCK_INLINE void block_plan::clear() {
+  const std::scoped_lock lock(mutex_);
+  for (known& one : blocks_) one = {};
+  begin_ = end_ = turn_ = seen_ = 0;
+  ends_ = false;
+}
+
+PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noexcept {
+  for (std::uint32_t i = blocks_[block].head; i != none; i = uses_[i].next)
+    if (uses_[i].last >= turn_) return next_use::at(std::max(uses_[i].first, turn_));
+  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, turn_));
+}
+PENSTOCK_INLINE next_use block_plan::next(std::uint32_t block) const {
+  const std::scoped_lock lock(mutex_);
+  return next_locked(block);
+}
+PENSTOCK_INLINE next_use block_plan::next(const key& what) const {
+  const std::scoped_lock lock(mutex_);
+  const std::uint32_t block = find(what);
+  if (block != none) return next_locked(block);
+  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, turn_));
+}
+
+PENSTOCK_INLINE void block_plan::list_coming(std::size_t most, std::vector<coming>& into) const {
+  constexpr std::uint64_t most_looks = 1u << 16;
+  const std::scoped_lock lock(mutex_);
+  into.clear();
+  for (std::uint64_t i = begin_; i != end_ && i - begin_ < most_looks && into.size() < most; ++i) {
+    const use& one = at(i);
+    const auto here = static_cast<std::uint32_t>(i & (uses_.size() - 1));
+    if (one.last >= turn_ && blocks_[one.block].head == here)
+      into.push_back({one.block, std::max(one.first, turn_)});
+  }
+}
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1

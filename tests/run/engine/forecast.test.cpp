@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/run/engine/forecast.hpp>
+
+#include <penstock/order/repeat.hpp>
+#include <penstock/order/shard.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/take.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/shard_writer.hpp>
+#include <penstock/source/webdataset.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/fields.hpp>
+#include <penstock/stage/prefetch.hpp>
+#include <penstock/stage/workers.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/file.hpp>
+#include <penstock/storage/retrying.hpp>
+
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ps = penstock;
+using namespace ps::literals;
+
+namespace forecast_test {
+
+/// What a session was told.
+struct told {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> reads;  // turn, object and offset
+  std::uint64_t turn = 0, seen = 0, forgotten = 0, most = 1'000'000;
+  bool ends = false;
+
+  template <class Condition>
+  bool wait_until(Condition met) {
+    std::unique_lock held(mutex);
+    return changed.wait_for(held, std::chrono::seconds(20), met);
+  }
+};
+
+/// Files that want to know what will be read.
+struct planning_files {
+  ps::file files;
+  std::shared_ptr<told> what = std::make_shared<told>();
+
+  struct session : ps::file::session {
+    static constexpr bool views = false, has_latency = true;
+    std::shared_ptr<told> what;
+    session(const ps::file& of, std::shared_ptr<told> given)
+        : ps::file::session(of.connect()), what(std::move(given)) {}
+    bool warm(ps::object_id) const { return false; }
+    bool shows(ps::object_id) const = delete;
+
+    ps::read_foresight foresight() const {
+      return {what.get(),
+              [](void* self) {
+                auto& all = *static_cast<told*>(self);
+                const std::scoped_lock lock(all.mutex);
+                return all.reads.size() < all.most;
+              },
+              [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
+                auto& all = *static_cast<told*>(self);
+                const std::scoped_lock lock(all.mutex);
+                all.turn = turn;
+                all.seen = seen;
+                all.ends = ends;
+                all.changed.notify_all();
+              },
+              [](void* self) noexcept {
+                auto& all = *static_cast<told*>(self);
+                const std::scoped_lock lock(all.mutex);
+                all.reads.clear();
+                all.turn = all.seen = 0;
+                all.ends = false;
+                ++all.forgotten;
+              }};
+    }
+    void foresee(ps::object_id id, std::uint64_t offset, std::uint64_t, std::uint64_t turn) const {
+      const std::scoped_lock lock(what->mutex);
+      what->reads.emplace_back(turn, std::uint64_t{id} << 32 | offset);
+    }
+  };
+  [[nodiscard]] std::span<const std::string> names() const { return files.names(); }
+  [[nodiscard]] session connect() const { return {files, what}; }
+};
+static_assert(ps::foreseeing_session<planning_files::session>);
+static_assert(ps::foreseeing_session<ps::retrying<planning_files>::session>);
+
+constexpr std::size_t samples = 60;
+planning_files shards(const penstock_test::temp_dir& dir) {
+  ps::shard_writer out((dir.path() / "a-%d.tar").string(), {.maxcount = 20});
+  for (std::size_t i = 0; i < samples; ++i) out.write(std::to_string(i), {{"txt", std::to_string(100 + i)}});
+  (void)out.close();
+  return {ps::file((dir.path() / "a-{0..2}.tar").string())};
+}
+
+/// Where each sample is, in the order of a run's first `epochs` epochs.
+template <class Plan>
+std::vector<std::uint64_t> places(const Plan& plan, std::uint64_t epochs, std::uint64_t first = 0) {
+  std::vector<std::uint64_t> all;
+  auto run = plan.open();
+  for (std::uint64_t e = first; e < epochs; ++e)
+    for (auto&& batch : run.epoch(e))
+      for (std::size_t i = 0; i < batch.valid_size(); ++i) {
+        // A tar archive has a header of 512 bytes before each member of up to 512 bytes.
+        const std::uint64_t number =
+            std::stoull(std::string(ps::text_of(ps::as_bytes(ps::get<"txt">(batch)[i])))) - 100;
+        all.push_back((number / 20) << 32 | (number % 20 * 1024 + 512));
+      }
+  return all;
+}
+/// The places by turn; a turn without a read is left out, and each has one.
+std::vector<std::uint64_t> by_turn(told& what) {
+  const std::scoped_lock lock(what.mutex);
+  std::vector<std::uint64_t> all;
+  std::uint64_t turn = 0;
+  for (const auto& [at, place] : what.reads) {
+    CHECK(at >= turn);
+    turn = at;
+    all.push_back(place);
+  }
+  return all;
+}
+bool begins_with(const std::vector<std::uint64_t>& all, const std::vector<std::uint64_t>& first) {
+  return all.size() >= first.size() && std::equal(first.begin(), first.end(), all.begin());
+}
+bool ends_with(const std::vector<std::uint64_t>& all, const std::vector<std::uint64_t>& last) {
+  return last.size() <= all.size() && std::equal(last.rbegin(), last.rend(), all.rbegin());
+}
+
+TEST_CASE("run/forecast: a session hears what a run of three epochs will read, and that it ends there") {
+  const penstock_test::temp_dir dir;
+  const planning_files files = shards(dir);
+  const auto loader = [](const auto& source) {
+    return source | ps::shuffle(3) | ps::shard(1, 2) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(5) |
+           ps::prefetch(2) | ps::workers(2);
+  };
+  const auto expected = places(loader(ps::webdataset(files.files)), 3);
+  REQUIRE(expected.size() == 3 * 30);
+
+  const auto plan = loader(ps::webdataset(ps::retrying(files)));
+  auto run = plan.open();
+  auto& what = *files.what;
+  std::size_t batches = 0;
+  for (auto epoch : run.epochs(3))
+    for (auto&& batch : epoch) {
+      (void)batch;
+      // All is known long before it is read; only what was listed before it began is not.
+      if (++batches == 3) CHECK(what.wait_until([&] { return what.ends; }));
+    }
+  const auto all = by_turn(what);
+  CHECK(all.size() >= 30);
+  CHECK(ends_with(expected, all));
+  const std::scoped_lock lock(what.mutex);
+  CHECK(what.forgotten == 0);
+  CHECK(what.seen == expected.size());
+}
+
+TEST_CASE("run/forecast: without a number of epochs the next ones are expected, as far as there is room") {
+  const penstock_test::temp_dir dir;
+  const planning_files files = shards(dir);
+  auto& what = *files.what;
+  what.most = 200;
+  const auto loader = [](const auto& source) {
+    return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
+           ps::workers(1);
+  };
+  const auto expected = places(loader(ps::webdataset(files.files)), 5);
+  const auto plan = loader(ps::webdataset(files));
+  auto run = plan.open();
+  std::uint64_t batches = 0;
+  for (auto&& batch : run.epoch(0)) {
+    (void)batch;
+    if (++batches == 3) CHECK(what.wait_until([&] { return what.reads.size() >= what.most; }));
+  }
+  const auto all = by_turn(what);
+  CHECK(all.size() < 220);
+  const std::scoped_lock lock(what.mutex);
+  CHECK_FALSE(what.ends);
+  const auto at = std::find(expected.begin(), expected.end(), all.front());
+  CHECK(begins_with({at, expected.end()}, all));
+}
+
+TEST_CASE("run/forecast: a number of epochs that is smaller than was expected is heard of, too") {
+  const penstock_test::temp_dir dir;
+  const planning_files files = shards(dir);
+  auto& what = *files.what;
+  what.most = 1000;
+  const auto loader = [](const auto& source) {
+    return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
+           ps::workers(1);
+  };
+  const auto expected = places(loader(ps::webdataset(files.files)), 2);
+  auto run = loader(ps::webdataset(files)).open();
+  std::uint64_t batches = 0;
+  for (auto&& batch : run.epoch(0)) {
+    (void)batch;
+    if (++batches == 10) CHECK(what.wait_until([&] { return what.reads.size() >= 1000; }));
+  }
+  for (auto epoch : run.epochs(2))
+    for (auto&& batch : epoch) {
+      (void)batch;
+      if (++batches == 17) CHECK(what.wait_until([&] { return what.ends; }));
+    }
+  CHECK(ends_with(expected, by_turn(what)));
+  const std::scoped_lock lock(what.mutex);
+  CHECK(what.forgotten == 1);
+  CHECK(what.seen == 120);
+}
+
+TEST_CASE("run/forecast: after a jump to another epoch it begins again there") {
+  const penstock_test::temp_dir dir;
+  const planning_files files = shards(dir);
+  auto& what = *files.what;
+  const auto loader = [](const auto& source) {
+    return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
+           ps::workers(2);
+  };
+  const auto expected = places(loader(ps::webdataset(files.files)), 9, 7);
+  what.most = 100;
+  auto run = loader(ps::webdataset(files)).open();
+  std::uint64_t batches = 0;
+  for (auto&& batch : run.epoch(0)) {
+    (void)batch;
+    if (++batches == 4) break;
+  }
+  CHECK(what.wait_until([&] { return what.turn > 0; }));
+  for (auto&& batch : run.epoch(7)) {
+    (void)batch;
+    if (++batches == 12) CHECK(what.wait_until([&] { return what.reads.size() >= 100; }));
+  }
+  const auto all = by_turn(what);
+  {
+    const std::scoped_lock lock(what.mutex);
+    CHECK(what.forgotten == 1);
+  }
+  CHECK(begins_with(expected, std::vector(all.begin(), all.begin() + 100)));
+}
+
+}  // namespace forecast_test

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <penstock/storage/cached.hpp>
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/storage/detail/block_index.hpp>
+#include <penstock/storage/detail/block_plan.hpp>
+#include <penstock/storage/detail/next_uses.hpp>
+#include <penstock/storage/disk_cache.hpp>
+#include <penstock/storage/memory_files.hpp>
+
+#include "support/catch.hpp"
+#include "support/stamped_files.hpp"
+#include "support/temp_dir.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ps = penstock;
+namespace blocks = ps::detail::blocks;
+using namespace ps::literals;
+
+namespace cached_future_test {
+
+/// The blocks that a run reads, turn by turn: a new shuffle of all of them in each epoch, each several times.
+std::vector<std::uint32_t> shuffled(std::uint32_t count, std::uint32_t times, std::uint32_t epochs) {
+  std::mt19937 random(11);
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t e = 0; e < epochs; ++e) {
+    std::vector<std::uint32_t> epoch;
+    for (std::uint32_t i = 0; i < times; ++i)
+      for (std::uint32_t b = 0; b < count; ++b) epoch.push_back(b);
+    std::shuffle(epoch.begin(), epoch.end(), random);
+    all.insert(all.end(), epoch.begin(), epoch.end());
+  }
+  return all;
+}
+
+/// How many reads find their block if the one that is needed last goes, and each that is read is kept.
+std::size_t best_hits(const std::vector<std::uint32_t>& reads, std::size_t slots) {
+  std::vector<std::size_t> next(reads.size());
+  std::map<std::uint32_t, std::size_t> seen;
+  for (std::size_t i = reads.size(); i-- > 0;) {
+    next[i] = seen.contains(reads[i]) ? seen[reads[i]] : reads.size() + i;
+    seen[reads[i]] = i;
+  }
+  std::map<std::uint32_t, std::size_t> in;             // block -> next use
+  std::set<std::pair<std::size_t, std::uint32_t>> by;  // the same, by use
+  std::size_t hits = 0;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const std::uint32_t block = reads[i];
+    if (in.contains(block)) {
+      ++hits;
+      by.erase({in[block], block});
+    } else if (in.size() == slots) {
+      const auto last = std::prev(by.end());
+      in.erase(last->second);
+      by.erase(last);
+    }
+    in[block] = next[i];
+    by.insert({next[i], block});
+  }
+  return hits;
+}
+
+TEST_CASE("storage/cached: when a block is needed next is what a look at all reads says") {
+  constexpr std::uint32_t count = 40;
+  const std::vector<std::uint32_t> reads = shuffled(count, 30, 3);
+  blocks::block_plan plan;
+  std::vector<blocks::key> keys;
+  for (std::uint64_t b = 0; b < count; ++b) keys.push_back({b % 3, b});  // many in one place of the table
+  CHECK(plan.add({keys.begin(), keys.begin() + 15}) == 0);
+  CHECK(plan.add({keys.begin() + 15, keys.end()}) == 15);
+
+  std::uint64_t told = 0;
+  for (std::uint64_t turn = 0; turn <= reads.size(); turn += 7) {
+    for (; told < reads.size() && told < turn + 500; ++told) plan.foresee(reads[told], told);
+    const bool ends = told == reads.size();
+    plan.stand_at(turn, told, ends);
+    for (std::uint32_t b = 0; b < count; ++b) {
+      std::uint64_t at = turn;
+      while (at < told && reads[at] != b) ++at;
+      const blocks::next_use found = plan.next(b);
+      REQUIRE(plan.next(keys[b]) == found);
+      if (at == told) {
+        REQUIRE(found == (ends ? blocks::next_use::never() : blocks::next_use::not_before(told)));
+      } else {
+        // Reads that follow each other closely are one use, which may have begun before.
+        REQUIRE(found.turns_from(0) <= at);
+        REQUIRE(found.turns_from(0) + blocks::block_plan::close >= at);
+      }
+    }
+    std::vector<blocks::block_plan::coming> coming;
+    plan.list_coming(10, coming);
+    REQUIRE(coming.size() <= 10);
+    for (std::size_t i = 1; i < coming.size(); ++i) REQUIRE(coming[i - 1].turn <= coming[i].turn);
+    for (const auto& one : coming) REQUIRE(blocks::next_use::at(one.turn) == plan.next(one.block));
+  }
+  CHECK(plan.next(blocks::key{9, 9}) == blocks::next_use::never());
+  plan.clear();
+  CHECK(plan.next(0) == blocks::next_use::not_before(0));
+}
+
+TEST_CASE("storage/cached: a plan has room for a number of uses, whatever lies between them") {
+  blocks::block_plan plan;
+  (void)plan.add(std::vector<blocks::key>{{1, 1}, {2, 2}});
+  std::uint64_t turn = 0;
+  for (std::size_t i = 0; i < blocks::block_plan::most_uses; ++i, turn += 10) {
+    REQUIRE(plan.has_room());
+    plan.foresee(i % 2 == 0 ? 0 : 1, turn);
+  }
+  CHECK_FALSE(plan.has_room());
+  plan.stand_at(25, turn, false);
+  CHECK(plan.has_room());
+  CHECK(plan.next(0) == blocks::next_use::at(40));
+  CHECK(plan.next(1) == blocks::next_use::at(30));
+}
+
+TEST_CASE("storage/cached: the block goes that nobody needs, then the one that is needed last") {
+  constexpr std::uint64_t slots = 6;
+  std::vector<std::uint64_t> memory(blocks::next_uses::bytes(slots) / 8);
+  const blocks::next_uses uses(reinterpret_cast<std::byte*>(memory.data()), slots);
+  uses.begin(3);
+  uses.begin(9);
+  uses.stand_at(3, 100, 0);
+  uses.stand_at(9, 1000, 0);
+  const auto never = blocks::next_use::never();
+  const auto at = [](std::uint64_t turn) { return blocks::next_use::at(turn); };
+  uses.set(3, 0, at(150)), uses.set(9, 0, at(2000));  // 50
+  uses.set(3, 1, never), uses.set(9, 1, at(1070));    // 70
+  uses.set(3, 2, never), uses.set(9, 2, never);
+  uses.set(3, 3, at(500));                                                      // 9 has not said
+  uses.set(3, 4, at(90)), uses.set(9, 4, never);                                // it stands behind that
+  uses.set(3, 5, blocks::next_use::not_before(300)), uses.set(9, 5, at(1201));  // 200
+  blocks::outlook future;
+  future.add(uses, 3);
+  future.add(uses, 9);
+  future.settle();
+  std::vector<std::uint64_t> found;
+  for (std::uint32_t slot = 0; slot < slots; ++slot) found.push_back(future.distance(slot));
+  CHECK(found == std::vector<std::uint64_t>{50, 70, blocks::next_uses::farthest, 0, 0, 200});
+  CHECK(future.distance(9, at(1007)) == 7);
+
+  // Two jobs, one a hundred times as fast as the other: what counts is the time.
+  uses.stand_at(3, 100, 1'000'000);
+  uses.stand_at(9, 1000, 10'000);
+  blocks::outlook timed;
+  timed.add(uses, 3);
+  timed.add(uses, 9);
+  timed.settle();
+  CHECK(timed.distance(0) == 10'000'000);
+  CHECK(timed.distance(1) == 700'000);
+
+  uses.forget(2);
+  CHECK(future.distance(2) == 0);
+  CHECK(uses.get(3, 2).is_stale(0));
+  CHECK_FALSE(never.is_stale(1'000'000));
+  CHECK(at(5).is_stale(6));
+  CHECK_FALSE(at(6).is_stale(6));
+  CHECK(blocks::next_use::not_before(6).is_stale(0));
+}
+
+/// A session of the test's own cache that knows which blocks are read, and reads them.
+struct driven {
+  static constexpr std::uint64_t block = 128_KiB;
+  const std::vector<std::uint32_t>& reads;
+  std::uint64_t horizon;
+  std::uint64_t told = 0;
+
+  template <class Session>
+  void step(Session& session, std::uint64_t turn, bool ends) {
+    const ps::read_foresight plan = session.foresight();
+    const std::uint64_t size = reads.size();
+    for (; told < size && told < turn + horizon; ++told) session.foresee(0, reads[told] * block + 7, 3, told);
+    plan.stand_at(plan.self, turn, told, ends && told == size);
+    std::byte one[3];
+    session.read(0, reads[turn] * block + 7, one);
+  }
+};
+
+TEST_CASE("storage/cached: with half of the data, a new shuffle each epoch has the hits of the best choice") {
+  constexpr std::uint32_t count = 120, slots = 60;
+  std::string content(count * driven::block, '\0');
+  for (std::size_t i = 0; i < content.size(); i += 999) content[i] = static_cast<char>(i / 999);
+  const penstock_test::stamped_files far{ps::memory_files().add("a", content)};
+  const std::vector<std::uint32_t> reads = shuffled(count, 6, 4);
+  const auto hits_of = [&](ps::eviction evict, std::uint64_t horizon) {
+    const penstock_test::temp_dir dir;
+    std::uint64_t limit = slots * driven::block;
+    const auto fits = [&] { return blocks::block_index::slots_within(limit, driven::block, driven::block); };
+    while (fits() < slots) limit += 4096;
+    const ps::cached near(far, ps::disk_cache(dir.path().string(), limit,
+                                              {.block = driven::block, .evict = evict, .ahead = 0}));
+    auto session = near.connect();
+    driven all{reads, horizon};
+    for (std::uint64_t turn = 0; turn < reads.size(); ++turn) all.step(session, turn, true);
+    const ps::storage_counters counted = session.counters();
+    CHECK(counted.hits + counted.fetched == reads.size());
+    CHECK(counted.uncached == 0);
+    return counted.hits;
+  };
+  const std::size_t best = best_hits(reads, slots), lru = hits_of(ps::eviction::lru, 0);
+  const std::size_t epoch = hits_of(ps::eviction::needed_last, reads.size() / 4);
+  const std::size_t whole = hits_of(ps::eviction::needed_last, reads.size());
+  CHECK(static_cast<double>(whole) >= .98 * static_cast<double>(best));
+  CHECK(static_cast<double>(epoch) >= .98 * static_cast<double>(best));
+  CHECK(whole <= best);
+  CHECK(lru * 4 < whole * 3);
+  // Without a future it is lru.
+  CHECK(hits_of(ps::eviction::needed_last, 0) <= lru + reads.size() / 100);
+}
+
+TEST_CASE(
+    "storage/cached: what a run reads soon is fetched before it is asked for, and no sooner block goes") {
+  constexpr std::uint32_t count = 40;
+  const penstock_test::stamped_files far{
+      ps::memory_files().add("a", std::string(count * driven::block, 'x'))};
+  const penstock_test::temp_dir dir;
+  const ps::cached near(far,
+                        ps::disk_cache(dir.path().string(), 64_MiB, {.block = driven::block, .ahead = 2}));
+  auto session = near.connect();
+  const ps::read_foresight plan = session.foresight();
+  for (std::uint32_t b = 0; b < count; ++b) session.foresee(0, b * driven::block, 10, 10 * b);
+  // Nothing is read, and yet everything comes.
+  for (std::uint64_t come = 0; come < count; come = session.counters().fetched) {
+    plan.stand_at(plan.self, 10 * come, 10 * count, true);
+    std::this_thread::yield();
+  }
+  CHECK(session.counters().hits == 0);
+  std::byte one[1];
+  for (std::uint32_t b = 0; b < count; ++b) session.read(0, b * driven::block, one);
+  CHECK(session.counters().hits == count);
+  CHECK(session.counters().fetched == count);
+}
+
+TEST_CASE("storage/cached: a process that died plans for nothing") {
+  constexpr std::uint32_t count = 40;
+  const penstock_test::stamped_files far{
+      ps::memory_files().add("a", std::string(count * driven::block, 'x'))};
+  const penstock_test::temp_dir dir;
+  const ps::cached near(
+      far, ps::disk_cache(dir.path().string(), 11 * driven::block, {.block = driven::block, .ahead = 0}));
+  const auto read = [](auto& session, std::uint32_t block) {
+    std::byte one[1];
+    session.read(0, block * driven::block, one);
+  };
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    // It needs blocks 0 to 9, and nothing else, for ever.
+    auto session = near.connect();
+    const ps::read_foresight plan = session.foresight();
+    for (std::uint32_t b = 0; b < 10; ++b) read(session, b);
+    for (std::uint32_t b = 0; b < 10; ++b) session.foresee(0, b * driven::block, 1, 1000 + b);
+    plan.stand_at(plan.self, 0, 2000, true);
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+
+  auto session = near.connect();
+  for (std::uint32_t b = 20; b < 30; ++b) read(session, b);
+  for (std::uint32_t b = 20; b < 30; ++b) read(session, b);
+  // If the dead one's blocks had stayed, these would have taken each other's place.
+  CHECK(session.counters().hits == 10);
+}
+
+TEST_CASE("storage/cached: more sessions than can plan have the right bytes, too") {
+  const penstock_test::stamped_files far{ps::memory_files().add("a", std::string(4 * driven::block, 'x'))};
+  const penstock_test::temp_dir dir;
+  const ps::cached near(
+      far, ps::disk_cache(dir.path().string(), 3 * driven::block, {.block = driven::block, .ahead = 0}));
+  std::vector<decltype(near.connect())> sessions;
+  for (std::uint32_t i = 0; i < blocks::next_uses::most + 2; ++i) {
+    auto& session = sessions.emplace_back(near.connect());
+    const ps::read_foresight plan = session.foresight();
+    session.foresee(0, i % 4 * driven::block, 1, 3);
+    plan.stand_at(plan.self, 0, 4, false);
+    std::byte one[1];
+    session.read(0, i % 4 * driven::block, one);
+    REQUIRE(one[0] == std::byte{'x'});
+  }
+}
+
+}  // namespace cached_future_test
