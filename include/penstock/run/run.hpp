@@ -110,8 +110,7 @@ class run {
     row_ = std::exchange(other.row_, nullptr);
     epoch_ = other.epoch_;
     last_epoch_ = other.last_epoch_;
-    allowed_ = other.allowed_;
-    planned_ = other.planned_;
+    allowed_ = other.allowed_, planned_ = other.planned_;
     first_epoch_ = other.first_epoch_;
     at_end_ = other.at_end_;
     pending_ = other.pending_;
@@ -402,7 +401,7 @@ class run {
   std::conditional_t<parts::batched, value_type, std::optional<int>> batch_{};
   row_type* row_ = nullptr;
   std::uint64_t epoch_ = 0, last_epoch_ = 1, allowed_ = 0, first_epoch_ = 0;
-  std::uint64_t planned_ = 0;  // epochs, if their number was given
+  std::uint64_t planned_ = 0;  // by epochs(n)
   bool at_end_ = false, pending_ = false;
   bool begun_ = false;    // whether a loop has begun, in epoch_
   bool resumes_ = false;  // a state put the run where it stands, and no loop has begun since
