@@ -430,18 +430,7 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
     all.wants_row = false;
     if (all.row == state::no_row) return;  // of more sessions than there are rows nobody knows
   }
-  const std::uint32_t row = all.row;
-  const next_uses uses = all.table.next();
-  uses.stand_at(row, turn, ns_per_turn);
-  for (std::uint32_t slot = 0; slot < all.table.of().slots; ++slot) {
-    if (!uses.get(row, slot).is_stale(turn)) continue;
-    const place seen = all.table.look_at(slot);
-    if (seen.now() != phase::full) continue;
-    const std::optional<key> block = all.table.block_in(seen);
-    if (!block) continue;
-    uses.set(row, slot, next(who, *block));
-    if (!all.table.same(seen)) uses.set(row, slot, {});
-  }
+  all.table.stand_at(all.row, turn, ns_per_turn, next, who);
 }
 PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {

@@ -170,6 +170,20 @@ PENSTOCK_INLINE std::optional<place> block_index::full_of(std::uint32_t slot,
 PENSTOCK_INLINE std::uint64_t block_index::sum(std::uint32_t slot, std::uint64_t piece) const noexcept {
   return get(sum_at(slot, piece), std::memory_order_acquire);
 }
+PENSTOCK_INLINE void block_index::stand_at(std::uint32_t row, std::uint64_t turn, std::uint64_t ns_per_turn,
+                                           next_use (*when)(const void* who, const key& block),
+                                           const void* who) const {
+  const next_uses uses = next();
+  uses.stand_at(row, turn, ns_per_turn);
+  for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
+    if (!uses.get(row, slot).is_stale(turn)) continue;
+    const place seen = look_at(slot);
+    const std::optional<key> block = block_in(seen);
+    if (!block) continue;
+    uses.set(row, slot, when(who, *block));
+    if (!same(seen)) uses.set(row, slot, {});
+  }
+}
 PENSTOCK_INLINE void block_index::touch(std::uint32_t slot) const noexcept {
   const std::uint64_t now = get(head_of().clock);
   std::uint64_t before = get(use(slot));
