@@ -60882,8 +60882,8 @@ class disk_cache {
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
-/// The bytes that have a checksum of their own.
-inline constexpr std::uint64_t piece_size = 131'072;
+/// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
+inline constexpr std::uint64_t piece_size = 32'768;
 
 /// What identifies a block: a hash of its object's name and signature, and of its number.
 struct key {
@@ -61328,10 +61328,9 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options)
     : folder_(std::move(folder)), limit_(limit), options_(options) {
-  constexpr std::uint64_t most = 16_MiB;
+  constexpr std::uint64_t least = 128_KiB, most = 16_MiB;
   if (folder_.empty()) throw error(errc::argument, "disk_cache needs the path of a folder");
-  if (!std::has_single_bit(options_.block) || options_.block < detail::blocks::piece_size ||
-      options_.block > most)
+  if (!std::has_single_bit(options_.block) || options_.block < least || options_.block > most)
     throw error(errc::argument,
                 {"blocks of a disk_cache have a power of two of bytes from 128 KiB to 16 MiB, not ",
                  options_.block, " bytes"});
@@ -67585,17 +67584,20 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
       place where;
     };
     thread_local compared recent;
+    constexpr std::uint64_t near_by = 4 * piece_size;  // what the processor still has after comparing it
     const std::byte* const block = all.blocks + begin;
+    const std::uint64_t end = offset + into.size();
     bool good = true;
-    for (std::uint64_t p = first; good && p <= last; ++p) {
+    std::uint64_t copied_to = offset;
+    for (std::uint64_t p = known ? last : first; good && p <= last; ++p) {
       const bool just_now = recent.session == all.number && recent.piece == p &&
                             recent.where.slot == from.slot && recent.where.state == from.state;
       good = known || just_now || matches(block + p * piece_size, p);
       if (good) recent = {all.number, p, from};
-      // While the processor still has it.
-      const std::uint64_t at = std::max(offset, p * piece_size);
-      const std::uint64_t end = std::min(offset + into.size(), end_of(p));
-      std::memcpy(into.data() + (at - offset), block + at, to_size(end - at));
+      const std::uint64_t compared_to = std::min(end, end_of(p));
+      if (p != last && compared_to - copied_to < near_by) continue;
+      std::memcpy(into.data() + (copied_to - offset), block + copied_to, to_size(compared_to - copied_to));
+      copied_to = compared_to;
     }
     if (!all.table.still_same(from)) return copied::moved;
     // What could not be loaded is 0 from then on.

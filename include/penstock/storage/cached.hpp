@@ -34,7 +34,7 @@ namespace penstock::inline v0_1 {
 ///
 /// In: any storage, and a `disk_cache`. A read of a block that is not there fetches the whole block; whoever
 /// else wants it meanwhile, in this process or another one, waits for that. What is in the cache is compared
-/// with checksums (XXH3, 64 bits, for each 128 KiB); a piece that does not match is fetched again. A block is
+/// with checksums (XXH3, 64 bits, for each 32 KiB); a piece that does not match is fetched again. A block is
 /// known by its object's name (of a local file the whole path), size and stamp, so an object that was
 /// replaced is another one. Blocks of an object without a stamp, of which nobody can say that, are of one
 /// session alone.
@@ -48,9 +48,9 @@ namespace penstock::inline v0_1 {
 /// from a mapping if all of the object is in memory, otherwise with a system call, and a second copy of
 /// pieces at both ends that are not wanted whole. A thread that goes on in the piece that it compared last
 /// does not compare it again. No lock, no allocation. A block that comes: one copy in memory, which is
-/// written. 8 bytes of index for each 128 KiB, and some 40 for each block.
-/// Keeps: memory for a block per thread that fetches one, 256 KiB per thread that reads, and 4 bytes for each
-/// 128 KiB of the cache with `verify::once`.
+/// written. 8 bytes of index for each 32 KiB, and some 40 for each block.
+/// Keeps: memory for a block per thread that fetches one, 64 KiB per thread that reads, and 4 bytes for each
+/// 32 KiB of the cache with `verify::once`.
 /// Threads: any number of threads may use a session, and any number of processes a folder. Reads in the
 /// background are those of 16 threads. A child after `fork` has no session.
 /// Source: the checksum is that of xxHash 0.8, github.com/Cyan4973/xxHash.

@@ -12,8 +12,8 @@
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
-/// The bytes that have a checksum of their own.
-inline constexpr std::uint64_t piece_size = 131'072;
+/// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
+inline constexpr std::uint64_t piece_size = 32'768;
 
 /// What identifies a block: a hash of its object's name and signature, and of its number.
 struct key {
