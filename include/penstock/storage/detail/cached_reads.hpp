@@ -5,7 +5,6 @@
 #error "penstock/storage/detail/cached_reads.hpp needs xxHash: link penstock::cache"
 #endif
 
-#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
@@ -13,6 +12,7 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/block_folder.hpp>
+#include <penstock/storage/detail/cached_objects.hpp>
 #include <penstock/storage/detail/paths.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/storage_counters.hpp>
@@ -24,13 +24,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
-#include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -56,29 +52,27 @@ class cached_reads {
 
   cached_reads(const Far& far, const disk_cache& near)
       : far_(far.connect()),
-        names_(far.names()),
         folder_(near, &xxh3),
-        is_local_(is_local(far)),
         longest_wait_ns_(
             static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().longest_wait).count())),
-        objects_(names_.size()) {}
+        objects_(far_, far.names(), is_local(far), folder_.block_size()) {}
 
-  [[nodiscard]] std::uint64_t size(object_id id) { return object_at(id).signature.size; }
-  [[nodiscard]] object_signature signature(object_id id) { return object_at(id).signature; }
+  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).signature.size; }
+  [[nodiscard]] object_signature signature(object_id id) { return objects_.at(id).signature; }
   void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id id) const { penstock::confirm(far_, id); }
 
   /// Whether all blocks of an object are in the cache, and the cache in memory. Calls 1, 2, 4, 8 and so on
   /// look, until it is so; after a read that finds a block gone they begin again.
   [[nodiscard]] bool warm(object_id id) {
-    object& what = object_at(id);
+    cached_object& what = objects_.at(id);
     if (what.is_warm.load(std::memory_order_relaxed)) return true;
-    const std::uint32_t calls = what.calls.fetch_add(1, std::memory_order_relaxed) + 1;
-    if ((calls & (calls - 1)) != 0) return false;
+    if (!what.looks()) return false;
+    const std::uint64_t calls = what.calls.load(std::memory_order_relaxed);
     constexpr std::uint64_t places = 4;  // of each block
     std::uint64_t missing = 0, number = 0;
     for (std::uint64_t begin = 0; begin < what.signature.size; begin += folder_.block_size(), ++number) {
-      const auto found = folder_.find(key_of(what, number), what.hints[to_size(number)]);
+      const auto found = folder_.find(what.key_of(number), what.hints[to_size(number)]);
       if (!found) return false;
       const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
       // The system begins to load what it is asked for, so other places are looked at each time.
@@ -91,8 +85,8 @@ class cached_reads {
   }
 
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
-    object& what = object_at(id);
-    files::check_range(offset, into.size(), what.signature.size, names_[id]);
+    cached_object& what = objects_.at(id);
+    files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
     const std::uint64_t block = folder_.block_size();
     const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
     while (!into.empty()) {
@@ -119,14 +113,6 @@ class cached_reads {
 
  private:
   using counter = std::atomic<std::uint64_t>;
-
-  struct object {
-    object_signature signature;
-    ::XXH128_hash_t hash;                           // of its name and signature
-    fixed_array<std::atomic<std::uint32_t>> hints;  // where each block was seen last
-    std::atomic<std::uint32_t> calls{0};            // of `warm`
-    std::atomic<bool> is_warm{false};
-  };
 
   /// Memory for a block, of which there is one for each thread that fetches one at a time.
   class room {
@@ -160,33 +146,9 @@ class cached_reads {
     std::size_t size_ = 0;
   };
 
-  [[nodiscard]] object& object_at(object_id id) {
-    if (object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
-    const object_signature signature = far_.signature(id);
-    const std::scoped_lock lock(objects_mutex_);
-    if (object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
-    std::string text = is_local_ ? std::filesystem::absolute(names_[id]).string() : names_[id];
-    for (const std::uint64_t number : {signature.size, signature.stamp, signature.stamp == 0 ? salt_ : 0})
-      text += '\0' + std::to_string(number);
-    const std::uint64_t blocks = (signature.size + folder_.block_size() - 1) / folder_.block_size();
-    auto made = std::make_unique<object>();
-    made->signature = signature;
-    made->hash = ::XXH3_128bits(text.data(), text.size());
-    made->hints = fixed_array<std::atomic<std::uint32_t>>(to_size(blocks));
-    owned_.push_back(std::move(made));
-    objects_[id].store(owned_.back().get(), std::memory_order_release);
-    return *owned_.back();
-  }
-
-  [[nodiscard]] static key key_of(const object& what, std::uint64_t number) noexcept {
-    const std::uint64_t words[3] = {what.hash.high64, what.hash.low64, number};
-    const ::XXH128_hash_t made = ::XXH3_128bits(words, sizeof(words));
-    return {made.high64, made.low64};
-  }
-
-  void read_block(object_id id, object& what, std::uint64_t number, std::uint64_t within, mutable_bytes into,
+  void read_block(object_id id, cached_object& what, std::uint64_t number, std::uint64_t within, mutable_bytes into,
                   std::uint64_t stops) {
-    const key wanted = key_of(what, number);
+    const key wanted = what.key_of(number);
     const std::uint64_t begin = number * folder_.block_size();
     const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(longest_wait_ns_);
@@ -211,10 +173,7 @@ class cached_reads {
             continue;
         }
       }
-      if (what.is_warm.load(std::memory_order_relaxed)) {
-        what.calls.store(0, std::memory_order_relaxed);
-        what.is_warm.store(false, std::memory_order_relaxed);
-      }
+      what.cool();
       const block_folder::answer got = folder_.ask(wanted);
       if (got.is == block_folder::answer::here) {
         ++moves;
@@ -232,7 +191,7 @@ class cached_reads {
       constexpr std::uint64_t slice = 100'000'000;
       (void)folder_.wait(got.where, std::min(slice, static_cast<std::uint64_t>((end - now).count())));
       if (stops_.load(std::memory_order_relaxed) != stops)
-        throw error(errc::stopped, "the read was cancelled").in_file(names_[id]).at_offset(begin + within);
+        throw error(errc::stopped, "the read was cancelled").in_file(objects_.name(id)).at_offset(begin + within);
     }
     uncached_.fetch_add(1, std::memory_order_relaxed);
     far_.read(id, begin + within, into);
@@ -256,15 +215,9 @@ class cached_reads {
   }
 
   far_session far_;
-  std::span<const std::string> names_;
   block_folder folder_;
-  bool is_local_;
   std::uint64_t longest_wait_ns_;
-  // An object without a stamp may be another one at the next run, so its blocks are of this session alone.
-  const std::uint64_t salt_ = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
-  fixed_array<std::atomic<object*>> objects_;
-  std::mutex objects_mutex_;
-  std::vector<std::unique_ptr<object>> owned_;
+  cached_objects<far_session> objects_;
   std::mutex rooms_mutex_;
   std::vector<std::unique_ptr<std::byte[]>> rooms_;
   counter stops_{0}, hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
