@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Adds files that are kept in memory to the stores from which the tests of webdataset read; see
-// support/stored.hpp.
+// Shards of every kind of store, kept in memory.
 
 #include <penstock/source/webdataset.hpp>
 #include <penstock/storage/cached.hpp>
-#include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_cache.hpp>
+#include <penstock/storage/memory_files.hpp>
 
 #include "support/catch.hpp"
 #include "support/raw_tar.hpp"
 #include "support/stored.hpp"
+#include "support/stored_listing.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace webdataset_over_cached_test {
 
-const bool added = penstock_test::add_store(
-    {"cached in memory", [] { return true; },
-     [](const std::vector<std::string>& paths) {
-       const penstock::memory_cache memory(std::uint64_t{1} << 20, {.block = 64 << 10});
-       return penstock_test::stored(
-           penstock::cached(penstock_test::stored(penstock::file(paths)), memory));
-     }});
-
-TEST_CASE("source/webdataset_over_cached: the tests of webdataset read what is kept in memory, too") {
-  CHECK(added);
-  std::vector<std::string> kinds;
-  const std::string shard = penstock_test::raw_tar().member("a.txt", "1").end().bytes;
+TEST_CASE("source/webdataset_over_cached: shards of each store have the same samples from memory") {
+  penstock_test::raw_tar tar;
+  for (int i = 0; i < 60; ++i)
+    tar.member("sample-" + std::to_string(i) + ".bin",
+               std::string(static_cast<std::size_t>(i * 701), static_cast<char>('a' + i % 26)));
+  const std::string shard = tar.end().bytes;
+  const penstock::webdataset_options options{.index = penstock::index_policy::transient};
+  const auto expected = penstock_test::indexed_listing(
+      penstock::webdataset(penstock::memory_files().add("t.tar", shard), options));
+  REQUIRE(expected.size() == 60);
   penstock_test::put_in_each_store({{"t.tar", shard}}, [&](const std::string& kind, const auto& where) {
-    kinds.push_back(kind);
-    CHECK(penstock::webdataset(where, {.index = penstock::index_policy::transient}).size() == 1);
+    INFO(kind);
+    for (const std::uint64_t limit : {4'000'000u, 200'000u}) {  // all of it, and a part
+      const penstock::memory_cache memory(limit, {.block = 64 << 10});
+      const penstock::cached near(where, memory);
+      CHECK(penstock_test::indexed_listing(penstock::webdataset(near, options)) == expected);
+      CHECK(penstock_test::indexed_listing(penstock::webdataset(near, options)) == expected);
+      auto session = near.connect();
+      CHECK(session.warm(0) == (limit > shard.size()));
+    }
   });
-  CHECK(std::count(kinds.begin(), kinds.end(), "cached in memory") == 1);
 }
 
 }  // namespace webdataset_over_cached_test
