@@ -63469,6 +63469,415 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/memory_cache.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+class memory_blocks;
+template <class Far>
+class memory_reads;
+}  // namespace detail::blocks
+
+/// How a `memory_cache` keeps its blocks.
+struct memory_cache_options {
+  std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 64 KiB to 16 MiB
+  eviction evict = eviction::lru;
+  /// How long a read waits for another one that fetches the same block, before it reads past the cache.
+  std::chrono::milliseconds longest_wait{60'000};
+};
+
+/// Memory that keeps blocks of other storages, for `cached`: for all runs of this process that have a copy of
+/// the value.
+///
+///     const memory_cache near(64_MiB, {.block = 1_MiB});
+///     const auto same = near;  // the same blocks
+///
+/// In: the bytes that it may have, its index and what is being fetched included. A block takes the room of a
+/// whole one, also the last of an object, so objects that are smaller than a block want smaller blocks. The
+/// room is reserved when the first run begins, and taken from the system as blocks come; it is given back
+/// with the last copy of the value and the last run. There are no checksums: memory is trusted.
+/// Errors: errc::argument, for options that make no sense; and when a run begins, if the system does not
+/// have that much.
+/// Keeps: 64 bytes for each block, and 4 to 8 more, within the limit.
+/// Threads: any number. A child after `fork` begins with an empty one.
+class memory_cache {
+ public:
+  explicit memory_cache(std::uint64_t limit, memory_cache_options options = {});
+
+  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
+  [[nodiscard]] const memory_cache_options& options() const noexcept { return options_; }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  template <class Far>
+  friend class detail::blocks::memory_reads;
+  struct home;
+
+  /// Those of this process, made now if they were not there.
+  [[nodiscard]] detail::blocks::memory_blocks& blocks() const;
+
+  std::uint64_t limit_;
+  memory_cache_options options_;
+  shared<home> home_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/memory_blocks.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// The blocks of a `memory_cache`, in memory of this process that was reserved at once.
+///
+/// A slot is free, or being filled by one thread, or full. Its word has a generation, one of these, and how
+/// many readers have pinned it. Readers pin a full slot, without a lock, and only then look whether it has
+/// the block that they want; a slot with pins is not given to another block. Everything else that changes
+/// which block is where has the lock.
+/// Threads: any number.
+class memory_blocks {
+  struct alignas(64) slot_record {  // readers of others do not share its line
+    std::atomic<std::uint64_t> word{0};
+    std::atomic<std::uint64_t> use{0};  // the clock when it was used last, or was filled
+    key what;                           // changes with the lock, and only without pins
+    std::uint32_t next = 0;             // in its chain: the number of a slot and 1, or 0
+    bool in_vain = false;               // who waited for it gave up
+  };
+
+ public:
+  /// Throws errc::argument if the system does not give that much.
+  memory_blocks(std::uint64_t limit, std::uint64_t block, eviction evict);
+  memory_blocks(const memory_blocks&) = delete;
+  memory_blocks& operator=(const memory_blocks&) = delete;
+  ~memory_blocks();
+
+  /// How many slots there are within a limit of bytes, everything else included.
+  [[nodiscard]] static std::uint64_t slots_within(std::uint64_t limit, std::uint64_t block) noexcept;
+  [[nodiscard]] std::uint64_t block_size() const noexcept { return block_; }
+
+  /// A full block, which stays where it is as long as this lives.
+  class pin {
+   public:
+    pin() noexcept = default;
+    pin(pin&& other) noexcept
+        : slot_(std::exchange(other.slot_, nullptr)), bytes_(std::exchange(other.bytes_, nullptr)) {}
+    pin& operator=(pin&&) = delete;
+    ~pin() {
+      if (slot_ != nullptr) slot_->word.fetch_sub(one_pin, std::memory_order_release);
+    }
+    [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
+    [[nodiscard]] const std::byte* bytes() const noexcept { return bytes_; }
+
+   private:
+    friend memory_blocks;
+    pin(slot_record& pinned, const std::byte* bytes) noexcept : slot_(&pinned), bytes_(bytes) {}
+
+    slot_record* slot_ = nullptr;
+    const std::byte* bytes_ = nullptr;
+  };
+
+  /// The block, if it is in the slot that `hint` names; whoever finds that it is not there asks.
+  [[nodiscard]] pin find(const key& what, const std::atomic<std::uint32_t>& hint) noexcept {
+    const std::uint32_t last = hint.load(std::memory_order_relaxed);
+    if (last == 0) return {};
+    slot_record& one = slots_[last - 1];
+    std::uint64_t word = one.word.load(std::memory_order_relaxed);
+    do {
+      if (phase_of(word) != phase::full) return {};
+    } while (!one.word.compare_exchange_weak(word, word + one_pin, std::memory_order_acquire,
+                                             std::memory_order_relaxed));
+    pin found(one, bytes_of(last - 1));
+    if (one.what != what) return {};
+    if (touches_) {
+      const std::uint64_t now = clock_.load(std::memory_order_relaxed);
+      if (one.use.load(std::memory_order_relaxed) != now) one.use.store(now, std::memory_order_relaxed);
+    }
+    return found;
+  }
+
+  /// Whether the block is there; then `hint` says where.
+  [[nodiscard]] bool has(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
+
+  /// What somebody has who asked for a block that was not found.
+  struct answer {
+    enum kind { here, mine, other, nothing } is = nothing;
+    std::uint32_t slot = 0;
+    std::uint64_t state = 0;
+    bool evicted = false;  ///< another block went for it
+  };
+  /// `here`: it is there. `mine`: this caller fills its `room`, and must call `publish` or `give_up`.
+  /// `other`:
+  /// somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says where.
+  [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
+  [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
+  /// The slot is full; the caller has pinned it.
+  [[nodiscard]] pin publish(const answer& mine) noexcept;
+  void give_up(const answer& mine) noexcept;
+  /// Waits until the slot is not being filled any more, or `stops` is not `seen` any more, or it is late.
+  /// False if it is late; then nobody waits for this any more, and `ask` says `nothing`.
+  [[nodiscard]] bool wait(const answer& other, std::chrono::steady_clock::time_point late,
+                          const std::atomic<std::uint64_t>& stops, std::uint64_t seen) noexcept;
+  /// Waiting threads look at their `stops`.
+  void wake() noexcept;
+
+ private:
+  static constexpr unsigned phase_bits = 2, pin_bits = 22;
+  static constexpr std::uint64_t one_pin = std::uint64_t{1} << phase_bits,
+                                 one_generation = one_pin << pin_bits, pins = one_generation - one_pin;
+  static constexpr phase phase_of(std::uint64_t word) noexcept {
+    return static_cast<phase>(word & (one_pin - 1));
+  }
+  [[nodiscard]] static std::uint64_t with(std::uint64_t word, phase next) noexcept {
+    return (word & ~(one_generation - 1)) | static_cast<std::uint64_t>(next);
+  }
+
+  [[nodiscard]] std::byte* bytes_of(std::uint32_t slot) const noexcept { return memory_ + slot * block_; }
+  [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
+  [[nodiscard]] std::optional<std::uint32_t> slot_of(const key& what) const noexcept;
+  void unlink(std::uint32_t slot) noexcept;
+  /// Which slot gets another block: a free one, or what `evict` says, of up to 4096 behind those that were
+  /// looked at before. None if all of them are being filled or read. The caller has the lock.
+  [[nodiscard]] std::optional<std::uint32_t> victim() noexcept;
+
+  std::uint64_t block_, count_;
+  bool touches_;
+  std::byte* memory_ = nullptr;
+  fixed_array<slot_record> slots_;
+  fixed_array<std::uint32_t> chains_;
+  std::atomic<std::uint64_t> clock_{1};  // one more for each block that comes
+  std::uint32_t hand_ = 0;               // the slot from which on `victim` looks next
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/memory_blocks.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+PENSTOCK_INLINE std::uint64_t memory_blocks::slots_within(std::uint64_t limit, std::uint64_t block) noexcept {
+  constexpr std::uint64_t most = std::uint64_t{1} << 30;
+  const auto index = [](std::uint64_t slots) {
+    return slots * sizeof(slot_record) + std::bit_ceil(slots) * sizeof(std::uint32_t);
+  };
+  // What the object itself takes, and the heap beside each part.
+  constexpr std::uint64_t rest = sizeof(memory_blocks) + 128;
+  if (limit < rest) return 0;
+  std::uint64_t low = 0, high = std::min(most, (limit - rest) / block);  // all of `low` fit
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low + 1) / 2;
+    if (index(middle) <= limit - rest - middle * block)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+PENSTOCK_INLINE memory_blocks::memory_blocks(std::uint64_t limit, std::uint64_t block, eviction evict)
+    : block_(block), count_(slots_within(limit, block)), touches_(evict == eviction::lru) {
+  const auto refusal = [&] {
+    return error(errc::argument, {"there is no memory for a memory_cache of ", limit,
+                                  " bytes; lower its limit to what the machine has to spare"});
+  };
+  const std::size_t bytes = to_size(count_ * block_);
+  void* const all = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) throw refusal();
+  memory_ = static_cast<std::byte*>(all);
+  try {
+    slots_ = fixed_array<slot_record>(to_size(count_));
+    chains_ = fixed_array<std::uint32_t>(to_size(std::bit_ceil(count_)));
+  } catch (const std::bad_alloc&) {
+    ::munmap(all, bytes);
+    throw refusal();
+  }
+  (void)::madvise(all, bytes, MADV_HUGEPAGE);
+  (void)::madvise(all, bytes, MADV_DONTFORK);  // a child makes blocks of its own
+}
+PENSTOCK_INLINE memory_blocks::~memory_blocks() { ::munmap(memory_, to_size(count_ * block_)); }
+
+PENSTOCK_INLINE std::uint32_t& memory_blocks::chain(const key& what) const noexcept {
+  return chains_[to_size(what.low & (std::bit_ceil(count_) - 1))];
+}
+PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::slot_of(const key& what) const noexcept {
+  for (std::uint32_t next = chain(what); next != 0; next = slots_[next - 1].next)
+    if (slots_[next - 1].what == what) return next - 1;
+  return std::nullopt;
+}
+PENSTOCK_INLINE void memory_blocks::unlink(std::uint32_t slot) noexcept {
+  std::uint32_t* link = &chain(slots_[slot].what);
+  while (*link != 0 && *link != slot + 1) link = &slots_[*link - 1].next;
+  if (*link != 0) *link = slots_[slot].next;
+}
+
+PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::victim() noexcept {
+  constexpr std::uint64_t most = 4096;
+  std::optional<std::uint32_t> found;
+  std::uint64_t least = 0;
+  std::uint32_t here = hand_;
+  for (std::uint64_t looks = 0; looks < count_ && !(found && (looks >= most || least == 0)); ++looks) {
+    const slot_record& one = slots_[here];
+    const std::uint64_t word = one.word.load(std::memory_order_relaxed);
+    if (phase_of(word) != phase::filling && (word & pins) == 0) {
+      const std::uint64_t use = phase_of(word) == phase::free ? 0 : one.use.load(std::memory_order_relaxed);
+      if (!found || use < least) {
+        found = here;
+        least = use;
+      }
+    }
+    here = here + 1 == count_ ? 0 : here + 1;
+  }
+  hand_ = here;
+  return found;
+}
+
+PENSTOCK_INLINE bool memory_blocks::has(const key& what, std::atomic<std::uint32_t>& hint) noexcept {
+  if (find(what, hint)) return true;
+  const std::scoped_lock lock(mutex_);
+  const auto known = slot_of(what);
+  if (!known || phase_of(slots_[*known].word.load(std::memory_order_relaxed)) != phase::full) return false;
+  hint.store(*known + 1, std::memory_order_relaxed);
+  return true;
+}
+
+PENSTOCK_INLINE memory_blocks::answer memory_blocks::ask(const key& what,
+                                                         std::atomic<std::uint32_t>& hint) noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (const auto known = slot_of(what)) {
+    const slot_record& one = slots_[*known];
+    const std::uint64_t word = one.word.load(std::memory_order_relaxed);
+    if (phase_of(word) == phase::full) {
+      hint.store(*known + 1, std::memory_order_relaxed);
+      return {answer::here, *known};
+    }
+    if (one.in_vain) return {};
+    return {answer::other, *known, word};
+  }
+  constexpr int most_tries = 100;
+  for (int tries = 0; tries < most_tries; ++tries) {
+    const auto free_one = victim();
+    if (!free_one) return {};
+    slot_record& one = slots_[*free_one];
+    std::uint64_t word = one.word.load(std::memory_order_relaxed) & ~pins;
+    const phase before = phase_of(word);
+    const std::uint64_t filling = with(word + one_generation, phase::filling);
+    // Somebody may have pinned it just now.
+    if (!one.word.compare_exchange_strong(word, filling, std::memory_order_acquire)) continue;
+    if (before == phase::full) unlink(*free_one);
+    one.what = what;
+    one.in_vain = false;
+    hint.store(*free_one + 1, std::memory_order_relaxed);
+    std::uint32_t& first = chain(what);
+    one.next = std::exchange(first, *free_one + 1);
+    clock_.store(clock_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return {answer::mine, *free_one, filling, before == phase::full};
+  }
+  return {};
+}
+
+PENSTOCK_INLINE memory_blocks::pin memory_blocks::publish(const answer& mine) noexcept {
+  slot_record& one = slots_[mine.slot];
+  {
+    const std::scoped_lock lock(mutex_);
+    one.use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    one.word.store(with(mine.state, phase::full) + one_pin, std::memory_order_release);
+  }
+  changed_.notify_all();
+  return {one, bytes_of(mine.slot)};
+}
+PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    unlink(mine.slot);
+    slots_[mine.slot].word.store(with(mine.state, phase::free), std::memory_order_release);
+  }
+  changed_.notify_all();
+}
+
+PENSTOCK_INLINE bool memory_blocks::wait(const answer& other, std::chrono::steady_clock::time_point late,
+                                         const std::atomic<std::uint64_t>& stops,
+                                         std::uint64_t seen) noexcept {
+  slot_record& one = slots_[other.slot];
+  std::unique_lock lock(mutex_);
+  const bool in_time = changed_.wait_until(lock, late, [&] {
+    return one.word.load(std::memory_order_relaxed) != other.state || one.in_vain ||
+           stops.load(std::memory_order_relaxed) != seen;
+  });
+  if (in_time) return true;
+  one.in_vain = true;
+  changed_.notify_all();
+  return false;
+}
+PENSTOCK_INLINE void memory_blocks::wake() noexcept {
+  { const std::scoped_lock lock(mutex_); }
+  changed_.notify_all();
+}
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/memory_cache.ipp
+
+namespace penstock::inline v0_1 {
+
+/// The blocks of each process that has the value: after a `fork`, those of the parent may be locked for ever.
+struct memory_cache::home {
+  struct blocks_of_process {
+    blocks_of_process(std::uint64_t limit, const memory_cache_options& options)
+        : blocks(limit, options.block, options.evict) {}
+    pid_t process = ::getpid();
+    detail::blocks::memory_blocks blocks;
+    blocks_of_process* before = nullptr;
+  };
+
+  home() = default;
+  home(const home&) = delete;
+  home& operator=(const home&) = delete;
+  ~home() {
+    // Those of a parent stay: its threads may have waited there.
+    for (blocks_of_process* one = newest.load(); one != nullptr && one->process == ::getpid();)
+      delete std::exchange(one, one->before);
+  }
+
+  std::atomic<blocks_of_process*> newest{nullptr};
+};
+
+PENSTOCK_INLINE memory_cache::memory_cache(std::uint64_t limit, memory_cache_options options)
+    : limit_(limit), options_(options) {
+  constexpr std::uint64_t least = 64_KiB, most = 16_MiB;
+  if (!std::has_single_bit(options_.block) || options_.block < least || options_.block > most)
+    throw error(errc::argument,
+                {"blocks of a memory_cache have a power of two of bytes from 64 KiB to 16 MiB, not ",
+                 options_.block, " bytes"});
+  if (options_.longest_wait.count() < 0)
+    throw error(errc::argument, "memory_cache cannot wait for less than 0 ms");
+  constexpr std::chrono::hours year{24 * 365};
+  options_.longest_wait = std::min(options_.longest_wait, std::chrono::milliseconds(year));
+  if (detail::blocks::memory_blocks::slots_within(limit_, options_.block) == 0)
+    throw error(errc::argument, {"a memory_cache of ", limit_, " bytes has no room for a block of ",
+                                 options_.block, " bytes and its index; raise the limit"});
+  home_.reset(new home());
+}
+
+PENSTOCK_INLINE std::string memory_cache::describe() const {
+  return detail::text({"memory_cache(", limit_, " bytes)"});
+}
+
+PENSTOCK_INLINE detail::blocks::memory_blocks& memory_cache::blocks() const {
+  home::blocks_of_process* known = home_->newest.load(std::memory_order_acquire);
+  if (known != nullptr && known->process == ::getpid()) return known->blocks;
+  auto* const made = new home::blocks_of_process(limit_, options_);
+  made->before = known;
+  if (home_->newest.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return made->blocks;
+  delete made;  // another thread was faster
+  return known->blocks;
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/memory_files.hpp
 
 namespace penstock::inline v0_1 {

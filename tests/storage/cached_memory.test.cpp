@@ -500,8 +500,9 @@ TEST_CASE("storage/cached_memory: more memory than there is, is one error when a
   for (const std::uint64_t limit : std::initializer_list<std::uint64_t>{1'000'000_GiB, ~std::uint64_t{0}}) {
     const ps::cached near(all.files, ps::memory_cache(limit));
     for (int i = 0; i < 2; ++i)
-      CHECK(contains(error_of([&] { (void)near.connect(); }),
-                     "argument: penstock: there is no memory for a memory_cache of " + std::to_string(limit)));
+      CHECK(
+          contains(error_of([&] { (void)near.connect(); }),
+                   "argument: penstock: there is no memory for a memory_cache of " + std::to_string(limit)));
   }
 }
 

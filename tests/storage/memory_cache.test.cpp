@@ -38,7 +38,8 @@ TEST_CASE("storage/memory_cache: what makes no sense is refused when it is writt
   CHECK(refusal(1_GiB, {.block = 16_MiB}) == "none");
   CHECK(contains(refusal(0), "a memory_cache of 0 bytes has no room for a block of 8388608 bytes"));
   CHECK(contains(refusal(8_MiB), "has no room for a block of 8388608 bytes and its index; raise the limit"));
-  CHECK(contains(refusal(1_GiB, {.block = 32_KiB}), "a power of two of bytes from 64 KiB to 16 MiB, not 32768"));
+  CHECK(contains(refusal(1_GiB, {.block = 32_KiB}),
+                 "a power of two of bytes from 64 KiB to 16 MiB, not 32768"));
   CHECK(contains(refusal(1_GiB, {.block = 100'000}), "not 100000 bytes"));
   CHECK(contains(refusal(1_GiB, {.block = 32_MiB}), "not 33554432 bytes"));
   CHECK(contains(refusal(1_GiB, {.longest_wait = std::chrono::milliseconds(-1)}), "less than 0 ms"));
@@ -57,7 +58,8 @@ TEST_CASE("storage/memory_cache: its blocks and their index stay within the limi
   CHECK(memory_blocks::slots_within(64_KiB, 64_KiB) == 0);
   CHECK(memory_blocks::slots_within(66_KiB, 64_KiB) == 1);
   for (const std::uint64_t block : std::initializer_list<std::uint64_t>{64_KiB, 1_MiB, 16_MiB})
-    for (const std::uint64_t limit : std::initializer_list<std::uint64_t>{20_MiB, 100'000'001, 4_GiB, 3000_GiB}) {
+    for (const std::uint64_t limit :
+         std::initializer_list<std::uint64_t>{20_MiB, 100'000'001, 4_GiB, 3000_GiB}) {
       const std::uint64_t slots = memory_blocks::slots_within(limit, block);
       CHECK(slots * (block + 64 + 4) < limit);
       CHECK((slots + 2) * (block + 64 + 8) > limit);  // and use it

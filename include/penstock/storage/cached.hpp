@@ -42,8 +42,8 @@ struct reads_of<memory_cache, Far> {
 
 }  // namespace detail::blocks
 
-/// Keeps the blocks of another storage in a cache near by: on the disk of a node, so that all of its processes
-/// fetch each block once, or in the memory of this process.
+/// Keeps the blocks of another storage in a cache near by: on the disk of a node, so that all of its
+/// processes fetch each block once, or in the memory of this process.
 ///
 ///     const auto shards = memory_files().add("a.tar", std::string(10'240, '\0'));
 ///     const cached near(simulated_storage(shards, {}), disk_cache("cache_folder", 64_MiB));
@@ -51,7 +51,8 @@ struct reads_of<memory_cache, Far> {
 ///     const std::uint64_t size = nearer.connect().size(0);
 ///
 /// In: any storage, and a `disk_cache` or a `memory_cache`. A read of a block that is not there fetches the
-/// whole block; whoever else wants it meanwhile, in this process or (of a folder) another one, waits for that.
+/// whole block; whoever else wants it meanwhile, in this process or (of a folder) another one, waits for
+/// that.
 /// What is on the disk is compared with checksums (XXH3, 64 bits, for each 32 KiB); a piece that does not
 /// match is fetched again. What is in memory has none. A block is
 /// known by its object's name (of a local file the whole path), size and stamp, so an object that was
@@ -72,7 +73,8 @@ struct reads_of<memory_cache, Far> {
 /// a folder: one copy in memory, which is written; to memory: none. Index of a folder: 8 bytes for each
 /// 32 KiB, and some 40 for each block.
 /// Keeps: of a folder, memory for a block per thread that fetches one, 64 KiB per thread that reads, and 4
-/// bytes for each 32 KiB of the cache with `verify::once`; 4 bytes per session for each block of what it reads.
+/// bytes for each 32 KiB of the cache with `verify::once`; 4 bytes per session for each block of what it
+/// reads.
 /// Threads: any number of threads may use a session, and any number of processes a folder. Reads in the
 /// background are those of 16 threads. A child after `fork` has no session.
 /// Source: the checksum is that of xxHash 0.8, github.com/Cyan4973/xxHash.

@@ -33,8 +33,8 @@ struct memory_cache_options {
 ///
 /// In: the bytes that it may have, its index and what is being fetched included. A block takes the room of a
 /// whole one, also the last of an object, so objects that are smaller than a block want smaller blocks. The
-/// room is reserved when the first run begins, and taken from the system as blocks come; it is given back with
-/// the last copy of the value and the last run. There are no checksums: memory is trusted.
+/// room is reserved when the first run begins, and taken from the system as blocks come; it is given back
+/// with the last copy of the value and the last run. There are no checksums: memory is trusted.
 /// Errors: errc::argument, for options that make no sense; and when a run begins, if the system does not
 /// have that much.
 /// Keeps: 64 bytes for each block, and 4 to 8 more, within the limit.

@@ -146,8 +146,8 @@ class cached_reads {
     std::size_t size_ = 0;
   };
 
-  void read_block(object_id id, cached_object& what, std::uint64_t number, std::uint64_t within, mutable_bytes into,
-                  std::uint64_t stops) {
+  void read_block(object_id id, cached_object& what, std::uint64_t number, std::uint64_t within,
+                  mutable_bytes into, std::uint64_t stops) {
     const key wanted = what.key_of(number);
     const std::uint64_t begin = number * folder_.block_size();
     const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
@@ -191,7 +191,9 @@ class cached_reads {
       constexpr std::uint64_t slice = 100'000'000;
       (void)folder_.wait(got.where, std::min(slice, static_cast<std::uint64_t>((end - now).count())));
       if (stops_.load(std::memory_order_relaxed) != stops)
-        throw error(errc::stopped, "the read was cancelled").in_file(objects_.name(id)).at_offset(begin + within);
+        throw error(errc::stopped, "the read was cancelled")
+            .in_file(objects_.name(id))
+            .at_offset(begin + within);
     }
     uncached_.fetch_add(1, std::memory_order_relaxed);
     far_.read(id, begin + within, into);

@@ -96,7 +96,8 @@ class memory_blocks {
     std::uint64_t state = 0;
     bool evicted = false;  ///< another block went for it
   };
-  /// `here`: it is there. `mine`: this caller fills its `room`, and must call `publish` or `give_up`. `other`:
+  /// `here`: it is there. `mine`: this caller fills its `room`, and must call `publish` or `give_up`.
+  /// `other`:
   /// somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says where.
   [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
   [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
@@ -113,8 +114,7 @@ class memory_blocks {
  private:
   static constexpr unsigned phase_bits = 2, pin_bits = 22;
   static constexpr std::uint64_t one_pin = std::uint64_t{1} << phase_bits,
-                                 one_generation = one_pin << pin_bits,
-                                 pins = one_generation - one_pin;
+                                 one_generation = one_pin << pin_bits, pins = one_generation - one_pin;
   static constexpr phase phase_of(std::uint64_t word) noexcept {
     return static_cast<phase>(word & (one_pin - 1));
   }

@@ -79,8 +79,7 @@ PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::victim() noexcept {
     const slot_record& one = slots_[here];
     const std::uint64_t word = one.word.load(std::memory_order_relaxed);
     if (phase_of(word) != phase::filling && (word & pins) == 0) {
-      const std::uint64_t use =
-          phase_of(word) == phase::free ? 0 : one.use.load(std::memory_order_relaxed);
+      const std::uint64_t use = phase_of(word) == phase::free ? 0 : one.use.load(std::memory_order_relaxed);
       if (!found || use < least) {
         found = here;
         least = use;
