@@ -441,6 +441,20 @@ TEST_CASE("storage/cached_memory: memory over a disk over a store, each with wha
   CHECK(session.counters().hits == of_memory);  // of the disk
 }
 
+TEST_CASE("storage/cached_memory: a cache around itself does not wait for itself") {
+  const objects all;
+  const auto far = all.counted();
+  const ps::memory_cache memory(8_MiB, {.block = block, .longest_wait = std::chrono::hours(1)});
+  const ps::cached once(far, memory);
+  auto session = ps::cached(once, memory).connect();
+  all.read_all(session);
+  CHECK(far.reads() == all.blocks(block));
+  CHECK(session.counters().uncached == all.blocks(block));  // by the inner one
+  all.read_all(session);
+  CHECK(all.all_right(session, 9));
+  CHECK(far.reads() == all.blocks(block));
+}
+
 TEST_CASE("storage/cached_memory: two runs share what is in memory") {
   const penstock_test::temp_dir dir;
   ps::shard_writer out((dir.path() / "a-%d.tar").string(), {.maxcount = 40});

@@ -21,9 +21,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
+
+/// What this thread fills: a cache that is around itself must not wait for that.
+class own_fill {
+ public:
+  own_fill(const memory_blocks& blocks, std::uint32_t slot) noexcept
+      : blocks_(&blocks), slot_(slot), before_(std::exchange(newest(), this)) {}
+  own_fill(const own_fill&) = delete;
+  own_fill& operator=(const own_fill&) = delete;
+  ~own_fill() { newest() = before_; }
+
+  [[nodiscard]] static bool has(const memory_blocks& blocks, std::uint32_t slot) noexcept {
+    for (const own_fill* one = newest(); one != nullptr; one = one->before_)
+      if (one->blocks_ == &blocks && one->slot_ == slot) return true;
+    return false;
+  }
+
+ private:
+  [[nodiscard]] static const own_fill*& newest() noexcept {
+    thread_local const own_fill* one = nullptr;
+    return one;
+  }
+
+  const memory_blocks* blocks_;
+  std::uint32_t slot_;
+  const own_fill* before_;
+};
 
 /// The session of `cached` with a `memory_cache`, without reads in the background.
 template <class Far>
@@ -111,7 +138,7 @@ class memory_reads {
         return fetch(id, begin, got, to_size(size), within, into);
       }
       if (got.is == memory_blocks::answer::other) {
-        if (!blocks_.wait(got, late, stops_, stops)) break;
+        if (own_fill::has(blocks_, got.slot) || !blocks_.wait(got, late, stops_, stops)) break;
         if (stops_.load(std::memory_order_relaxed) != stops)
           throw error(errc::stopped, "the read was cancelled")
               .in_file(objects_.name(id))
@@ -128,6 +155,7 @@ class memory_reads {
     std::byte* const room = blocks_.room(mine);
     if (mine.evicted) evicted_.fetch_add(1, std::memory_order_relaxed);
     try {
+      const own_fill mark(blocks_, mine.slot);
       far_.read(id, begin, {room, size});
     } catch (...) {
       blocks_.give_up(mine);
