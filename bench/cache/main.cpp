@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row 28: shards in the cache of a node, from their second epoch on, against the same shards as local files.
+// Row 28: shards in the cache of a node, from their second epoch on, against the same shards as local files;
+// and in a cache in memory, against the same shards in memory.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -13,8 +14,12 @@
 #include <penstock/stage/workers.hpp>
 #include <penstock/storage/cached.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/memory_cache.hpp>
+#include <penstock/storage/memory_files.hpp>
 
 #include <cstdint>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -37,6 +42,11 @@ struct look_at_field {
     return sum;
   }
 };
+
+std::string bytes_of_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 void measure(const bench::options& o) {
   const bench::folder folder(o, "cache");
@@ -64,6 +74,26 @@ void measure(const bench::options& o) {
   epochs({"28c", what + "verified on every read, shuffled", 0}, ps::verify::each_read, "each_shuffled",
          shuffled);
   epochs({"28d", what + "verified once, shuffled", 0}, ps::verify::once, "once_shuffled", shuffled);
+
+  const auto from_memory = [&](const bench::row& row, auto order) {
+    if (!o.wants(row.id)) return;
+    ps::memory_files all;
+    for (const std::string& path : local.names()) all.add(path, bytes_of_file(path));
+    const ps::cached near(local, ps::memory_cache(2_GiB));
+    const auto loader = [&](const auto& source) {
+      return (order(source) | ps::fields<"bin"> | ps::batch(32) | ps::workers(2)).open();
+    };
+    auto cached = loader(ps::webdataset(near));
+    auto plain = loader(ps::webdataset(all, {.index = ps::index_policy::transient}));
+    auto ours = bench::epochs_of(cached, look_at_field{});
+    auto reference = bench::epochs_of(plain, look_at_field{});
+    ours();  // fetches
+    reference();
+    bench::compare(o, row, ours, reference);
+  };
+  const std::string memory = "110 KB samples, 2 workers, from a cache in memory / from memory_files";
+  from_memory({"28f", memory, 0.95}, in_order);
+  from_memory({"28g", memory + ", shuffled", 0}, shuffled);
 }
 
 }  // namespace

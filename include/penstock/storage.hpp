@@ -15,6 +15,7 @@
 #include <penstock/storage/http_error.hpp>
 #include <penstock/storage/http_options.hpp>
 #include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/range_store.hpp>
 #include <penstock/storage/retrying.hpp>

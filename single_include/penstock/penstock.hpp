@@ -61411,8 +61411,8 @@ PENSTOCK_INLINE std::uint64_t outlook::distance(std::uint32_t row, next_use when
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
-/// The bytes that have a checksum of their own.
-inline constexpr std::uint64_t piece_size = 131'072;
+/// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
+inline constexpr std::uint64_t piece_size = 32'768;
 
 /// What identifies a block: a hash of its object's name and signature, and of its number.
 struct key {
@@ -61502,6 +61502,10 @@ class block_index {
   /// The slot, if it is full of that block.
   [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;
   [[nodiscard]] std::uint64_t sum(std::uint32_t slot, std::uint64_t piece) const noexcept;
+  /// Says in a row of `next` where its run stands and how long a turn takes, and of each slot, as far as that
+  /// is not known, when it is needed next: `when(who, block)`.
+  void stand_at(std::uint32_t row, std::uint64_t turn, std::uint64_t ns_per_turn,
+                next_use (*when)(const void* who, const key& block), const void* who) const;
   /// Notes that a full slot was used.
   void touch(std::uint32_t slot) const noexcept;
   /// The word that changes when a slot does.
@@ -61718,6 +61722,20 @@ PENSTOCK_INLINE std::optional<place> block_index::full_of(std::uint32_t slot,
 PENSTOCK_INLINE std::uint64_t block_index::sum(std::uint32_t slot, std::uint64_t piece) const noexcept {
   return get(sum_at(slot, piece), std::memory_order_acquire);
 }
+PENSTOCK_INLINE void block_index::stand_at(std::uint32_t row, std::uint64_t turn, std::uint64_t ns_per_turn,
+                                           next_use (*when)(const void* who, const key& block),
+                                           const void* who) const {
+  const next_uses uses = next();
+  uses.stand_at(row, turn, ns_per_turn);
+  for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
+    if (!uses.get(row, slot).is_stale(turn)) continue;
+    const place seen = look_at(slot);
+    const std::optional<key> block = block_in(seen);
+    if (!block) continue;
+    uses.set(row, slot, when(who, *block));
+    if (!same(seen)) uses.set(row, slot, {});
+  }
+}
 PENSTOCK_INLINE void block_index::touch(std::uint32_t slot) const noexcept {
   const std::uint64_t now = get(head_of().clock);
   std::uint64_t before = get(use(slot));
@@ -61878,10 +61896,9 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options)
     : folder_(std::move(folder)), limit_(limit), options_(options) {
-  constexpr std::uint64_t most = 16_MiB;
+  constexpr std::uint64_t least = 128_KiB, most = 16_MiB;
   if (folder_.empty()) throw error(errc::argument, "disk_cache needs the path of a folder");
-  if (!std::has_single_bit(options_.block) || options_.block < detail::blocks::piece_size ||
-      options_.block > most)
+  if (!std::has_single_bit(options_.block) || options_.block < least || options_.block > most)
     throw error(errc::argument,
                 {"blocks of a disk_cache have a power of two of bytes from 128 KiB to 16 MiB, not ",
                  options_.block, " bytes"});
@@ -64029,6 +64046,649 @@ PENSTOCK_INLINE void detail::check(const http_options& options) {
     if (time < least || time > day)
       throw error(errc::argument, {"http waits from 1 ms to a day, not ", time.count(), " ms"});
   for (const auto& [name, value] : options.headers) check_header(name, value);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/memory_cache.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+class memory_blocks;
+template <class Far>
+class memory_reads;
+}  // namespace detail::blocks
+
+/// How a `memory_cache` keeps its blocks.
+struct memory_cache_options {
+  std::uint64_t block = 8_MiB;  ///< bytes of a block: a power of two from 64 KiB to 16 MiB
+  eviction evict = eviction::needed_last;
+  /// How long a read waits for another one that fetches the same block, before it reads past the cache.
+  std::chrono::milliseconds longest_wait{60'000};
+};
+
+/// Memory that keeps blocks of other storages, for `cached`: for all runs of this process that have a copy of
+/// the value.
+///
+///     const memory_cache near(64_MiB, {.block = 1_MiB});
+///     const auto same = near;  // the same blocks
+///
+/// In: the bytes that it may have, its index and what is being fetched included. A block takes the room of a
+/// whole one, also the last of an object, so objects that are smaller than a block want smaller blocks. The
+/// room is reserved when the first run begins, and taken from the system as blocks come; it is given back
+/// with the last copy of the value and the last run. There are no checksums: memory is trusted.
+/// Errors: errc::argument, for options that make no sense; and when a run begins, if the system does not
+/// have that much.
+/// Keeps: 64 bytes for each block, and 4 to 8 more, within the limit.
+/// Threads: any number. A child after `fork` begins with an empty one.
+class memory_cache {
+ public:
+  explicit memory_cache(std::uint64_t limit, memory_cache_options options = {});
+
+  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
+  [[nodiscard]] const memory_cache_options& options() const noexcept { return options_; }
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  template <class Far>
+  friend class detail::blocks::memory_reads;
+  struct home;
+
+  /// Those of this process, made now if they were not there.
+  [[nodiscard]] detail::blocks::memory_blocks& blocks() const;
+
+  std::uint64_t limit_;
+  memory_cache_options options_;
+  shared<home> home_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/block_plan.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// What one session knows of the blocks that its run will read: when each is needed next.
+///
+/// It is told each read once, in the order of turns, up to as many as it can keep, and forgets what the run
+/// has passed. Reads of a block that follow each other closely are one use, from the first to the last.
+/// Cost: 32 bytes for each use that is to come, and 36 for each block; a lock per read that it is told.
+/// Threads: any.
+class block_plan {
+ public:
+  /// So many uses are kept; a session is told no more until some are passed.
+  static constexpr std::size_t most_uses = std::size_t{1} << 20;
+  /// Reads of a block within so many turns are one use.
+  static constexpr std::uint64_t close = 4;
+
+  /// Adds the blocks of an object; returns the number of the first.
+  [[nodiscard]] std::uint32_t add(const std::vector<key>& blocks);
+  /// A block will be read at a turn, none earlier than any before.
+  void foresee(std::uint32_t block, std::uint64_t turn);
+  /// Whether it can be told more.
+  [[nodiscard]] bool has_room() const;
+  /// The run has passed all turns before `turn`; what it reads before `seen` is known, and if `ends`, it
+  /// reads nothing after that.
+  void stand_at(std::uint64_t turn, std::uint64_t seen, bool ends);
+  /// What it was told is void: the run went elsewhere.
+  void clear();
+
+  [[nodiscard]] next_use next(std::uint32_t block) const;
+  /// Of a block that has this key, which may be of somebody else.
+  [[nodiscard]] next_use next(const key& what) const;
+
+  /// How many turns away that is; `next_uses::farthest` if it is never.
+  [[nodiscard]] std::uint64_t distance(const key& what) const;
+
+  struct coming {
+    std::uint32_t block = 0;
+    std::uint64_t turn = 0;
+  };
+  /// The blocks that are needed next, in that order, each once, up to `most` of them.
+  void list_coming(std::size_t most, std::vector<coming>& into) const;
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  struct use {
+    std::uint64_t first, last;
+    std::uint32_t block, next;  // the next use of the block: a place in `uses_`
+  };
+  struct known {
+    std::uint32_t head = none, tail = none;  // its uses that are to come
+  };
+
+  [[nodiscard]] use& at(std::uint64_t number) const noexcept {
+    return uses_[static_cast<std::size_t>(number & (uses_.size() - 1))];
+  }
+  void append(std::uint32_t block, std::uint64_t turn);
+  void grow();
+  [[nodiscard]] next_use next_locked(std::uint32_t block) const noexcept;
+  [[nodiscard]] next_use next_locked(const key& what) const noexcept;
+  [[nodiscard]] std::uint32_t find(const key& what) const noexcept;
+  void place(std::uint32_t block) noexcept;
+
+  mutable std::mutex mutex_;
+  std::vector<key> keys_;  // of each block
+  std::vector<known> blocks_;
+  std::vector<std::uint32_t> table_;   // by key: the number of a block and 1, or 0
+  mutable std::vector<use> uses_;      // a ring of uses in the order of their first turns
+  std::uint64_t begin_ = 0, end_ = 0;  // the numbers of those that are there
+  std::uint64_t turn_ = 0, seen_ = 0;
+  bool ends_ = false;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/block_plan.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
+  const std::scoped_lock lock(mutex_);
+  const auto first = static_cast<std::uint32_t>(keys_.size());
+  keys_.insert(keys_.end(), blocks.begin(), blocks.end());
+  blocks_.resize(keys_.size());
+  if (table_.size() < 2 * keys_.size()) {
+    table_.assign(std::bit_ceil(4 * keys_.size()), 0);
+    for (std::uint32_t block = 0; block < first; ++block) place(block);
+  }
+  for (std::uint32_t block = first; block < keys_.size(); ++block) place(block);
+  return first;
+}
+PENSTOCK_INLINE void block_plan::place(std::uint32_t block) noexcept {
+  std::uint64_t at = keys_[block].high;
+  while (table_[static_cast<std::size_t>(at & (table_.size() - 1))] != 0) ++at;
+  table_[static_cast<std::size_t>(at & (table_.size() - 1))] = block + 1;
+}
+PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
+  if (table_.empty()) return none;
+  for (std::uint64_t at = what.high;; ++at) {
+    const std::uint32_t one = table_[static_cast<std::size_t>(at & (table_.size() - 1))];
+    if (one == 0) return none;
+    if (keys_[one - 1] == what) return one - 1;
+  }
+}
+
+PENSTOCK_INLINE void block_plan::foresee(std::uint32_t block, std::uint64_t turn) {
+  const std::scoped_lock lock(mutex_);
+  known& one = blocks_[block];
+  if (one.tail != none) {
+    use& last = uses_[one.tail];
+    if (turn <= last.last + close) {
+      last.last = std::max(last.last, turn);
+      return;
+    }
+  }
+  append(block, turn);
+}
+PENSTOCK_INLINE void block_plan::append(std::uint32_t block, std::uint64_t turn) {
+  if (end_ - begin_ == uses_.size()) grow();
+  const auto here = static_cast<std::uint32_t>(end_ & (uses_.size() - 1));
+  uses_[here] = {turn, turn, block, none};
+  known& one = blocks_[block];
+  if (one.tail == none)
+    one.head = here;
+  else
+    uses_[one.tail].next = here;
+  one.tail = here;
+  ++end_;
+}
+PENSTOCK_INLINE void block_plan::grow() {
+  std::vector<use> before(std::max<std::size_t>(1024, 2 * uses_.size()));
+  before.swap(uses_);
+  const std::uint64_t begin = begin_, end = end_;
+  begin_ = end_ = 0;
+  for (known& one : blocks_) one = {};
+  for (std::uint64_t i = begin; i != end; ++i) {
+    const use& one = before[static_cast<std::size_t>(i & (before.size() - 1))];
+    append(one.block, one.first);
+    at(end_ - 1).last = one.last;
+  }
+}
+PENSTOCK_INLINE bool block_plan::has_room() const {
+  const std::scoped_lock lock(mutex_);
+  return end_ - begin_ < most_uses;
+}
+
+PENSTOCK_INLINE void block_plan::stand_at(std::uint64_t turn, std::uint64_t seen, bool ends) {
+  const std::scoped_lock lock(mutex_);
+  turn_ = turn;
+  seen_ = seen;
+  ends_ = ends;
+  for (; begin_ != end_ && at(begin_).last < turn; ++begin_) {
+    known& one = blocks_[at(begin_).block];
+    // Uses of a block are in order, so this is its first one.
+    one.head = at(begin_).next;
+    if (one.head == none) one.tail = none;
+  }
+}
+PENSTOCK_INLINE void block_plan::clear() {
+  const std::scoped_lock lock(mutex_);
+  for (known& one : blocks_) one = {};
+  begin_ = end_ = turn_ = seen_ = 0;
+  ends_ = false;
+}
+
+PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noexcept {
+  if (block != none)
+    for (std::uint32_t i = blocks_[block].head; i != none; i = uses_[i].next)
+      if (uses_[i].last >= turn_) return next_use::at(std::max(uses_[i].first, turn_));
+  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, turn_));
+}
+PENSTOCK_INLINE next_use block_plan::next_locked(const key& what) const noexcept {
+  return next_locked(find(what));
+}
+PENSTOCK_INLINE next_use block_plan::next(std::uint32_t block) const {
+  const std::scoped_lock lock(mutex_);
+  return next_locked(block);
+}
+PENSTOCK_INLINE next_use block_plan::next(const key& what) const {
+  const std::scoped_lock lock(mutex_);
+  return next_locked(what);
+}
+PENSTOCK_INLINE std::uint64_t block_plan::distance(const key& what) const {
+  const std::scoped_lock lock(mutex_);
+  const next_use found = next_locked(what);
+  return found.is_never() ? next_uses::farthest : found.turns_from(turn_);
+}
+
+PENSTOCK_INLINE void block_plan::list_coming(std::size_t most, std::vector<coming>& into) const {
+  constexpr std::uint64_t most_looks = 1u << 16;
+  const std::scoped_lock lock(mutex_);
+  into.clear();
+  for (std::uint64_t i = begin_; i != end_ && i - begin_ < most_looks && into.size() < most; ++i) {
+    const use& one = at(i);
+    const auto here = static_cast<std::uint32_t>(i & (uses_.size() - 1));
+    if (one.last >= turn_ && blocks_[one.block].head == here)
+      into.push_back({one.block, std::max(one.first, turn_)});
+  }
+}
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/memory_blocks.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// The blocks of a `memory_cache`, in memory of this process that was reserved at once.
+///
+/// A slot is free, or being filled by one thread, or full. Its word has a generation, one of these, and how
+/// many readers have pinned it. Readers pin a full slot, without a lock, and only then look whether it has
+/// the block that they want; a slot with pins is not given to another block. Everything else that changes
+/// which block is where has the lock.
+/// Threads: any number.
+class memory_blocks {
+  struct alignas(64) slot_record {  // readers of others do not share its line
+    std::atomic<std::uint64_t> word{0};
+    std::atomic<std::uint64_t> use{0};  // the clock when it was used last, or was filled
+    key what;                           // changes with the lock, and only without pins
+    std::uint32_t next = 0;             // in its chain: the number of a slot and 1, or 0
+    bool in_vain = false;               // who waited for it gave up
+  };
+
+ public:
+  /// Throws errc::argument if the system does not give that much.
+  memory_blocks(std::uint64_t limit, std::uint64_t block, eviction evict);
+  memory_blocks(const memory_blocks&) = delete;
+  memory_blocks& operator=(const memory_blocks&) = delete;
+  ~memory_blocks();
+
+  /// How many slots there are within a limit of bytes, everything else included.
+  [[nodiscard]] static std::uint64_t slots_within(std::uint64_t limit, std::uint64_t block) noexcept;
+  [[nodiscard]] std::uint64_t block_size() const noexcept { return block_; }
+
+  /// A full block, which stays where it is as long as this lives.
+  class pin {
+   public:
+    pin() noexcept = default;
+    pin(pin&& other) noexcept
+        : slot_(std::exchange(other.slot_, nullptr)), bytes_(std::exchange(other.bytes_, nullptr)) {}
+    pin& operator=(pin&&) = delete;
+    ~pin() {
+      if (slot_ != nullptr) slot_->word.fetch_sub(one_pin, std::memory_order_release);
+    }
+    [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
+    [[nodiscard]] const std::byte* bytes() const noexcept { return bytes_; }
+
+   private:
+    friend memory_blocks;
+    pin(slot_record& pinned, const std::byte* bytes) noexcept : slot_(&pinned), bytes_(bytes) {}
+
+    slot_record* slot_ = nullptr;
+    const std::byte* bytes_ = nullptr;
+  };
+
+  /// The block, if it is in the slot that `hint` names; whoever finds that it is not there asks.
+  [[nodiscard]] pin find(const key& what, const std::atomic<std::uint32_t>& hint) noexcept {
+    const std::uint32_t last = hint.load(std::memory_order_relaxed);
+    if (last == 0) return {};
+    slot_record& one = slots_[last - 1];
+    std::uint64_t word = one.word.load(std::memory_order_relaxed);
+    do {
+      if (phase_of(word) != phase::full) return {};
+    } while (!one.word.compare_exchange_weak(word, word + one_pin, std::memory_order_acquire,
+                                             std::memory_order_relaxed));
+    pin found(one, bytes_of(last - 1));
+    if (one.what != what) return {};
+    if (touches_) {
+      const std::uint64_t now = clock_.load(std::memory_order_relaxed);
+      if (one.use.load(std::memory_order_relaxed) != now) one.use.store(now, std::memory_order_relaxed);
+    }
+    return found;
+  }
+
+  /// Whether the block is there; then `hint` says where.
+  [[nodiscard]] bool has(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
+
+  /// What somebody has who asked for a block that was not found.
+  struct answer {
+    enum kind { here, mine, other, nothing } is = nothing;
+    std::uint32_t slot = 0;
+    std::uint64_t state = 0;
+    bool evicted = false;  ///< another block went for it
+  };
+  /// `here`: it is there. `mine`: this caller fills its `room`, and must call `publish` or `give_up`.
+  /// `other`:
+  /// somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says where.
+  [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
+  [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
+  /// The slot is full; the caller has pinned it.
+  [[nodiscard]] pin publish(const answer& mine) noexcept;
+  void give_up(const answer& mine) noexcept;
+  /// Waits until the slot is not being filled any more, or `stops` is not `seen` any more, or it is late.
+  /// False if it is late; then nobody waits for this any more, and `ask` says `nothing`.
+  [[nodiscard]] bool wait(const answer& other, std::chrono::steady_clock::time_point late,
+                          const std::atomic<std::uint64_t>& stops, std::uint64_t seen) noexcept;
+  /// Waiting threads look at their `stops`.
+  void wake() noexcept;
+
+  /// From now on blocks go by what a run will read, too, until `leave`. Not with another kind of eviction.
+  void follow(const block_plan& plan);
+  void leave(const block_plan& plan) noexcept;
+
+ private:
+  static constexpr unsigned phase_bits = 2, pin_bits = 22;
+  static constexpr std::uint64_t one_pin = std::uint64_t{1} << phase_bits,
+                                 one_generation = one_pin << pin_bits, pins = one_generation - one_pin;
+  static constexpr phase phase_of(std::uint64_t word) noexcept {
+    return static_cast<phase>(word & (one_pin - 1));
+  }
+  [[nodiscard]] static std::uint64_t with(std::uint64_t word, phase next) noexcept {
+    return (word & ~(one_generation - 1)) | static_cast<std::uint64_t>(next);
+  }
+
+  [[nodiscard]] std::byte* bytes_of(std::uint32_t slot) const noexcept { return memory_ + slot * block_; }
+  [[nodiscard]] std::uint32_t& chain(const key& what) const noexcept;
+  [[nodiscard]] std::optional<std::uint32_t> slot_of(const key& what) const noexcept;
+  void unlink(std::uint32_t slot) noexcept;
+  /// Which slot gets another block: a free one, or what `evict` says, of up to 4096 behind those that were
+  /// looked at before. None if all of them are being filled or read. The caller has the lock.
+  [[nodiscard]] std::optional<std::uint32_t> victim() noexcept;
+  /// How far away the next use of a block is, by the run that needs it first.
+  [[nodiscard]] std::uint64_t distance(const key& what) const noexcept;
+
+  std::uint64_t block_, count_;
+  bool plans_, touches_;
+  std::vector<const block_plan*> followed_;  // with the lock
+  std::byte* memory_ = nullptr;
+  fixed_array<slot_record> slots_;
+  fixed_array<std::uint32_t> chains_;
+  std::atomic<std::uint64_t> clock_{1};  // one more for each block that comes
+  std::uint32_t hand_ = 0;               // the slot from which on `victim` looks next
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/memory_blocks.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+PENSTOCK_INLINE std::uint64_t memory_blocks::slots_within(std::uint64_t limit, std::uint64_t block) noexcept {
+  constexpr std::uint64_t most = std::uint64_t{1} << 30;
+  const auto index = [](std::uint64_t slots) {
+    return slots * sizeof(slot_record) + std::bit_ceil(slots) * sizeof(std::uint32_t);
+  };
+  // What the object itself takes, and the heap beside each part.
+  constexpr std::uint64_t rest = sizeof(memory_blocks) + 128;
+  if (limit < rest) return 0;
+  std::uint64_t low = 0, high = std::min(most, (limit - rest) / block);  // all of `low` fit
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low + 1) / 2;
+    if (index(middle) <= limit - rest - middle * block)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+PENSTOCK_INLINE memory_blocks::memory_blocks(std::uint64_t limit, std::uint64_t block, eviction evict)
+    : block_(block),
+      count_(slots_within(limit, block)),
+      plans_(evict == eviction::needed_last),
+      touches_(evict != eviction::fifo) {
+  const auto refusal = [&] {
+    return error(errc::argument, {"there is no memory for a memory_cache of ", limit,
+                                  " bytes; lower its limit to what the machine has to spare"});
+  };
+  const std::size_t bytes = to_size(count_ * block_);
+  void* const all = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) throw refusal();
+  memory_ = static_cast<std::byte*>(all);
+  try {
+    slots_ = fixed_array<slot_record>(to_size(count_));
+    chains_ = fixed_array<std::uint32_t>(to_size(std::bit_ceil(count_)));
+  } catch (const std::bad_alloc&) {
+    ::munmap(all, bytes);
+    throw refusal();
+  }
+  (void)::madvise(all, bytes, MADV_HUGEPAGE);
+  (void)::madvise(all, bytes, MADV_DONTFORK);  // a child makes blocks of its own
+}
+PENSTOCK_INLINE memory_blocks::~memory_blocks() { ::munmap(memory_, to_size(count_ * block_)); }
+
+PENSTOCK_INLINE std::uint32_t& memory_blocks::chain(const key& what) const noexcept {
+  return chains_[to_size(what.low & (std::bit_ceil(count_) - 1))];
+}
+PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::slot_of(const key& what) const noexcept {
+  for (std::uint32_t next = chain(what); next != 0; next = slots_[next - 1].next)
+    if (slots_[next - 1].what == what) return next - 1;
+  return std::nullopt;
+}
+PENSTOCK_INLINE void memory_blocks::unlink(std::uint32_t slot) noexcept {
+  std::uint32_t* link = &chain(slots_[slot].what);
+  while (*link != 0 && *link != slot + 1) link = &slots_[*link - 1].next;
+  if (*link != 0) *link = slots_[slot].next;
+}
+
+PENSTOCK_INLINE void memory_blocks::follow(const block_plan& plan) {
+  if (!plans_) return;
+  const std::scoped_lock lock(mutex_);
+  followed_.push_back(&plan);
+}
+PENSTOCK_INLINE void memory_blocks::leave(const block_plan& plan) noexcept {
+  const std::scoped_lock lock(mutex_);
+  std::erase(followed_, &plan);
+}
+PENSTOCK_INLINE std::uint64_t memory_blocks::distance(const key& what) const noexcept {
+  std::uint64_t least = next_uses::farthest;
+  for (const block_plan* const one : followed_) least = std::min(least, one->distance(what));
+  return least;
+}
+
+PENSTOCK_INLINE std::optional<std::uint32_t> memory_blocks::victim() noexcept {
+  constexpr std::uint64_t most = 4096;
+  std::optional<std::uint32_t> found;
+  std::uint64_t least = 0, farthest = 0;
+  std::uint32_t here = hand_;
+  for (std::uint64_t looks = 0; looks < count_ && !(found && (looks >= most || least == 0)); ++looks) {
+    const slot_record& one = slots_[here];
+    const std::uint64_t word = one.word.load(std::memory_order_relaxed);
+    if (phase_of(word) != phase::filling && (word & pins) == 0) {
+      const bool free = phase_of(word) == phase::free;
+      const std::uint64_t use = free ? 0 : one.use.load(std::memory_order_relaxed);
+      const std::uint64_t far_away = free || followed_.empty() ? 0 : distance(one.what);
+      if (!found || free || far_away > farthest || (far_away == farthest && use < least)) {
+        found = here;
+        least = use;
+        farthest = far_away;
+      }
+    }
+    here = here + 1 == count_ ? 0 : here + 1;
+  }
+  hand_ = here;
+  return found;
+}
+
+PENSTOCK_INLINE bool memory_blocks::has(const key& what, std::atomic<std::uint32_t>& hint) noexcept {
+  if (find(what, hint)) return true;
+  const std::scoped_lock lock(mutex_);
+  const auto known = slot_of(what);
+  if (!known || phase_of(slots_[*known].word.load(std::memory_order_relaxed)) != phase::full) return false;
+  hint.store(*known + 1, std::memory_order_relaxed);
+  return true;
+}
+
+PENSTOCK_INLINE memory_blocks::answer memory_blocks::ask(const key& what,
+                                                         std::atomic<std::uint32_t>& hint) noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (const auto known = slot_of(what)) {
+    const slot_record& one = slots_[*known];
+    const std::uint64_t word = one.word.load(std::memory_order_relaxed);
+    if (phase_of(word) == phase::full) {
+      hint.store(*known + 1, std::memory_order_relaxed);
+      return {answer::here, *known};
+    }
+    if (one.in_vain) return {};
+    return {answer::other, *known, word};
+  }
+  constexpr int most_tries = 100;
+  for (int tries = 0; tries < most_tries; ++tries) {
+    const auto free_one = victim();
+    if (!free_one) return {};
+    slot_record& one = slots_[*free_one];
+    std::uint64_t word = one.word.load(std::memory_order_relaxed) & ~pins;
+    const phase before = phase_of(word);
+    const std::uint64_t filling = with(word + one_generation, phase::filling);
+    // Somebody may have pinned it just now.
+    if (!one.word.compare_exchange_strong(word, filling, std::memory_order_acquire)) continue;
+    if (before == phase::full) unlink(*free_one);
+    one.what = what;
+    one.in_vain = false;
+    hint.store(*free_one + 1, std::memory_order_relaxed);
+    std::uint32_t& first = chain(what);
+    one.next = std::exchange(first, *free_one + 1);
+    clock_.store(clock_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return {answer::mine, *free_one, filling, before == phase::full};
+  }
+  return {};
+}
+
+PENSTOCK_INLINE memory_blocks::pin memory_blocks::publish(const answer& mine) noexcept {
+  slot_record& one = slots_[mine.slot];
+  {
+    const std::scoped_lock lock(mutex_);
+    one.use.store(clock_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    one.word.store(with(mine.state, phase::full) + one_pin, std::memory_order_release);
+  }
+  changed_.notify_all();
+  return {one, bytes_of(mine.slot)};
+}
+PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    unlink(mine.slot);
+    slots_[mine.slot].word.store(with(mine.state, phase::free), std::memory_order_release);
+  }
+  changed_.notify_all();
+}
+
+PENSTOCK_INLINE bool memory_blocks::wait(const answer& other, std::chrono::steady_clock::time_point late,
+                                         const std::atomic<std::uint64_t>& stops,
+                                         std::uint64_t seen) noexcept {
+  slot_record& one = slots_[other.slot];
+  std::unique_lock lock(mutex_);
+  const bool in_time = changed_.wait_until(lock, late, [&] {
+    return one.word.load(std::memory_order_relaxed) != other.state || one.in_vain ||
+           stops.load(std::memory_order_relaxed) != seen;
+  });
+  if (in_time) return true;
+  one.in_vain = true;
+  changed_.notify_all();
+  return false;
+}
+PENSTOCK_INLINE void memory_blocks::wake() noexcept {
+  { const std::scoped_lock lock(mutex_); }
+  changed_.notify_all();
+}
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/memory_cache.ipp
+
+namespace penstock::inline v0_1 {
+
+/// The blocks of each process that has the value: after a `fork`, those of the parent may be locked for ever.
+struct memory_cache::home {
+  struct blocks_of_process {
+    blocks_of_process(std::uint64_t limit, const memory_cache_options& options)
+        : blocks(limit, options.block, options.evict) {}
+    pid_t process = ::getpid();
+    detail::blocks::memory_blocks blocks;
+    blocks_of_process* before = nullptr;
+  };
+
+  home() = default;
+  home(const home&) = delete;
+  home& operator=(const home&) = delete;
+  ~home() {
+    // Those of a parent stay: its threads may have waited there.
+    for (blocks_of_process* one = newest.load(); one != nullptr && one->process == ::getpid();)
+      delete std::exchange(one, one->before);
+  }
+
+  std::atomic<blocks_of_process*> newest{nullptr};
+};
+
+PENSTOCK_INLINE memory_cache::memory_cache(std::uint64_t limit, memory_cache_options options)
+    : limit_(limit), options_(options) {
+  constexpr std::uint64_t least = 64_KiB, most = 16_MiB;
+  if (!std::has_single_bit(options_.block) || options_.block < least || options_.block > most)
+    throw error(errc::argument,
+                {"blocks of a memory_cache have a power of two of bytes from 64 KiB to 16 MiB, not ",
+                 options_.block, " bytes"});
+  if (options_.longest_wait.count() < 0)
+    throw error(errc::argument, "memory_cache cannot wait for less than 0 ms");
+  constexpr std::chrono::hours year{24 * 365};
+  options_.longest_wait = std::min(options_.longest_wait, std::chrono::milliseconds(year));
+  if (detail::blocks::memory_blocks::slots_within(limit_, options_.block) == 0)
+    throw error(errc::argument, {"a memory_cache of ", limit_, " bytes has no room for a block of ",
+                                 options_.block, " bytes and its index; raise the limit"});
+  home_.reset(new home());
+}
+
+PENSTOCK_INLINE std::string memory_cache::describe() const {
+  return detail::text({"memory_cache(", limit_, " bytes)"});
+}
+
+PENSTOCK_INLINE detail::blocks::memory_blocks& memory_cache::blocks() const {
+  home::blocks_of_process* known = home_->newest.load(std::memory_order_acquire);
+  if (known != nullptr && known->process == ::getpid()) return known->blocks;
+  auto* const made = new home::blocks_of_process(limit_, options_);
+  made->before = known;
+  if (home_->newest.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return made->blocks;
+  delete made;  // another thread was faster
+  return known->blocks;
 }
 
 }  // namespace penstock::inline v0_1
@@ -68194,17 +68854,20 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
       place where;
     };
     thread_local compared recent;
+    constexpr std::uint64_t near_by = 4 * piece_size;  // what the processor still has after comparing it
     const std::byte* const block = all.blocks + begin;
+    const std::uint64_t end = offset + into.size();
     bool good = true;
-    for (std::uint64_t p = first; good && p <= last; ++p) {
+    std::uint64_t copied_to = offset;
+    for (std::uint64_t p = known ? last : first; good && p <= last; ++p) {
       const bool just_now = recent.session == all.number && recent.piece == p &&
                             recent.where.slot == from.slot && recent.where.state == from.state;
       good = known || just_now || matches(block + p * piece_size, p);
       if (good) recent = {all.number, p, from};
-      // While the processor still has it.
-      const std::uint64_t at = std::max(offset, p * piece_size);
-      const std::uint64_t end = std::min(offset + into.size(), end_of(p));
-      std::memcpy(into.data() + (at - offset), block + at, to_size(end - at));
+      const std::uint64_t compared_to = std::min(end, end_of(p));
+      if (p != last && compared_to - copied_to < near_by) continue;
+      std::memcpy(into.data() + (copied_to - offset), block + copied_to, to_size(compared_to - copied_to));
+      copied_to = compared_to;
     }
     if (!all.table.still_same(from)) return copied::moved;
     // What could not be loaded is 0 from then on.
@@ -68375,18 +69038,7 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
     all.wants_row = false;
     if (all.row == state::no_row) return;  // of more sessions than there are rows nobody knows
   }
-  const std::uint32_t row = all.row;
-  const next_uses uses = all.table.next();
-  uses.stand_at(row, turn, ns_per_turn);
-  for (std::uint32_t slot = 0; slot < all.table.of().slots; ++slot) {
-    if (!uses.get(row, slot).is_stale(turn)) continue;
-    const place seen = all.table.look_at(slot);
-    if (seen.now() != phase::full) continue;
-    const std::optional<key> block = all.table.block_in(seen);
-    if (!block) continue;
-    uses.set(row, slot, next(who, *block));
-    if (!all.table.same(seen)) uses.set(row, slot, {});
-  }
+  all.table.stand_at(all.row, turn, ns_per_turn, next, who);
 }
 PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
@@ -68397,201 +69049,6 @@ PENSTOCK_INLINE void block_folder::discard(place damaged) {
   state& all = *state_;
   const state::change lock(all);
   if (lock && all.table.same(damaged)) all.free(damaged.slot);
-}
-
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/block_plan.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-/// What one session knows of the blocks that its run will read: when each is needed next.
-///
-/// It is told each read once, in the order of turns, up to as many as it can keep, and forgets what the run
-/// has passed. Reads of a block that follow each other closely are one use, from the first to the last.
-/// Cost: 32 bytes for each use that is to come, and 36 for each block; a lock per read that it is told.
-/// Threads: any.
-class block_plan {
- public:
-  /// So many uses are kept; a session is told no more until some are passed.
-  static constexpr std::size_t most_uses = std::size_t{1} << 20;
-  /// Reads of a block within so many turns are one use.
-  static constexpr std::uint64_t close = 4;
-
-  /// Adds the blocks of an object; returns the number of the first.
-  [[nodiscard]] std::uint32_t add(const std::vector<key>& blocks);
-  /// A block will be read at a turn, none earlier than any before.
-  void foresee(std::uint32_t block, std::uint64_t turn);
-  /// Whether it can be told more.
-  [[nodiscard]] bool has_room() const;
-  /// The run has passed all turns before `turn`; what it reads before `seen` is known, and if `ends`, it
-  /// reads nothing after that.
-  void stand_at(std::uint64_t turn, std::uint64_t seen, bool ends);
-  /// What it was told is void: the run went elsewhere.
-  void clear();
-
-  [[nodiscard]] next_use next(std::uint32_t block) const;
-  /// Of a block that has this key, which may be of somebody else.
-  [[nodiscard]] next_use next(const key& what) const;
-
-  struct coming {
-    std::uint32_t block = 0;
-    std::uint64_t turn = 0;
-  };
-  /// The blocks that are needed next, in that order, each once, up to `most` of them.
-  void list_coming(std::size_t most, std::vector<coming>& into) const;
-
- private:
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
-  struct use {
-    std::uint64_t first, last;
-    std::uint32_t block, next;  // the next use of the block: a place in `uses_`
-  };
-  struct known {
-    std::uint32_t head = none, tail = none;  // its uses that are to come
-  };
-
-  [[nodiscard]] use& at(std::uint64_t number) const noexcept {
-    return uses_[static_cast<std::size_t>(number & (uses_.size() - 1))];
-  }
-  void append(std::uint32_t block, std::uint64_t turn);
-  void grow();
-  [[nodiscard]] next_use next_locked(std::uint32_t block) const noexcept;
-  [[nodiscard]] std::uint32_t find(const key& what) const noexcept;
-  void place(std::uint32_t block) noexcept;
-
-  mutable std::mutex mutex_;
-  std::vector<key> keys_;  // of each block
-  std::vector<known> blocks_;
-  std::vector<std::uint32_t> table_;   // by key: the number of a block and 1, or 0
-  mutable std::vector<use> uses_;      // a ring of uses in the order of their first turns
-  std::uint64_t begin_ = 0, end_ = 0;  // the numbers of those that are there
-  std::uint64_t turn_ = 0, seen_ = 0;
-  bool ends_ = false;
-};
-
-}  // namespace detail::blocks
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/block_plan.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail::blocks {
-
-PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
-  const std::scoped_lock lock(mutex_);
-  const auto first = static_cast<std::uint32_t>(keys_.size());
-  keys_.insert(keys_.end(), blocks.begin(), blocks.end());
-  blocks_.resize(keys_.size());
-  if (table_.size() < 2 * keys_.size()) {
-    table_.assign(std::bit_ceil(4 * keys_.size()), 0);
-    for (std::uint32_t block = 0; block < first; ++block) place(block);
-  }
-  for (std::uint32_t block = first; block < keys_.size(); ++block) place(block);
-  return first;
-}
-PENSTOCK_INLINE void block_plan::place(std::uint32_t block) noexcept {
-  std::uint64_t at = keys_[block].high;
-  while (table_[static_cast<std::size_t>(at & (table_.size() - 1))] != 0) ++at;
-  table_[static_cast<std::size_t>(at & (table_.size() - 1))] = block + 1;
-}
-PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
-  if (table_.empty()) return none;
-  for (std::uint64_t at = what.high;; ++at) {
-    const std::uint32_t one = table_[static_cast<std::size_t>(at & (table_.size() - 1))];
-    if (one == 0) return none;
-    if (keys_[one - 1] == what) return one - 1;
-  }
-}
-
-PENSTOCK_INLINE void block_plan::foresee(std::uint32_t block, std::uint64_t turn) {
-  const std::scoped_lock lock(mutex_);
-  known& one = blocks_[block];
-  if (one.tail != none) {
-    use& last = uses_[one.tail];
-    if (turn <= last.last + close) {
-      last.last = std::max(last.last, turn);
-      return;
-    }
-  }
-  append(block, turn);
-}
-PENSTOCK_INLINE void block_plan::append(std::uint32_t block, std::uint64_t turn) {
-  if (end_ - begin_ == uses_.size()) grow();
-  const auto here = static_cast<std::uint32_t>(end_ & (uses_.size() - 1));
-  uses_[here] = {turn, turn, block, none};
-  known& one = blocks_[block];
-  if (one.tail == none)
-    one.head = here;
-  else
-    uses_[one.tail].next = here;
-  one.tail = here;
-  ++end_;
-}
-PENSTOCK_INLINE void block_plan::grow() {
-  std::vector<use> before(std::max<std::size_t>(1024, 2 * uses_.size()));
-  before.swap(uses_);
-  const std::uint64_t begin = begin_, end = end_;
-  begin_ = end_ = 0;
-  for (known& one : blocks_) one = {};
-  for (std::uint64_t i = begin; i != end; ++i) {
-    const use& one = before[static_cast<std::size_t>(i & (before.size() - 1))];
-    append(one.block, one.first);
-    at(end_ - 1).last = one.last;
-  }
-}
-PENSTOCK_INLINE bool block_plan::has_room() const {
-  const std::scoped_lock lock(mutex_);
-  return end_ - begin_ < most_uses;
-}
-
-PENSTOCK_INLINE void block_plan::stand_at(std::uint64_t turn, std::uint64_t seen, bool ends) {
-  const std::scoped_lock lock(mutex_);
-  turn_ = turn;
-  seen_ = seen;
-  ends_ = ends;
-  for (; begin_ != end_ && at(begin_).last < turn; ++begin_) {
-    known& one = blocks_[at(begin_).block];
-    // Uses of a block are in order, so this is its first one.
-    one.head = at(begin_).next;
-    if (one.head == none) one.tail = none;
-  }
-}
-PENSTOCK_INLINE void block_plan::clear() {
-  const std::scoped_lock lock(mutex_);
-  for (known& one : blocks_) one = {};
-  begin_ = end_ = turn_ = seen_ = 0;
-  ends_ = false;
-}
-
-PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noexcept {
-  for (std::uint32_t i = blocks_[block].head; i != none; i = uses_[i].next)
-    if (uses_[i].last >= turn_) return next_use::at(std::max(uses_[i].first, turn_));
-  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, turn_));
-}
-PENSTOCK_INLINE next_use block_plan::next(std::uint32_t block) const {
-  const std::scoped_lock lock(mutex_);
-  return next_locked(block);
-}
-PENSTOCK_INLINE next_use block_plan::next(const key& what) const {
-  const std::scoped_lock lock(mutex_);
-  const std::uint32_t block = find(what);
-  if (block != none) return next_locked(block);
-  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, turn_));
-}
-
-PENSTOCK_INLINE void block_plan::list_coming(std::size_t most, std::vector<coming>& into) const {
-  constexpr std::uint64_t most_looks = 1u << 16;
-  const std::scoped_lock lock(mutex_);
-  into.clear();
-  for (std::uint64_t i = begin_; i != end_ && i - begin_ < most_looks && into.size() < most; ++i) {
-    const use& one = at(i);
-    const auto here = static_cast<std::uint32_t>(i & (uses_.size() - 1));
-    if (one.last >= turn_ && blocks_[one.block].head == here)
-      into.push_back({one.block, std::max(one.first, turn_)});
-  }
 }
 
 }  // namespace detail::blocks

@@ -15,6 +15,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -26,6 +27,152 @@
 #include <utility>
 #include <vector>
 #include <xxhash.h>
+
+// ---- penstock/storage/detail/cached_objects.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// What a session of `cached` knows of an object of the other storage.
+struct cached_object {
+  object_signature signature;
+  ::XXH128_hash_t hash;                           // of its name and signature
+  fixed_array<std::atomic<std::uint32_t>> hints;  // where each block was seen last
+  std::atomic<std::uint32_t> calls{0};            // of `warm`
+  std::atomic<bool> is_warm{false};
+  static constexpr std::uint32_t not_planned = ~std::uint32_t{0};
+  std::atomic<std::uint32_t> first_planned{not_planned};  // the number of its first block in a `block_plan`
+
+  /// Which block this is, in any cache.
+  [[nodiscard]] key key_of(std::uint64_t number) const noexcept {
+    const std::uint64_t words[3] = {hash.high64, hash.low64, number};
+    const ::XXH128_hash_t made = ::XXH3_128bits(words, sizeof(words));
+    return {made.high64, made.low64};
+  }
+  /// Whether `warm` looks this time: calls 1, 2, 4, 8 and so on do.
+  [[nodiscard]] bool looks() noexcept {
+    const std::uint32_t now = calls.fetch_add(1, std::memory_order_relaxed) + 1;
+    return (now & (now - 1)) == 0;
+  }
+  /// A block is gone, so `warm` begins again.
+  void cool() noexcept {
+    if (!is_warm.load(std::memory_order_relaxed)) return;
+    calls.store(0, std::memory_order_relaxed);
+    is_warm.store(false, std::memory_order_relaxed);
+  }
+};
+
+/// The objects of a session of `cached`, each from its first use on.
+template <class Session>
+class cached_objects {
+ public:
+  /// Refers to all of them; `block`: the bytes of a block.
+  cached_objects(const Session& far, std::span<const std::string> names, bool local, std::uint64_t block)
+      : far_(far), names_(names), local_(local), block_(block), known_(names.size()) {}
+
+  [[nodiscard]] const std::string& name(object_id id) const noexcept { return names_[id]; }
+
+  /// Throws what the other storage throws if asked for a signature.
+  [[nodiscard]] cached_object& at(object_id id) {
+    if (cached_object* const known = known_[id].load(std::memory_order_acquire)) return *known;
+    const object_signature signature = far_.signature(id);
+    const std::scoped_lock lock(mutex_);
+    if (cached_object* const known = known_[id].load(std::memory_order_acquire)) return *known;
+    std::string text = local_ ? std::filesystem::absolute(names_[id]).string() : names_[id];
+    for (const std::uint64_t number : {signature.size, signature.stamp, signature.stamp == 0 ? salt_ : 0})
+      text += '\0' + std::to_string(number);
+    auto made = std::make_unique<cached_object>();
+    made->signature = signature;
+    made->hash = ::XXH3_128bits(text.data(), text.size());
+    const std::uint64_t blocks = signature.size / block_ + (signature.size % block_ != 0 ? 1 : 0);
+    made->hints = fixed_array<std::atomic<std::uint32_t>>(to_size(blocks));
+    owned_.push_back(std::move(made));
+    known_[id].store(owned_.back().get(), std::memory_order_release);
+    return *owned_.back();
+  }
+
+ private:
+  const Session& far_;
+  std::span<const std::string> names_;
+  bool local_;
+  std::uint64_t block_;
+  // An object without a stamp may be another one at the next run, so its blocks are of this session alone.
+  const std::uint64_t salt_ = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
+  fixed_array<std::atomic<cached_object*>> known_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<cached_object>> owned_;
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/planned_objects.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// The plan of a session of `cached`, in which an object's blocks are numbered from its first use on.
+/// Threads: `foresee` is called by one at a time; any may call the others.
+class planned_objects {
+ public:
+  /// `block`: the bytes of a block.
+  explicit planned_objects(std::uint64_t block) noexcept : block_(block) {}
+
+  [[nodiscard]] block_plan& plan() noexcept { return plan_; }
+
+  /// The run reads a range of an object at a turn.
+  void foresee(object_id id, cached_object& what, std::uint64_t offset, std::uint64_t size,
+               std::uint64_t turn) {
+    if (size == 0 || offset >= what.signature.size) return;
+    const std::uint32_t first = first_of(id, what);
+    const std::uint64_t last = offset + std::min(size, what.signature.size - offset) - 1;
+    for (std::uint64_t n = offset / block_; n <= last / block_; ++n)
+      plan_.foresee(first + static_cast<std::uint32_t>(n), turn);
+  }
+
+  /// When a block of an object is needed next; not known of one that the plan does not have.
+  [[nodiscard]] next_use next(const cached_object& what, std::uint64_t number) const {
+    const std::uint32_t first = what.first_planned.load(std::memory_order_relaxed);
+    if (first == cached_object::not_planned) return {};
+    return plan_.next(first + static_cast<std::uint32_t>(number));
+  }
+
+  struct origin {
+    object_id id;
+    std::uint64_t number;
+  };
+  /// The object of a block in the plan, and which of its blocks it is.
+  [[nodiscard]] origin origin_of(std::uint32_t block) const {
+    const std::scoped_lock lock(mutex_);
+    const auto after =
+        std::ranges::upper_bound(firsts_, block, {}, &std::pair<std::uint32_t, object_id>::first);
+    const auto& [first, id] = *std::prev(after);
+    return {id, block - first};
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t first_of(object_id id, cached_object& what) {
+    const std::uint32_t known = what.first_planned.load(std::memory_order_relaxed);
+    if (known != cached_object::not_planned) return known;
+    std::vector<key> keys(to_size((what.signature.size - 1) / block_ + 1));
+    for (std::size_t n = 0; n < keys.size(); ++n) keys[n] = what.key_of(n);
+    const std::uint32_t first = plan_.add(keys);
+    {
+      const std::scoped_lock lock(mutex_);
+      firsts_.emplace_back(first, id);
+    }
+    what.first_planned.store(first, std::memory_order_relaxed);
+    return first;
+  }
+
+  std::uint64_t block_;
+  block_plan plan_;
+  mutable std::mutex mutex_;
+  std::vector<std::pair<std::uint32_t, object_id>> firsts_;  // each object's first block
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/detail/cached_reads.hpp
 
@@ -51,30 +198,29 @@ class cached_reads {
 
   cached_reads(const Far& far, const disk_cache& near)
       : far_(far.connect()),
-        names_(far.names()),
         folder_(near, &xxh3),
-        is_local_(is_local(far)),
         longest_wait_ns_(
             static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().longest_wait).count())),
-        objects_(names_.size()),
+        objects_(far_, far.names(), is_local(far), folder_.block_size()),
+        planned_(folder_.block_size()),
         at_once_ahead_(near.options().evict == eviction::needed_last ? near.options().ahead : 0) {}
 
-  [[nodiscard]] std::uint64_t size(object_id id) { return object_at(id).signature.size; }
-  [[nodiscard]] object_signature signature(object_id id) { return object_at(id).signature; }
+  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).signature.size; }
+  [[nodiscard]] object_signature signature(object_id id) { return objects_.at(id).signature; }
   void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
   void confirm(object_id id) const { penstock::confirm(far_, id); }
 
   /// Whether all blocks of an object are in the cache, and the cache in memory. Calls 1, 2, 4, 8 and so on
   /// look, until it is so; after a read that finds a block gone they begin again.
   [[nodiscard]] bool warm(object_id id) {
-    object& what = object_at(id);
+    cached_object& what = objects_.at(id);
     if (what.is_warm.load(std::memory_order_relaxed)) return true;
-    const std::uint32_t calls = what.calls.fetch_add(1, std::memory_order_relaxed) + 1;
-    if ((calls & (calls - 1)) != 0) return false;
+    if (!what.looks()) return false;
+    const std::uint64_t calls = what.calls.load(std::memory_order_relaxed);
     constexpr std::uint64_t places = 4;  // of each block
     std::uint64_t missing = 0, number = 0;
     for (std::uint64_t begin = 0; begin < what.signature.size; begin += folder_.block_size(), ++number) {
-      const auto found = folder_.find(key_of(what, number), what.hints[to_size(number)]);
+      const auto found = folder_.find(what.key_of(number), what.hints[to_size(number)]);
       if (!found) return false;
       const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
       // The system begins to load what it is asked for, so other places are looked at each time.
@@ -87,8 +233,8 @@ class cached_reads {
   }
 
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
-    object& what = object_at(id);
-    files::check_range(offset, into.size(), what.signature.size, names_[id]);
+    cached_object& what = objects_.at(id);
+    files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
     const std::uint64_t block = folder_.block_size();
     const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
     while (!into.empty()) {
@@ -102,15 +248,10 @@ class cached_reads {
 
   /// See `foreseeing_session`.
   void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
-    object& what = object_at(id);
-    if (size == 0 || offset >= what.signature.size) return;
-    const std::uint32_t first = planned(id, what);
-    const std::uint64_t last = std::min(offset + size, what.signature.size) - 1;
-    for (std::uint64_t n = offset / folder_.block_size(); n <= last / folder_.block_size(); ++n)
-      plan_.foresee(first + static_cast<std::uint32_t>(n), turn);
+    planned_.foresee(id, objects_.at(id), offset, size, turn);
   }
   [[nodiscard]] read_foresight foresight() noexcept {
-    return {this, [](void* self) { return static_cast<cached_reads*>(self)->plan_.has_room(); },
+    return {this, [](void* self) { return static_cast<cached_reads*>(self)->planned_.plan().has_room(); },
             [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
               static_cast<cached_reads*>(self)->stand_at(turn, seen, ends);
             },
@@ -134,16 +275,6 @@ class cached_reads {
 
  private:
   using counter = std::atomic<std::uint64_t>;
-  static constexpr std::uint32_t not_planned = ~std::uint32_t{0};
-
-  struct object {
-    object_signature signature;
-    ::XXH128_hash_t hash;                           // of its name and signature
-    fixed_array<std::atomic<std::uint32_t>> hints;  // where each block was seen last
-    std::atomic<std::uint32_t> calls{0};            // of `warm`
-    std::atomic<bool> is_warm{false};
-    std::atomic<std::uint32_t> first_planned{not_planned};  // its first block in the plan
-  };
 
   /// Memory for a block, of which there is one for each thread that fetches one at a time.
   class room {
@@ -177,35 +308,9 @@ class cached_reads {
     std::size_t size_ = 0;
   };
 
-  [[nodiscard]] object& object_at(object_id id) {
-    if (object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
-    const object_signature signature = far_.signature(id);
-    const std::scoped_lock lock(objects_mutex_);
-    if (object* const known = objects_[id].load(std::memory_order_acquire)) return *known;
-    std::string text = is_local_ ? std::filesystem::absolute(names_[id]).string() : names_[id];
-    for (const std::uint64_t number : {signature.size, signature.stamp, signature.stamp == 0 ? salt_ : 0})
-      text += '\0' + std::to_string(number);
-    auto made = std::make_unique<object>();
-    made->signature = signature;
-    made->hash = ::XXH3_128bits(text.data(), text.size());
-    made->hints = fixed_array<std::atomic<std::uint32_t>>(to_size(blocks_of(signature)));
-    owned_.push_back(std::move(made));
-    objects_[id].store(owned_.back().get(), std::memory_order_release);
-    return *owned_.back();
-  }
-
-  [[nodiscard]] std::uint64_t blocks_of(const object_signature& of) const noexcept {
-    return (of.size + folder_.block_size() - 1) / folder_.block_size();
-  }
-  [[nodiscard]] static key key_of(const object& what, std::uint64_t number) noexcept {
-    const std::uint64_t words[3] = {what.hash.high64, what.hash.low64, number};
-    const ::XXH128_hash_t made = ::XXH3_128bits(words, sizeof(words));
-    return {made.high64, made.low64};
-  }
-
-  void read_block(object_id id, object& what, std::uint64_t number, std::uint64_t within, mutable_bytes into,
-                  std::uint64_t stops) {
-    const key wanted = key_of(what, number);
+  void read_block(object_id id, cached_object& what, std::uint64_t number, std::uint64_t within,
+                  mutable_bytes into, std::uint64_t stops) {
+    const key wanted = what.key_of(number);
     const std::uint64_t begin = number * folder_.block_size();
     const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(longest_wait_ns_);
@@ -230,13 +335,8 @@ class cached_reads {
             continue;
         }
       }
-      if (what.is_warm.load(std::memory_order_relaxed)) {
-        what.calls.store(0, std::memory_order_relaxed);
-        what.is_warm.store(false, std::memory_order_relaxed);
-      }
-      const std::uint32_t first = what.first_planned.load(std::memory_order_relaxed);
-      const block_folder::answer got = folder_.ask(
-          wanted, first == not_planned ? next_use{} : plan_.next(first + static_cast<std::uint32_t>(number)));
+      what.cool();
+      const block_folder::answer got = folder_.ask(wanted, planned_.next(what, number));
       if (got.is == block_folder::answer::here) {
         ++moves;
         continue;
@@ -253,7 +353,9 @@ class cached_reads {
       constexpr std::uint64_t slice = 100'000'000;
       (void)folder_.wait(got.where, std::min(slice, static_cast<std::uint64_t>((end - now).count())));
       if (stops_.load(std::memory_order_relaxed) != stops)
-        throw error(errc::stopped, "the read was cancelled").in_file(names_[id]).at_offset(begin + within);
+        throw error(errc::stopped, "the read was cancelled")
+            .in_file(objects_.name(id))
+            .at_offset(begin + within);
     }
     uncached_.fetch_add(1, std::memory_order_relaxed);
     far_.read(id, begin + within, into);
@@ -280,22 +382,6 @@ class cached_reads {
     fetched_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  /// The number of an object's first block in the plan, to which it is added if it is not there. Called by
-  /// one thread at a time.
-  [[nodiscard]] std::uint32_t planned(object_id id, object& what) {
-    const std::uint32_t known = what.first_planned.load(std::memory_order_relaxed);
-    if (known != not_planned) return known;
-    std::vector<key> blocks(to_size(blocks_of(what.signature)));
-    for (std::size_t n = 0; n < blocks.size(); ++n) blocks[n] = key_of(what, n);
-    const std::uint32_t first = plan_.add(blocks);
-    {
-      const std::scoped_lock lock(planned_mutex_);
-      planned_.emplace_back(first, id);
-    }
-    what.first_planned.store(first, std::memory_order_relaxed);
-    return first;
-  }
-
   void stand_at(std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (!stands_) {
@@ -305,11 +391,11 @@ class cached_reads {
     }
     const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now - first_time_).count();
     const std::uint64_t turns = turn - std::min(turn, first_turn_);
-    plan_.stand_at(turn, seen, ends);
+    planned_.plan().stand_at(turn, seen, ends);
     folder_.stand_at(
         turn, turns == 0 ? 0 : static_cast<std::uint64_t>(ns) / turns,
         [](const void* plan, const key& block) { return static_cast<const block_plan*>(plan)->next(block); },
-        &plan_);
+        &planned_.plan());
     if (at_once_ahead_ == 0) return;
     ahead_.start(
         at_once_ahead_, [](void* self) noexcept { return static_cast<cached_reads*>(self)->work_ahead(); },
@@ -317,7 +403,7 @@ class cached_reads {
     ahead_.wake();
   }
   void forget() noexcept {
-    plan_.clear();
+    planned_.plan().clear();
     stands_ = false;
   }
 
@@ -328,11 +414,11 @@ class cached_reads {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     if (now < ahead_rests_until_.load(std::memory_order_relaxed)) return false;
     thread_local std::vector<block_plan::coming> coming;
-    plan_.list_coming(to_size(std::clamp<std::uint64_t>(folder_.slots() / part, 1, most)), coming);
+    planned_.plan().list_coming(to_size(std::clamp<std::uint64_t>(folder_.slots() / part, 1, most)), coming);
     for (const block_plan::coming& one : coming) {
-      const auto [id, number] = origin_of(one.block);
-      object& what = object_at(id);
-      const key wanted = key_of(what, number);
+      const auto [id, number] = planned_.origin_of(one.block);
+      cached_object& what = objects_.at(id);
+      const key wanted = what.key_of(number);
       if (folder_.find(wanted, what.hints[to_size(number)])) continue;
       const block_folder::answer got = folder_.ask(wanted, next_use::at(one.turn), true);
       if (got.is == block_folder::answer::nothing) return false;
@@ -350,34 +436,15 @@ class cached_reads {
     ahead_rests_until_.store(rest.time_since_epoch().count(), std::memory_order_relaxed);
     return false;
   }
-  struct block_origin {
-    object_id id;
-    std::uint64_t number;
-  };
-  [[nodiscard]] block_origin origin_of(std::uint32_t block) {
-    const std::scoped_lock lock(planned_mutex_);
-    const auto after =
-        std::ranges::upper_bound(planned_, block, {}, &std::pair<std::uint32_t, object_id>::first);
-    const auto& [first, id] = *std::prev(after);
-    return {id, block - first};
-  }
 
   far_session far_;
-  std::span<const std::string> names_;
   block_folder folder_;
-  bool is_local_;
   std::uint64_t longest_wait_ns_;
-  // An object without a stamp may be another one at the next run, so its blocks are of this session alone.
-  const std::uint64_t salt_ = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
-  fixed_array<std::atomic<object*>> objects_;
-  std::mutex objects_mutex_;
-  std::vector<std::unique_ptr<object>> owned_;
+  cached_objects<far_session> objects_;
   std::mutex rooms_mutex_;
   std::vector<std::unique_ptr<std::byte[]>> rooms_;
-  block_plan plan_;
-  std::mutex planned_mutex_;
-  std::vector<std::pair<std::uint32_t, object_id>> planned_;  // each object's first block
-  bool stands_ = false;                                       // of the thread that plans, and so are these:
+  planned_objects planned_;
+  bool stands_ = false;  // of the thread that plans, and so are these:
   std::uint64_t first_turn_ = 0;
   std::chrono::steady_clock::time_point first_time_;
   std::size_t at_once_ahead_;
@@ -390,42 +457,262 @@ class cached_reads {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/detail/memory_reads.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// What this thread fills: a cache that is around itself must not wait for that.
+class own_fill {
+ public:
+  own_fill(const memory_blocks& blocks, std::uint32_t slot) noexcept
+      : blocks_(&blocks), slot_(slot), before_(std::exchange(newest(), this)) {}
+  own_fill(const own_fill&) = delete;
+  own_fill& operator=(const own_fill&) = delete;
+  ~own_fill() { newest() = before_; }
+
+  [[nodiscard]] static bool has(const memory_blocks& blocks, std::uint32_t slot) noexcept {
+    for (const own_fill* one = newest(); one != nullptr; one = one->before_)
+      if (one->blocks_ == &blocks && one->slot_ == slot) return true;
+    return false;
+  }
+
+ private:
+  [[nodiscard]] static const own_fill*& newest() noexcept {
+    thread_local const own_fill* one = nullptr;
+    return one;
+  }
+
+  const memory_blocks* blocks_;
+  std::uint32_t slot_;
+  const own_fill* before_;
+};
+
+/// The session of `cached` with a `memory_cache`, without reads in the background.
+template <class Far>
+class memory_reads {
+ public:
+  static constexpr bool views = false;
+  using far_session = typename Far::session;
+
+  memory_reads(const Far& far, const memory_cache& near)
+      : far_(far.connect()),
+        near_(near),
+        blocks_(near_.blocks()),
+        objects_(far_, far.names(), is_local(far), blocks_.block_size()),
+        planned_(blocks_.block_size()) {}
+  memory_reads(const memory_reads&) = delete;
+  memory_reads& operator=(const memory_reads&) = delete;
+  ~memory_reads() {
+    if (follows_) blocks_.leave(planned_.plan());
+  }
+
+  [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).signature.size; }
+  [[nodiscard]] object_signature signature(object_id id) { return objects_.at(id).signature; }
+  void will_need(object_id, std::uint64_t, std::uint64_t) const noexcept {}
+  void confirm(object_id id) const { penstock::confirm(far_, id); }
+
+  /// Whether all blocks of an object are here. Calls 1, 2, 4, 8 and so on look, until it is so; after a read
+  /// that finds a block gone they begin again.
+  [[nodiscard]] bool warm(object_id id) {
+    cached_object& what = objects_.at(id);
+    if (what.is_warm.load(std::memory_order_relaxed)) return true;
+    if (!what.looks()) return false;
+    std::uint64_t number = 0;
+    for (std::uint64_t begin = 0; begin < what.signature.size; begin += blocks_.block_size(), ++number)
+      if (!blocks_.has(what.key_of(number), what.hints[to_size(number)])) return false;
+    what.is_warm.store(true, std::memory_order_relaxed);
+    return true;
+  }
+
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+    cached_object& what = objects_.at(id);
+    files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
+    const std::uint64_t block = blocks_.block_size();
+    const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
+    while (!into.empty()) {
+      const std::uint64_t number = offset / block, within = offset % block;
+      const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
+      read_block(id, what, number, within, into.first(some), stops);
+      into = into.subspan(some);
+      offset += some;
+    }
+  }
+
+  /// See `foreseeing_session`. The other storage hears of everything, since what goes from here is read
+  /// there.
+  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
+    if (!follows_) blocks_.follow(planned_.plan());
+    follows_ = true;
+    planned_.foresee(id, objects_.at(id), offset, size, turn);
+    if constexpr (foreseeing_session<far_session>) far_.foresee(id, offset, size, turn);
+  }
+  [[nodiscard]] read_foresight foresight() noexcept {
+    return {this, [](void* self) { return static_cast<memory_reads*>(self)->has_room(); },
+            [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
+              auto& me = *static_cast<memory_reads*>(self);
+              me.planned_.plan().stand_at(turn, seen, ends);
+              if (const read_foresight far = me.far_plan(); far.self != nullptr)
+                far.stand_at(far.self, turn, seen, ends);
+            },
+            [](void* self) noexcept {
+              auto& me = *static_cast<memory_reads*>(self);
+              me.planned_.plan().clear();
+              if (const read_foresight far = me.far_plan(); far.self != nullptr) far.forget(far.self);
+            }};
+  }
+  /// Nothing is fetched ahead: from memory that is what a run does itself.
+  void stop_ahead() const noexcept {}
+
+  [[nodiscard]] far_session& far() noexcept { return far_; }
+  void stop_waiting() noexcept {
+    stops_.fetch_add(1, std::memory_order_relaxed);
+    blocks_.wake();
+  }
+
+  void add_to(storage_counters& all) const noexcept {
+    all.hits += hits_.load(std::memory_order_relaxed);
+    all.fetched += fetched_.load(std::memory_order_relaxed);
+    all.evicted += evicted_.load(std::memory_order_relaxed);
+    all.uncached += uncached_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  using counter = std::atomic<std::uint64_t>;
+
+  [[nodiscard]] read_foresight far_plan() noexcept {
+    if constexpr (foreseeing_session<far_session>) return far_.foresight();
+    return {};
+  }
+  [[nodiscard]] bool has_room() {
+    const read_foresight far = far_plan();
+    return planned_.plan().has_room() && (far.self == nullptr || far.has_room(far.self));
+  }
+
+  void read_block(object_id id, cached_object& what, std::uint64_t number, std::uint64_t within,
+                  mutable_bytes into, std::uint64_t stops) {
+    const key wanted = what.key_of(number);
+    std::atomic<std::uint32_t>& hint = what.hints[to_size(number)];
+    const auto is_copied = [&] {
+      const auto found = blocks_.find(wanted, hint);
+      if (!found) return false;
+      std::memcpy(into.data(), found.bytes() + within, into.size());
+      hits_.fetch_add(1, std::memory_order_relaxed);
+      return true;
+    };
+    if (is_copied()) return;
+    const std::uint64_t begin = number * blocks_.block_size();
+    const auto late = std::chrono::steady_clock::now() + near_.options().longest_wait;
+    // Blocks that go as fast as they come are read past the cache.
+    constexpr unsigned most_moves = 1000;
+    for (unsigned moves = 0; moves < most_moves; ++moves) {
+      const memory_blocks::answer got = blocks_.ask(wanted, hint);
+      if (got.is == memory_blocks::answer::nothing) break;
+      if (got.is == memory_blocks::answer::mine) {
+        what.cool();
+        const std::uint64_t size = std::min(blocks_.block_size(), what.signature.size - begin);
+        return fetch(id, begin, got, to_size(size), within, into);
+      }
+      if (got.is == memory_blocks::answer::other) {
+        if (own_fill::has(blocks_, got.slot) || !blocks_.wait(got, late, stops_, stops)) break;
+        if (stops_.load(std::memory_order_relaxed) != stops)
+          throw error(errc::stopped, "the read was cancelled")
+              .in_file(objects_.name(id))
+              .at_offset(begin + within);
+      }
+      if (is_copied()) return;
+    }
+    uncached_.fetch_add(1, std::memory_order_relaxed);
+    far_.read(id, begin + within, into);
+  }
+
+  void fetch(object_id id, std::uint64_t begin, const memory_blocks::answer& mine, std::size_t size,
+             std::uint64_t within, mutable_bytes into) {
+    std::byte* const room = blocks_.room(mine);
+    if (mine.evicted) evicted_.fetch_add(1, std::memory_order_relaxed);
+    try {
+      const own_fill mark(blocks_, mine.slot);
+      far_.read(id, begin, {room, size});
+    } catch (...) {
+      blocks_.give_up(mine);
+      throw;
+    }
+    const auto kept = blocks_.publish(mine);
+    fetched_.fetch_add(1, std::memory_order_relaxed);
+    std::memcpy(into.data(), room + within, into.size());
+  }
+
+  far_session far_;
+  memory_cache near_;
+  memory_blocks& blocks_;
+  cached_objects<far_session> objects_;
+  planned_objects planned_;
+  bool follows_ = false;  // of the thread that foresees
+  counter stops_{0}, hits_{0}, fetched_{0}, evicted_{0}, uncached_{0};
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/cached.hpp
 
 namespace penstock::inline v0_1 {
+namespace detail::blocks {
 
-/// Keeps the blocks of another storage in a cache near by, so that all processes of a node fetch each block
-/// once.
+/// What a session of `cached` reads through.
+template <class Near, class Far>
+struct reads_of {};
+template <class Far>
+struct reads_of<disk_cache, Far> {
+  using type = cached_reads<Far>;
+};
+template <class Far>
+struct reads_of<memory_cache, Far> {
+  using type = memory_reads<Far>;
+};
+
+}  // namespace detail::blocks
+
+/// Keeps the blocks of another storage in a cache near by: on the disk of a node, so that all of its
+/// processes fetch each block once, or in the memory of this process.
 ///
 ///     const auto shards = memory_files().add("a.tar", std::string(10'240, '\0'));
 ///     const cached near(simulated_storage(shards, {}), disk_cache("cache_folder", 64_MiB));
-///     const std::uint64_t size = near.connect().size(0);
+///     const cached nearer(near, memory_cache(16_MiB, {.block = 1_MiB}));
+///     const std::uint64_t size = nearer.connect().size(0);
 ///
-/// In: any storage, and a `disk_cache`. A read of a block that is not there fetches the whole block; whoever
-/// else wants it meanwhile, in this process or another one, waits for that. What is in the cache is compared
-/// with checksums (XXH3, 64 bits, for each 128 KiB); a piece that does not match is fetched again. A block is
+/// In: any storage, and a `disk_cache` or a `memory_cache`. A read of a block that is not there fetches the
+/// whole block; whoever else wants it meanwhile, in this process or (of a folder) another one, waits for
+/// that.
+/// What is on the disk is compared with checksums (XXH3, 64 bits, for each 32 KiB); a piece that does not
+/// match is fetched again. What is in memory has none. A block is
 /// known by its object's name (of a local file the whole path), size and stamp, so an object that was
 /// replaced is another one. Blocks of an object without a stamp, of which nobody can say that, are of one
 /// session alone.
 /// The order, the bytes, the signatures and the errors are those of the other storage. Where the cache cannot
-/// help, such as on a full or broken disk, or if a process that changes the folder is stopped for 10 s, reads
-/// go past it, and are counted.
+/// help, such as on a full or broken disk, if a process that changes the folder is stopped for 10 s, or if
+/// all of its places are being filled, reads go past it, and are counted.
 /// A process that dies leaves nothing to clean: the system takes its locks away, what it was fetching is
 /// fetched by the next one that wants it, and an index that it was changing is put in order.
-/// Errors: those of the other storage, and those of `disk_cache` when a run begins.
-/// Cost: a read of what is there takes the checksums of the pieces that it touches, whole ones, and one copy:
+/// Errors: those of the other storage, and those of the cache when a run begins. If a fetch fails, who asked
+/// for it gets the error, and the next one that waits tries again.
+/// Cost: a read from a folder takes the checksums of the pieces that it touches, whole ones, and one copy:
 /// from a mapping if all of the object is in memory, otherwise with a system call, and a second copy of
 /// pieces at both ends that are not wanted whole. A thread that goes on in the piece that it compared last
-/// does not compare it again. No lock, no allocation. A block that comes: one copy in memory, which is
-/// written. 8 bytes of index for each 128 KiB, and some 40 for each block.
-/// Keeps: memory for a block per thread that fetches one, 256 KiB per thread that reads, and 4 bytes for each
-/// 128 KiB of the cache with `verify::once`.
+/// does not compare it again. A read from memory is one copy, and two atomic additions for each block. No
+/// lock, no allocation; from memory a lock the first time that a session reads a block. A block that comes to
+/// a folder: one copy in memory, which is written; to memory: none. Index of a folder: 8 bytes for each
+/// 32 KiB, and some 40 for each block.
+/// Keeps: of a folder, memory for a block per thread that fetches one, 64 KiB per thread that reads, and 4
+/// bytes for each 32 KiB of the cache with `verify::once`; 4 bytes per session for each block of what it
+/// reads.
 /// Threads: any number of threads may use a session, and any number of processes a folder. Reads in the
 /// background are those of 16 threads. A child after `fork` has no session.
 /// Source: the checksum is that of xxHash 0.8, github.com/Cyan4973/xxHash.
-template <std::same_as<disk_cache> Near, storage Far>
+template <class Near, storage Far>
+  requires std::same_as<Near, disk_cache> || std::same_as<Near, memory_cache>
 class cached {
-  using reads = detail::blocks::cached_reads<Far>;
+  using reads = typename detail::blocks::reads_of<Near, Far>::type;
   struct state {
     state(const Far& given, const Near& near)
         : far(given), session(far, near), threads(session_view(session), far.names(), 16) {}

@@ -424,8 +424,9 @@ TEST_CASE("storage/cached: a checksum is that of one block alone") {
     std::copy_n(bytes.begin() + 4096 + static_cast<std::ptrdiff_t>(piece), piece, bytes.begin() + 4096);
   });
   change_file(folder / "penstock.index", [](std::string& bytes) {
-    const std::size_t sums = bytes.size() - 62 * 8;  // 62 slots of a piece
-    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(sums) + 8, 8,
+    constexpr std::size_t of_block = piece / ps::detail::blocks::piece_size * 8;
+    const std::size_t sums = bytes.size() - 62 * of_block;  // of 62 slots
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(sums + of_block), of_block,
                 bytes.begin() + static_cast<std::ptrdiff_t>(sums));
   });
   auto session = near.connect();

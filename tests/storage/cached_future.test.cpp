@@ -6,6 +6,7 @@
 #include <penstock/storage/detail/block_plan.hpp>
 #include <penstock/storage/detail/next_uses.hpp>
 #include <penstock/storage/disk_cache.hpp>
+#include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/memory_files.hpp>
 
 #include "support/catch.hpp"
@@ -243,6 +244,28 @@ TEST_CASE(
   for (std::uint32_t b = 0; b < count; ++b) session.read(0, b * driven::block, one);
   CHECK(session.counters().hits == count);
   CHECK(session.counters().fetched == count);
+}
+
+TEST_CASE("storage/cached: memory over a folder: both know the future") {
+  constexpr std::uint32_t count = 120, slots = 40;
+  const penstock_test::stamped_files far{
+      ps::memory_files().add("a", std::string(count * driven::block, 'x'))};
+  const std::vector<std::uint32_t> reads = shuffled(count, 6, 4);
+  const auto hits_of = [&](ps::eviction evict) {
+    const penstock_test::temp_dir dir;
+    const std::uint64_t limit = slots * (driven::block + 100);
+    const ps::cached disk(far, ps::disk_cache(dir.path().string(), 2 * limit,
+                                              {.block = driven::block, .evict = evict, .ahead = 0}));
+    const ps::cached near(disk, ps::memory_cache(limit, {.block = driven::block, .evict = evict}));
+    auto session = near.connect();
+    driven all{reads, reads.size() / 4};
+    for (std::uint64_t turn = 0; turn < reads.size(); ++turn) all.step(session, turn, true);
+    const ps::storage_counters counted = session.counters();  // of both
+    CHECK(counted.uncached == 0);
+    return counted;
+  };
+  const ps::storage_counters lru = hits_of(ps::eviction::lru), ours = hits_of(ps::eviction::needed_last);
+  CHECK(ours.fetched * 4 < lru.fetched * 3);
 }
 
 TEST_CASE("storage/cached: a process that died plans for nothing") {

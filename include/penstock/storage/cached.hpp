@@ -8,8 +8,10 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/cached_reads.hpp>
+#include <penstock/storage/detail/memory_reads.hpp>
 #include <penstock/storage/detail/relayed.hpp>
 #include <penstock/storage/disk_cache.hpp>
+#include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/session_view.hpp>
 #include <penstock/storage/sibling.hpp>
 #include <penstock/storage/storage_counters.hpp>
@@ -24,39 +26,62 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+namespace detail::blocks {
 
-/// Keeps the blocks of another storage in a cache near by, so that all processes of a node fetch each block
-/// once.
+/// What a session of `cached` reads through.
+template <class Near, class Far>
+struct reads_of {};
+template <class Far>
+struct reads_of<disk_cache, Far> {
+  using type = cached_reads<Far>;
+};
+template <class Far>
+struct reads_of<memory_cache, Far> {
+  using type = memory_reads<Far>;
+};
+
+}  // namespace detail::blocks
+
+/// Keeps the blocks of another storage in a cache near by: on the disk of a node, so that all of its
+/// processes fetch each block once, or in the memory of this process.
 ///
 ///     const auto shards = memory_files().add("a.tar", std::string(10'240, '\0'));
 ///     const cached near(simulated_storage(shards, {}), disk_cache("cache_folder", 64_MiB));
-///     const std::uint64_t size = near.connect().size(0);
+///     const cached nearer(near, memory_cache(16_MiB, {.block = 1_MiB}));
+///     const std::uint64_t size = nearer.connect().size(0);
 ///
-/// In: any storage, and a `disk_cache`. A read of a block that is not there fetches the whole block; whoever
-/// else wants it meanwhile, in this process or another one, waits for that. What is in the cache is compared
-/// with checksums (XXH3, 64 bits, for each 128 KiB); a piece that does not match is fetched again. A block is
+/// In: any storage, and a `disk_cache` or a `memory_cache`. A read of a block that is not there fetches the
+/// whole block; whoever else wants it meanwhile, in this process or (of a folder) another one, waits for
+/// that.
+/// What is on the disk is compared with checksums (XXH3, 64 bits, for each 32 KiB); a piece that does not
+/// match is fetched again. What is in memory has none. A block is
 /// known by its object's name (of a local file the whole path), size and stamp, so an object that was
 /// replaced is another one. Blocks of an object without a stamp, of which nobody can say that, are of one
 /// session alone.
 /// The order, the bytes, the signatures and the errors are those of the other storage. Where the cache cannot
-/// help, such as on a full or broken disk, or if a process that changes the folder is stopped for 10 s, reads
-/// go past it, and are counted.
+/// help, such as on a full or broken disk, if a process that changes the folder is stopped for 10 s, or if
+/// all of its places are being filled, reads go past it, and are counted.
 /// A process that dies leaves nothing to clean: the system takes its locks away, what it was fetching is
 /// fetched by the next one that wants it, and an index that it was changing is put in order.
-/// Errors: those of the other storage, and those of `disk_cache` when a run begins.
-/// Cost: a read of what is there takes the checksums of the pieces that it touches, whole ones, and one copy:
+/// Errors: those of the other storage, and those of the cache when a run begins. If a fetch fails, who asked
+/// for it gets the error, and the next one that waits tries again.
+/// Cost: a read from a folder takes the checksums of the pieces that it touches, whole ones, and one copy:
 /// from a mapping if all of the object is in memory, otherwise with a system call, and a second copy of
 /// pieces at both ends that are not wanted whole. A thread that goes on in the piece that it compared last
-/// does not compare it again. No lock, no allocation. A block that comes: one copy in memory, which is
-/// written. 8 bytes of index for each 128 KiB, and some 40 for each block.
-/// Keeps: memory for a block per thread that fetches one, 256 KiB per thread that reads, and 4 bytes for each
-/// 128 KiB of the cache with `verify::once`.
+/// does not compare it again. A read from memory is one copy, and two atomic additions for each block. No
+/// lock, no allocation; from memory a lock the first time that a session reads a block. A block that comes to
+/// a folder: one copy in memory, which is written; to memory: none. Index of a folder: 8 bytes for each
+/// 32 KiB, and some 40 for each block.
+/// Keeps: of a folder, memory for a block per thread that fetches one, 64 KiB per thread that reads, and 4
+/// bytes for each 32 KiB of the cache with `verify::once`; 4 bytes per session for each block of what it
+/// reads.
 /// Threads: any number of threads may use a session, and any number of processes a folder. Reads in the
 /// background are those of 16 threads. A child after `fork` has no session.
 /// Source: the checksum is that of xxHash 0.8, github.com/Cyan4973/xxHash.
-template <std::same_as<disk_cache> Near, storage Far>
+template <class Near, storage Far>
+  requires std::same_as<Near, disk_cache> || std::same_as<Near, memory_cache>
 class cached {
-  using reads = detail::blocks::cached_reads<Far>;
+  using reads = typename detail::blocks::reads_of<Near, Far>::type;
   struct state {
     state(const Far& given, const Near& near)
         : far(given), session(far, near), threads(session_view(session), far.names(), 16) {}

@@ -15,10 +15,9 @@ namespace penstock::inline v0_1 {
 
 PENSTOCK_INLINE disk_cache::disk_cache(std::string folder, std::uint64_t limit, disk_cache_options options)
     : folder_(std::move(folder)), limit_(limit), options_(options) {
-  constexpr std::uint64_t most = 16_MiB;
+  constexpr std::uint64_t least = 128_KiB, most = 16_MiB;
   if (folder_.empty()) throw error(errc::argument, "disk_cache needs the path of a folder");
-  if (!std::has_single_bit(options_.block) || options_.block < detail::blocks::piece_size ||
-      options_.block > most)
+  if (!std::has_single_bit(options_.block) || options_.block < least || options_.block > most)
     throw error(errc::argument,
                 {"blocks of a disk_cache have a power of two of bytes from 128 KiB to 16 MiB, not ",
                  options_.block, " bytes"});

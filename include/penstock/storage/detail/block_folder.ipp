@@ -249,17 +249,20 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
       place where;
     };
     thread_local compared recent;
+    constexpr std::uint64_t near_by = 4 * piece_size;  // what the processor still has after comparing it
     const std::byte* const block = all.blocks + begin;
+    const std::uint64_t end = offset + into.size();
     bool good = true;
-    for (std::uint64_t p = first; good && p <= last; ++p) {
+    std::uint64_t copied_to = offset;
+    for (std::uint64_t p = known ? last : first; good && p <= last; ++p) {
       const bool just_now = recent.session == all.number && recent.piece == p &&
                             recent.where.slot == from.slot && recent.where.state == from.state;
       good = known || just_now || matches(block + p * piece_size, p);
       if (good) recent = {all.number, p, from};
-      // While the processor still has it.
-      const std::uint64_t at = std::max(offset, p * piece_size);
-      const std::uint64_t end = std::min(offset + into.size(), end_of(p));
-      std::memcpy(into.data() + (at - offset), block + at, to_size(end - at));
+      const std::uint64_t compared_to = std::min(end, end_of(p));
+      if (p != last && compared_to - copied_to < near_by) continue;
+      std::memcpy(into.data() + (copied_to - offset), block + copied_to, to_size(compared_to - copied_to));
+      copied_to = compared_to;
     }
     if (!all.table.still_same(from)) return copied::moved;
     // What could not be loaded is 0 from then on.

@@ -13,8 +13,8 @@
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
-/// The bytes that have a checksum of their own.
-inline constexpr std::uint64_t piece_size = 131'072;
+/// The bytes that have a checksum of their own. A read compares all of each that it touches, so they are few.
+inline constexpr std::uint64_t piece_size = 32'768;
 
 /// What identifies a block: a hash of its object's name and signature, and of its number.
 struct key {
@@ -104,8 +104,8 @@ class block_index {
   /// The slot, if it is full of that block.
   [[nodiscard]] std::optional<place> full_of(std::uint32_t slot, const key& what) const noexcept;
   [[nodiscard]] std::uint64_t sum(std::uint32_t slot, std::uint64_t piece) const noexcept;
-  /// Says in a row of `next` where its run stands and how long a turn takes, and of each slot, as far as that is
-  /// not known, when it is needed next: `when(who, block)`.
+  /// Says in a row of `next` where its run stands and how long a turn takes, and of each slot, as far as that
+  /// is not known, when it is needed next: `when(who, block)`.
   void stand_at(std::uint32_t row, std::uint64_t turn, std::uint64_t ns_per_turn,
                 next_use (*when)(const void* who, const key& block), const void* who) const;
   /// Notes that a full slot was used.

@@ -42,6 +42,9 @@ class block_plan {
   /// Of a block that has this key, which may be of somebody else.
   [[nodiscard]] next_use next(const key& what) const;
 
+  /// How many turns away that is; `next_uses::farthest` if it is never.
+  [[nodiscard]] std::uint64_t distance(const key& what) const;
+
   struct coming {
     std::uint32_t block = 0;
     std::uint64_t turn = 0;
@@ -65,6 +68,7 @@ class block_plan {
   void append(std::uint32_t block, std::uint64_t turn);
   void grow();
   [[nodiscard]] next_use next_locked(std::uint32_t block) const noexcept;
+  [[nodiscard]] next_use next_locked(const key& what) const noexcept;
   [[nodiscard]] std::uint32_t find(const key& what) const noexcept;
   void place(std::uint32_t block) noexcept;
 

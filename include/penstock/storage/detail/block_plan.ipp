@@ -96,9 +96,13 @@ PENSTOCK_INLINE void block_plan::clear() {
 }
 
 PENSTOCK_INLINE next_use block_plan::next_locked(std::uint32_t block) const noexcept {
-  for (std::uint32_t i = blocks_[block].head; i != none; i = uses_[i].next)
-    if (uses_[i].last >= turn_) return next_use::at(std::max(uses_[i].first, turn_));
+  if (block != none)
+    for (std::uint32_t i = blocks_[block].head; i != none; i = uses_[i].next)
+      if (uses_[i].last >= turn_) return next_use::at(std::max(uses_[i].first, turn_));
   return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, turn_));
+}
+PENSTOCK_INLINE next_use block_plan::next_locked(const key& what) const noexcept {
+  return next_locked(find(what));
 }
 PENSTOCK_INLINE next_use block_plan::next(std::uint32_t block) const {
   const std::scoped_lock lock(mutex_);
@@ -106,9 +110,12 @@ PENSTOCK_INLINE next_use block_plan::next(std::uint32_t block) const {
 }
 PENSTOCK_INLINE next_use block_plan::next(const key& what) const {
   const std::scoped_lock lock(mutex_);
-  const std::uint32_t block = find(what);
-  if (block != none) return next_locked(block);
-  return ends_ ? next_use::never() : next_use::not_before(std::max(seen_, turn_));
+  return next_locked(what);
+}
+PENSTOCK_INLINE std::uint64_t block_plan::distance(const key& what) const {
+  const std::scoped_lock lock(mutex_);
+  const next_use found = next_locked(what);
+  return found.is_never() ? next_uses::farthest : found.turns_from(turn_);
 }
 
 PENSTOCK_INLINE void block_plan::list_coming(std::size_t most, std::vector<coming>& into) const {
