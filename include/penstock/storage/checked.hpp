@@ -71,9 +71,15 @@ class checked {
   [[nodiscard]] session connect() const { return session(far_, check_, options_.checks_at_once); }
   /// See `sibling_storage`.
   [[nodiscard]] checked beside(sibling which) const
-    requires sibling_storage<Far>
+    requires(sibling_storage<Far> || renaming_storage<Far>)
   {
-    return checked(far_.beside(which), check_.list(), options_);
+    if constexpr (sibling_storage<Far>) {
+      return checked(far_.beside(which), check_.list(), options_);
+    } else {
+      std::vector<std::string> beside_them;
+      for (const std::string& name : names()) beside_them.push_back(which.of(name));
+      return with_names(std::move(beside_them));
+    }
   }
   /// See `renaming_storage`.
   [[nodiscard]] checked with_names(std::vector<std::string> names) const
