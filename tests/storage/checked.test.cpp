@@ -43,7 +43,8 @@ namespace checked_test {
 constexpr std::size_t piece = std::size_t{4} << 20;
 
 using far_memory = ps::simulated_storage<ps::memory_files>;
-static_assert(ps::storage<ps::checked<ps::memory_files>> && ps::sibling_storage<ps::checked<ps::memory_files>>);
+static_assert(ps::storage<ps::checked<ps::memory_files>> &&
+              ps::sibling_storage<ps::checked<ps::memory_files>>);
 static_assert(ps::renaming_storage<ps::checked<ps::memory_files>>);
 static_assert(ps::viewing_session<ps::checked<ps::memory_files>::session>);
 static_assert(ps::viewing_session<ps::checked<ps::mapped_file>::session>);
@@ -300,7 +301,8 @@ TEST_CASE("storage/checked: no more objects are compared at the same time than t
   CHECK(right == 6);
 }
 
-TEST_CASE("storage/checked: a comparison that fails is tried again by those that waited, and each gets its error") {
+TEST_CASE(
+    "storage/checked: a comparison that fails is tried again by those that waited, and each gets its error") {
   deadline guard("failures of comparisons");
   const std::string text = noise(1000);
   const auto good = ps::memory_files().add("a", text);
@@ -355,7 +357,7 @@ TEST_CASE("storage/checked: cancelling ends a comparison, and the waits for it, 
   CHECK(error_in([&] { (void)read_of(other, 0, 0, 10); }).code() == ps::errc::stopped);
 }
 
-TEST_CASE("storage/checked: reads in the background wait for the comparison, and later ones pass through") {
+TEST_CASE("storage/checked: reads in the background wait for the comparison; later ones pass through") {
   deadline guard("reads in the background");
   const std::string a = noise(2 * piece + 5), b = noise(3000, 2);
   const auto files = ps::memory_files().add("a", a).add("b", b).add("c", "unlisted");
@@ -366,8 +368,10 @@ TEST_CASE("storage/checked: reads in the background wait for the comparison, and
     std::vector<std::string> into(40, std::string(50, ' '));
     std::vector<ps::read_request> requests;
     for (std::size_t i = 0; i < into.size(); ++i)
-      requests.push_back({static_cast<ps::object_id>(i % 4 == 3 ? 2 : i / 2 % 2), i * 50,
-                          {reinterpret_cast<std::byte*>(into[i].data()), 50}, i});
+      requests.push_back({static_cast<ps::object_id>(i % 4 == 3 ? 2 : i / 2 % 2),
+                          i * 50,
+                          {reinterpret_cast<std::byte*>(into[i].data()), 50},
+                          i});
     read_outcomes outcomes(into.size());
     session.read_many(requests, outcomes.listener());
     outcomes.wait();
@@ -381,7 +385,8 @@ TEST_CASE("storage/checked: reads in the background wait for the comparison, and
   CHECK(session.counters().held == 0);
 }
 
-TEST_CASE("storage/checked: cancelling ends what waits in the background, and destruction waits for its threads") {
+TEST_CASE(
+    "storage/checked: cancelling ends what waits in the background, and destruction waits for its threads") {
   deadline guard("background reads are cancelled");
   const std::string text = noise(3 * piece);
   const gated_storage gated(ps::memory_files().add("a", text).add("b", text));
@@ -456,7 +461,8 @@ TEST_CASE("storage/checked: an object of another signature is compared again") {
   CHECK(read_of(other, 0, 0, 4) == noise(1000).substr(0, 4));
 }
 
-TEST_CASE("storage/checked: failures of the storage inside pass through, and are tried again outside or inside") {
+TEST_CASE(
+    "storage/checked: failures of the storage inside pass through, and are tried again outside or inside") {
   const std::string text = noise(2 * piece);
   const auto files = ps::memory_files().add("a", text);
   const ps::sha256_list list = ps::sha256_of(files);
@@ -494,7 +500,8 @@ TEST_CASE("storage/checked: without memory a read fails and the session stays wh
   const auto session = ps::checked(noted, list).connect();
   CHECK(penstock_test::fail_each_allocation([&] {
           const auto fresh = ps::checked(files, list).connect();
-          if (read_of(fresh, 0, 0, 100) != text.substr(0, 100)) throw ps::error(ps::errc::state, "other bytes");
+          if (read_of(fresh, 0, 0, 100) != text.substr(0, 100))
+            throw ps::error(ps::errc::state, "other bytes");
         }) > 3);
   CHECK(read_of(session, 0, 0, 100) == text.substr(0, 100));
 }

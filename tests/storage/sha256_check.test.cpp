@@ -108,8 +108,8 @@ TEST_CASE("storage/sha256_check: the list of a storage has the hash of each obje
 TEST_CASE("storage/sha256_check: sha256sum verifies our list, and we read what it writes") {
   if (!penstock_test::have_program("sha256sum", "sha256sum --version")) return;
   const penstock_test::temp_dir folder;
-  const std::vector<std::string> names{"a.tar",      "b c.tar", " blank.tar", "*star.tar",
-                                       "back\\slash", "new\nline", "q'uote\"d", "\xc3\xa9.tar"};
+  const std::vector<std::string> names{"a.tar",       "b c.tar",   " blank.tar", "*star.tar",
+                                       "back\\slash", "new\nline", "q'uote\"d",  "\xc3\xa9.tar"};
   std::vector<std::string> paths;
   for (const std::string& name : names) {
     paths.push_back((folder / name).string());
@@ -124,8 +124,8 @@ TEST_CASE("storage/sha256_check: sha256sum verifies our list, and we read what i
 
   const std::string at = "cd '" + folder.path().string() + "' && ";
   for (const char* how : {"sha256sum -- ", "sha256sum -b -- "}) {
-    REQUIRE(penstock_test::run_program(at + how + "a* b* ' '* \\** q* n* $(printf '\\303')* > theirs.sha256").status ==
-            0);
+    REQUIRE(penstock_test::run_program(at + how + "a* b* ' '* \\** q* n* $(printf '\\303')* > theirs.sha256")
+                .status == 0);
     const ps::sha256_list theirs = ps::read_sha256_list(ps::file((folder / "theirs.sha256").string()));
     CHECK(theirs.size() == names.size());
     for (const std::string& path : paths) CHECK(theirs.find(path) == ours.find(path));

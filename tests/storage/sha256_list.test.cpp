@@ -46,7 +46,8 @@ TEST_CASE("storage/sha256_list: a hash is 64 digits") {
 
 TEST_CASE("storage/sha256_list: what sha256sum writes is read, and written the same") {
   const std::string text = digits(1) + "  a.tar\n" + digits(0xab) + "  b c.tar\n" + "\\" + digits(3) +
-                           "  odd\\nname\\\\with\\r.tar\n" + digits(4) + "   blank\n" + digits(5) + "  *star\n";
+                           "  odd\\nname\\\\with\\r.tar\n" + digits(4) + "   blank\n" + digits(5) +
+                           "  *star\n";
   const ps::sha256_list read = ps::sha256_list_from_string(text);
   REQUIRE(read.size() == 5);
   CHECK(read.entries()[0].name == "a.tar");
@@ -91,7 +92,7 @@ TEST_CASE("storage/sha256_list: anything else is an error with its offset and wh
   CHECK(offset("# a comment\n" + good) == 0u);
   CHECK(offset("\xef\xbb\xbf" + good) == 0u);
   CHECK(offset("SHA256 (a.tar) = " + digits(1) + "\n") == 0u);
-  CHECK(offset("0" + good) == 64u);                                // 65 digits
+  CHECK(offset("0" + good) == 64u);  // 65 digits
   CHECK(offset(digits(1) + "\ta.tar\n") == 64u);
   CHECK(offset(digits(1) + " a.tar\n") == 65u);
   CHECK(offset(digits(1) + "  \n") == 66u);
@@ -107,8 +108,8 @@ TEST_CASE("storage/sha256_list: anything else is an error with its offset and wh
 
 TEST_CASE("storage/sha256_list: two entries for one object are an error") {
   const std::string one = digits(1) + "  a.tar\n", two = digits(2) + "  b.tar\n";
-  for (const std::string& again : {digits(1) + "  a.tar\n", digits(3) + " *a.tar\n", digits(3) + "  ./a.tar\n",
-                                   digits(3) + "  ././a.tar\n"}) {
+  for (const std::string& again : {digits(1) + "  a.tar\n", digits(3) + " *a.tar\n",
+                                   digits(3) + "  ./a.tar\n", digits(3) + "  ././a.tar\n"}) {
     const ps::error e = refusal_of(one + two + again + two);
     CHECK(e.code() == ps::errc::format);
     CHECK(e.offset() == one.size() + two.size());

@@ -41,11 +41,13 @@ struct store {
     return made;
   }
 };
-static_assert(ps::signed_storage<store> && ps::signed_storage<ps::file> && ps::signed_storage<ps::mapped_file>);
+static_assert(ps::signed_storage<store> && ps::signed_storage<ps::file> &&
+              ps::signed_storage<ps::mapped_file>);
 static_assert(ps::signed_storage<ps::retrying<store>> && ps::signed_storage<ps::retrying<ps::file>>);
 
 store signed_list(std::string_view text, std::string_view signature) {
-  return {ps::memory_files().add("d/train.sha256", text).add("d/train.sha256.sig", signature), {"d/train.sha256"}};
+  return {ps::memory_files().add("d/train.sha256", text).add("d/train.sha256.sig", signature),
+          {"d/train.sha256"}};
 }
 std::string signature_of(std::string_view text) {
   return std::string(ps::text_of(ours().sign(ps::bytes_of(text)).bytes));
@@ -77,7 +79,8 @@ TEST_CASE("storage/signature: a list that was signed is read from any storage") 
 
 TEST_CASE("storage/signature: a signature that is missing, cut, altered or of another key is an error") {
   const std::string good = signature_of(list_text);
-  const ps::error missing = error_of(store{ps::memory_files().add("d/train.sha256", list_text), {"d/train.sha256"}});
+  const ps::error missing =
+      error_of(store{ps::memory_files().add("d/train.sha256", list_text), {"d/train.sha256"}});
   CHECK(missing.code() == ps::errc::io);
   CHECK(missing.recurs());
   CHECK(missing.file() == "d/train.sha256.sig");
@@ -93,7 +96,8 @@ TEST_CASE("storage/signature: a signature that is missing, cut, altered or of an
   flipped[10] = static_cast<char>(flipped[10] ^ 4);
   const std::string by_another(
       ps::text_of(ps::signing_key(ps::bytes_of(std::string(32, 'k'))).sign(ps::bytes_of(list_text)).bytes));
-  for (const std::string& other : {flipped, by_another, std::string(64, '\0'), signature_of(list_text + "\n")}) {
+  for (const std::string& other :
+       {flipped, by_another, std::string(64, '\0'), signature_of(list_text + "\n")}) {
     const ps::error e = error_of(signed_list(list_text, other));
     CHECK(e.code() == ps::errc::checksum);
     CHECK(e.file() == "d/train.sha256");
@@ -102,7 +106,8 @@ TEST_CASE("storage/signature: a signature that is missing, cut, altered or of an
   CHECK(error_of(signed_list(list_text, good)).code() == ps::errc::state);
 }
 
-TEST_CASE("storage/signature: of a file that was changed nothing is used, not even to say what is wrong in it") {
+TEST_CASE(
+    "storage/signature: of a file that was changed nothing is used, not even to say what is wrong in it") {
   const std::string good = signature_of(list_text);
   for (std::size_t at = 0; at < list_text.size(); at += 7) {
     std::string other = list_text;
@@ -114,7 +119,8 @@ TEST_CASE("storage/signature: of a file that was changed nothing is used, not ev
   CHECK(signed_but_no_list.code() == ps::errc::format);
   CHECK(signed_but_no_list.file() == "d/train.sha256");
   CHECK(signed_but_no_list.offset() == 0u);
-  CHECK(error_of(store{ps::memory_files().add("a", "1").add("b", "2"), {"a", "b"}}).code() == ps::errc::argument);
+  CHECK(error_of(store{ps::memory_files().add("a", "1").add("b", "2"), {"a", "b"}}).code() ==
+        ps::errc::argument);
 }
 
 TEST_CASE("storage/signature: what the programs sha256sum and openssl make is read") {
@@ -123,7 +129,8 @@ TEST_CASE("storage/signature: what the programs sha256sum and openssl make is re
   std::ofstream(folder / "0.tar") << "bytes";
   const auto made = penstock_test::run_program(
       "cd '" + folder.path().string() +
-      "' && openssl genpkey -algorithm ed25519 -out key.pem && openssl pkey -in key.pem -pubout -out public.pem && "
+      "' && openssl genpkey -algorithm ed25519 -out key.pem && openssl pkey -in key.pem -pubout -out "
+      "public.pem && "
       "sha256sum *.tar > train.sha256 && "
       "openssl pkeyutl -sign -rawin -inkey key.pem -in train.sha256 -out train.sha256.sig");
   CAPTURE(made.output);

@@ -21,8 +21,8 @@ namespace penstock::inline v0_1 {
 ///     const manifest known = read_manifest(file("train.manifest"), require_signature(ours.public_key()));
 ///
 /// In: a storage of one object, beside which its signature lies; see `require_signature`.
-/// Errors: those of `require_signature` and of `read_manifest` without it. A manifest knows the sizes of its shards,
-/// and the places and keys of their samples, but no hash of their bytes: `checked` compares those.
+/// Errors: those of `require_signature` and of `read_manifest` without it. A manifest knows the sizes of its
+/// shards, and the places and keys of their samples, but no hash of their bytes: `checked` compares those.
 template <signed_storage Storage>
 [[nodiscard]] manifest read_manifest(const Storage& where, const required_signature& rule) {
   const buffer text = detail::signed_bytes_in(where, rule, "a manifest");

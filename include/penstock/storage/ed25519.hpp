@@ -35,8 +35,8 @@ struct ed25519_signature {
 ///     const bool signed_by_it = key.verifies(bytes_of(""), ed25519_signature{});
 ///
 /// In: 32 bytes, or "PUBLIC KEY" in the PEM format, a text or a file, as `openssl pkey -pubout` writes it.
-/// Errors: errc::argument for another number of bytes; errc::format for what is no such key, errc::io for a file that
-/// cannot be read, with its name and what to do.
+/// Errors: errc::argument for another number of bytes; errc::format for what is no such key, errc::io for a
+/// file that cannot be read, with its name and what to do.
 /// Threads: any number may use a key; copies share it.
 class verifying_key {
  public:
@@ -84,8 +84,9 @@ class verifying_key {
 ///     const ed25519_signature made = key.sign(bytes_of("a manifest"));
 ///     const bool right = key.public_key().verifies(bytes_of("a manifest"), made);
 ///
-/// In: the 32 bytes that RFC 8032 calls the private key, or "PRIVATE KEY" in the PEM format, a text or a file, as
-/// `openssl genpkey -algorithm ed25519` writes it. One that is encrypted with a passphrase is refused.
+/// In: the 32 bytes that RFC 8032 calls the private key, or "PRIVATE KEY" in the PEM format, a text or a
+/// file, as `openssl genpkey -algorithm ed25519` writes it. One that is encrypted with a passphrase is
+/// refused.
 /// It has no operator<<, no error shows a part of it, and what is destroyed leaves nothing in its memory.
 /// Errors, threads: as `verifying_key`.
 class signing_key {

@@ -34,9 +34,9 @@ namespace penstock::inline v0_1 {
 ///     state.finish();  // throws if they are other bytes
 ///
 /// In: the bytes of an object from its first to its last, in pieces of any size.
-/// Errors: `begin` throws errc::io that recurs if the list has no entry for the object. `finish` throws errc::io
-/// if these are not the bytes of the list; it does not count as recurring, because the bytes may have been
-/// harmed on their way. Both name the object.
+/// Errors: `begin` throws errc::io that recurs if the list has no entry for the object. `finish` throws
+/// errc::io if these are not the bytes of the list; it does not count as recurring, because the bytes may
+/// have been harmed on their way. Both name the object.
 /// Cost: a pass of SHA-256; no allocation but that of OpenSSL's context, once for each object.
 /// Threads: any number may call `begin`; a state is for one thread at a time.
 class sha256_check {
@@ -49,10 +49,10 @@ class sha256_check {
     void finish() {
       const sha256_hash found = hasher_.finish();
       if (found == wanted_) return;
-      throw error(errc::io,
-                  {"the SHA-256 of the bytes is ", to_string(found), ", and that of the list is ",
-                   to_string(wanted_),
-                   "; fetch or write the object again, or the list if the object was meant to change"})
+      throw error(
+          errc::io,
+          {"the SHA-256 of the bytes is ", to_string(found), ", and that of the list is ", to_string(wanted_),
+           "; fetch or write the object again, or the list if the object was meant to change"})
           .in_file(name_);
     }
 
@@ -113,7 +113,8 @@ void in_pieces(session_view session, object_id id, std::uint64_t size, Add&& add
 /// The list of all objects of a storage, under their names there. `to_string` makes of it what
 /// `sha256sum -c` reads.
 ///
-///     std::ofstream("train.sha256") << to_string(sha256_of(file("train-{0000..0127}.tar")));
+///     std::ofstream("0.tar") << "all the bytes";
+///     std::ofstream("0.sha256") << to_string(sha256_of(file("0.tar")));
 ///
 /// Errors: those of the storage; errc::argument if two objects have one name.
 /// Cost: each object is read once from its beginning to its end, by one thread, in pieces of 4 MiB.

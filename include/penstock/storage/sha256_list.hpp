@@ -73,8 +73,8 @@ class sha256_list {
 /// Reads what `sha256sum` has written.
 ///
 /// In: lines of 64 hexadecimal digits, a blank, a blank or '*', and a name; in a line that begins with a
-/// backslash, \n, \r and \\ stand for the bytes that they mean in C. Lines may end in CRLF, and the last one has an
-/// end as well.
+/// backslash, \n, \r and \\ stand for the bytes that they mean in C. Lines may end in CRLF, and the last one
+/// has an end as well.
 /// Errors: errc::format with the offset for anything else, for a name that is there twice, and for a text of
 /// nothing.
 [[nodiscard]] sha256_list sha256_list_from_string(std::string_view text);

@@ -56,8 +56,8 @@ class reader {
     return made;
   }
   [[noreturn, gnu::cold]] void fail(std::string_view wanted) const {
-    throw error(errc::format, {"this is not what sha256sum writes, or it was cut or edited: expected ", wanted,
-                               "; write the list again"})
+    throw error(errc::format, {"this is not what sha256sum writes, or it was cut or edited: expected ",
+                               wanted, "; write the list again"})
         .at_offset(at_);
   }
 

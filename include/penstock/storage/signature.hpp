@@ -27,8 +27,8 @@ struct required_signature {
   verifying_key key;
 };
 
-/// An option of `read_sha256_list` and `read_manifest`: use a file only if it was signed with the private key of
-/// this one.
+/// An option of `read_sha256_list` and `read_manifest`: use a file only if it was signed with the private key
+/// of this one.
 ///
 ///     const signing_key ours(bytes_of("take the bytes from your vault!!"));
 ///     const std::string text = to_string(sha256_hash{}) + "  0.tar\n";
@@ -38,8 +38,8 @@ struct required_signature {
 ///
 /// In: the signature is the object beside it with ".sig" at the end of its name: the 64 bytes that
 /// `openssl pkeyutl -sign -rawin -inkey key.pem -in train.sha256 -out train.sha256.sig` writes.
-/// Errors: errc::io if there is no signature, errc::checksum if it has another size, or is not that of the file's
-/// bytes with this key; both say what to do. Nothing of the file is used then.
+/// Errors: errc::io if there is no signature, errc::checksum if it has another size, or is not that of the
+/// file's bytes with this key; both say what to do. Nothing of the file is used then.
 [[nodiscard]] inline required_signature require_signature(verifying_key key) { return {std::move(key)}; }
 
 /// A storage whose objects' signatures can be found: beside them, or by other names.

@@ -44,8 +44,8 @@ class object_checks {
     if (id < names_.size() && !objects_[id].listed) [[unlikely]]
       (void)check_.begin(names_[id]);
   }
-  /// Returns when an object was compared, by this thread or another one. Throws if it is not that of the list,
-  /// or errc::stopped if it was not compared before `cancel`.
+  /// Returns when an object was compared, by this thread or another one. Throws if it is not that of the
+  /// list, or errc::stopped if it was not compared before `cancel`.
   void pass(session_view session, object_id id) {
     if (!passed(id)) [[unlikely]]
       compare(session, id);

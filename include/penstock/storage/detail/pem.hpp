@@ -116,12 +116,14 @@ template <class Read>
 [[nodiscard]] inline owned_key private_key_of(std::string_view text) {
   owned_key key = read_pem(text, PEM_read_bio_PrivateKey);
   if (!key)
-    throw error(errc::format,
-                "this has no PRIVATE KEY in the PEM format, or one with a passphrase; take it off with 'openssl "
-                "pkey -in key.pem', or make one with 'openssl genpkey -algorithm ed25519'");
+    throw error(
+        errc::format,
+        "this has no PRIVATE KEY in the PEM format, or one with a passphrase; take it off with 'openssl "
+        "pkey -in key.pem', or make one with 'openssl genpkey -algorithm ed25519'");
   if (!is_ed25519(key))
-    throw error(errc::format,
-                "this is the private key of another algorithm; make one with 'openssl genpkey -algorithm ed25519'");
+    throw error(
+        errc::format,
+        "this is the private key of another algorithm; make one with 'openssl genpkey -algorithm ed25519'");
   return key;
 }
 
