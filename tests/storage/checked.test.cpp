@@ -25,6 +25,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <random>
 #include <span>
 #include <string>
@@ -498,11 +499,13 @@ TEST_CASE("storage/checked: without memory a read fails and the session stays wh
   const ps::sha256_list list = ps::sha256_of(files);
   const noting_storage noted{files};
   const auto session = ps::checked(noted, list).connect();
-  CHECK(penstock_test::fail_each_allocation([&] {
-          const auto fresh = ps::checked(files, list).connect();
-          if (read_of(fresh, 0, 0, 100) != text.substr(0, 100))
-            throw ps::error(ps::errc::state, "other bytes");
-        }) > 3);
+  const std::uint64_t failed = penstock_test::fail_each_allocation([&] {
+    const auto fresh = ps::checked(files, list).connect();
+    if (read_of(fresh, 0, 0, 100) != text.substr(0, 100)) throw ps::error(ps::errc::state, "other bytes");
+  });
+  // A sanitizer may have its own operator new.
+  const bool counted = penstock_test::allocations_of([] { ::operator delete(::operator new(1)); }) != 0;
+  CHECK((failed > 3 || !counted));
   CHECK(read_of(session, 0, 0, 100) == text.substr(0, 100));
 }
 

@@ -88,8 +88,11 @@
 #include <penstock/storage/http.hpp>
 #endif
 #ifdef CONSUMER_CRYPTO
+#include <penstock/storage/checked.hpp>
 #include <penstock/storage/decrypting.hpp>
+#include <penstock/storage/ed25519.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/sha256_list.hpp>
 #endif
 #ifdef CONSUMER_S3
 #include <penstock/storage/s3.hpp>
@@ -224,7 +227,7 @@ int main() {
   refuses("crypto", [](ps::bytes_view bytes) {
     const auto files = ps::memory_files().add("a", bytes);
     std::byte first{};
-    ps::checked(files, ps::sha256_list({{"a", {}}})).connect().read(0, 0, {&first, 1});
+    ps::checked(files, ps::sha256_list({{"a", ps::sha256_hash{}}})).connect().read(0, 0, {&first, 1});
   });
   refuses("crypto", [](ps::bytes_view bytes) { (void)ps::verifying_key::from_pem(ps::text_of(bytes)); });
 #endif
