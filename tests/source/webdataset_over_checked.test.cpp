@@ -3,29 +3,39 @@
 // Adds files that are compared with a list of hashes to the stores from which the tests of webdataset read;
 // see support/stored.hpp.
 
+#include <penstock/codec/text.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/stage/workers.hpp>
 #include <penstock/storage/checked.hpp>
 #include <penstock/storage/ed25519.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/retrying.hpp>
 #include <penstock/storage/sha256_check.hpp>
 #include <penstock/storage/sha256_list.hpp>
 #include <penstock/storage/sibling.hpp>
 #include <penstock/storage/signature.hpp>
+#include <penstock/storage/simulated_storage.hpp>
 
 #include "support/catch.hpp"
+#include "support/deadline.hpp"
 #include "support/external_program.hpp"
 #include "support/raw_tar.hpp"
 #include "support/stored.hpp"
 #include "support/temp_dir.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -97,6 +107,36 @@ TEST_CASE(
           CHECK(samples == (good ? 2u : 0u));
           CHECK((failed.find("SHA-256") != std::string::npos) == !good);
         });
+}
+
+TEST_CASE("source/webdataset_over_checked: runs that read ahead give the samples of the plain shards") {
+  const penstock_test::deadline limit("samples of compared shards");
+  ps::memory_files files;
+  for (int shard = 0; shard < 5; ++shard) {
+    penstock_test::raw_tar tar;
+    for (int i = 0; i < 40; ++i)
+      tar.member(std::to_string(shard) + "-" + std::to_string(i) + ".txt",
+                 std::string(static_cast<std::size_t>(i * 97 % 1500), 'x') + std::to_string(shard * 40 + i));
+    files.add("s" + std::to_string(shard), tar.end().bytes);
+  }
+  const auto values = [](const auto& where, unsigned workers) {
+    std::vector<std::string> all;
+    for (auto&& one : (ps::webdataset(where, {.index = ps::index_policy::transient}) | ps::shuffle(7) |
+                       ps::decode<ps::field<"txt", ps::text>> | ps::workers(workers))
+                          .epoch(0))
+      all.emplace_back(std::string_view(ps::get<"txt">(one)));
+    return all;
+  };
+  const auto wanted = values(files, 0);
+  REQUIRE(wanted.size() == 200);
+  const ps::sha256_list list = ps::sha256_of(files);
+  const ps::simulated_storage far(files, {.latency = std::chrono::microseconds(300)});
+  for (const unsigned workers : {0u, 1u, 2u, 7u}) {
+    CAPTURE(workers);
+    CHECK(values(ps::checked(files, list), workers) == wanted);
+    CHECK(values(ps::checked(far, list, {.checks_at_once = 2}), workers) == wanted);
+    CHECK(values(ps::retrying(ps::checked(far, list)), workers) == wanted);
+  }
 }
 
 TEST_CASE("source/webdataset_over_checked: a list that the programs sha256sum and openssl made") {
