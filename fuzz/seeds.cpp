@@ -295,6 +295,18 @@ void manifests(folder& out) {
   out.add("manifest", "penstock manifest 2 1\n18446744073709551615 4611686018427387904 1 2 3 0 0 \n");
 }
 
+void hash_lists(folder& out) {
+  const std::string hash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+  const auto add = [&out](const std::string& name, const std::string& list) {
+    out.add("sha256_list", mode(static_cast<unsigned>(name.size())) + name + list);
+  };
+  add("data/0.tar", hash + "  0.tar\n" + hash + " *train/1.tar\n");
+  add("", "\\" + hash + "  a\\nb\\\\c\\r\n");
+  add("https://host/a/0.tar?x=/1", hash + "  ./a/0.tar\r\n" + hash + "  0.tar\r\n");
+  add("0.tar", hash + "  0.tar\n" + hash + "  ./0.tar\n");
+  add("0.tar", hash + "  0.t");
+}
+
 void texts(folder& out) {
   for (const char* text : {R"({"a": 7, "b": [1, 2.5e3, null, true, {"a": "\u00e9\ud83d\ude00"}]})",
                            R"({"a": "text\n", "c": {}})", R"({"a": [1, 2]})", R"([[[[]]]])", R"({"a": true})",
@@ -767,6 +779,7 @@ int main(int argc, char** argv) {
   arrays(out);
   zips(out);
   manifests(out);
+  hash_lists(out);
   texts(out);
   tokens(out);
   mds(out);

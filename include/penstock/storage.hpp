@@ -20,6 +20,7 @@
 #include <penstock/storage/range_store.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/session_view.hpp>
+#include <penstock/storage/sha256_list.hpp>
 #include <penstock/storage/sibling.hpp>
 #include <penstock/storage/sigbus_guard.hpp>
 #include <penstock/storage/simulated_storage.hpp>

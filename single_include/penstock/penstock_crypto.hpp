@@ -22,12 +22,14 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
+#include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <optional>
 #include <span>
@@ -36,6 +38,931 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+// ---- penstock/storage/detail/pem.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+[[noreturn, gnu::cold]] inline void no_ed25519() {
+  throw error(errc::state, "OpenSSL has no Ed25519 here: is its default provider loaded?");
+}
+
+/// A key of OpenSSL, which copies share; OpenSSL wipes a private one when the last of them is destroyed.
+class owned_key {
+ public:
+  owned_key() noexcept = default;
+  explicit owned_key(EVP_PKEY* key) noexcept : key_(key) {}
+  owned_key(const owned_key& other) noexcept : key_(other.key_) {
+    if (key_ != nullptr) EVP_PKEY_up_ref(key_);
+  }
+  owned_key(owned_key&& other) noexcept : key_(std::exchange(other.key_, nullptr)) {}
+  owned_key& operator=(owned_key other) noexcept {
+    std::swap(key_, other.key_);
+    return *this;
+  }
+  ~owned_key() { EVP_PKEY_free(key_); }
+  [[nodiscard]] EVP_PKEY* get() const noexcept { return key_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return key_ != nullptr; }
+
+ private:
+  EVP_PKEY* key_ = nullptr;
+};
+
+/// What one signature is made or verified with.
+class signing_context {
+ public:
+  signing_context() : context_(EVP_MD_CTX_new()) {
+    if (!context_) throw std::bad_alloc();
+  }
+  [[nodiscard]] EVP_MD_CTX* get() const noexcept { return context_.get(); }
+
+ private:
+  struct freed {
+    void operator()(EVP_MD_CTX* context) const noexcept { EVP_MD_CTX_free(context); }
+  };
+  std::unique_ptr<EVP_MD_CTX, freed> context_;
+};
+
+/// Keeps failures that are expected from what else uses OpenSSL in this thread.
+struct quiet_errors {
+  quiet_errors() noexcept { ERR_set_mark(); }
+  quiet_errors(const quiet_errors&) = delete;
+  quiet_errors& operator=(const quiet_errors&) = delete;
+  ~quiet_errors() { ERR_pop_to_mark(); }
+};
+
+/// OpenSSL takes no null pointer, even for nothing.
+[[nodiscard]] inline const unsigned char* some_bytes(bytes_view bytes) noexcept {
+  static constexpr unsigned char nothing{};
+  return bytes.empty() ? &nothing : reinterpret_cast<const unsigned char*>(bytes.data());
+}
+
+/// A key out of a text, read by a function of OpenSSL; null if there is none.
+template <class Read>
+[[nodiscard]] owned_key read_pem(std::string_view text, Read&& read) {
+  constexpr std::size_t most = 64 << 10;
+  if (text.size() > most) return {};
+  struct freed {
+    void operator()(BIO* in) const noexcept { BIO_free(in); }
+  };
+  const quiet_errors quiet;
+  const std::unique_ptr<BIO, freed> in(
+      BIO_new_mem_buf(text.empty() ? "" : text.data(), static_cast<int>(text.size())));
+  if (!in) throw std::bad_alloc();
+  // Without this, OpenSSL would ask for a passphrase at the terminal, and wait.
+  const auto no_passphrase = [](char*, int, int, void*) { return -1; };
+  return owned_key(read(in.get(), nullptr, no_passphrase, nullptr));
+}
+[[nodiscard]] inline bool is_ed25519(const owned_key& key) noexcept {
+  return EVP_PKEY_get_base_id(key.get()) == EVP_PKEY_ED25519;
+}
+
+[[nodiscard]] inline owned_key public_key_of(std::string_view text) {
+  owned_key key = read_pem(text, PEM_read_bio_PUBKEY);
+  if (!key)
+    throw error(errc::format,
+                "this has no PUBLIC KEY in the PEM format; write it with 'openssl pkey -in key.pem -pubout'");
+  if (!is_ed25519(key))
+    throw error(errc::format,
+                "this is the public key of another algorithm; make one of Ed25519 with 'openssl genpkey "
+                "-algorithm ed25519', and write its public key");
+  return key;
+}
+[[nodiscard]] inline owned_key private_key_of(std::string_view text) {
+  owned_key key = read_pem(text, PEM_read_bio_PrivateKey);
+  if (!key)
+    throw error(
+        errc::format,
+        "this has no PRIVATE KEY in the PEM format, or one with a passphrase; take it off with 'openssl "
+        "pkey -in key.pem', or make one with 'openssl genpkey -algorithm ed25519'");
+  if (!is_ed25519(key))
+    throw error(
+        errc::format,
+        "this is the private key of another algorithm; make one with 'openssl genpkey -algorithm ed25519'");
+  return key;
+}
+
+/// What `read` makes of the text of a file, which is wiped afterwards.
+template <class Read>
+[[nodiscard]] auto key_file(const std::string& path, Read&& read) {
+  struct wiped {
+    std::string text;
+    ~wiped() { OPENSSL_cleanse(text.data(), text.size()); }
+  } all;
+  const auto session = file(std::vector<std::string>{path}, {.access = file_access::read}).connect();
+  const std::uint64_t size = session.size(0);
+  constexpr std::uint64_t most = 64 << 10;
+  if (size > most) throw error(errc::format, {"a key has at most ", most, " bytes"}).in_file(path);
+  all.text.resize(to_size(size));
+  session.read(0, 0, {reinterpret_cast<std::byte*>(all.text.data()), all.text.size()});
+  try {
+    return read(std::string_view(all.text));
+  } catch (error& e) {
+    e.in_file(path);
+    throw;
+  }
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/ed25519.hpp
+
+namespace penstock::inline v0_1 {
+
+/// An Ed25519 signature, as RFC 8032 and `openssl pkeyutl -sign -rawin` write it.
+struct ed25519_signature {
+  static constexpr std::size_t size = 64;
+  std::array<std::byte, size> bytes{};
+  friend bool operator==(const ed25519_signature&, const ed25519_signature&) = default;
+};
+
+/// A public key of Ed25519, which tells whether bytes were signed with its private key.
+///
+///     const auto key = verifying_key::from_pem(
+///         "-----BEGIN PUBLIC KEY-----\n"
+///         "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n"
+///         "-----END PUBLIC KEY-----\n");
+///     const bool signed_by_it = key.verifies(bytes_of(""), ed25519_signature{});
+///
+/// In: 32 bytes, or "PUBLIC KEY" in the PEM format, a text or a file, as `openssl pkey -pubout` writes it.
+/// Errors: errc::argument for another number of bytes; errc::format for what is no such key, errc::io for a
+/// file that cannot be read, with its name and what to do.
+/// Threads: any number may use a key; copies share it.
+class verifying_key {
+ public:
+  static constexpr std::size_t size = 32;
+
+  explicit verifying_key(bytes_view bytes) {
+    if (bytes.size() != size)
+      throw error(errc::argument, {"a public key of Ed25519 has 32 bytes, not ", bytes.size()});
+    key_ = detail::owned_key(EVP_PKEY_new_raw_public_key(
+        EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
+    if (!key_) detail::no_ed25519();
+  }
+  [[nodiscard]] static verifying_key from_pem(std::string_view text) {
+    return verifying_key(detail::public_key_of(text));
+  }
+  [[nodiscard]] static verifying_key from_file(const std::string& path) {
+    return detail::key_file(path, [](std::string_view text) { return from_pem(text); });
+  }
+
+  /// Whether the signature is one of these bytes with the private key of this one.
+  [[nodiscard]] bool verifies(bytes_view bytes, const ed25519_signature& signature) const {
+    const detail::signing_context context;
+    const detail::quiet_errors quiet;
+    if (EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key_.get()) != 1) detail::no_ed25519();
+    return EVP_DigestVerify(context.get(), reinterpret_cast<const unsigned char*>(signature.bytes.data()),
+                            signature.bytes.size(), detail::some_bytes(bytes), bytes.size()) == 1;
+  }
+  [[nodiscard]] std::array<std::byte, size> bytes() const {
+    std::array<std::byte, size> made;
+    std::size_t written = made.size();
+    if (EVP_PKEY_get_raw_public_key(key_.get(), reinterpret_cast<unsigned char*>(made.data()), &written) != 1)
+      detail::no_ed25519();
+    return made;
+  }
+
+ private:
+  explicit verifying_key(detail::owned_key key) noexcept : key_(std::move(key)) {}
+
+  detail::owned_key key_;
+};
+
+/// A private key of Ed25519, to publish signed manifests and lists of hashes.
+///
+///     const signing_key key(bytes_of("take the bytes from your vault!!"));
+///     const ed25519_signature made = key.sign(bytes_of("a manifest"));
+///     const bool right = key.public_key().verifies(bytes_of("a manifest"), made);
+///
+/// In: the 32 bytes that RFC 8032 calls the private key, or "PRIVATE KEY" in the PEM format, a text or a
+/// file, as `openssl genpkey -algorithm ed25519` writes it. One that is encrypted with a passphrase is
+/// refused.
+/// It has no operator<<, no error shows a part of it, and what is destroyed leaves nothing in its memory.
+/// Errors, threads: as `verifying_key`.
+class signing_key {
+ public:
+  static constexpr std::size_t size = 32;
+
+  explicit signing_key(bytes_view bytes) {
+    if (bytes.size() != size)
+      throw error(errc::argument, {"a private key of Ed25519 has 32 bytes, not ", bytes.size()});
+    key_ = detail::owned_key(EVP_PKEY_new_raw_private_key(
+        EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
+    if (!key_) detail::no_ed25519();
+  }
+  [[nodiscard]] static signing_key from_pem(std::string_view text) {
+    return signing_key(detail::private_key_of(text));
+  }
+  [[nodiscard]] static signing_key from_file(const std::string& path) {
+    return detail::key_file(path, [](std::string_view text) { return from_pem(text); });
+  }
+
+  [[nodiscard]] ed25519_signature sign(bytes_view bytes) const {
+    const detail::signing_context context;
+    const detail::quiet_errors quiet;
+    ed25519_signature made;
+    std::size_t written = made.bytes.size();
+    if (EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key_.get()) != 1 ||
+        EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(made.bytes.data()), &written,
+                       detail::some_bytes(bytes), bytes.size()) != 1 ||
+        written != made.bytes.size())
+      detail::no_ed25519();
+    return made;
+  }
+  [[nodiscard]] verifying_key public_key() const {
+    std::array<std::byte, verifying_key::size> made;
+    std::size_t written = made.size();
+    if (EVP_PKEY_get_raw_public_key(key_.get(), reinterpret_cast<unsigned char*>(made.data()), &written) != 1)
+      detail::no_ed25519();
+    return verifying_key(made);
+  }
+
+ private:
+  explicit signing_key(detail::owned_key key) noexcept : key_(std::move(key)) {}
+
+  detail::owned_key key_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/signature.hpp
+
+namespace penstock::inline v0_1 {
+
+/// See `require_signature`.
+struct required_signature {
+  verifying_key key;
+};
+
+/// An option of `read_sha256_list` and `read_manifest`: use a file only if it was signed with the private key
+/// of this one.
+///
+///     const signing_key ours(bytes_of("take the bytes from your vault!!"));
+///     const std::string text = to_string(sha256_hash{}) + "  0.tar\n";
+///     std::ofstream("train.sha256") << text;
+///     std::ofstream("train.sha256.sig") << text_of(ours.sign(bytes_of(text)).bytes);
+///     const sha256_list known = read_sha256_list(file("train.sha256"), require_signature(ours.public_key()));
+///
+/// In: the signature is the object beside it with ".sig" at the end of its name: the 64 bytes that
+/// `openssl pkeyutl -sign -rawin -inkey key.pem -in train.sha256 -out train.sha256.sig` writes.
+/// Errors: errc::io if there is no signature, errc::checksum if it has another size, or is not that of the
+/// file's bytes with this key; both say what to do. Nothing of the file is used then.
+[[nodiscard]] inline required_signature require_signature(verifying_key key) { return {std::move(key)}; }
+
+/// A storage whose objects' signatures can be found: beside them, or by other names.
+template <class S>
+concept signed_storage = sibling_storage<S> || renaming_storage<S>;
+
+namespace detail {
+
+/// The bytes of the one object of a storage, read through both sessions, if they were signed.
+[[nodiscard]] inline buffer signed_bytes(session_view session, session_view beside, storage_facts where,
+                                         const required_signature& rule, std::string_view called) {
+  buffer bytes = only_object(session, where, called);
+  const std::string name = sibling{".sig"}.of(where.names[0]);
+  ed25519_signature signature;
+  try {
+    const std::uint64_t size = beside.size(0);
+    if (size != ed25519_signature::size)
+      throw error(errc::checksum, {"a signature of Ed25519 has 64 bytes, and this file has ", size,
+                                   "; sign again with 'openssl pkeyutl -sign -rawin'"});
+    beside.read(0, 0, signature.bytes);
+  } catch (error& e) {
+    if (e.code() == errc::io)
+      e.say_more(text({"which is the signature that is required of ", called, ": sign it, or put it there"}));
+    e.in_file(name);
+    throw;
+  }
+  if (!rule.key.verifies(bytes.view(), signature))
+    throw error(errc::checksum, {called, " was not signed with this key, or it or ", name,
+                                 " was changed since; fetch both again, and check the key"})
+        .in_file(where.names[0]);
+  return bytes;
+}
+
+/// The storage of the signature.
+template <signed_storage Storage>
+[[nodiscard]] Storage signature_of(const Storage& where) {
+  const sibling which{".sig"};
+  if constexpr (!renaming_storage<Storage>) {
+    return where.beside(which);
+  } else {
+    if constexpr (sibling_storage<Storage>)
+      if (!is_local(where)) return where.beside(which);
+    std::vector<std::string> names;
+    for (const std::string& name : where.names()) names.push_back(which.of(name));
+    return where.with_names(std::move(names));
+  }
+}
+
+template <signed_storage Storage>
+[[nodiscard]] buffer signed_bytes_in(const Storage& where, const required_signature& rule,
+                                     std::string_view called) {
+  const Storage signature = signature_of(where);
+  auto session = where.connect();
+  auto beside = signature.connect();
+  return signed_bytes(session, beside, facts_of(where), rule, called);
+}
+
+}  // namespace detail
+
+/// Reads a signed list of hashes; see `require_signature`.
+template <signed_storage Storage>
+[[nodiscard]] sha256_list read_sha256_list(const Storage& where, const required_signature& rule) {
+  const buffer text = detail::signed_bytes_in(where, rule, "a list of hashes");
+  return detail::sha256_list_of(text.view(), where.names()[0]);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/signed_manifest.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Reads a manifest that is kept in a storage as text, if it was signed.
+///
+///     const signing_key ours(bytes_of("take the bytes from your vault!!"));
+///     const std::string text = to_string(manifest());
+///     std::ofstream("train.manifest") << text;
+///     std::ofstream("train.manifest.sig") << text_of(ours.sign(bytes_of(text)).bytes);
+///     const manifest known = read_manifest(file("train.manifest"), require_signature(ours.public_key()));
+///
+/// In: a storage of one object, beside which its signature lies; see `require_signature`.
+/// Errors: those of `require_signature` and of `read_manifest` without it. A manifest knows the sizes of its
+/// shards, and the places and keys of their samples, but no hash of their bytes: `checked` compares those.
+template <signed_storage Storage>
+[[nodiscard]] manifest read_manifest(const Storage& where, const required_signature& rule) {
+  const buffer text = detail::signed_bytes_in(where, rule, "a manifest");
+  try {
+    return manifest_from_string(text_of(text.view()));
+  } catch (error& e) {
+    e.in_file(where.names()[0]);
+    throw;
+  }
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/sha256_hasher.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The SHA-256 of bytes that come in pieces.
+class sha256_hasher {
+ public:
+  sha256_hasher() : context_(EVP_MD_CTX_new()) {
+    if (!context_) throw std::bad_alloc();
+    if (EVP_DigestInit_ex2(context_.get(), EVP_sha256(), nullptr) != 1) refused();
+  }
+
+  void add(bytes_view bytes) {
+    if (bytes.empty()) return;
+    if (EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) != 1) refused();
+  }
+  /// The hash of all that was added; nothing can be added afterwards.
+  [[nodiscard]] sha256_hash finish() {
+    sha256_hash made;
+    if (EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(made.bytes.data()), nullptr) != 1)
+      refused();
+    return made;
+  }
+
+ private:
+  struct freed {
+    void operator()(EVP_MD_CTX* context) const noexcept { EVP_MD_CTX_free(context); }
+  };
+  [[noreturn, gnu::cold]] static void refused() {
+    throw error(errc::state, "OpenSSL has no SHA-256 here: is its default provider or FIPS provider loaded?");
+  }
+
+  std::unique_ptr<EVP_MD_CTX, freed> context_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/sha256_check.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Compares whole objects with a list of their hashes as their bytes come.
+///
+///     const sha256_list known({{"0.tar", sha256_of(bytes_of("all the bytes"))}});
+///     const sha256_check check(known);
+///     auto state = check.begin("data/0.tar");
+///     state.add(bytes_of("all the "));
+///     state.add(bytes_of("bytes"));
+///     state.finish();  // throws if they are other bytes
+///
+/// In: the bytes of an object from its first to its last, in pieces of any size.
+/// Errors: `begin` throws errc::io that recurs if the list has no entry for the object. `finish` throws
+/// errc::io if these are not the bytes of the list; it does not count as recurring, because the bytes may
+/// have been harmed on their way. Both name the object.
+/// Cost: a pass of SHA-256; no allocation but that of OpenSSL's context, once for each object.
+/// Threads: any number may call `begin`; a state is for one thread at a time.
+class sha256_check {
+ public:
+  /// What is known of an object whose bytes are coming.
+  class state {
+   public:
+    void add(bytes_view bytes) { hasher_.add(bytes); }
+    /// Once, after all bytes.
+    void finish() {
+      const sha256_hash found = hasher_.finish();
+      if (found == wanted_) return;
+      throw error(
+          errc::io,
+          {"the SHA-256 of the bytes is ", to_string(found), ", and that of the list is ", to_string(wanted_),
+           "; fetch or write the object again, or the list if the object was meant to change"})
+          .in_file(name_);
+    }
+
+   private:
+    friend sha256_check;
+    state(std::string_view name, const sha256_hash& wanted) : name_(name), wanted_(wanted) {}
+
+    std::string name_;
+    sha256_hash wanted_;
+    detail::sha256_hasher hasher_;
+  };
+
+  explicit sha256_check(sha256_list list) : list_(std::move(list)) {}
+
+  /// Whether the list has an entry for an object.
+  [[nodiscard]] bool knows(std::string_view name) const noexcept { return list_.find(name).has_value(); }
+  [[nodiscard]] state begin(std::string_view name) const {
+    if (const std::optional<sha256_hash> wanted = list_.find(name)) return {name, *wanted};
+    throw error(errc::io,
+                {"the list of ", list_.size(),
+                 " hashes has no entry for this object; write the list again with sha256sum, of all objects"})
+        .in_file(name)
+        .recurring();
+  }
+  [[nodiscard]] const sha256_list& list() const noexcept { return list_; }
+
+ private:
+  sha256_list list_;
+};
+
+/// The SHA-256 of some bytes.
+[[nodiscard]] inline sha256_hash sha256_of(bytes_view bytes) {
+  detail::sha256_hasher hasher;
+  hasher.add(bytes);
+  return hasher.finish();
+}
+
+namespace detail {
+
+/// How many bytes of an object are read and hashed at a time.
+inline constexpr std::uint64_t hashed_at_once = std::uint64_t{4} << 20;
+
+/// Calls `add` with the bytes of an object, piece by piece, and `go_on` before each.
+template <class Add, class GoOn>
+void in_pieces(session_view session, object_id id, std::uint64_t size, Add&& add, GoOn&& go_on) {
+  buffer room;
+  for (std::uint64_t at = 0; at < size;) {
+    go_on();
+    const std::uint64_t some = std::min(size - at, hashed_at_once);
+    add(session.range(id, at, some, room));
+    at += some;
+  }
+  session.confirm(id);
+}
+
+}  // namespace detail
+
+/// The list of all objects of a storage, under their names there. `to_string` makes of it what
+/// `sha256sum -c` reads.
+///
+///     std::ofstream("0.tar") << "all the bytes";
+///     std::ofstream("0.sha256") << to_string(sha256_of(file("0.tar")));
+///
+/// Errors: those of the storage; errc::argument if two objects have one name.
+/// Cost: each object is read once from its beginning to its end, by one thread, in pieces of 4 MiB.
+template <storage Storage>
+[[nodiscard]] sha256_list sha256_of(const Storage& where) {
+  auto session = where.connect();
+  std::vector<sha256_list::entry> entries;
+  object_id id = 0;
+  for (const std::string& name : where.names()) {
+    detail::sha256_hasher hasher;
+    detail::in_pieces(
+        session, id, session.size(id), [&](bytes_view bytes) { hasher.add(bytes); }, [] {});
+    entries.push_back({name, hasher.finish()});
+    ++id;
+  }
+  return sha256_list(std::move(entries));
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/object_checks.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// Which objects of a session were compared with the list, and who compares one now.
+///
+/// Threads: any number may call.
+class object_checks {
+ public:
+  /// Refers to the names, and to the session that `use` gives it.
+  object_checks(sha256_check check, std::span<const std::string> names, std::size_t most)
+      : check_(std::move(check)), names_(names), most_(most), objects_(names.size()) {
+    for (std::size_t i = 0; i < names.size(); ++i) objects_[i].listed = check_.knows(names[i]);
+  }
+
+  /// Whether an object is the one of the list.
+  [[nodiscard]] bool passed(object_id id) const noexcept {
+    return id < names_.size() && objects_[id].passed.load(std::memory_order_acquire);
+  }
+  /// Throws if the list has no entry for an object.
+  void must_be_listed(object_id id) const {
+    if (id < names_.size() && !objects_[id].listed) [[unlikely]]
+      (void)check_.begin(names_[id]);
+  }
+  /// Returns when an object was compared, by this thread or another one. Throws if it is not that of the
+  /// list, or errc::stopped if it was not compared before `cancel`.
+  void pass(session_view session, object_id id) {
+    if (!passed(id)) [[unlikely]]
+      compare(session, id);
+  }
+  /// The signature of an object now; one that is no longer that of the comparison is compared again.
+  [[nodiscard]] object_signature signature(session_view session, object_id id) {
+    must_be_listed(id);
+    const object_signature now = session.signature(id);
+    if (passed(id)) {
+      const std::scoped_lock held(lock_);
+      if (objects_[id].signature != now) objects_[id].passed.store(false, std::memory_order_release);
+    }
+    return now;
+  }
+
+  /// Ends the comparisons in progress, and the waits for them.
+  void cancel() noexcept {
+    {
+      const std::scoped_lock held(lock_);
+      stops_.fetch_add(1, std::memory_order_relaxed);
+    }
+    changed_.notify_all();
+  }
+  /// As `cancel`, and lets those that begin later end at once.
+  void end() noexcept {
+    ended_.store(true, std::memory_order_relaxed);
+    cancel();
+  }
+  /// The bytes of memory that comparisons have now.
+  [[nodiscard]] std::uint64_t held_bytes() const noexcept { return held_.load(std::memory_order_relaxed); }
+
+ private:
+  struct object {
+    std::atomic<bool> passed{false};
+    bool listed = false;
+    bool compared_now = false;   // under the lock, as what follows
+    object_signature signature;  // when it passed
+  };
+  /// The right to compare an object, which one thread has.
+  class turn {
+   public:
+    turn(object_checks& of, object& what) noexcept : of_(of), what_(what) {
+      what_.compared_now = true;
+      ++of_.running_;
+    }
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+    ~turn() {
+      {
+        const std::scoped_lock held(of_.lock_);
+        what_.compared_now = false;
+        --of_.running_;
+        if (done_) {
+          what_.signature = found_;
+          what_.passed.store(true, std::memory_order_release);
+        }
+      }
+      of_.changed_.notify_all();
+    }
+    void passes(object_signature as) noexcept {
+      found_ = as;
+      done_ = true;
+    }
+
+   private:
+    object_checks& of_;
+    object& what_;
+    object_signature found_;
+    bool done_ = false;
+  };
+
+  void compare(session_view session, object_id id) {
+    if (id >= names_.size()) return;  // the session says what is wrong
+    must_be_listed(id);
+    object& what = objects_[id];
+    std::unique_lock held(lock_);
+    const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
+    for (;;) {
+      if (what.passed.load(std::memory_order_relaxed)) return;
+      go_on(id, stops);
+      if (!what.compared_now && running_ < most_) break;
+      changed_.wait(held);
+    }
+    turn mine(*this, what);
+    held.unlock();
+    mine.passes(compared(session, id, stops));
+  }
+  [[nodiscard]] object_signature compared(session_view session, object_id id, std::uint64_t stops) {
+    const object_signature before = session.signature(id);
+    sha256_check::state state = check_.begin(names_[id]);
+    const counted memory(held_, session.views() ? 0 : std::min(before.size, hashed_at_once));
+    in_pieces(
+        session, id, before.size, [&](bytes_view bytes) { state.add(bytes); }, [&] { go_on(id, stops); });
+    if (session.signature(id) != before)
+      throw error(errc::io, "the object was replaced while its SHA-256 was computed; read it again")
+          .in_file(names_[id]);
+    state.finish();
+    return before;
+  }
+  void go_on(object_id id, std::uint64_t stops) const {
+    if (stops_.load(std::memory_order_relaxed) == stops && !ended_.load(std::memory_order_relaxed)) return;
+    throw error(errc::stopped, "the read was cancelled before its object was compared with its SHA-256")
+        .in_file(names_[id]);
+  }
+
+  class counted {
+   public:
+    counted(std::atomic<std::uint64_t>& all, std::uint64_t bytes) noexcept : all_(all), bytes_(bytes) {
+      all_.fetch_add(bytes_, std::memory_order_relaxed);
+    }
+    counted(const counted&) = delete;
+    counted& operator=(const counted&) = delete;
+    ~counted() { all_.fetch_sub(bytes_, std::memory_order_relaxed); }
+
+   private:
+    std::atomic<std::uint64_t>& all_;
+    std::uint64_t bytes_;
+  };
+
+  sha256_check check_;
+  std::span<const std::string> names_;
+  std::size_t most_;
+  fixed_array<object> objects_;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::size_t running_ = 0;
+  std::atomic<std::uint64_t> stops_{0}, held_{0};
+  std::atomic<bool> ended_{false};
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/checked_session.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The session of `checked`.
+template <storage Far>
+class checked_session {
+  using inner = typename Far::session;
+  static constexpr bool in_background = background_session<inner>;
+  static constexpr std::size_t most_threads = 64;
+
+  struct state {
+    state(const Far& given, const sha256_check& check, std::size_t checks_at_once)
+        : where(given), session(where.connect()), checks(check, where.names(), checks_at_once) {
+      if constexpr (in_background) threads.emplace(session_view(blocking), where.names(), most_threads);
+    }
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() { end(); }
+
+    void read(object_id id, std::uint64_t offset, mutable_bytes into) {
+      checks.pass(session, id);
+      session.read(id, offset, into);
+    }
+    void cancel() noexcept {
+      if (threads) threads->cancel();
+      checks.cancel();
+    }
+    void end() noexcept {
+      if (threads) threads->cancel();
+      checks.end();
+      penstock::end_reads(session);
+    }
+
+    /// What `threads` read from.
+    struct blocking_reader {
+      static constexpr bool views = false;
+      state& of;
+      [[nodiscard]] std::uint64_t size(object_id id) const { return of.session.size(id); }
+      [[nodiscard]] object_signature signature(object_id id) const { return of.session.signature(id); }
+      void read(object_id id, std::uint64_t offset, mutable_bytes into) const { of.read(id, offset, into); }
+      static void will_need(object_id, std::uint64_t, std::uint64_t) noexcept {}
+    };
+
+    Far where;  // whose names the others refer to
+    inner session;
+    object_checks checks;
+    blocking_reader blocking{*this};
+    std::optional<threaded_reads> threads;  // end first
+  };
+
+ public:
+  static constexpr bool views = inner::views;
+  static constexpr bool has_latency = latent_session<inner>;
+
+  checked_session(const Far& where, const sha256_check& check, std::size_t checks_at_once)
+      : state_(std::make_unique<state>(where, check, checks_at_once)) {}
+
+  /// Reads nothing.
+  [[nodiscard]] std::uint64_t size(object_id id) const {
+    state_->checks.must_be_listed(id);
+    return state_->session.size(id);
+  }
+  /// Reads nothing. If it is not that of the object that was compared, the next read compares again.
+  [[nodiscard]] object_signature signature(object_id id) const {
+    return state_->checks.signature(state_->session, id);
+  }
+  void read(object_id id, std::uint64_t offset, mutable_bytes into) const { state_->read(id, offset, into); }
+  /// What was compared is read by the session inside; threads compare the rest, and read it then.
+  void read_many(std::span<const read_request> requests, read_listener listener) const noexcept
+    requires in_background
+  {
+    while (!requests.empty()) {
+      const bool passed = state_->checks.passed(requests[0].object);
+      std::size_t alike = 1;
+      while (alike < requests.size() && state_->checks.passed(requests[alike].object) == passed) ++alike;
+      if (passed)
+        state_->session.read_many(requests.first(alike), listener);
+      else
+        state_->threads->read_many(requests.first(alike), listener);
+      requests = requests.subspan(alike);
+    }
+  }
+  void cancel() const noexcept
+    requires in_background
+  {
+    state_->cancel();
+    state_->session.cancel();
+  }
+  /// Ends comparisons and the waits for them, with errc::stopped.
+  void cancel_waits() const noexcept
+    requires(!in_background)
+  {
+    state_->cancel();
+    if constexpr (requires(inner& s) { s.cancel_waits(); }) state_->session.cancel_waits();
+  }
+  void end_reads() const noexcept { state_->end(); }
+
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    state_->session.will_need(id, offset, size);
+  }
+  [[gnu::always_inline]] void touch(object_id id, std::uint64_t offset, std::uint64_t size) const noexcept
+    requires touching_session<inner>
+  {
+    state_->session.touch(id, offset, size);
+  }
+  [[nodiscard]] bytes_view view(object_id id, std::uint64_t offset, std::uint64_t size) const
+    requires viewing_session<inner> || partly_viewing_session<inner>
+  {
+    state_->checks.pass(state_->session, id);
+    return state_->session.view(id, offset, size);
+  }
+  [[nodiscard]] bool shows(object_id id) const
+    requires partly_viewing_session<inner>
+  {
+    return state_->session.shows(id);
+  }
+  void confirm(object_id id) const
+    requires requires(const inner& s) { s.confirm(id); }
+  {
+    std::as_const(state_->session).confirm(id);
+  }
+  [[nodiscard]] bool expect(object_id id, object_signature what) const
+    requires expecting_session<inner>
+  {
+    return state_->session.expect(id, what);
+  }
+  [[nodiscard]] bool warm(object_id id) const
+    requires warming_session<inner>
+  {
+    return state_->session.warm(id);
+  }
+
+  /// Those of the session inside, and the memory of comparisons.
+  [[nodiscard]] storage_counters counters() const
+    requires counting_session<inner>
+  {
+    storage_counters all = std::as_const(state_->session).counters();
+    all.held += state_->checks.held_bytes();
+    return all;
+  }
+  [[nodiscard]] std::size_t at_once() const
+    requires limiting_session<inner>
+  {
+    return std::as_const(state_->session).at_once();
+  }
+  /// The oldest of the session inside, such as that of a comparison.
+  [[nodiscard]] std::optional<open_read> oldest_read() const
+    requires observant_session<inner>
+  {
+    return std::as_const(state_->session).oldest_read();
+  }
+  [[nodiscard]] std::string name(object_id id) const { return std::string(state_->where.names()[id]); }
+
+ private:
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/checked.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How `checked` compares objects.
+struct checked_options {
+  /// How many objects of a session are compared at the same time at most; each needs 4 MiB of memory, unless
+  /// the storage inside shows its bytes in place.
+  std::size_t checks_at_once = 4;
+};
+
+/// Delivers bytes of an object only after all of it was compared with its SHA-256.
+///
+///     const auto shards = memory_files().add("a.tar", std::string(10'240, '\0'));
+///     const checked safe(cached(shards, disk_cache("cache_folder", 64_MiB)), sha256_of(shards));
+///     const std::uint64_t size = safe.connect().size(0);
+///
+/// In: any storage, and a list with an entry for each of its objects; see `sha256_list::find`.
+/// The first read of an object in a session reads the whole object through the storage inside, in pieces of
+/// 4 MiB; if the hash is that of the list, this and all later reads pass through. Threads that want the same
+/// object meanwhile wait. Over `cached` the bytes that were compared are in the cache, so that each block is
+/// fetched once; otherwise they are read again.
+/// What is changed in place after that goes unnoticed until somebody asks for the signature: if it is not
+/// that of the object that was compared, the next read compares again.
+/// Names do not count as paths, even if those inside do: an index beside a local file would decide what is
+/// read without having been compared. Objects beside those of a store are compared with the list as well, and
+/// one that it says nothing of counts as not there.
+/// Errors: errc::io, with the object, if its bytes are not those of the list: no byte of it is delivered, and
+/// the next read compares again. It may have been harmed on its way, so it does not count as recurring; but
+/// what is in a cache stays as it is, so empty the cache before you try again. errc::io that recurs if the
+/// list has no entry for the object, also from `size` and `signature`. errc::stopped after `cancel`. Those of
+/// the storage inside pass through; `checks_at_once` of 0 is errc::argument.
+/// Threads: any number of threads may use a session. It reads in the background if the session inside does;
+/// up to 64 threads of the session make the reads of objects that were not compared yet.
+/// Cost: each object is read once more in each session, and hashed by one thread. After that, a look at a
+/// flag per read.
+template <storage Far>
+class checked {
+ public:
+  /// Not even if those inside are paths; see above.
+  static constexpr bool names_are_paths = false;
+  using session = detail::checked_session<Far>;
+
+  checked(Far far, sha256_list list, checked_options options = {})
+      : far_(std::move(far)), check_(std::move(list)), options_(options) {
+    if (options.checks_at_once == 0)
+      throw error(errc::argument,
+                  "checked needs to compare at least one object at a time: checks_at_once is 0");
+  }
+
+  [[nodiscard]] std::span<const std::string> names() const { return far_.names(); }
+  [[nodiscard]] session connect() const { return session(far_, check_, options_.checks_at_once); }
+  /// See `sibling_storage`.
+  [[nodiscard]] checked beside(sibling which) const
+    requires(sibling_storage<Far> || renaming_storage<Far>)
+  {
+    if constexpr (sibling_storage<Far>) {
+      return checked(far_.beside(which), check_.list(), options_);
+    } else {
+      std::vector<std::string> beside_them;
+      for (const std::string& name : names()) beside_them.push_back(which.of(name));
+      return with_names(std::move(beside_them));
+    }
+  }
+  /// See `renaming_storage`.
+  [[nodiscard]] checked with_names(std::vector<std::string> names) const
+    requires renaming_storage<Far>
+  {
+    return checked(far_.with_names(std::move(names)), check_.list(), options_);
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around("checked", far_,
+                                   detail::text({"SHA-256 of ", check_.list().size(), " objects"}));
+  }
+
+ private:
+  Far far_;
+  sha256_check check_;
+  checked_options options_;
+};
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/detail/awaited_read.hpp
 

@@ -88,8 +88,11 @@
 #include <penstock/storage/http.hpp>
 #endif
 #ifdef CONSUMER_CRYPTO
+#include <penstock/storage/checked.hpp>
 #include <penstock/storage/decrypting.hpp>
+#include <penstock/storage/ed25519.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/sha256_list.hpp>
 #endif
 #ifdef CONSUMER_S3
 #include <penstock/storage/s3.hpp>
@@ -221,6 +224,12 @@ int main() {
     const ps::encryption_key key(ps::bytes_of("take the bytes from your vault!!"));
     (void)ps::decrypting(ps::memory_files().add("a", bytes), key).connect().size(0);
   });
+  refuses("crypto", [](ps::bytes_view bytes) {
+    const auto files = ps::memory_files().add("a", bytes);
+    std::byte first{};
+    ps::checked(files, ps::sha256_list({{"a", ps::sha256_hash{}}})).connect().read(0, 0, {&first, 1});
+  });
+  refuses("crypto", [](ps::bytes_view bytes) { (void)ps::verifying_key::from_pem(ps::text_of(bytes)); });
 #endif
 #ifdef CONSUMER_S3
   refuses("s3", [](ps::bytes_view bytes) { (void)ps::detail::s3::read_list_page(ps::text_of(bytes)); });

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<openssl/evp.h>)
+#error "penstock/storage/checked.hpp needs OpenSSL: link penstock::crypto"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/detail/checked_session.hpp>
+#include <penstock/storage/detail/relayed.hpp>
+#include <penstock/storage/sha256_check.hpp>
+#include <penstock/storage/sha256_list.hpp>
+#include <penstock/storage/sibling.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// How `checked` compares objects.
+struct checked_options {
+  /// How many objects of a session are compared at the same time at most; each needs 4 MiB of memory, unless
+  /// the storage inside shows its bytes in place.
+  std::size_t checks_at_once = 4;
+};
+
+/// Delivers bytes of an object only after all of it was compared with its SHA-256.
+///
+///     const auto shards = memory_files().add("a.tar", std::string(10'240, '\0'));
+///     const checked safe(cached(shards, disk_cache("cache_folder", 64_MiB)), sha256_of(shards));
+///     const std::uint64_t size = safe.connect().size(0);
+///
+/// In: any storage, and a list with an entry for each of its objects; see `sha256_list::find`.
+/// The first read of an object in a session reads the whole object through the storage inside, in pieces of
+/// 4 MiB; if the hash is that of the list, this and all later reads pass through. Threads that want the same
+/// object meanwhile wait. Over `cached` the bytes that were compared are in the cache, so that each block is
+/// fetched once; otherwise they are read again.
+/// What is changed in place after that goes unnoticed until somebody asks for the signature: if it is not
+/// that of the object that was compared, the next read compares again.
+/// Names do not count as paths, even if those inside do: an index beside a local file would decide what is
+/// read without having been compared. Objects beside those of a store are compared with the list as well, and
+/// one that it says nothing of counts as not there.
+/// Errors: errc::io, with the object, if its bytes are not those of the list: no byte of it is delivered, and
+/// the next read compares again. It may have been harmed on its way, so it does not count as recurring; but
+/// what is in a cache stays as it is, so empty the cache before you try again. errc::io that recurs if the
+/// list has no entry for the object, also from `size` and `signature`. errc::stopped after `cancel`. Those of
+/// the storage inside pass through; `checks_at_once` of 0 is errc::argument.
+/// Threads: any number of threads may use a session. It reads in the background if the session inside does;
+/// up to 64 threads of the session make the reads of objects that were not compared yet.
+/// Cost: each object is read once more in each session, and hashed by one thread. After that, a look at a
+/// flag per read.
+template <storage Far>
+class checked {
+ public:
+  /// Not even if those inside are paths; see above.
+  static constexpr bool names_are_paths = false;
+  using session = detail::checked_session<Far>;
+
+  checked(Far far, sha256_list list, checked_options options = {})
+      : far_(std::move(far)), check_(std::move(list)), options_(options) {
+    if (options.checks_at_once == 0)
+      throw error(errc::argument,
+                  "checked needs to compare at least one object at a time: checks_at_once is 0");
+  }
+
+  [[nodiscard]] std::span<const std::string> names() const { return far_.names(); }
+  [[nodiscard]] session connect() const { return session(far_, check_, options_.checks_at_once); }
+  /// See `sibling_storage`.
+  [[nodiscard]] checked beside(sibling which) const
+    requires(sibling_storage<Far> || renaming_storage<Far>)
+  {
+    if constexpr (sibling_storage<Far>) {
+      return checked(far_.beside(which), check_.list(), options_);
+    } else {
+      std::vector<std::string> beside_them;
+      for (const std::string& name : names()) beside_them.push_back(which.of(name));
+      return with_names(std::move(beside_them));
+    }
+  }
+  /// See `renaming_storage`.
+  [[nodiscard]] checked with_names(std::vector<std::string> names) const
+    requires renaming_storage<Far>
+  {
+    return checked(far_.with_names(std::move(names)), check_.list(), options_);
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::describe_around("checked", far_,
+                                   detail::text({"SHA-256 of ", check_.list().size(), " objects"}));
+  }
+
+ private:
+  Far far_;
+  sha256_check check_;
+  checked_options options_;
+};
+
+}  // namespace penstock::inline v0_1
