@@ -2,14 +2,18 @@
 #include <penstock/storage/cached.hpp>
 
 #include <penstock/core/bytes.hpp>
+#include <penstock/storage/any_of.hpp>
 #include <penstock/storage/detail/block_index.hpp>
 #include <penstock/storage/detail/block_plan.hpp>
 #include <penstock/storage/detail/next_uses.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/retrying.hpp>
+#include <penstock/storage/throttled.hpp>
 
 #include "support/catch.hpp"
+#include "support/noting_storage.hpp"
 #include "support/stamped_files.hpp"
 #include "support/temp_dir.hpp"
 
@@ -25,6 +29,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -315,6 +320,36 @@ TEST_CASE("storage/cached: more sessions than can plan have the right bytes, too
     session.read(0, i % 4 * driven::block, one);
     REQUIRE(one[0] == std::byte{'x'});
   }
+}
+
+/// Two schemes, and so two storages to choose from.
+template <char Scheme>
+struct noted_by_url : penstock_test::noting_storage {
+  static constexpr char scheme[] = {Scheme, '\0'};
+  static constexpr std::string_view schemes[] = {scheme};
+  explicit noted_by_url(const std::string& url)
+      : penstock_test::noting_storage{ps::memory_files().add(url, std::string(1000, 'x'))} {}
+  explicit noted_by_url(const penstock_test::noting_storage& same) : penstock_test::noting_storage(same) {}
+};
+
+TEST_CASE("storage/cached: storages around it, or chosen when the program runs, pass on what is foreseen") {
+  const penstock_test::noting_storage noted{ps::memory_files().add("a", std::string(1000, 'x'))};
+  using range = penstock_test::noted_range;
+  const auto hears = [&](const auto& where) {
+    noted.notes->foreseen.clear();
+    noted.notes->plans = true;
+    auto session = where.connect();
+    CHECK(session.foresight().self == noted.notes.get());
+    session.foresee(0, 100, 20, 5);
+    CHECK(noted.notes->foreseen == std::vector<range>{{100, 120}});
+    noted.notes->plans = false;
+    CHECK(session.foresight().self == nullptr);
+  };
+  hears(ps::retrying(noted));
+  hears(ps::throttled(noted, {.at_once = 2}));
+  hears(ps::any_of<noted_by_url<'a'>, noted_by_url<'b'>>(noted_by_url<'b'>(noted)));
+  // None of these plans.
+  static_assert(!ps::foreseeing_session<ps::retrying<ps::memory_files>::session>);
 }
 
 }  // namespace cached_future_test

@@ -79,6 +79,10 @@ TEST_CASE("storage/checked_cached: each block is fetched once, by the comparison
   for (ps::object_id id = 0; id < 3; ++id) session.read(id, 0, {&one, 1});
   CHECK(far.reads() == blocks);
 
+  // what the run will read is of use to the cache
+  CHECK(session.foresight().self != nullptr);
+  session.foresee(0, 0, 100, 3);
+
   // what does not match is no byte of the list, wherever it lies
   const ps::checked other(ps::cached(far, ps::disk_cache(folder.path().string(), 64_MiB, {.block = block})),
                           ps::sha256_list({{far.names()[0], {}}}));

@@ -403,6 +403,11 @@ TEST_CASE("storage/decrypting: reads together what lies together, and hints at w
   session.will_need(0, 5000, 0);
   CHECK(inside.notes->hints.size() == 2);
   CHECK(inside.notes->hints.back() == range{4096, 4 * 4096});
+  session.foresee(0, 5000, 10'000, 5);
+  CHECK(inside.notes->foreseen == std::vector<range>{{4096, 4 * 4096}});
+  CHECK(session.foresight().self == nullptr);
+  inside.notes->plans = true;
+  CHECK(session.foresight().self == inside.notes.get());
   inside.notes->clear();
   CHECK(read_of(session, 0, 0, text.size()) == text);  // at most 256 KiB at once
   REQUIRE(inside.notes->reads.size() == 4);

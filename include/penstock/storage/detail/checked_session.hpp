@@ -153,6 +153,17 @@ class checked_session {
     return state_->session.warm(id);
   }
 
+  [[nodiscard]] read_foresight foresight() const
+    requires foreseeing_session<inner>
+  {
+    return state_->session.foresight();
+  }
+  void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) const
+    requires foreseeing_session<inner>
+  {
+    state_->session.foresee(id, offset, size, turn);
+  }
+
   /// Those of the session inside, and the memory of comparisons.
   [[nodiscard]] storage_counters counters() const
     requires counting_session<inner>
