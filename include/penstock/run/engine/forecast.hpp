@@ -19,14 +19,20 @@
 namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
-/// remember, through the epochs to come, in a thread of its own, and says where the run stands. Nothing is
-/// read, except the indexes without which nobody knows where samples are.
+/// remember, through the epochs to come, in a thread of its own, and says where the run stands, also while it
+/// stands still: a cache that others fill wants to hear of their blocks, too. Nothing is read, except the
+/// indexes without which nobody knows where samples are.
 ///
 /// An epoch after the last one that the run is known to have is expected, unless the run was told how many
 /// epochs there are.
-/// Cost: for each sample what its `ranges` cost, and a lock.
+/// Cost: for each sample what its `ranges` cost, and a lock; while the run stands still, what it costs to
+/// tell it ten times a second.
 class forecast {
  public:
+  /// No more than so many rows ahead, or two epochs if they are longer: a few blocks that are read all the
+  /// time take no memory of who remembers, however far one looks.
+  static constexpr std::uint64_t most_turns = std::uint64_t{1} << 22;
+
   forecast() = default;
   forecast(const forecast&) = delete;
   forecast& operator=(const forecast&) = delete;
@@ -35,7 +41,8 @@ class forecast {
   /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
   void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
-  /// What is read for all rows before this one has been read. Any thread.
+  /// What is read for all rows before this one has been read; less than was said before is not heard. Any
+  /// thread.
   void passed(std::uint64_t turn) noexcept;
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
@@ -49,8 +56,10 @@ class forecast {
   static constexpr std::uint64_t no_turn = std::numeric_limits<std::uint64_t>::max();
 
   void follow() noexcept;
+  [[nodiscard]] bool is_far_enough() const noexcept;
   [[nodiscard]] bool can_go_on(std::unique_lock<std::mutex>& held);
-  void go_on(std::unique_lock<std::mutex>& held);
+  /// Returns whether the reader could say where the samples are.
+  [[nodiscard]] bool go_on(std::unique_lock<std::mutex>& held);
   void tell(std::unique_lock<std::mutex>& held) noexcept;
   void wait(std::unique_lock<std::mutex>& held);
   [[nodiscard]] std::uint64_t limit_of_feed() const noexcept { return ends_ ? limit_ : no_turn; }
@@ -65,6 +74,7 @@ class forecast {
   std::uint64_t turn_ = 0;     // of the next row to tell of
   std::uint64_t limit_ = 1;    // epochs
   std::uint64_t changes_ = 0;  // of the feed or its limit, by others
+  std::uint64_t restarts_ = 0;  // that wait for the thread
   bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};
