@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/run/engine/forecast.hpp>
 
+#include <penstock/evaluation/parts.hpp>
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shard.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
+#include <penstock/run/engine/foresight_list.hpp>
+#include <penstock/run/engine/range_list.hpp>
+#include <penstock/run/feed/facts.hpp>
+#include <penstock/run/feed/feed.hpp>
+#include <penstock/run/feed/placement.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/shard_writer.hpp>
+#include <penstock/source/synthetic.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/fields.hpp>
@@ -14,11 +21,14 @@
 #include <penstock/stage/workers.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/memory_files.hpp>
 #include <penstock/storage/retrying.hpp>
 
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -26,7 +36,9 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -247,6 +259,153 @@ TEST_CASE("run/forecast: after a jump to another epoch it begins again there") {
     CHECK(what.forgotten == 1);
   }
   CHECK(begins_with(expected, std::vector(all.begin(), all.begin() + 100)));
+}
+
+/// A session that remembers nothing, and so has room for everything.
+struct planner {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t turn = 0, seen = 0, tells = 0, forgotten = 0;
+
+  struct session : ps::memory_files::session {
+    planner* into;
+    explicit session(planner* given)
+        : ps::memory_files::session(ps::memory_files().add("a", "bytes").connect()), into(given) {}
+    [[nodiscard]] ps::read_foresight foresight() const {
+      return {into, [](void*) { return true; },
+              [](void* self, std::uint64_t turn, std::uint64_t seen, bool) noexcept {
+                auto& all = *static_cast<planner*>(self);
+                const std::scoped_lock lock(all.mutex);
+                ++all.tells;
+                all.turn = turn;
+                all.seen = seen;
+                all.changed.notify_all();
+              },
+              [](void* self) noexcept {
+                auto& all = *static_cast<planner*>(self);
+                const std::scoped_lock lock(all.mutex);
+                ++all.forgotten;
+              }};
+    }
+    void foresee(ps::object_id, std::uint64_t, std::uint64_t, std::uint64_t) const {}
+  };
+  template <class Condition>
+  bool wait_until(Condition met) {
+    std::unique_lock held(mutex);
+    return changed.wait_for(held, std::chrono::seconds(20), met);
+  }
+};
+
+/// What a run's engine does for a forecast, without a run.
+struct engine_part {
+  planner what;
+  planner::session session{&what};
+  ps::feed first;
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<bool> fails{false};
+  std::chrono::microseconds each{0};
+
+  engine_part(std::uint64_t size, std::uint64_t batch) {
+    const auto plan = ps::synthetic({.samples = size, .bytes = 1, .shards = 1}) | ps::batch(batch);
+    first = ps::feed(ps::make_feed_facts(plan, ps::make_sample_orders(plan)));
+  }
+  [[nodiscard]] ps::hinter hints() {
+    ps::hinter made;
+    made.self = this;
+    made.foresee = [](void* self, const ps::placement& rows, ps::foresight_list& into) {
+      auto& me = *static_cast<engine_part*>(self);
+      into.stand_at(rows.turn);
+      into(me.session, 0, 0, 1);
+      ++me.calls;
+      std::this_thread::sleep_for(me.each);
+      if (me.fails) throw std::runtime_error("no answer");
+    };
+    return made;
+  }
+};
+
+TEST_CASE("run/forecast: it looks so far ahead and no further, and goes on as the run does") {
+  constexpr std::uint64_t batch = 4096, most = ps::forecast::most_turns;
+  engine_part part(batch, batch);
+  planner& what = part.what;
+  ps::forecast all;
+  all.start(part.first, 0, part.hints(), nullptr);
+  CHECK(all.limit(1, false));
+  // Told twice in a row what it knows: it waits.
+  const auto rests = [&](std::uint64_t least) {
+    std::uint64_t before = 0, tells = 0;
+    return what.wait_until([&, least] {
+      if (what.seen > 3 * most) return true;
+      const bool same = what.seen == before && what.tells != tells;
+      before = what.seen;
+      tells = what.tells;
+      return same && what.seen >= least;
+    });
+  };
+  REQUIRE(rests(most));
+  CHECK(what.seen == most);
+  all.passed(10 * batch);
+  all.passed(3 * batch);  // which is less
+  REQUIRE(rests(most + 10 * batch));
+  CHECK(what.seen == most + 10 * batch);
+  CHECK(what.turn == 10 * batch);
+}
+
+TEST_CASE("run/forecast: two epochs are seen, however long they are") {
+  constexpr std::uint64_t most = ps::forecast::most_turns;
+  engine_part part(3 * most, most / 4);
+  ps::forecast all;
+  all.start(part.first, 0, part.hints(), nullptr);
+  CHECK(all.limit(1, false));
+  CHECK(part.what.wait_until([&] { return part.what.seen >= 6 * most; }));
+}
+
+TEST_CASE("run/forecast: where a run stands that stands still is told again and again") {
+  engine_part part(100, 10);
+  planner& what = part.what;
+  ps::forecast all;
+  all.start(part.first, 0, part.hints(), nullptr);
+  CHECK(all.limit(1, true));
+  all.passed(40);
+  CHECK(what.wait_until([&] { return what.turn == 40 && what.seen == 100; }));
+  const std::uint64_t tells = [&] {
+    const std::scoped_lock lock(what.mutex);
+    return what.tells;
+  }();
+  CHECK(what.wait_until([&] { return what.tells >= tells + 3; }));
+}
+
+TEST_CASE("run/forecast: who restarts it waits for one call of the reader, not for all that are to come") {
+  engine_part part(1000, 1);
+  part.each = std::chrono::microseconds(200);  // so that all of them would be a quarter of an hour
+  planner& what = part.what;
+  ps::forecast all;
+  all.start(part.first, 0, part.hints(), nullptr);
+  CHECK(all.limit(1, false));
+  CHECK(what.wait_until([&] { return what.tells != 0; }));
+  bool restarted = false;
+  std::thread other([&] {
+    for (int i = 0; i < 10; ++i) all.restart(part.first, 0);
+    const std::scoped_lock lock(what.mutex);
+    restarted = true;
+    what.changed.notify_all();
+  });
+  CHECK(what.wait_until([&] { return restarted; }));
+  all.stop();  // which lets it in, too
+  other.join();
+  CHECK(what.forgotten == 10);
+}
+
+TEST_CASE("run/forecast: a reader that fails is asked again, for what comes next") {
+  engine_part part(1000, 1);
+  part.fails = true;
+  ps::forecast all;
+  all.start(part.first, 0, part.hints(), nullptr);
+  CHECK(all.limit(1, true));
+  CHECK(part.what.wait_until([&] { return part.calls >= 5; }));
+  part.fails = false;
+  CHECK(part.what.wait_until([&] { return part.what.seen == 1000; }));
+  CHECK(part.calls == 1000);
 }
 
 }  // namespace forecast_test
