@@ -3,8 +3,10 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/storage/any_of.hpp>
+#include <penstock/storage/detail/block_folder.hpp>
 #include <penstock/storage/detail/block_index.hpp>
 #include <penstock/storage/detail/block_plan.hpp>
+#include <penstock/storage/detail/cached_reads.hpp>
 #include <penstock/storage/detail/next_uses.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/memory_cache.hpp>
@@ -145,7 +147,7 @@ TEST_CASE("storage/cached: a plan forgets what is behind it, also if one block i
   for (std::uint64_t turn = 0; turn < blocks::block_plan::most_uses + 10'000; ++turn) {
     if (turn % 1000 == 0) {
       REQUIRE(plan.has_room());
-      plan.stand_at(turn, turn, false);
+      plan.stand_at(turn - std::min<std::uint64_t>(turn, 500), turn, false);
     }
     plan.foresee(0, turn);
     plan.foresee(1 + static_cast<std::uint32_t>(turn) % (count - 1), turn);
@@ -299,39 +301,7 @@ TEST_CASE("storage/cached: memory over a folder: both know the future") {
   CHECK(ours.fetched * 4 < lru.fetched * 3);
 }
 
-TEST_CASE("storage/cached: a process that died plans for nothing") {
-  constexpr std::uint32_t count = 40;
-  const penstock_test::stamped_files far{
-      ps::memory_files().add("a", std::string(count * driven::block, 'x'))};
-  const penstock_test::temp_dir dir;
-  const ps::cached near(
-      far, ps::disk_cache(dir.path().string(), 11 * driven::block, {.block = driven::block, .ahead = 0}));
-  const auto read = [](auto& session, std::uint32_t block) {
-    std::byte one[1];
-    session.read(0, block * driven::block, one);
-  };
-  const ::pid_t child = ::fork();
-  if (child == 0) {
-    // It needs blocks 0 to 9, and nothing else, for ever.
-    auto session = near.connect();
-    const ps::read_foresight plan = session.foresight();
-    for (std::uint32_t b = 0; b < 10; ++b) read(session, b);
-    for (std::uint32_t b = 0; b < 10; ++b) session.foresee(0, b * driven::block, 1, 1000 + b);
-    plan.stand_at(plan.self, 0, 2000, true);
-    ::kill(::getpid(), SIGKILL);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFSIGNALED(status));
-
-  auto session = near.connect();
-  for (std::uint32_t b = 20; b < 30; ++b) read(session, b);
-  for (std::uint32_t b = 20; b < 30; ++b) read(session, b);
-  // If the dead one's blocks had stayed, these would have taken each other's place.
-  CHECK(session.counters().hits == 10);
-}
-
-/// Eleven places, and who reads blocks by their numbers.
+/// Ten places, and who reads blocks by their numbers.
 struct small_cache {
   penstock_test::stamped_files far{ps::memory_files().add("a", std::string(40 * driven::block, 'x'))};
   penstock_test::temp_dir dir;
@@ -353,6 +323,58 @@ struct small_cache {
     plan.stand_at(plan.self, turn, seen, ends);
   }
 };
+
+TEST_CASE("storage/cached: a process that died plans for nothing") {
+  const small_cache all;
+  auto session = all.near.connect();
+  all.stand_at(session, 0, 2000, false);  // before the other one, whose row of next uses stays
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    auto own = all.near.connect();
+    all.read(own, 0, 10);
+    all.foresee(own, 0, 10, 1000);
+    all.stand_at(own, 0, 2000, true);
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+
+  all.read(session, 20, 30);
+  all.foresee(session, 20, 29, 1000);
+  all.stand_at(session, 0, 2000, true);
+  const std::uint64_t hits = session.counters().hits;
+  // For these 29 goes, which nobody needs, and then 31. Of what the dead one needs of them nothing is known, and if
+  // that counted, those would go that were used longest ago.
+  all.read(session, 31, 33);
+  all.read(session, 20, 29);
+  CHECK(session.counters().hits == hits + 9);
+}
+
+TEST_CASE("storage/cached: what comes ahead takes no place of what is needed before it") {
+  using answer = blocks::block_folder::answer;
+  const penstock_test::temp_dir dir;
+  blocks::block_folder folder(ps::disk_cache(dir.path().string(), 1_MiB, {.block = driven::block}),
+                              &blocks::xxh3);
+  const std::vector<std::byte> bytes(driven::block);
+  const std::uint64_t count = folder.slots();
+  for (std::uint64_t b = 1; b <= count; ++b) {
+    const answer got = folder.ask({b, b});
+    REQUIRE(got.is == answer::mine);
+    CHECK(folder.fill(got.where, {b, b}, bytes));
+  }
+  folder.stand_at(
+      0, 0, [](const void*, const blocks::key& one) { return blocks::next_use::at(10 * one.high); }, nullptr);
+  const blocks::key other{99, 99};
+  CHECK(folder.ask(other, blocks::next_use::at(10 * count + 1), true).is == answer::nothing);
+  CHECK(folder.ask(other, blocks::next_use::at(10 * count), true).is == answer::nothing);
+  const answer got = folder.ask(other, blocks::next_use::at(10 * count - 1), true);
+  REQUIRE(got.is == answer::mine);
+  folder.give_up(got.where);
+  std::atomic<std::uint32_t> hint{0};
+  CHECK_FALSE(folder.find({count, count}, hint));  // which was needed last
+  CHECK(folder.find({1, 1}, hint));
+}
 
 TEST_CASE("storage/cached: a run that ended and goes on needs its blocks again") {
   const small_cache all;

@@ -13,7 +13,10 @@ namespace penstock::inline v0_1 {
 
 /// Which block of a cache goes when another one needs its place.
 enum class eviction {
-  /// the one that all runs that share the cache need last, as far as they know; otherwise as lru
+  /// The one that all runs that share the cache need last, as far as they know; of several the one that was
+  /// used longest ago. Who fetches ahead knows: a run with workers, and without `prefetch(0)`, over a source
+  /// that lists what it will read. What others read goes first. Beside a process that is stopped, and says of
+  /// no new block when it needs it, this is `lru`.
   needed_last,
   lru,  ///< the one that was used longest ago
   fifo  ///< the one that has been there longest
@@ -42,7 +45,8 @@ struct disk_cache_options {
 ///
 /// In: a folder, which is made if it is not there, and the bytes that it may have, its index included. The
 /// folder has two files, which belong to their user alone: an index that all processes map, and the blocks.
-/// Several jobs may share a folder; it keeps blocks of any number of storages. What else is in the folder
+/// Several jobs may share a folder; it keeps blocks of any number of storages. Up to 64 sessions say what they
+/// need next; of more nobody knows. What else is in the folder
 /// stays as it is.
 /// Errors, when a run begins: errc::argument for options that make no sense, and for a folder that is another
 /// user's or may be written to by others, is of another version, is in use with another limit or another size

@@ -273,12 +273,12 @@ struct planner {
         : ps::memory_files::session(ps::memory_files().add("a", "bytes").connect()), into(given) {}
     [[nodiscard]] ps::read_foresight foresight() const {
       return {into, [](void*) { return true; },
-              [](void* self, std::uint64_t turn, std::uint64_t seen, bool) noexcept {
+              [](void* self, std::uint64_t now, std::uint64_t known, bool) noexcept {
                 auto& all = *static_cast<planner*>(self);
                 const std::scoped_lock lock(all.mutex);
                 ++all.tells;
-                all.turn = turn;
-                all.seen = seen;
+                all.turn = now;
+                all.seen = known;
                 all.changed.notify_all();
               },
               [](void* self) noexcept {

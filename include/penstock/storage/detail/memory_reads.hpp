@@ -107,12 +107,15 @@ class memory_reads {
   /// See `foreseeing_session`. The other storage hears of everything, since what goes from here is read
   /// there.
   void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
-    if (!follows_) blocks_.follow(planned_.plan());
-    follows_ = true;
-    planned_.foresee(id, objects_.at(id), offset, size, turn);
+    if (plans_) {
+      if (!follows_) blocks_.follow(planned_.plan());
+      follows_ = true;
+      planned_.foresee(id, objects_.at(id), offset, size, turn);
+    }
     if constexpr (foreseeing_session<far_session>) far_.foresee(id, offset, size, turn);
   }
   [[nodiscard]] read_foresight foresight() noexcept {
+    if (!plans_ && far_plan().self == nullptr) return {};
     return {this, [](void* self) { return static_cast<memory_reads*>(self)->has_room(); },
             [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
               auto& me = *static_cast<memory_reads*>(self);
@@ -212,6 +215,7 @@ class memory_reads {
   memory_blocks& blocks_;
   cached_objects<far_session> objects_;
   planned_objects planned_;
+  const bool plans_ = near_.options().evict == eviction::needed_last;
   bool follows_ = false;  // of the thread that foresees
   counter stops_{0}, hits_{0}, fetched_{0}, evicted_{0}, uncached_{0};
 };
