@@ -36,8 +36,8 @@ namespace blocks = ps::detail::blocks;
 
 namespace {
 
-// 512 shards of 8 blocks of 16 samples: with blocks of 8 MiB 32 GiB, in samples of 512 KiB.
-constexpr std::uint64_t shards = 512, blocks_of_shard = 8, samples_of_block = 16,
+// 2,048 shards of 2 blocks of 16 samples: with blocks of 8 MiB 32 GiB, in samples of 512 KiB.
+constexpr std::uint64_t shards = 2048, blocks_of_shard = 2, samples_of_block = 16,
                         data_blocks = shards * blocks_of_shard, samples = data_blocks * samples_of_block;
 constexpr std::uint64_t ranks_of_node = 8, batch = 4, epochs = 4;
 
