@@ -53,7 +53,7 @@ template <storage Far, class... More>
                 "penstock: stage_to takes one object_check and one function that is told how far it is");
   detail::check_view check;
   detail::staging::stage_listener listener;
-  const auto take = [&]<class T>(T& one) {
+  [[maybe_unused]] const auto take = [&]<class T>(T& one) {
     if constexpr (object_check<T>)
       check = detail::check_view(one);
     else
