@@ -24,7 +24,7 @@ PENSTOCK_INLINE std::vector<std::string> parts_of(const std::string& name, bool 
     text.erase(0, text.find("://") + 3);
     if (scheme.starts_with("http")) text.resize(std::min(text.size(), text.find_first_of("?#")));
   }
-  if (text.empty() || text.back() == '/' || text.find('\0') != std::string::npos)
+  if (text.empty() || text.back() == '/' || text == "." || text.ends_with("/.") || text.find('\0') != std::string::npos)
     throw error(errc::argument, "an object needs a name that can be that of a file, and this is none; name "
                                 "the objects themselves, not their folder")
         .in_file(name);
@@ -34,9 +34,6 @@ PENSTOCK_INLINE std::vector<std::string> parts_of(const std::string& name, bool 
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
     if (!part.empty() && part != ".") parts.emplace_back(part);
   }
-  if (parts.empty())
-    throw error(errc::argument, "an object needs a name that can be that of a file, and this is none")
-        .in_file(name);
   return parts;
 }
 
