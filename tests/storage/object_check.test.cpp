@@ -17,8 +17,12 @@ struct noting {
     std::string* notes;
     std::string name;
     int* alive;
-    running(std::string* all, std::string_view called, int* count) : notes(all), name(called), alive(count) { ++*alive; }
-    running(running&& other) noexcept : notes(other.notes), name(std::move(other.name)), alive(other.alive) { ++*alive; }
+    running(std::string* all, std::string_view called, int* count) : notes(all), name(called), alive(count) {
+      ++*alive;
+    }
+    running(running&& other) noexcept : notes(other.notes), name(std::move(other.name)), alive(other.alive) {
+      ++*alive;
+    }
     running& operator=(running&&) = default;
     ~running() { --*alive; }
     void add(ps::bytes_view bytes) const { *notes += name + ':' + std::to_string(bytes.size()) + ' '; }

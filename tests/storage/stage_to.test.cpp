@@ -54,7 +54,9 @@ void put(const std::string& path, std::string_view text) {
   fs::create_directories(fs::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << text;
 }
-std::vector<std::string> names_of(const ps::file& local) { return {local.names().begin(), local.names().end()}; }
+std::vector<std::string> names_of(const ps::file& local) {
+  return {local.names().begin(), local.names().end()};
+}
 
 /// What an error of this kind says.
 template <class F>
@@ -74,7 +76,8 @@ ps::file stage(const staged_store& far, const std::string& folder) {
 
 TEST_CASE("storage/stage_to: the copies have the bytes of every storage, in its order") {
   const temp_dir dir;
-  const std::vector<std::string> texts{made_up(100'000, 1), "", made_up(1, 2), made_up(4096, 3), made_up(12'345, 4)};
+  const std::vector<std::string> texts{made_up(100'000, 1), "", made_up(1, 2), made_up(4096, 3),
+                                       made_up(12'345, 4)};
   std::vector<std::string> paths;
   ps::memory_files memory;
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -113,7 +116,8 @@ TEST_CASE("storage/stage_to: the copies have the bytes of every storage, in its 
 TEST_CASE("storage/stage_to: files and folders belong to their user alone") {
   const temp_dir dir;
   const std::string folder = (dir / "a/b/near").string();
-  const auto names = names_of(ps::stage_to(ps::memory_files().add("x/1.tar", std::string("one")).add("y/2.tar", std::string("two")), folder));
+  const auto names = names_of(ps::stage_to(
+      ps::memory_files().add("x/1.tar", std::string("one")).add("y/2.tar", std::string("two")), folder));
   const auto mode = [](const std::string& path) {
     struct stat status {};
     REQUIRE(::stat(path.c_str(), &status) == 0);
@@ -259,8 +263,10 @@ TEST_CASE("storage/stage_to: folders that others may write to, and those that ca
   fs::permissions(folder, fs::perms::all);
   CHECK_THAT(refusal(ps::errc::argument, [&] { (void)stage(far, folder); }), contains("others may write"));
   put((dir / "file").string(), "mine");
-  CHECK_THAT(refusal(ps::errc::io, [&] { (void)stage(far, (dir / "file").string()); }), contains("open the folder"));
-  CHECK_THAT(refusal(ps::errc::io, [&] { (void)stage(far, (dir / "file/near").string()); }), contains("make the folder"));
+  CHECK_THAT(refusal(ps::errc::io, [&] { (void)stage(far, (dir / "file").string()); }),
+             contains("open the folder"));
+  CHECK_THAT(refusal(ps::errc::io, [&] { (void)stage(far, (dir / "file/near").string()); }),
+             contains("make the folder"));
   CHECK_THAT(refusal(ps::errc::argument, [&] { (void)stage(far, ""); }), contains("path of a folder"));
   CHECK_THAT(refusal(ps::errc::argument, [&] { (void)ps::stage_to(far, folder, {.at_once = 0}); }),
              contains("at least one request"));
@@ -274,7 +280,8 @@ TEST_CASE("storage/stage_to: an error has the object's name, and the next call g
   staged_store far(staged_counts::make(), {10'000});
   far.counts->special_read = 7;
   far.special = [](const staged_store&) { throw ps::error(ps::errc::io, "the connection broke"); };
-  CHECK_THAT(refusal(ps::errc::io, [&] { (void)ps::stage_to(far, dir.path().string(), {.at_once = 1, .part = 1000}); }),
+  CHECK_THAT(refusal(ps::errc::io,
+                     [&] { (void)ps::stage_to(far, dir.path().string(), {.at_once = 1, .part = 1000}); }),
              contains("the connection broke") && contains("far/object-0.bin"));
   CHECK_FALSE(fs::exists(dir / "object-0.bin"));
   far.counts->forget();
@@ -296,7 +303,8 @@ TEST_CASE("storage/stage_to: half of an object that was replaced is not gone on 
   CHECK(far.counts->all() == 10'000);
 }
 
-TEST_CASE("storage/stage_to: half of an object from before the machine was started anew is not gone on with") {
+TEST_CASE(
+    "storage/stage_to: half of an object from before the machine was started anew is not gone on with") {
   const temp_dir dir;
   staged_store far(staged_counts::make(), {10'000});
   far.counts->special_read = 7;
@@ -350,7 +358,10 @@ TEST_CASE("storage/stage_to: a stop ends the call promptly, and the next one goe
   };
   const std::string folder = dir.path().string();
   CHECK_THAT(refusal(ps::errc::stopped,
-                     [&] { (void)ps::stage_to(far, folder, {.at_once = 3, .part = 1000, .stop = stop.get_token()}, any_bytes()); }),
+                     [&] {
+                       (void)ps::stage_to(far, folder, {.at_once = 3, .part = 1000, .stop = stop.get_token()},
+                                          any_bytes());
+                     }),
              contains("staging was stopped"));
   other.join();
   CHECK(far.reads->count() == 0);
@@ -362,7 +373,8 @@ TEST_CASE("storage/stage_to: a stop ends the call promptly, and the next one goe
   CHECK(last.fetched == 9000);
   // One that was asked for before it began.
   const temp_dir fresh;
-  CHECK_THAT(refusal(ps::errc::stopped, [&] { (void)ps::stage_to(far, fresh.path().string(), {.stop = stop.get_token()}); }),
+  CHECK_THAT(refusal(ps::errc::stopped,
+                     [&] { (void)ps::stage_to(far, fresh.path().string(), {.stop = stop.get_token()}); }),
              contains("staging was stopped"));
 }
 
@@ -408,7 +420,8 @@ TEST_CASE("storage/stage_to: a check sees all bytes, and what it refuses is fetc
   staged_store far(staged_counts::make(), {10'000});
   sum_check::notes notes;
   sum_check check{0, &notes};
-  for (std::uint64_t i = 0; i < 10'000; ++i) check.right += std::to_integer<std::uint64_t>(far.byte_at(0, 5, i));
+  for (std::uint64_t i = 0; i < 10'000; ++i)
+    check.right += std::to_integer<std::uint64_t>(far.byte_at(0, 5, i));
   const ps::stage_options options{.at_once = 1, .part = 1000};
   SECTION("right bytes") {
     CHECK(far.wrong(names_of(ps::stage_to(far, folder, options, check))) == 0);
@@ -456,8 +469,9 @@ TEST_CASE("storage/stage_to: a check sees all bytes, and what it refuses is fetc
 TEST_CASE("storage/stage_to: a file that is missing is the storage's error") {
   const temp_dir dir;
   const std::string path = (dir / "far/none.tar").string();
-  CHECK_THAT(refusal(ps::errc::io, [&] { (void)ps::stage_to(ps::file({path.c_str()}), (dir / "near").string()); }),
-             contains(path));
+  CHECK_THAT(
+      refusal(ps::errc::io, [&] { (void)ps::stage_to(ps::file({path.c_str()}), (dir / "near").string()); }),
+      contains(path));
 }
 
 TEST_CASE("storage/stage_to: no objects are no files") {

@@ -46,11 +46,18 @@ std::vector<std::string> stage(const staged_store& far, const std::string& folde
   const ps::file local = ps::stage_to(far, folder, {.at_once = at_once, .part = part});
   return {local.names().begin(), local.names().end()};
 }
+/// The same, where it would be a hang if it did not end. The guard is a thread, and a process that has more
+/// than one should not fork.
+std::vector<std::string> stage_here(const staged_store& far, const std::string& folder) {
+  const penstock_test::deadline guard("stage_to after others were killed");
+  return stage(far, folder);
+}
 /// A process that stages, and is wrong if the copies are.
 pid_t start(const staged_store& far, const std::string& folder) {
   const pid_t made = ::fork();
   REQUIRE(made >= 0);
   if (made == 0) {
+    ::alarm(200);
     try {
       if (far.wrong(stage(far, folder)) != 0) ++far.counts->failures;
     } catch (const std::exception& e) {
@@ -68,7 +75,6 @@ void kill_now(pid_t one) {
 }
 
 TEST_CASE("storage/stage_to: a process that is killed twenty times goes on where it was") {
-  const penstock_test::deadline guard("stage_to, killed");
   constexpr int kills = 20;
   const temp_dir dir;
   staged_store far(staged_counts::make(), {300'000, 1, 0, 70'001, 500'000, 4096, 250'000});
@@ -86,17 +92,16 @@ TEST_CASE("storage/stage_to: a process that is killed twenty times goes on where
   CHECK(killed > 2);
   const std::uint64_t before = far.counts->all();
   CHECK(before > 0);
-  CHECK(far.wrong(stage(far, dir.path().string())) == 0);
+  CHECK(far.wrong(stage_here(far, dir.path().string())) == 0);
   CHECK(far.counts->failures == 0);
   CHECK(far.counts->all() <= far.size() + kills * at_once * part);
   // Nothing of it is left to do.
   far.counts->forget();
-  (void)stage(far, dir.path().string());
+  (void)stage_here(far, dir.path().string());
   CHECK(far.counts->all() == 0);
 }
 
 TEST_CASE("storage/stage_to: processes that are killed and replaced while others work") {
-  const penstock_test::deadline guard("stage_to, killed among others");
   constexpr int kills = 20;
   const temp_dir dir;
   std::vector<std::uint64_t> sizes;
@@ -114,12 +119,11 @@ TEST_CASE("storage/stage_to: processes that are killed and replaced while others
   }
   for (const pid_t one : all) wait_for(one);
   CHECK(far.counts->failures == 0);
-  CHECK(far.wrong(stage(far, dir.path().string())) == 0);
+  CHECK(far.wrong(stage_here(far, dir.path().string())) == 0);
   CHECK(far.counts->all() <= far.size() + kills * at_once * part);
 }
 
 TEST_CASE("storage/stage_to: four processes at once fetch each byte once") {
-  const penstock_test::deadline guard("stage_to, four processes");
   const temp_dir dir;
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t i = 0; i < 60; ++i) sizes.push_back(i * 2999 % 50'000);
@@ -130,11 +134,10 @@ TEST_CASE("storage/stage_to: four processes at once fetch each byte once") {
   for (const pid_t one : all) wait_for(one);
   CHECK(far.counts->failures == 0);
   for (std::size_t i = 0; i < sizes.size(); ++i) CHECK(far.counts->fetched[i] == sizes[i]);
-  CHECK(far.wrong(stage(far, dir.path().string())) == 0);
+  CHECK(far.wrong(stage_here(far, dir.path().string())) == 0);
 }
 
 TEST_CASE("storage/stage_to: threads of one process at once fetch each byte once") {
-  const penstock_test::deadline guard("stage_to, threads");
   const temp_dir dir;
   staged_store far(staged_counts::make(), {50'000, 60'000, 10, 0, 70'000, 4096});
   far.takes = std::chrono::microseconds(200);
@@ -149,7 +152,6 @@ TEST_CASE("storage/stage_to: threads of one process at once fetch each byte once
 }
 
 TEST_CASE("storage/stage_to: a child that outlives a killed process keeps none of its locks") {
-  const penstock_test::deadline guard("stage_to, a child of a killed process");
   const temp_dir dir;
   staged_store far(staged_counts::make(), {50'000});
   far.counts->special_read = 5;
@@ -164,12 +166,11 @@ TEST_CASE("storage/stage_to: a child that outlives a killed process keeps none o
   const auto child = static_cast<pid_t>(far.counts->failures);
   REQUIRE(child != 0);
   far.special = nullptr;
-  CHECK(far.wrong(stage(far, dir.path().string())) == 0);
+  CHECK(far.wrong(stage_here(far, dir.path().string())) == 0);
   (void)::kill(child, SIGKILL);
 }
 
 TEST_CASE("storage/stage_to: a process that waits for another one can be stopped") {
-  const penstock_test::deadline guard("stage_to, waiting");
   const temp_dir dir;
   staged_store far(staged_counts::make(), {50'000});
   far.counts->special_read = 2;
@@ -184,7 +185,7 @@ TEST_CASE("storage/stage_to: a process that waits for another one can be stopped
   };
   CHECK_THROWS_AS(ps::stage_to(far, dir.path().string(), {.stop = stop.get_token()}, watch), ps::error);
   kill_now(other);
-  CHECK(far.wrong(stage(far, dir.path().string())) == 0);
+  CHECK(far.wrong(stage_here(far, dir.path().string())) == 0);
 }
 
 /// Runs `body` with a file system of this size at `where`, which only its process sees. Warns where none can

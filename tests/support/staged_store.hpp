@@ -58,7 +58,8 @@ struct staged_store {
   void (*special)(const staged_store& here) = nullptr;
   std::string note{};  ///< for `special`
 
-  staged_store(staged_counts& shared, std::vector<std::uint64_t> given) : counts(&shared), sizes(std::move(given)) {
+  staged_store(staged_counts& shared, std::vector<std::uint64_t> given)
+      : counts(&shared), sizes(std::move(given)) {
     for (std::size_t i = 0; i < sizes.size(); ++i) list.push_back("far/object-" + std::to_string(i) + ".bin");
   }
 

@@ -66,7 +66,8 @@ TEST_CASE("storage/detail/staged_names: names that have no place in the folder a
 }
 
 TEST_CASE("storage/detail/staged_names: two objects are never one file") {
-  CHECK_THAT(refusal({"b/a.tar", "b//a.tar"}), contains("would both be the file a.tar") && contains("b//a.tar"));
+  CHECK_THAT(refusal({"b/a.tar", "b//a.tar"}),
+             contains("would both be the file a.tar") && contains("b//a.tar"));
   CHECK_THAT(refusal({"http://h/a?1", "http://h/a?2"}), contains("would both be the file a"));
   CHECK_THAT(refusal({"b/a", "b/a"}), contains("would both be"));
   CHECK_THAT(refusal({"b/a/x", "b/a"}), contains("would be the folder of this one"));

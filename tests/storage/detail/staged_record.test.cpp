@@ -45,7 +45,8 @@ TEST_CASE("storage/detail/staged_record: a record is read as it was written") {
 
 TEST_CASE("storage/detail/staged_record: a record that was cut off or changed is none") {
   const std::string text = staging::to_text(example());
-  for (std::size_t size = 0; size < text.size(); ++size) CHECK_FALSE(staging::parse_record(text.substr(0, size)));
+  for (std::size_t size = 0; size < text.size(); ++size)
+    CHECK_FALSE(staging::parse_record(text.substr(0, size)));
   CHECK_FALSE(staging::parse_record(text + "\n"));
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string other = text;

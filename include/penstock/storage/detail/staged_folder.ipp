@@ -100,13 +100,15 @@ PENSTOCK_INLINE std::string boot_of_machine() {
 
 PENSTOCK_INLINE descriptor staged_folder::open_folder(int in, const std::string& name,
                                                       const std::string& path) {
-  if (::mkdirat(in, name.c_str(), 0700) != 0 && errno != EEXIST) throw failure("make the folder", path, errno);
+  if (::mkdirat(in, name.c_str(), 0700) != 0 && errno != EEXIST)
+    throw failure("make the folder", path, errno);
   descriptor opened(::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat status {};
   if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the folder", path, errno);
   if (status.st_uid != ::geteuid())
-    throw error(errc::argument, {"the folder belongs to user ", status.st_uid, ", and this process is of user ",
-                                 ::geteuid(), "; give each user a folder of its own"})
+    throw error(errc::argument,
+                {"the folder belongs to user ", status.st_uid, ", and this process is of user ", ::geteuid(),
+                 "; give each user a folder of its own"})
         .in_file(path);
   if ((status.st_mode & 022) != 0)
     throw error(errc::argument,
@@ -157,8 +159,7 @@ PENSTOCK_INLINE found_copy staged_folder::look(const staged_object& what, bool r
   constexpr int most_tries = 3;
   for (int tries = 1;; ++tries) {
     const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
-    if (!file && errno != ENOENT && errno != ENOTDIR)
-      throw failure("look at the file", path_of(what), errno);
+    if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("look at the file", path_of(what), errno);
     const std::optional<record> about = read_record(what);
     found_copy found;
     if (file) {
@@ -170,8 +171,8 @@ PENSTOCK_INLINE found_copy staged_folder::look(const staged_object& what, bool r
                     "another folder")
             .in_file(path_of(what));
       if (about->object != what.known_as)
-        throw error(errc::argument, {"this file was staged from ", about->object, ", and not from ", what.known_as,
-                                     "; stage to another folder"})
+        throw error(errc::argument, {"this file was staged from ", about->object, ", and not from ",
+                                     what.known_as, "; stage to another folder"})
             .in_file(path_of(what));
       found.whole = copy->intact(*file) && copy->of == what.signature;
     }
@@ -206,8 +207,8 @@ PENSTOCK_INLINE std::optional<record> staged_folder::read_record(const staged_ob
 PENSTOCK_INLINE void staged_folder::write_record(const staged_object& what, const record& about,
                                                  bool flush) const {
   const std::string name = kept_file(what, ".record"), coming = kept_file(what, ".new");
-  const descriptor opened(::openat(kept_.get(), coming.c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const descriptor opened(
+      ::openat(kept_.get(), coming.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (opened.get() < 0) throw failure("make the record of the file", path_of(what), errno);
   const std::string text = to_text(about);
   write(what, opened.get(), 0, bytes_of(text));
@@ -266,8 +267,8 @@ PENSTOCK_INLINE void staged_folder::write(const staged_object& what, int part, s
   (void)::sync_file_range(part, static_cast<off_t>(begin), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
 }
 
-PENSTOCK_INLINE std::optional<std::uint64_t> staged_folder::copy(const staged_object& what, int from, int part,
-                                                                 std::uint64_t offset,
+PENSTOCK_INLINE std::optional<std::uint64_t> staged_folder::copy(const staged_object& what, int from,
+                                                                 int part, std::uint64_t offset,
                                                                  std::uint64_t size) const {
   for (;;) {
     auto in = static_cast<off_t>(offset);

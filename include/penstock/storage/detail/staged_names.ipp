@@ -24,9 +24,11 @@ PENSTOCK_INLINE std::vector<std::string> parts_of(const std::string& name, bool 
     text.erase(0, text.find("://") + 3);
     if (scheme.starts_with("http")) text.resize(std::min(text.size(), text.find_first_of("?#")));
   }
-  if (text.empty() || text.back() == '/' || text == "." || text.ends_with("/.") || text.find('\0') != std::string::npos)
-    throw error(errc::argument, "an object needs a name that can be that of a file, and this is none; name "
-                                "the objects themselves, not their folder")
+  if (text.empty() || text.back() == '/' || text == "." || text.ends_with("/.") ||
+      text.find('\0') != std::string::npos)
+    throw error(errc::argument,
+                "an object needs a name that can be that of a file, and this is none; name "
+                "the objects themselves, not their folder")
         .in_file(name);
   std::vector<std::string> parts;
   for (std::string_view rest = text; !rest.empty();) {
@@ -56,8 +58,9 @@ PENSTOCK_INLINE std::vector<std::string> staged_names(std::span<const std::strin
         throw error(errc::argument, "a name with '..' may lead out of the folder; name the object without it")
             .in_file(names[i]);
       if (part.starts_with(".penstock"))
-        throw error(errc::argument, "names that begin with .penstock are those of files that Penstock keeps "
-                                    "beside others; leave this object out, or give it another name")
+        throw error(errc::argument,
+                    "names that begin with .penstock are those of files that Penstock keeps "
+                    "beside others; leave this object out, or give it another name")
             .in_file(names[i]);
       file.append(file.empty() ? "" : "/").append(part);
     }

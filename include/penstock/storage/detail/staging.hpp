@@ -19,9 +19,15 @@ namespace detail::staging {
 /// A storage whose type is erased, connected. All of it must outlive the staging.
 struct far_storage {
   template <class Session>
-  far_storage(Session& connected, std::span<const std::string> its_names, bool are_paths, bool are_files) noexcept
-      : session(connected), background(connected), names(its_names), paths(are_paths), files(are_files),
-        self(&connected), end_reads([](void* s) noexcept { penstock::end_reads(*static_cast<Session*>(s)); }) {}
+  far_storage(Session& connected, std::span<const std::string> its_names, bool are_paths,
+              bool are_files) noexcept
+      : session(connected),
+        background(connected),
+        names(its_names),
+        paths(are_paths),
+        files(are_files),
+        self(&connected),
+        end_reads([](void* s) noexcept { penstock::end_reads(*static_cast<Session*>(s)); }) {}
 
   session_view session;
   background_view background;

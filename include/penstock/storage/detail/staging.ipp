@@ -75,7 +75,8 @@ class staging_call {
     std::vector<object> all(files.size());
     for (std::size_t i = 0; i < files.size(); ++i) {
       all[i].name = far.names[i];
-      all[i].known_as = far.paths ? std::filesystem::absolute(all[i].name).lexically_normal().string() : far.names[i];
+      all[i].known_as =
+          far.paths ? std::filesystem::absolute(all[i].name).lexically_normal().string() : far.names[i];
       all[i].file = std::move(files[i]);
       all[i].id = static_cast<object_id>(i);
     }
@@ -174,9 +175,7 @@ class staging_call {
 
   /// Half of an object without a stamp may be of another one than what is there now, and the whole would be
   /// neither; a check would find that out.
-  [[nodiscard]] bool resumes(const object& one) const noexcept {
-    return one.signature.stamp != 0 || check_;
-  }
+  [[nodiscard]] bool resumes(const object& one) const noexcept { return one.signature.stamp != 0 || check_; }
   void count(object& one, std::uint64_t bytes) noexcept {
     bytes_done_ += bytes - one.counted;  // modulo 2^64: it may be less
     one.counted = bytes;
@@ -241,8 +240,9 @@ class staging_call {
     folder_.discard_part(one);
     count(one, 0);
     if (now != one.signature)
-      throw error(errc::io, "the object was replaced while it was staged; call stage_to again when it is "
-                            "no longer written");
+      throw error(errc::io,
+                  "the object was replaced while it was staged; call stage_to again when it is "
+                  "no longer written");
     return false;
   }
   /// Calls a check; false if it throws.
@@ -263,7 +263,8 @@ class staging_call {
     const read_room room(reads_);
     for (std::uint64_t at = 0; at < size;) {
       reads_.check_stop(one.name);
-      const mutable_bytes bytes = room.span().first(to_size(std::min<std::uint64_t>(size - at, options_.part)));
+      const mutable_bytes bytes =
+          room.span().first(to_size(std::min<std::uint64_t>(size - at, options_.part)));
       folder_.read(one, part.get(), at, bytes);
       if (!checked(one, [&] { check.add(bytes); })) return false;
       at += bytes.size();
