@@ -4,7 +4,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/concepts.hpp>
-#include <penstock/storage/detail/staging.hpp>
+#include <penstock/storage/detail/far_storage.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 
 #include <atomic>
