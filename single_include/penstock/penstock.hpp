@@ -64263,10 +64263,9 @@ concept stage_watcher = std::invocable<F&, const stage_progress&>;
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/staging.hpp
+// ---- penstock/storage/detail/far_storage.hpp
 
 namespace penstock::inline v0_1 {
-
 namespace detail::staging {
 
 /// A storage whose type is erased, connected. All of it must outlive the staging.
@@ -64290,6 +64289,15 @@ struct far_storage {
   void* self;
   void (*end_reads)(void* self) noexcept;
 };
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staging.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::staging {
 
 /// Who is told how far it is: called by the thread that called `stage_to`.
 struct stage_listener {
