@@ -64854,8 +64854,7 @@ PENSTOCK_INLINE std::optional<std::uint64_t> staged_folder::copy(const staged_ob
     off_t out = in;
     const ssize_t copied = ::copy_file_range(from, &in, part, &out, to_size(size), 0);
     if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO))
-      throw failed_write(what, offset, size, errno);
+    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT)) throw failed_write(what, offset, size, errno);
     if (copied <= 0) return std::nullopt;
     (void)::sync_file_range(part, static_cast<off_t>(offset), copied, SYNC_FILE_RANGE_WRITE);
     return static_cast<std::uint64_t>(copied);
@@ -65264,7 +65263,7 @@ class staging_call {
     bool whole = false;
     std::uint64_t there = 0;    // when the call began
     std::uint64_t counted = 0;  // of its bytes in `bytes_done_`
-    std::exception_ptr wrong;   // what the check said of the first attempt
+    std::exception_ptr wrong;   // what the check said last
   };
 
   [[nodiscard]] static std::vector<object> name_objects(const far_storage& far) {
@@ -65419,7 +65418,6 @@ class staging_call {
     const found_copy found = folder_.look(one, resumes(one));
     if (found.whole) return done(one);
     if (fetch_from(one, found.part)) return done(one);
-    const std::exception_ptr first = std::exchange(one.wrong, nullptr);
     if (fetch_from(one, 0)) return done(one);
     std::rethrow_exception(one.wrong);
   }
@@ -65566,7 +65564,8 @@ namespace penstock::inline v0_1 {
 /// one that fails, and for an object that is replaced while it is read; errc::stopped.
 /// Cost: a request for each object's size and stamp, and one for each part; a copy to the file; a flush of
 /// each file. Of `file` and `mapped_file` the system copies, without a check.
-/// Keeps: memory for `at_once` parts, as many threads, and a record of a few hundred bytes per object.
+/// Keeps: memory for `at_once` parts, as many threads, twice as many if the storage has no reads in the
+/// background, and a record of a few hundred bytes per object.
 /// Threads: any number may call it. A child after `fork` has no part in a call that is going on.
 template <storage Far, class... More>
   requires((object_check<More> || stage_watcher<More>) && ...)

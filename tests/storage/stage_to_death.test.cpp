@@ -23,6 +23,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <span>
 #include <string>
@@ -99,6 +100,37 @@ TEST_CASE("storage/stage_to: a process that is killed twenty times goes on where
   far.counts->forget();
   (void)stage_here(far, dir.path().string());
   CHECK(far.counts->all() == 0);
+}
+
+TEST_CASE("storage/stage_to: copies of local files, made by a process that is killed") {
+  const temp_dir dir;
+  std::vector<std::string> paths, texts;
+  for (unsigned i = 0; i < 3; ++i) {
+    std::string text(5'000'000 + 77 * i, '\0');
+    for (std::size_t k = 0; k < text.size(); ++k) text[k] = static_cast<char>(staged_store::byte_at(i, 0, k));
+    paths.push_back((dir / ("far-" + std::to_string(i))).string());
+    std::ofstream(paths.back(), std::ios::binary) << text;
+    texts.push_back(std::move(text));
+  }
+  const ps::file far(paths);
+  const std::string folder = (dir / "near").string();
+  std::mt19937 random(13);
+  for (int i = 0; i < 20; ++i) {
+    const pid_t one = ::fork();
+    REQUIRE(one >= 0);
+    if (one == 0) {
+      ::alarm(200);
+      (void)ps::stage_to(far, folder, {.at_once = 2, .part = 50'000});
+      ::_exit(0);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(500 + random() % 3000));
+    kill_now(one);
+  }
+  const ps::file local = ps::stage_to(far, folder);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    std::ifstream in(local.names()[i], std::ios::binary);
+    CHECK((std::string(std::istreambuf_iterator<char>(in), {}) == texts[i]));
+  }
 }
 
 TEST_CASE("storage/stage_to: processes that are killed and replaced while others work") {
@@ -248,6 +280,18 @@ TEST_CASE("storage/stage_to: what a disk that becomes full has taken is gone on 
     fs::remove(far.note);
     if (far.wrong(stage(far, mounted + "/near")) != 0) return 4;
     return far.counts->all() <= 700'000 + at_once * part ? 0 : 5;
+  });
+}
+
+TEST_CASE("storage/stage_to: files of another file system are read where the system cannot copy them") {
+  const temp_dir dir, other;
+  const std::string mounted = dir.path().string(), path = (other / "far.bin").string();
+  const std::string text(300'000, 'x');
+  std::ofstream(path, std::ios::binary) << text;
+  on_small_disk(mounted, "size=1200k,mode=700", [&] {
+    const ps::file local = ps::stage_to(ps::file({path.c_str()}), mounted, {.part = 10'000});
+    std::ifstream in(local.names()[0], std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {}) == text ? 0 : 1;
   });
 }
 

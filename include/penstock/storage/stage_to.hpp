@@ -43,7 +43,8 @@ namespace penstock::inline v0_1 {
 /// one that fails, and for an object that is replaced while it is read; errc::stopped.
 /// Cost: a request for each object's size and stamp, and one for each part; a copy to the file; a flush of
 /// each file. Of `file` and `mapped_file` the system copies, without a check.
-/// Keeps: memory for `at_once` parts, as many threads, and a record of a few hundred bytes per object.
+/// Keeps: memory for `at_once` parts, as many threads, twice as many if the storage has no reads in the
+/// background, and a record of a few hundred bytes per object.
 /// Threads: any number may call it. A child after `fork` has no part in a call that is going on.
 template <storage Far, class... More>
   requires((object_check<More> || stage_watcher<More>) && ...)

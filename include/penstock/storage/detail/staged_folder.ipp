@@ -275,8 +275,7 @@ PENSTOCK_INLINE std::optional<std::uint64_t> staged_folder::copy(const staged_ob
     off_t out = in;
     const ssize_t copied = ::copy_file_range(from, &in, part, &out, to_size(size), 0);
     if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO))
-      throw failed_write(what, offset, size, errno);
+    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT)) throw failed_write(what, offset, size, errno);
     if (copied <= 0) return std::nullopt;
     (void)::sync_file_range(part, static_cast<off_t>(offset), copied, SYNC_FILE_RANGE_WRITE);
     return static_cast<std::uint64_t>(copied);

@@ -67,7 +67,7 @@ class staging_call {
     bool whole = false;
     std::uint64_t there = 0;    // when the call began
     std::uint64_t counted = 0;  // of its bytes in `bytes_done_`
-    std::exception_ptr wrong;   // what the check said of the first attempt
+    std::exception_ptr wrong;   // what the check said last
   };
 
   [[nodiscard]] static std::vector<object> name_objects(const far_storage& far) {
@@ -222,7 +222,6 @@ class staging_call {
     const found_copy found = folder_.look(one, resumes(one));
     if (found.whole) return done(one);
     if (fetch_from(one, found.part)) return done(one);
-    const std::exception_ptr first = std::exchange(one.wrong, nullptr);
     if (fetch_from(one, 0)) return done(one);
     std::rethrow_exception(one.wrong);
   }
