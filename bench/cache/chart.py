@@ -34,7 +34,7 @@ def main():
         axis.set_ylim(0, 1)
         axis.grid(alpha=.3)
     axes[0].set_ylabel("hit rate")
-    axes[0].legend(loc="upper left", fontsize=8)
+    axes[0].legend(loc="lower right", fontsize=8)
     figure.savefig(sys.argv[2], metadata={"Date": None})
 
 

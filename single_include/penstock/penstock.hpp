@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <dirent.h>
 #include <exception>
 #include <fcntl.h>
@@ -56,6 +57,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -64844,6 +64846,96 @@ PENSTOCK_INLINE void memory_files::insert(std::string_view name, bytes_view byte
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/object_check.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Finds out from an object's bytes whether it is the right one, such as by a list of hashes. Any number of
+/// threads may call `begin` at once, and each check that it begins is used by one thread.
+///   begin(name)    a check of the object with this name; may throw, such as for a name that it does not know
+///     add(bytes)   the object's next bytes
+///     finish()     all bytes were added; throws if they, or their number, are wrong
+///
+///     struct even_bytes {
+///       struct running {
+///         std::uint64_t size = 0;
+///         void add(bytes_view bytes) { size += bytes.size(); }
+///         void finish() const {
+///           if (size % 2 != 0) throw error(errc::checksum, "an odd number of bytes");
+///         }
+///       };
+///       [[nodiscard]] running begin(std::string_view) const { return {}; }
+///     };
+///     static_assert(object_check<even_bytes>);
+template <class C>
+concept object_check = requires(const C& check, std::string_view name, bytes_view bytes) {
+  requires std::movable<decltype(check.begin(name))>;
+  requires requires(decltype(check.begin(name))& running) {
+    running.add(bytes);
+    running.finish();
+  };
+};
+
+namespace detail {
+
+/// An `object_check` whose type is erased; empty without one. The check must outlive it.
+class check_view {
+  struct calls {
+    void* (*begin)(const void* check, std::string_view name);
+    void (*add)(void* running, bytes_view bytes);
+    void (*finish)(void* running);
+    void (*end)(void* running) noexcept;
+  };
+
+ public:
+  check_view() = default;
+  template <object_check C>
+  explicit check_view(const C& check) noexcept : check_(&check), calls_(&calls_of<C>) {}
+  [[nodiscard]] explicit operator bool() const noexcept { return calls_ != nullptr; }
+
+  /// The check of one object; that of an empty view accepts all bytes.
+  class running {
+   public:
+    running(const check_view& all, std::string_view name)
+        : calls_(all.calls_), state_(calls_ == nullptr ? nullptr : calls_->begin(all.check_, name)) {}
+    running(const running&) = delete;
+    running& operator=(const running&) = delete;
+    ~running() {
+      if (calls_ != nullptr) calls_->end(state_);
+    }
+    void add(bytes_view bytes) {
+      if (calls_ != nullptr) calls_->add(state_, bytes);
+    }
+    void finish() {
+      if (calls_ != nullptr) calls_->finish(state_);
+    }
+
+   private:
+    const calls* calls_;
+    void* state_;
+  };
+
+ private:
+  template <class C>
+  [[nodiscard]] static constexpr calls made_for() noexcept {
+    using state = decltype(std::declval<const C&>().begin(std::string_view()));
+    return {[](const void* check, std::string_view name) -> void* {
+              return new state(static_cast<const C*>(check)->begin(name));
+            },
+            [](void* running, bytes_view bytes) { static_cast<state*>(running)->add(bytes); },
+            [](void* running) { static_cast<state*>(running)->finish(); },
+            [](void* running) noexcept { delete static_cast<state*>(running); }};
+  }
+  template <class C>
+  static constexpr calls calls_of = made_for<C>();
+
+  const void* check_ = nullptr;
+  const calls* calls_ = nullptr;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/sha256_list.hpp
 
 namespace penstock::inline v0_1 {
@@ -65665,6 +65757,1359 @@ class simulated_storage {
   simulated_storage_options options_;
   shared<detail::delay_account> account_;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/stage_options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How `stage_to` reads, and how to end it.
+struct stage_options {
+  std::size_t at_once = 8;    ///< requests in flight
+  std::size_t part = 8_MiB;   ///< bytes of a request
+  std::stop_token stop = {};  ///< ends the call with errc::stopped
+};
+
+/// How far a call of `stage_to` is.
+struct stage_progress {
+  std::size_t objects_done = 0;  ///< complete, whoever fetched them
+  std::size_t objects = 0;
+  std::uint64_t bytes_done = 0;  ///< of those, and of what this call is at
+  std::uint64_t bytes = 0;       ///< of all objects that were asked for their size so far
+  std::uint64_t fetched = 0;     ///< that this call read from the storage
+};
+
+/// What is told how far a call of `stage_to` is: `watch(stage_progress)`.
+template <class F>
+concept stage_watcher = std::invocable<F&, const stage_progress&>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/far_storage.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// A storage whose type is erased, connected. All of it must outlive the staging.
+struct far_storage {
+  template <class Session>
+  far_storage(Session& connected, std::span<const std::string> its_names, bool are_paths,
+              bool are_files) noexcept
+      : session(connected),
+        background(connected),
+        names(its_names),
+        paths(are_paths),
+        files(are_files),
+        self(&connected),
+        end_reads([](void* s) noexcept { penstock::end_reads(*static_cast<Session*>(s)); }) {}
+
+  session_view session;
+  background_view background;
+  std::span<const std::string> names;
+  bool paths;  ///< whether the names are paths
+  bool files;  ///< whether the objects are the files of these paths
+  void* self;
+  void (*end_reads)(void* self) noexcept;
+};
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staging.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::staging {
+
+/// Who is told how far it is: called by the thread that called `stage_to`.
+struct stage_listener {
+  void* self = nullptr;
+  void (*call)(void* self, const stage_progress& now) = nullptr;
+};
+
+/// Copies all objects to a folder; returns their paths.
+[[nodiscard]] std::vector<std::string> stage(const far_storage& far, const std::string& folder,
+                                             const stage_options& options, const check_view& check,
+                                             stage_listener listener);
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_record.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// What the system says of a file.
+struct file_facts {
+  std::uint64_t size = 0;
+  std::uint64_t changed = 0;  ///< the time of modification, in nanoseconds
+  std::uint64_t inode = 0;
+  std::uint64_t born = 0;  ///< when it was made, in nanoseconds; 0 where the file system does not say
+  bool regular = false;
+};
+
+/// A copy that was complete, and how its file is known again.
+struct whole_copy {
+  object_signature of;  ///< the object's
+  file_facts file;
+
+  /// Whether this file was written as that copy, even if it was changed since, or is a copy of it with its
+  /// time, as `cp -p` makes one.
+  [[nodiscard]] bool wrote(const file_facts& found) const noexcept {
+    return intact(found) || (found.inode == file.inode && found.born == file.born);
+  }
+  /// Whether it still has its size and its time.
+  [[nodiscard]] bool intact(const file_facts& found) const noexcept {
+    return found.size == file.size && found.changed == file.changed;
+  }
+};
+
+/// What is kept of a staged object, beside its file.
+///
+/// The record of a copy is written before its file gets its name, so the file that was there before is in it,
+/// too, for a process that dies between the two.
+struct record {
+  std::string object;                ///< its name in its storage
+  std::string file;                  ///< its name in the folder
+  std::optional<whole_copy> before;  ///< what is replaced
+  std::optional<whole_copy> last;
+  std::optional<object_signature> part;  ///< whose first bytes are in the unfinished file
+  /// Between which two starts of the machine the unfinished file was written: after another one nobody knows
+  /// which of its bytes are on the disk.
+  std::string boot;
+
+  /// The copy that a file was written as.
+  [[nodiscard]] const whole_copy* copy_of(const file_facts& found) const noexcept;
+};
+
+[[nodiscard]] std::string to_text(const record& what);
+/// Nothing for a text that is no record.
+[[nodiscard]] std::optional<record> parse_record(std::string_view text);
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_record.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+inline constexpr std::string_view record_head = "penstock staged 1\n";
+
+/// Takes a record apart, from its beginning to its end; `good` is false after the first wrong byte.
+class record_text {
+ public:
+  explicit record_text(std::string_view text) noexcept : rest_(text) {}
+
+  [[nodiscard]] bool good() const noexcept { return good_; }
+  [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
+  [[nodiscard]] bool take(std::string_view word) noexcept {
+    if (!rest_.starts_with(word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+  void expect(std::string_view word) noexcept {
+    if (!take(word)) fail();
+  }
+  /// A number, and the character after it.
+  [[nodiscard]] std::uint64_t number(char after) noexcept {
+    std::uint64_t value = 0;
+    const auto [end, code] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (code != std::errc()) {
+      fail();
+      return 0;
+    }
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    expect({&after, 1});
+    return value;
+  }
+  /// A text, with its length before it.
+  [[nodiscard]] std::string text() {
+    const std::uint64_t size = number(' ');
+    if (size > rest_.size()) fail();
+    std::string found(rest_.substr(0, good_ ? to_size(size) : 0));
+    rest_.remove_prefix(found.size());
+    expect("\n");
+    return found;
+  }
+  [[nodiscard]] std::optional<whole_copy> copy() noexcept {
+    whole_copy found;
+    found.of.size = number(' ');
+    found.of.stamp = number(' ');
+    found.file.size = number(' ');
+    found.file.changed = number(' ');
+    found.file.inode = number(' ');
+    found.file.born = number('\n');
+    found.file.regular = true;
+    return found;
+  }
+
+ private:
+  void fail() noexcept {
+    good_ = false;
+    rest_ = {};
+  }
+  std::string_view rest_;
+  bool good_ = true;
+};
+
+PENSTOCK_INLINE const whole_copy* record::copy_of(const file_facts& found) const noexcept {
+  if (last && last->wrote(found)) return &*last;
+  if (before && before->wrote(found)) return &*before;
+  return nullptr;
+}
+
+PENSTOCK_INLINE std::string to_text(const record& what) {
+  std::string all(record_head);
+  append(all, {"object ", what.object.size(), " ", what.object, "\nfile ", what.file.size(), " ", what.file,
+               "\n"});
+  const auto add = [&all](std::string_view word, const std::optional<whole_copy>& one) {
+    if (one)
+      append(all, {word, one->of.size, " ", one->of.stamp, " ", one->file.size, " ", one->file.changed, " ",
+                   one->file.inode, " ", one->file.born, "\n"});
+  };
+  add("before ", what.before);
+  add("last ", what.last);
+  if (what.part)
+    append(all,
+           {"part ", what.part->size, " ", what.part->stamp, " ", what.boot.size(), " ", what.boot, "\n"});
+  append(all, {"sum ", fingerprint().add(all).value(), "\n"});
+  return all;
+}
+
+PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
+  record_text rest(text);
+  record found;
+  rest.expect(record_head);
+  rest.expect("object ");
+  found.object = rest.text();
+  rest.expect("file ");
+  found.file = rest.text();
+  if (rest.take("before ")) found.before = rest.copy();
+  if (rest.take("last ")) found.last = rest.copy();
+  if (rest.take("part ")) {
+    object_signature part;
+    part.size = rest.number(' ');
+    part.stamp = rest.number(' ');
+    found.part = part;
+    found.boot = rest.text();
+  }
+  rest.expect("sum ");
+  if (!rest.good()) return std::nullopt;
+  const std::uint64_t sum = rest.number('\n');
+  const std::size_t summed = text.rfind("sum ");
+  if (!rest.good() || !rest.at_end() || sum != fingerprint().add(text.substr(0, summed)).value())
+    return std::nullopt;
+  return found;
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_folder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+using files::descriptor;
+
+/// An object and its place in the folder.
+struct staged_object {
+  std::string_view name;  ///< in its storage
+  std::string known_as;   ///< in records: that name, or the whole path
+  std::string file;       ///< in the folder
+  object_signature signature;
+};
+
+/// What there is of an object.
+struct found_copy {
+  bool whole = false;
+  std::uint64_t part = 0;  ///< bytes that can be gone on with
+};
+
+/// A folder of complete files under their names, and a folder in it, `.penstock-staged`, of what belongs to
+/// them: a record of each, the files that are not complete, and a file whose bytes are locked.
+///
+/// Whoever changes what belongs to an object has the lock of its byte, which the system takes away when the
+/// process ends, however it ends.
+/// Threads: any number, each with another object.
+class staged_folder {
+ public:
+  /// Opens the folder, or makes it. Throws as `stage_to` says.
+  explicit staged_folder(std::string path);
+  staged_folder(const staged_folder&) = delete;
+  staged_folder& operator=(const staged_folder&) = delete;
+  ~staged_folder();
+
+  [[nodiscard]] std::string path_of(const staged_object& what) const { return path_ + '/' + what.file; }
+  /// Bytes that the file system has left for this user.
+  [[nodiscard]] std::uint64_t available() const;
+  [[nodiscard]] error no_room(std::uint64_t needed, std::string_view file) const;
+
+  [[nodiscard]] bool try_lock(const staged_object& what) const noexcept;
+  void unlock(const staged_object& what) const noexcept;
+
+  /// Looks at what is there. Throws errc::argument for a file that is not a copy of this object. `resumes`:
+  /// whether a part may be gone on with. Needs no lock.
+  [[nodiscard]] found_copy look(const staged_object& what, bool resumes) const;
+
+  /// The unfinished file of an object, with its first `from` bytes, or a new one. The caller has the lock, as
+  /// for all that follows.
+  [[nodiscard]] descriptor open_part(const staged_object& what, std::uint64_t from) const;
+  void write(const staged_object& what, int part, std::uint64_t offset, bytes_view bytes) const;
+  /// Copies from a file, inside the system. Returns how many bytes, or nothing if that cannot be done here.
+  [[nodiscard]] std::optional<std::uint64_t> copy(const staged_object& what, int from, int part,
+                                                  std::uint64_t offset, std::uint64_t size) const;
+  /// Reads what `open_part` found there.
+  void read(const staged_object& what, int part, std::uint64_t offset, mutable_bytes into) const;
+  /// Flushes the file and gives it its name.
+  void finish(const staged_object& what, const descriptor& part) const;
+  void discard_part(const staged_object& what) const;
+
+ private:
+  [[nodiscard]] static descriptor open_folder(int in, const std::string& name, const std::string& path);
+  [[nodiscard]] std::optional<record> read_record(const staged_object& what) const;
+  void write_record(const staged_object& what, const record& about, bool flush) const;
+  /// The record for what comes: with the copy that is there, if it is one.
+  [[nodiscard]] record begin_record(const staged_object& what) const;
+  [[nodiscard]] error failed_write(const staged_object& what, std::uint64_t offset, std::uint64_t size,
+                                   int code) const;
+
+  std::string path_;
+  std::string boot_;  // empty if it is not known
+  descriptor folder_, kept_, lock_;
+};
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/file_lock.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_WRLCK };
+
+/// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
+/// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
+/// its process ends. False if another open file has it.
+inline int try_lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  struct flock what {};
+  what.l_type = static_cast<short>(how);
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  int result = 0;
+  do result = ::fcntl(opened, F_OFD_SETLK, &what);
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+/// Whether that worked.
+inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  return try_lock_byte(opened, byte, how) == 0;
+}
+
+/// Whether another open file has a lock of this byte, or that cannot be found out.
+[[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
+  struct flock what {};
+  what.l_type = F_WRLCK;
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  return ::fcntl(opened, F_OFD_GETLK, &what) != 0 || what.l_type != F_UNLCK;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_folder.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+using files::failure;
+
+inline constexpr const char* kept_name = ".penstock-staged";
+
+/// Closes the files of locks in the child of a fork: it would keep the locks of a parent that dies.
+class staging_forks {
+ public:
+  static void join(descriptor& one) {
+    staging_forks& all = process();
+    const std::scoped_lock lock(all.mutex_);
+    if (!std::exchange(all.asks_, true))
+      (void)::pthread_atfork([] { process().mutex_.lock(); }, [] { process().mutex_.unlock(); }, &in_child);
+    all.open_.push_back(&one);
+  }
+  static void leave(descriptor& one) noexcept {
+    staging_forks& all = process();
+    const std::scoped_lock lock(all.mutex_);
+    std::erase(all.open_, &one);
+  }
+
+ private:
+  // Never destroyed: a process may fork while it ends.
+  static staging_forks& process() {
+    static staging_forks* const all = new staging_forks;
+    return *all;
+  }
+  static void in_child() {
+    for (descriptor* const one : process().open_) *one = descriptor();
+    process().mutex_.unlock();
+  }
+  std::mutex mutex_;
+  bool asks_ = false;
+  std::vector<descriptor*> open_;
+};
+
+PENSTOCK_INLINE std::string kept_file(const staged_object& what, const char* suffix) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::uint64_t number = fingerprint().add(std::string_view(what.file)).value();
+  std::string name(16, '0');
+  for (std::size_t i = name.size(); i-- > 0; number >>= 4) name[i] = digits[number & 15];
+  return name + suffix;
+}
+PENSTOCK_INLINE std::uint64_t lock_byte_of(const staged_object& what) noexcept {
+  return fingerprint().add(std::string_view(what.file)).value() >> 2;
+}
+
+PENSTOCK_INLINE std::optional<file_facts> facts_of_file(int in, const std::string& name, int flags) noexcept {
+  struct statx status {};
+  if (::statx(in, name.c_str(), AT_SYMLINK_NOFOLLOW | flags, STATX_BASIC_STATS | STATX_BTIME, &status) != 0)
+    return std::nullopt;
+  const auto nanoseconds = [](const struct statx_timestamp& at) {
+    return static_cast<std::uint64_t>(at.tv_sec) * 1'000'000'000u + at.tv_nsec;
+  };
+  file_facts found;
+  found.size = status.stx_size;
+  found.changed = nanoseconds(status.stx_mtime);
+  found.inode = status.stx_ino;
+  if ((status.stx_mask & STATX_BTIME) != 0) found.born = nanoseconds(status.stx_btime);
+  found.regular = S_ISREG(status.stx_mode);
+  return found;
+}
+
+PENSTOCK_INLINE std::string boot_of_machine() {
+  const descriptor opened(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  const ssize_t got = opened.get() < 0 ? 0 : ::read(opened.get(), text.data(), text.size());
+  std::string name(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  return name;
+}
+
+PENSTOCK_INLINE descriptor staged_folder::open_folder(int in, const std::string& name,
+                                                      const std::string& path) {
+  if (::mkdirat(in, name.c_str(), 0700) != 0 && errno != EEXIST)
+    throw failure("make the folder", path, errno);
+  descriptor opened(::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat status {};
+  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the folder", path, errno);
+  if (status.st_uid != ::geteuid())
+    throw error(errc::argument,
+                {"the folder belongs to user ", status.st_uid, ", and this process is of user ", ::geteuid(),
+                 "; give each user a folder of its own"})
+        .in_file(path);
+  if ((status.st_mode & 022) != 0)
+    throw error(errc::argument,
+                "others may write to the folder; forbid it with `chmod go-w`, or give another folder")
+        .in_file(path);
+  return opened;
+}
+
+PENSTOCK_INLINE staged_folder::staged_folder(std::string path)
+    : path_(std::move(path)), boot_(boot_of_machine()) {
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  std::error_code failed;
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
+  folder_ = open_folder(AT_FDCWD, path_, path_);
+  const std::string kept_path = path_ + '/' + kept_name, lock_path = kept_path + "/lock";
+  kept_ = open_folder(folder_.get(), kept_name, kept_path);
+  lock_ = descriptor(::openat(kept_.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock_.get() < 0) throw failure("open the file of the locks", lock_path, errno);
+  const int code = try_lock_byte(lock_.get(), 0, byte_lock::shared);
+  if (code != 0)
+    throw error(errc::argument,
+                "this file system has no locks that belong to open files; stage to a local disk")
+        .in_file(lock_path);
+  staging_forks::join(lock_);
+}
+PENSTOCK_INLINE staged_folder::~staged_folder() { staging_forks::leave(lock_); }
+
+PENSTOCK_INLINE std::uint64_t staged_folder::available() const {
+  struct statvfs status {};
+  if (::fstatvfs(folder_.get(), &status) != 0) throw failure("ask for the room on the disk", path_, errno);
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+PENSTOCK_INLINE error staged_folder::no_room(std::uint64_t needed, std::string_view file) const {
+  return error(errc::io, {"the disk has ", available(), " bytes free, and ", needed,
+                          " more are needed; make room, or stage to another disk"})
+      .in_file(file.empty() ? path_ : file);
+}
+
+PENSTOCK_INLINE bool staged_folder::try_lock(const staged_object& what) const noexcept {
+  return lock_byte(lock_.get(), 1 + lock_byte_of(what), byte_lock::exclusive);
+}
+PENSTOCK_INLINE void staged_folder::unlock(const staged_object& what) const noexcept {
+  (void)lock_byte(lock_.get(), 1 + lock_byte_of(what), byte_lock::none);
+}
+
+PENSTOCK_INLINE found_copy staged_folder::look(const staged_object& what, bool resumes) const {
+  // Another process may give the file its name between two looks; its record is there before that.
+  constexpr int most_tries = 3;
+  for (int tries = 1;; ++tries) {
+    const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
+    if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("look at the file", path_of(what), errno);
+    const std::optional<record> about = read_record(what);
+    found_copy found;
+    if (file) {
+      const whole_copy* const copy = about && file->regular ? about->copy_of(*file) : nullptr;
+      if (copy == nullptr && tries < most_tries) continue;
+      if (copy == nullptr)
+        throw error(errc::argument,
+                    "there is a file of this name that was not staged; move it away, or stage to "
+                    "another folder")
+            .in_file(path_of(what));
+      if (about->object != what.known_as)
+        throw error(errc::argument, {"this file was staged from ", about->object, ", and not from ",
+                                     what.known_as, "; stage to another folder"})
+            .in_file(path_of(what));
+      found.whole = copy->intact(*file) && copy->of == what.signature;
+    }
+    if (!found.whole && resumes && about && about->object == what.known_as && about->part == what.signature &&
+        !boot_.empty() && about->boot == boot_) {
+      const auto part = facts_of_file(kept_.get(), kept_file(what, ".part"), 0);
+      if (part && part->regular && part->size <= what.signature.size) found.part = part->size;
+    }
+    return found;
+  }
+}
+
+PENSTOCK_INLINE std::optional<record> staged_folder::read_record(const staged_object& what) const {
+  const descriptor opened(
+      ::openat(kept_.get(), kept_file(what, ".record").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (opened.get() < 0 && errno == ENOENT) return std::nullopt;
+  if (opened.get() < 0) throw failure("open the record of the file", path_of(what), errno);
+  std::string text;
+  std::array<char, 4096> some{};
+  for (;;) {
+    const ssize_t got = ::read(opened.get(), some.data(), some.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw failure("read the record of the file", path_of(what), errno);
+    if (got == 0) break;
+    text.append(some.data(), static_cast<std::size_t>(got));
+  }
+  std::optional<record> found = parse_record(text);
+  if (found && found->file != what.file) found.reset();
+  return found;
+}
+
+PENSTOCK_INLINE void staged_folder::write_record(const staged_object& what, const record& about,
+                                                 bool flush) const {
+  const std::string name = kept_file(what, ".record"), coming = kept_file(what, ".new");
+  const descriptor opened(
+      ::openat(kept_.get(), coming.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (opened.get() < 0) throw failure("make the record of the file", path_of(what), errno);
+  const std::string text = to_text(about);
+  write(what, opened.get(), 0, bytes_of(text));
+  if ((flush && ::fsync(opened.get()) != 0) ||
+      ::renameat(kept_.get(), coming.c_str(), kept_.get(), name.c_str()) != 0 ||
+      (flush && ::fsync(kept_.get()) != 0))
+    throw failure("write the record of the file", path_of(what), errno);
+}
+
+PENSTOCK_INLINE record staged_folder::begin_record(const staged_object& what) const {
+  record made;
+  made.object = what.known_as;
+  made.file = what.file;
+  const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
+  if (const std::optional<record> about = read_record(what); file && about)
+    if (const whole_copy* const copy = about->copy_of(*file)) made.before = *copy;
+  made.part = what.signature;
+  made.boot = boot_;
+  return made;
+}
+
+PENSTOCK_INLINE descriptor staged_folder::open_part(const staged_object& what, std::uint64_t from) const {
+  const std::string name = kept_file(what, ".part");
+  int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  if (from == 0) {
+    // What was there is of another object, and must be gone before the record says that it is of this one.
+    discard_part(what);
+    const record about = begin_record(what);
+    write_record(what, about, about.before.has_value());
+    flags |= O_CREAT | O_EXCL;
+  }
+  descriptor opened(::openat(kept_.get(), name.c_str(), flags, 0600));
+  if (opened.get() < 0) throw failure("open the unfinished copy of the file", path_of(what), errno);
+  return opened;
+}
+
+PENSTOCK_INLINE error staged_folder::failed_write(const staged_object& what, std::uint64_t offset,
+                                                  std::uint64_t size, int code) const {
+  if (code == ENOSPC || code == EDQUOT)
+    return no_room(what.signature.size - std::min(offset, what.signature.size), path_of(what))
+        .at_offset(offset);
+  return failure(text({"write ", size, " bytes"}), path_of(what), code).at_offset(offset);
+}
+
+PENSTOCK_INLINE void staged_folder::write(const staged_object& what, int part, std::uint64_t offset,
+                                          bytes_view bytes) const {
+  const std::uint64_t begin = offset, size = bytes.size();
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::pwrite(part, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) throw failed_write(what, offset, bytes.size(), wrote < 0 ? errno : ENOSPC);
+    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+    offset += static_cast<std::uint64_t>(wrote);
+  }
+  // Begins to write to the disk, so that the flush at the end has little left to do.
+  (void)::sync_file_range(part, static_cast<off_t>(begin), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> staged_folder::copy(const staged_object& what, int from,
+                                                                 int part, std::uint64_t offset,
+                                                                 std::uint64_t size) const {
+  for (;;) {
+    auto in = static_cast<off_t>(offset);
+    off_t out = in;
+    const ssize_t copied = ::copy_file_range(from, &in, part, &out, to_size(size), 0);
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT)) throw failed_write(what, offset, size, errno);
+    if (copied <= 0) return std::nullopt;
+    (void)::sync_file_range(part, static_cast<off_t>(offset), copied, SYNC_FILE_RANGE_WRITE);
+    return static_cast<std::uint64_t>(copied);
+  }
+}
+
+PENSTOCK_INLINE void staged_folder::read(const staged_object& what, int part, std::uint64_t offset,
+                                         mutable_bytes into) const {
+  while (!into.empty()) {
+    const ssize_t got = ::pread(part, into.data(), into.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0)
+      throw failure("read the unfinished copy of the file", path_of(what), got < 0 ? errno : EIO)
+          .at_offset(offset);
+    into = into.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+PENSTOCK_INLINE void staged_folder::finish(const staged_object& what, const descriptor& part) const {
+  if (::fsync(part.get()) != 0) throw failed_write(what, what.signature.size, 0, errno);
+  const std::optional<file_facts> facts = facts_of_file(part.get(), "", AT_EMPTY_PATH);
+  if (!facts) throw failure("look at the file", path_of(what), errno);
+  descriptor parent;
+  int in = folder_.get();
+  std::string_view rest = what.file;
+  for (std::size_t slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
+    parent = open_folder(in, std::string(rest.substr(0, slash)), path_of(what));
+    in = parent.get();
+    rest.remove_prefix(slash + 1);
+  }
+  record about = begin_record(what);
+  about.last = whole_copy{what.signature, *facts};
+  write_record(what, about, true);
+  if (::renameat(kept_.get(), kept_file(what, ".part").c_str(), in, std::string(rest).c_str()) != 0 ||
+      ::fsync(in) != 0)
+    throw failure("give the finished file its name", path_of(what), errno);
+}
+
+PENSTOCK_INLINE void staged_folder::discard_part(const staged_object& what) const {
+  if (::unlinkat(kept_.get(), kept_file(what, ".part").c_str(), 0) != 0 && errno != ENOENT)
+    throw failure("remove the unfinished copy of the file", path_of(what), errno);
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_names.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// The files, relative to one folder, that objects with these names are copied to: what follows the folder
+/// that all names have in common. Of URLs neither scheme nor query is part of it.
+/// Throws errc::argument for a name that leaves the folder or has no place in it, and for two objects that
+/// would have one.
+[[nodiscard]] std::vector<std::string> staged_names(std::span<const std::string> names, bool are_paths);
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_names.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// The parts of a name between its slashes.
+PENSTOCK_INLINE std::vector<std::string> parts_of(const std::string& name, bool is_path) {
+  std::string text = name;
+  if (is_path) {
+    text = std::filesystem::absolute(name).lexically_normal().string();
+  } else if (const std::string scheme = scheme_of(name); scheme != "file") {
+    text.erase(0, text.find("://") + 3);
+    if (scheme.starts_with("http")) text.resize(std::min(text.size(), text.find_first_of("?#")));
+  }
+  if (text.empty() || text.back() == '/' || text == "." || text.ends_with("/.") ||
+      text.find('\0') != std::string::npos)
+    throw error(errc::argument,
+                "an object needs a name that can be that of a file, and this is none; name "
+                "the objects themselves, not their folder")
+        .in_file(name);
+  std::vector<std::string> parts;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    if (!part.empty() && part != ".") parts.emplace_back(part);
+  }
+  return parts;
+}
+
+PENSTOCK_INLINE std::vector<std::string> staged_names(std::span<const std::string> names, bool are_paths) {
+  std::vector<std::vector<std::string>> all;
+  for (const std::string& name : names) all.push_back(parts_of(name, are_paths));
+  std::size_t common = all.empty() ? 0 : all[0].size() - 1;
+  for (const auto& parts : all) {
+    common = std::min(common, parts.size() - 1);
+    for (std::size_t i = 0; i < common; ++i)
+      if (parts[i] != all[0][i]) common = i;
+  }
+  std::vector<std::string> files;
+  std::map<std::string, std::size_t, std::less<>> numbers;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::string file;
+    for (std::size_t k = common; k < all[i].size(); ++k) {
+      const std::string& part = all[i][k];
+      if (part == "..")
+        throw error(errc::argument, "a name with '..' may lead out of the folder; name the object without it")
+            .in_file(names[i]);
+      if (part.starts_with(".penstock"))
+        throw error(errc::argument,
+                    "names that begin with .penstock are those of files that Penstock keeps "
+                    "beside others; leave this object out, or give it another name")
+            .in_file(names[i]);
+      file.append(file.empty() ? "" : "/").append(part);
+    }
+    if (const auto [there, is_new] = numbers.emplace(file, i); !is_new)
+      throw error(errc::argument, {"this object and ", names[there->second], " would both be the file ", file,
+                                   "; stage them into different folders"})
+          .in_file(names[i]);
+    files.push_back(std::move(file));
+  }
+  for (std::size_t i = 0; i < files.size(); ++i)
+    for (std::size_t at = files[i].find('/'); at != std::string::npos; at = files[i].find('/', at + 1))
+      if (const auto there = numbers.find(std::string_view(files[i]).substr(0, at)); there != numbers.end())
+        throw error(errc::argument, {"the file of ", names[there->second],
+                                     " would be the folder of this one; stage them into different folders"})
+            .in_file(names[i]);
+  return files;
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staging_reads.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// The reads of all threads of a staging: at most `at_once` at a time, each into memory of `part` bytes that
+/// is used again.
+class staging_reads {
+ public:
+  staging_reads(const far_storage& far, std::size_t at_once, std::size_t part);
+  staging_reads(const staging_reads&) = delete;
+  staging_reads& operator=(const staging_reads&) = delete;
+
+  [[nodiscard]] std::size_t part() const noexcept { return part_; }
+  /// Ends the reads in progress; no other one begins.
+  void stop() noexcept;
+  /// Also keeps why, if it is the first failure: what follows it, or a stop, is a consequence.
+  void fail(std::exception_ptr why) noexcept;
+  [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+  /// Throws errc::stopped once there was a stop.
+  void check_stop(std::string_view name) const;
+  /// Throws the first failure, or errc::stopped after a stop.
+  void check_end();
+  void count(std::uint64_t bytes) noexcept { fetched_ += bytes; }
+  [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
+
+ private:
+  friend class read_room;
+  friend class reads_in_order;
+  using memory = std::unique_ptr<std::byte[]>;
+
+  /// Memory for a read; waits for it, or returns nothing while there is none or another thread waits.
+  [[nodiscard]] memory take(bool waits);
+  void give_back(memory room) noexcept;
+  /// Throws errc::stopped once `stop` was called.
+  void begin(const read_request& request, read_listener listener, std::string_view name);
+
+  background_view background_;
+  std::optional<threaded_reads> threads_;  // of a session that has no reads in the background
+  const far_storage& far_;
+  std::size_t at_once_, part_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> fetched_{0};
+  std::exception_ptr failed_;
+  std::mutex begin_mutex_;  // of `read_many`, which one thread at a time may call
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // memory came back, or a read ended
+  std::vector<memory> free_;
+  std::size_t made_ = 0, waiting_ = 0;
+};
+
+/// Memory for one read, for as long as this lives.
+class read_room {
+ public:
+  explicit read_room(staging_reads& all) : all_(all), memory_(all.take(true)) {}
+  read_room(const read_room&) = delete;
+  read_room& operator=(const read_room&) = delete;
+  ~read_room() { all_.give_back(std::move(memory_)); }
+  [[nodiscard]] mutable_bytes span() const noexcept { return {memory_.get(), all_.part()}; }
+
+ private:
+  staging_reads& all_;
+  staging_reads::memory memory_;
+};
+
+/// Reads a range of an object in parts, of which several are on their way, and gives them out in order.
+class reads_in_order {
+ public:
+  reads_in_order(staging_reads& all, object_id id, std::string_view name, std::uint64_t begin,
+                 std::uint64_t end) noexcept
+      : all_(all), id_(id), name_(name), next_(begin), end_(end) {}
+  reads_in_order(const reads_in_order&) = delete;
+  reads_in_order& operator=(const reads_in_order&) = delete;
+  /// Waits for those on their way.
+  ~reads_in_order();
+
+  /// The next part, until the next call; nothing at the end.
+  [[nodiscard]] std::optional<bytes_view> next();
+
+ private:
+  struct flight {
+    staging_reads* all;
+    staging_reads::memory room;
+    std::size_t size = 0;
+    bool done = false;
+    std::exception_ptr failed;
+  };
+  void begin_some();
+  [[nodiscard]] bool wait(const flight& one) const;
+
+  staging_reads& all_;
+  object_id id_;
+  std::string_view name_;
+  std::uint64_t next_, end_;
+  std::deque<flight> flights_;
+  staging_reads::memory given_out_;
+};
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staging_reads.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+PENSTOCK_INLINE staging_reads::staging_reads(const far_storage& far, std::size_t at_once, std::size_t part)
+    : background_(far.background), far_(far), at_once_(at_once), part_(part) {
+  if (!background_) threads_.emplace(far.session, far.names, at_once);
+}
+
+PENSTOCK_INLINE void staging_reads::stop() noexcept { fail(nullptr); }
+PENSTOCK_INLINE void staging_reads::fail(std::exception_ptr why) noexcept {
+  {
+    const std::scoped_lock lock(begin_mutex_);
+    if (stopped_.exchange(true)) return;
+    failed_ = std::move(why);
+  }
+  if (threads_) threads_->cancel();
+  far_.end_reads(far_.self);
+}
+PENSTOCK_INLINE void staging_reads::check_stop(std::string_view name) const {
+  if (stopped_) throw error(errc::stopped, "staging was stopped").in_file(name);
+}
+PENSTOCK_INLINE void staging_reads::check_end() {
+  const std::scoped_lock lock(begin_mutex_);
+  if (failed_) std::rethrow_exception(failed_);
+  if (stopped_)
+    throw error(errc::stopped,
+                "staging was stopped; what is there stays, and the next call of stage_to goes on");
+}
+
+PENSTOCK_INLINE staging_reads::memory staging_reads::take(bool waits) {
+  std::unique_lock lock(mutex_);
+  if (!waits && waiting_ != 0) return nullptr;
+  if (waits) {
+    ++waiting_;
+    changed_.wait(lock, [this] { return !free_.empty() || made_ < at_once_; });
+    --waiting_;
+  }
+  if (!free_.empty()) {
+    memory taken = std::move(free_.back());
+    free_.pop_back();
+    return taken;
+  }
+  if (made_ == at_once_) return nullptr;
+  memory made(new std::byte[part_]);
+  ++made_;
+  free_.reserve(at_once_);  // so that giving back does not throw
+  return made;
+}
+PENSTOCK_INLINE void staging_reads::give_back(memory room) noexcept {
+  if (!room) return;
+  const std::scoped_lock lock(mutex_);
+  free_.push_back(std::move(room));
+  changed_.notify_all();
+}
+
+PENSTOCK_INLINE void staging_reads::begin(const read_request& request, read_listener listener,
+                                          std::string_view name) {
+  // After `stop` has set the word no read begins, so it ends all of them.
+  const std::scoped_lock lock(begin_mutex_);
+  check_stop(name);
+  if (threads_)
+    threads_->read_many({&request, 1}, listener);
+  else
+    background_.read_many({&request, 1}, listener);
+}
+
+PENSTOCK_INLINE reads_in_order::~reads_in_order() {
+  for (flight& one : flights_) {
+    (void)wait(one);
+    all_.give_back(std::move(one.room));
+  }
+  all_.give_back(std::move(given_out_));
+}
+
+PENSTOCK_INLINE bool reads_in_order::wait(const flight& one) const {
+  std::unique_lock lock(all_.mutex_);
+  all_.changed_.wait(lock, [&one] { return one.done; });
+  return !one.failed;
+}
+
+PENSTOCK_INLINE void reads_in_order::begin_some() {
+  while (next_ < end_) {
+    staging_reads::memory room = all_.take(flights_.empty());
+    if (!room) return;
+    const std::size_t size = to_size(std::min<std::uint64_t>(all_.part(), end_ - next_));
+    flight& one = flights_.emplace_back();
+    one.all = &all_;
+    one.room = std::move(room);
+    one.size = size;
+    const read_listener listener{&one, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
+                                   auto& ended = *static_cast<flight*>(self);
+                                   staging_reads& all = *ended.all;
+                                   const std::scoped_lock lock(all.mutex_);
+                                   ended.failed = std::move(failed);
+                                   ended.done = true;
+                                   all.changed_.notify_all();
+                                 }};
+    try {
+      all_.begin({id_, next_, {one.room.get(), size}, next_}, listener, name_);
+    } catch (...) {
+      all_.give_back(std::move(one.room));
+      flights_.pop_back();
+      throw;
+    }
+    next_ += size;
+  }
+}
+
+PENSTOCK_INLINE std::optional<bytes_view> reads_in_order::next() {
+  all_.give_back(std::exchange(given_out_, nullptr));
+  begin_some();
+  if (flights_.empty()) return std::nullopt;
+  flight& first = flights_.front();
+  if (!wait(first)) std::rethrow_exception(first.failed);
+  given_out_ = std::move(first.room);
+  const std::size_t size = first.size;
+  flights_.pop_front();
+  all_.count(size);
+  return bytes_view(given_out_.get(), size);
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staging.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// One call of `stage_to`: threads that take one object at a time each, while the calling thread watches.
+///
+/// An object that another process works at is put aside, until that one has finished it or has died.
+class staging_call {
+ public:
+  staging_call(const far_storage& far, const std::string& folder, const stage_options& options,
+               const check_view& check, stage_listener listener)
+      : far_(far),
+        options_(options),
+        check_(check),
+        listener_(listener),
+        objects_(name_objects(far)),
+        folder_(folder),
+        reads_(far, options.at_once, options.part) {}
+
+  [[nodiscard]] std::vector<std::string> run() {
+    if (objects_.empty()) return {};
+    const std::stop_callback on_stop(options_.stop, [this] {
+      {
+        const std::scoped_lock lock(mutex_);
+        stop_asked_ = true;
+      }
+      changed_.notify_all();
+    });
+    const std::uint64_t room = folder_.available();
+    in_threads(&staging_call::look);
+    check_room(room);
+    in_threads(&staging_call::fetch_all);
+    std::vector<std::string> paths;
+    for (const object& one : objects_) paths.push_back(folder_.path_of(one));
+    return paths;
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds tick{250}, poll{50};
+
+  struct object : staged_object {
+    object_id id = 0;
+    bool whole = false;
+    std::uint64_t there = 0;    // when the call began
+    std::uint64_t counted = 0;  // of its bytes in `bytes_done_`
+    std::exception_ptr wrong;   // what the check said last
+  };
+
+  [[nodiscard]] static std::vector<object> name_objects(const far_storage& far) {
+    std::vector<std::string> files = staged_names(far.names, far.paths);
+    std::vector<object> all(files.size());
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      all[i].name = far.names[i];
+      all[i].known_as =
+          far.paths ? std::filesystem::absolute(all[i].name).lexically_normal().string() : far.names[i];
+      all[i].file = std::move(files[i]);
+      all[i].id = static_cast<object_id>(i);
+    }
+    return all;
+  }
+
+  /// Runs a function in threads, until all of them have returned; meanwhile this thread tells how far it is,
+  /// and looks whether it is to stop. Throws what one of them threw first.
+  void in_threads(void (staging_call::*work)()) {
+    todo_.clear();
+    for (object& one : objects_)
+      if (!one.whole) todo_.push_back(&one);
+    next_object_ = 0;
+    std::vector<std::thread> threads;
+    for (std::size_t i = std::min(options_.at_once, todo_.size()); i > 0; --i) {
+      try {
+        const std::scoped_lock lock(mutex_);
+        threads.emplace_back([this, work] { run_in_thread(work); });
+        ++running_;
+      } catch (...) {  // those that could be started do the work
+        if (threads.empty()) throw;
+        break;
+      }
+    }
+    watch();
+    for (std::thread& one : threads) one.join();
+    tell();
+    reads_.check_end();
+  }
+  void run_in_thread(void (staging_call::*work)()) noexcept {
+    try {
+      (this->*work)();
+    } catch (...) {
+      reads_.fail(std::current_exception());
+    }
+    const std::scoped_lock lock(mutex_);
+    --running_;
+    changed_.notify_all();
+  }
+  void watch() noexcept {
+    std::unique_lock lock(mutex_);
+    for (auto next = clock::now() + tick; running_ != 0;) {
+      if (!stop_asked_) changed_.wait_until(lock, next);
+      const bool stops = std::exchange(stop_asked_, false);
+      if (!stops && clock::now() < next) continue;
+      next = clock::now() + tick;
+      lock.unlock();
+      if (stops) reads_.stop();
+      tell();
+      lock.lock();
+    }
+  }
+  void tell() noexcept {
+    if (listener_.call == nullptr) return;
+    const stage_progress now{objects_done_, objects_.size(), bytes_done_, bytes_, reads_.fetched()};
+    try {
+      listener_.call(listener_.self, now);
+    } catch (...) {
+      reads_.fail(std::current_exception());
+      listener_.call = nullptr;
+    }
+  }
+
+  /// Throws what an object's failure is, with its name.
+  template <class F>
+  void naming(const object& one, F&& work) {
+    try {
+      work();
+    } catch (error& failed) {
+      failed.in_file(one.name);
+      throw;
+    }
+  }
+
+  /// Asks what the objects are, and what there is of them.
+  void look() {
+    for (;;) {
+      const std::size_t number = next_object_.fetch_add(1);
+      if (reads_.stopped() || number >= todo_.size()) return;
+      object& one = *todo_[number];
+      naming(one, [&] {
+        one.signature = far_.session.signature(one.id);
+        const found_copy found = folder_.look(one, resumes(one));
+        bytes_ += one.signature.size;
+        one.there = found.part;
+        if (found.whole) done(one);
+      });
+    }
+  }
+  void check_room(std::uint64_t room) {
+    std::uint64_t needed = 0;
+    for (const object& one : objects_)
+      if (!one.whole) needed += one.signature.size - one.there;
+    if (needed > room) throw folder_.no_room(needed, {});
+  }
+
+  /// Half of an object without a stamp may be of another one than what is there now, and the whole would be
+  /// neither; a check would find that out.
+  [[nodiscard]] bool resumes(const object& one) const noexcept { return one.signature.stamp != 0 || check_; }
+  void count(object& one, std::uint64_t bytes) noexcept {
+    bytes_done_ += bytes - one.counted;  // modulo 2^64: it may be less
+    one.counted = bytes;
+  }
+  void done(object& one) noexcept {
+    one.whole = true;
+    count(one, one.signature.size);
+    ++objects_done_;
+  }
+
+  void fetch_all() {
+    while (object* const one = next_to_fetch()) {
+      const lock_of_object held{folder_, *one};
+      naming(*one, [&] { fetch(*one); });
+    }
+  }
+  struct lock_of_object {
+    const staged_folder& folder;
+    const object& what;
+    ~lock_of_object() { folder.unlock(what); }
+  };
+  /// An object that is not there, and whose lock this process has now.
+  [[nodiscard]] object* next_to_fetch() {
+    std::unique_lock lock(mutex_);
+    while (!reads_.stopped()) {
+      if (!todo_.empty()) {
+        object* const one = todo_.front();
+        todo_.pop_front();
+        if (folder_.try_lock(*one)) return one;
+        elsewhere_.push_back(one);
+      } else if (elsewhere_.empty()) {
+        return nullptr;
+      } else if (clock::now() >= next_poll_) {
+        todo_.swap(elsewhere_);
+        next_poll_ = clock::now() + poll;
+      } else {
+        changed_.wait_until(lock, next_poll_);
+      }
+    }
+    return nullptr;
+  }
+
+  void fetch(object& one) {
+    const found_copy found = folder_.look(one, resumes(one));
+    if (found.whole) return done(one);
+    if (fetch_from(one, found.part)) return done(one);
+    if (fetch_from(one, 0)) return done(one);
+    std::rethrow_exception(one.wrong);
+  }
+  /// Whether the bytes were right.
+  [[nodiscard]] bool fetch_from(object& one, std::uint64_t from) {
+    const descriptor part = folder_.open_part(one, from);
+    check_view::running check(check_, one.name);
+    count(one, from);
+    const bool right = recheck(one, part, from, check) && transfer(one, part, from, check);
+    const object_signature now = far_.session.signature(one.id);
+    if (right && now == one.signature && checked(one, [&] { check.finish(); })) {
+      folder_.finish(one, part);
+      return true;
+    }
+    folder_.discard_part(one);
+    count(one, 0);
+    if (now != one.signature)
+      throw error(errc::io,
+                  "the object was replaced while it was staged; call stage_to again when it is "
+                  "no longer written");
+    return false;
+  }
+  /// Calls a check; false if it throws.
+  template <class F>
+  [[nodiscard]] bool checked(object& one, F&& call) {
+    try {
+      call();
+      return true;
+    } catch (...) {
+      one.wrong = std::current_exception();
+      return false;
+    }
+  }
+  /// Shows the check what is on the disk.
+  [[nodiscard]] bool recheck(object& one, const descriptor& part, std::uint64_t size,
+                             check_view::running& check) {
+    if (!check_ || size == 0) return true;
+    const read_room room(reads_);
+    for (std::uint64_t at = 0; at < size;) {
+      reads_.check_stop(one.name);
+      const mutable_bytes bytes =
+          room.span().first(to_size(std::min<std::uint64_t>(size - at, options_.part)));
+      folder_.read(one, part.get(), at, bytes);
+      if (!checked(one, [&] { check.add(bytes); })) return false;
+      at += bytes.size();
+    }
+    return true;
+  }
+  [[nodiscard]] bool transfer(object& one, const descriptor& part, std::uint64_t from,
+                              check_view::running& check) {
+    if (far_.files && !check_) from = copy(one, part, from);
+    reads_in_order parts(reads_, one.id, one.name, from, one.signature.size);
+    try {
+      while (const auto bytes = parts.next()) {
+        if (check_ && !checked(one, [&] { check.add(*bytes); })) return false;
+        folder_.write(one, part.get(), one.counted, *bytes);
+        count(one, one.counted + bytes->size());
+      }
+      return true;
+    } catch (error& failed) {
+      failed.in_file(one.name);
+      reads_.fail(std::current_exception());  // before those on their way are waited for
+      throw;
+    }
+  }
+  /// Copies a file inside the system. Returns how far that went; where it cannot be done, nothing is.
+  [[nodiscard]] std::uint64_t copy(object& one, const descriptor& part, std::uint64_t from) {
+    const descriptor source(files::open_quietly(std::string(one.name)));
+    if (source.get() < 0 || files::signature_of(source.get(), std::string(one.name)) != one.signature)
+      return from;  // reading it says why
+    while (from < one.signature.size) {
+      reads_.check_stop(one.name);
+      const auto copied = folder_.copy(one, source.get(), part.get(), from,
+                                       std::min<std::uint64_t>(options_.part, one.signature.size - from));
+      if (!copied) break;
+      from += *copied;
+      reads_.count(*copied);
+      count(one, from);
+    }
+    return from;
+  }
+
+  const far_storage& far_;
+  const stage_options& options_;
+  const check_view& check_;
+  stage_listener listener_;
+  std::vector<object> objects_;
+  staged_folder folder_;
+  staging_reads reads_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<object*> todo_, elsewhere_;
+  clock::time_point next_poll_{};
+  std::size_t running_ = 0;
+  bool stop_asked_ = false;
+  std::atomic<std::size_t> next_object_{0}, objects_done_{0};
+  std::atomic<std::uint64_t> bytes_{0}, bytes_done_{0};
+};
+
+PENSTOCK_INLINE std::vector<std::string> stage(const far_storage& far, const std::string& folder,
+                                               const stage_options& options, const check_view& check,
+                                               stage_listener listener) {
+  if (folder.empty()) throw error(errc::argument, "stage_to needs the path of a folder");
+  if (options.at_once == 0 || options.part == 0)
+    throw error(errc::argument, "stage_to needs at least one request at once, of at least one byte");
+  return staging_call(far, folder, options, check, listener).run();
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/stage_to.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Copies the objects of a storage to a local folder, once for all processes of a node, and returns the
+/// storage of the copies, in the same order.
+///
+///     const auto shards = memory_files().add("bucket/a.tar", std::string(10'240, '\0'));
+///     const file local = stage_to(simulated_storage(shards, {}), "staged_shards", {.at_once = 16});
+///     const file same = stage_to(simulated_storage(shards, {}), "staged_shards", {},
+///                                [](const stage_progress& now) { return now.bytes_done; });
+///
+/// In: any storage, a folder, which is made if it is not there, and after the options perhaps a
+/// `stage_watcher` and an `object_check`. An object's file has the part of its name that follows the folder
+/// which all names have in common; of a URL neither scheme nor query is part of it.
+/// A file appears under its name when all of its bytes are on the disk, with a record of its object's name,
+/// size and stamp in the folder `.penstock-staged`. A later call fetches what is not there, what has another
+/// size or stamp by now, and what was changed in the folder. An object without a stamp is the same as long as
+/// it has the same size, and is begun anew if it is half there, unless a check would find a mixture out.
+/// Any number of processes may call it at once: each object is fetched by one of them, and all return when
+/// all are there. Killed at any moment, by `stage_options::stop` or by an error, it leaves what it has, and
+/// the next call goes on behind the last part that was written; if the machine was started anew since, at the
+/// beginning of that object.
+/// The watcher is called by the calling thread, four times a second and at the end; if it throws, the call
+/// ends. The check sees an object's bytes in order, those that an earlier call has written too; an object
+/// that it refuses is fetched once more. Copies that are complete are not checked again.
+/// Nothing is deleted that it did not write. Files have the permissions 0600, folders 0700.
+/// Errors: those of the storage, with the object's name, and those of the check; errc::argument for names
+/// with `..`, two that would be one file, a file in the way that was not staged or was staged from another
+/// object, a folder that is another user's or may be written to by others, and a file system without locks
+/// that belong to open files; errc::io for a disk that has too little room, before anything is fetched, for
+/// one that fails, and for an object that is replaced while it is read; errc::stopped.
+/// Cost: a request for each object's size and stamp, and one for each part; a copy to the file; a flush of
+/// each file. Of `file` and `mapped_file` the system copies, without a check.
+/// Keeps: memory for `at_once` parts, as many threads, twice as many if the storage has no reads in the
+/// background, and a record of a few hundred bytes per object.
+/// Threads: any number may call it. A child after `fork` has no part in a call that is going on.
+template <storage Far, class... More>
+  requires((object_check<More> || stage_watcher<More>) && ...)
+[[nodiscard]] file stage_to(const Far& far, const std::string& folder, const stage_options& options = {},
+                            More... more) {
+  static_assert((0 + ... + int{object_check<More>}) <= 1 && (0 + ... + int{!object_check<More>}) <= 1,
+                "penstock: stage_to takes one object_check and one function that is told how far it is");
+  detail::check_view check;
+  detail::staging::stage_listener listener;
+  [[maybe_unused]] const auto take = [&]<class T>(T& one) {
+    if constexpr (object_check<T>)
+      check = detail::check_view(one);
+    else
+      listener = {&one, [](void* self, const stage_progress& now) { (*static_cast<T*>(self))(now); }};
+  };
+  (take(more), ...);
+  constexpr bool are_files = std::same_as<Far, file> || std::same_as<Far, mapped_file>;
+  auto session = far.connect();
+  return file(detail::staging::stage({session, far.names(), is_local(far), are_files}, folder, options, check,
+                                     listener));
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -68457,45 +69902,6 @@ PENSTOCK_INLINE std::string name_of_uri(std::string_view uri) {
   const std::string_view scheme = scheme_of_uri(uri);
   if (scheme != "s3a" && scheme != "s3n") return std::string(uri);
   return text({"s3", uri.substr(scheme.size())});
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/storage/detail/file_lock.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_WRLCK };
-
-/// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
-/// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
-/// its process ends. False if another open file has it.
-inline int try_lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
-  struct flock what {};
-  what.l_type = static_cast<short>(how);
-  what.l_whence = SEEK_SET;
-  what.l_start = static_cast<off_t>(byte);
-  what.l_len = 1;
-  int result = 0;
-  do result = ::fcntl(opened, F_OFD_SETLK, &what);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
-}
-/// Whether that worked.
-inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
-  return try_lock_byte(opened, byte, how) == 0;
-}
-
-/// Whether another open file has a lock of this byte, or that cannot be found out.
-[[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
-  struct flock what {};
-  what.l_type = F_WRLCK;
-  what.l_whence = SEEK_SET;
-  what.l_start = static_cast<off_t>(byte);
-  what.l_len = 1;
-  return ::fcntl(opened, F_OFD_GETLK, &what) != 0 || what.l_type != F_UNLCK;
 }
 
 }  // namespace detail
