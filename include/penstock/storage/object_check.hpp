@@ -12,8 +12,8 @@ namespace penstock::inline v0_1 {
 /// Finds out from an object's bytes whether it is the right one, such as by a list of hashes. Any number of
 /// threads may call `begin` at once, and each check that it begins is used by one thread.
 ///   begin(name)    a check of the object with this name; may throw, such as for a name that it does not know
-///     add(bytes)   the object's next bytes
-///     finish()     all bytes were added; throws if they, or their number, are wrong
+///   add(bytes)   the object's next bytes
+///   finish()     all bytes were added; throws if they, or their number, are wrong
 ///
 ///     struct even_bytes {
 ///       struct running {
