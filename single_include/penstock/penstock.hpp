@@ -10294,7 +10294,8 @@ template <connected_source Source>
 ///   reader.key(index)             optional: the sample's key, a std::string
 ///   reader.ranges(index, sink)    optional: calls sink(session, object, offset, size) for each range of bytes from
 ///                                 which the used fields of the sample will be read; may take a `reader::scout&`
-///                                 before the sink: the state that one thread keeps between calls
+///                                 before the sink: the state that one thread keeps between calls. If it must read
+///                                 an index first and the sink has `unknown()`, it calls that instead
 ///   reader.get_ready(positions)   optional: opens everything `ranges` needs for these samples, several objects at
 ///                                 once; not called if `reader.is_ready()`: everything is open
 ///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it
@@ -10902,6 +10903,11 @@ concept foreseeing_session = storage_session<S> && requires(S& s, object_id id, 
   { s.foresight() } -> std::same_as<read_foresight>;
   s.foresee(id, n, n, n);
 };
+
+/// Receives the ranges of samples, and wants nothing to be read for that: a reader that must read an index
+/// first calls `unknown()` instead.
+template <class Sink>
+concept impatient_range_sink = requires(Sink& sink) { sink.unknown(); };
 
 /// A session that can show bytes in place: mapped files, memory.
 template <class S>
@@ -26260,11 +26266,22 @@ namespace penstock::inline v0_1 {
 /// sessions.
 class foresight_list {
  public:
+  /// Begins the samples of some turns, of which those before the first unknown one were told, if they were
+  /// begun before.
+  void begin() noexcept { unknown_ = false; }
   /// Sets the turn of the ranges that follow.
   void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
+  /// Only reading can tell where the sample of this turn is: later ones are left out, so that they can be
+  /// told in order another time.
+  void unknown() noexcept {
+    if (!unknown_) first_unknown_ = turn_;
+    unknown_ = true;
+  }
+  [[nodiscard]] bool all_known() const noexcept { return !unknown_; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
     if constexpr (foreseeing_session<Session>) {
+      if (unknown_ || turn_ < first_unknown_) return;
       if (knows(session.foresight())) session.foresee(object, offset, size, turn_);
     }
   }
@@ -26276,7 +26293,9 @@ class foresight_list {
   void tell(std::uint64_t turn, std::uint64_t seen, bool ends) const noexcept {
     for (const read_foresight& one : plans_) one.stand_at(one.self, turn, seen, ends);
   }
-  void forget() const noexcept {
+  void forget() noexcept {
+    first_unknown_ = 0;
+    unknown_ = false;
     for (const read_foresight& one : plans_) one.forget(one.self);
   }
 
@@ -26289,7 +26308,8 @@ class foresight_list {
   }
 
   std::vector<read_foresight> plans_;
-  std::uint64_t turn_ = 0;
+  std::uint64_t turn_ = 0, first_unknown_ = 0;
+  bool unknown_ = false;
 };
 
 }  // namespace penstock::inline v0_1
@@ -26421,7 +26441,8 @@ namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
 /// remember, through the epochs to come, in a thread of its own, and says where the run stands. Nothing is
-/// read, except the indexes without which nobody knows where samples are.
+/// read: where the samples of a shard are is told when its index is there, which the run loads when it comes
+/// to that shard.
 ///
 /// An epoch after the last one that the run is known to have is expected, unless the run was told how many
 /// epochs there are.
@@ -26451,7 +26472,8 @@ class forecast {
 
   void follow() noexcept;
   [[nodiscard]] bool can_go_on(std::unique_lock<std::mutex>& held);
-  void go_on(std::unique_lock<std::mutex>& held);
+  /// False if it cannot be told yet.
+  [[nodiscard]] bool go_on(std::unique_lock<std::mutex>& held);
   void tell(std::unique_lock<std::mutex>& held) noexcept;
   void wait(std::unique_lock<std::mutex>& held);
   [[nodiscard]] std::uint64_t limit_of_feed() const noexcept { return ends_ ? limit_ : no_turn; }
@@ -26466,6 +26488,7 @@ class forecast {
   std::uint64_t turn_ = 0;     // of the next row to tell of
   std::uint64_t limit_ = 1;    // epochs
   std::uint64_t changes_ = 0;  // of the feed or its limit, by others
+  bool listed_ = false;        // `next_` was prepared, and not all of it could be told
   bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};
@@ -26520,6 +26543,7 @@ PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
   ++changes_;
   idle_.wait(held, [this] { return !busy_; });
   list_.forget();
+  listed_ = false;
   feed_ = now;
   feed_.limit(limit_of_feed());
   turn_ = turn;
@@ -26540,6 +26564,7 @@ PENSTOCK_INLINE void forecast::stop() noexcept {
 // Cutting an epoch may take a pass over it, with the lock released meanwhile.
 PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   if (!limited_ || !list_.has_room()) return false;
+  if (listed_) return true;
   if (!feed_.is_cut()) {
     feed next = feed_;
     const std::uint64_t changes = changes_;
@@ -26552,23 +26577,28 @@ PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   return feed_.ready();
 }
 
-PENSTOCK_INLINE void forecast::go_on(std::unique_lock<std::mutex>& held) {
-  next_.turn = turn_;
-  feed_.prepare(next_, 1);
-  turn_ += next_.slots;
+PENSTOCK_INLINE bool forecast::go_on(std::unique_lock<std::mutex>& held) {
+  if (!listed_) {
+    next_.turn = turn_;
+    feed_.prepare(next_, 1);
+  }
   busy_ = true;
   held.unlock();
+  list_.begin();
   try {
     who_.foresee(who_.self, next_, list_);
   } catch (...) {  // advice that could not be given
   }
   held.lock();
+  listed_ = !list_.all_known();
+  if (!listed_) turn_ += next_.slots;
   busy_ = false;
   idle_.notify_all();
+  return !listed_;
 }
 
 PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept {
-  const bool ends = ends_ && feed_.epoch() >= feed_.limit();
+  const bool ends = ends_ && !listed_ && feed_.epoch() >= feed_.limit();
   const std::uint64_t seen = turn_;
   busy_ = true;
   held.unlock();
@@ -26600,8 +26630,7 @@ PENSTOCK_INLINE void forecast::follow() noexcept {
   while (!stop_) {
     bool goes_on = false;
     try {
-      goes_on = can_go_on(held) && !stop_;
-      if (goes_on) go_on(held);
+      goes_on = can_go_on(held) && !stop_ && go_on(held);
     } catch (...) {  // the run will say why its next step cannot be made
       goes_on = false;
     }
@@ -28232,7 +28261,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     at.listed.clear();
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       at.listed.push_back(at.bound(samples.index(slot)));
-    if constexpr (gets_ready<reader_type>) {
+    if constexpr (gets_ready<reader_type> && !impatient_range_sink<List>) {
       if (!this->reader_->is_ready()) this->reader_->get_ready({at.listed.data(), at.listed.size()});
     }
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
@@ -53348,6 +53377,8 @@ class shard_reader {
   void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
     while (count != 0) {
       const manifest::place place = set_->locate(index);
+      if constexpr (impatient_range_sink<Sink>)
+        if (indexes_.find(place.shard) == nullptr) return sink.unknown();
       const auto& tables = indexes_.get(session_, place.shard);
       const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
       tables.runs_of_used(tables.first_member(place.sample), tables.end_member(place.sample + here - 1),

@@ -6,6 +6,7 @@
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/take.hpp>
 #include <penstock/run/run.hpp>
+#include <penstock/source/manifest.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
@@ -19,6 +20,7 @@
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -247,6 +249,33 @@ TEST_CASE("run/forecast: after a jump to another epoch it begins again there") {
     CHECK(what.forgotten == 1);
   }
   CHECK(begins_with(expected, std::vector(all.begin(), all.begin() + 100)));
+}
+
+TEST_CASE("run/forecast: an index is not loaded before the run comes to its shard") {
+  const penstock_test::temp_dir dir;
+  const planning_files files = shards(dir);
+  auto& what = *files.what;
+  const ps::manifest known = ps::webdataset(files.files).manifest();
+  const auto plan = ps::webdataset(files, known) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) |
+                    ps::prefetch(1) | ps::workers(1);
+  const auto expected = places(ps::webdataset(files.files) | ps::fields<"txt"> | ps::batch(4), 1);
+  auto run = plan.open();
+  std::uint64_t batches = 0;
+  for (auto epoch : run.epochs(1))
+    for (auto&& batch : epoch) {
+      (void)batch;
+      ++batches;
+      if (batches == 1) {
+        CHECK(what.wait_until([&] { return what.turn != 0; }));
+        CHECK(by_turn(what).size() <= 20);
+      }
+      if (batches == 11) CHECK(what.wait_until([&] { return what.seen >= 40; }));
+    }
+  CHECK(batches == 15);
+  const auto all = by_turn(what);
+  CHECK(all.size() >= 30);
+  const auto at = std::find(expected.begin(), expected.end(), all.front());
+  CHECK(begins_with({at, expected.end()}, all));
 }
 
 }  // namespace forecast_test

@@ -20,7 +20,8 @@ namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
 /// remember, through the epochs to come, in a thread of its own, and says where the run stands. Nothing is
-/// read, except the indexes without which nobody knows where samples are.
+/// read: where the samples of a shard are is told when its index is there, which the run loads when it comes
+/// to that shard.
 ///
 /// An epoch after the last one that the run is known to have is expected, unless the run was told how many
 /// epochs there are.
@@ -50,7 +51,8 @@ class forecast {
 
   void follow() noexcept;
   [[nodiscard]] bool can_go_on(std::unique_lock<std::mutex>& held);
-  void go_on(std::unique_lock<std::mutex>& held);
+  /// False if it cannot be told yet.
+  [[nodiscard]] bool go_on(std::unique_lock<std::mutex>& held);
   void tell(std::unique_lock<std::mutex>& held) noexcept;
   void wait(std::unique_lock<std::mutex>& held);
   [[nodiscard]] std::uint64_t limit_of_feed() const noexcept { return ends_ ? limit_ : no_turn; }
@@ -65,6 +67,7 @@ class forecast {
   std::uint64_t turn_ = 0;     // of the next row to tell of
   std::uint64_t limit_ = 1;    // epochs
   std::uint64_t changes_ = 0;  // of the feed or its limit, by others
+  bool listed_ = false;        // `next_` was prepared, and not all of it could be told
   bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};

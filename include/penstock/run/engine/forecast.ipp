@@ -51,6 +51,7 @@ PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
   ++changes_;
   idle_.wait(held, [this] { return !busy_; });
   list_.forget();
+  listed_ = false;
   feed_ = now;
   feed_.limit(limit_of_feed());
   turn_ = turn;
@@ -71,6 +72,7 @@ PENSTOCK_INLINE void forecast::stop() noexcept {
 // Cutting an epoch may take a pass over it, with the lock released meanwhile.
 PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   if (!limited_ || !list_.has_room()) return false;
+  if (listed_) return true;
   if (!feed_.is_cut()) {
     feed next = feed_;
     const std::uint64_t changes = changes_;
@@ -83,23 +85,28 @@ PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   return feed_.ready();
 }
 
-PENSTOCK_INLINE void forecast::go_on(std::unique_lock<std::mutex>& held) {
-  next_.turn = turn_;
-  feed_.prepare(next_, 1);
-  turn_ += next_.slots;
+PENSTOCK_INLINE bool forecast::go_on(std::unique_lock<std::mutex>& held) {
+  if (!listed_) {
+    next_.turn = turn_;
+    feed_.prepare(next_, 1);
+  }
   busy_ = true;
   held.unlock();
+  list_.begin();
   try {
     who_.foresee(who_.self, next_, list_);
   } catch (...) {  // advice that could not be given
   }
   held.lock();
+  listed_ = !list_.all_known();
+  if (!listed_) turn_ += next_.slots;
   busy_ = false;
   idle_.notify_all();
+  return !listed_;
 }
 
 PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept {
-  const bool ends = ends_ && feed_.epoch() >= feed_.limit();
+  const bool ends = ends_ && !listed_ && feed_.epoch() >= feed_.limit();
   const std::uint64_t seen = turn_;
   busy_ = true;
   held.unlock();
@@ -131,8 +138,7 @@ PENSTOCK_INLINE void forecast::follow() noexcept {
   while (!stop_) {
     bool goes_on = false;
     try {
-      goes_on = can_go_on(held) && !stop_;
-      if (goes_on) go_on(held);
+      goes_on = can_go_on(held) && !stop_ && go_on(held);
     } catch (...) {  // the run will say why its next step cannot be made
       goes_on = false;
     }
