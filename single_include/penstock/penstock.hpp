@@ -67129,13 +67129,13 @@ template <storage Far, class... More>
                 "penstock: stage_to takes one object_check and one function that is told how far it is");
   detail::check_view check;
   detail::staging::stage_listener listener;
-  [[maybe_unused]] const auto take = [&]<class T>(T& one) {
+  [[maybe_unused]] const auto use = [&]<class T>(T& one) {
     if constexpr (object_check<T>)
       check = detail::check_view(one);
     else
       listener = {&one, [](void* self, const stage_progress& now) { (*static_cast<T*>(self))(now); }};
   };
-  (take(more), ...);
+  (use(more), ...);
   constexpr bool are_files = std::same_as<Far, file> || std::same_as<Far, mapped_file>;
   auto session = far.connect();
   return file(detail::staging::stage({session, far.names(), is_local(far), are_files}, folder, options, check,
@@ -70668,7 +70668,7 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
   const state::change lock(all);
   if (!lock) return {};
   const std::uint32_t row = all.row;
-  const auto take = [&](std::uint32_t slot) -> answer {
+  const auto give = [&](std::uint32_t slot) -> answer {
     const place made = all.table.take(slot, what);
     if (row != state::no_row) all.table.next().set(row, slot, when);
     return {answer::mine, made};
@@ -70684,7 +70684,7 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
       all.end_fill(found->slot);
       return {answer::here, *found};
     }
-    return take(found->slot);
+    return give(found->slot);
   }
   if (now_ns() < all.rests_until.load(std::memory_order_relaxed)) return {};
   const outlook future = all.future();
@@ -70707,7 +70707,7 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
     std::this_thread::yield();
   }
   if (old->now() == phase::full) all.evicted.fetch_add(1, std::memory_order_relaxed);
-  return take(old->slot);
+  return give(old->slot);
 }
 
 PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {

@@ -54,13 +54,13 @@ template <storage Far, class... More>
                 "penstock: stage_to takes one object_check and one function that is told how far it is");
   detail::check_view check;
   detail::staging::stage_listener listener;
-  [[maybe_unused]] const auto take = [&]<class T>(T& one) {
+  [[maybe_unused]] const auto use = [&]<class T>(T& one) {
     if constexpr (object_check<T>)
       check = detail::check_view(one);
     else
       listener = {&one, [](void* self, const stage_progress& now) { (*static_cast<T*>(self))(now); }};
   };
-  (take(more), ...);
+  (use(more), ...);
   constexpr bool are_files = std::same_as<Far, file> || std::same_as<Far, mapped_file>;
   auto session = far.connect();
   return file(detail::staging::stage({session, far.names(), is_local(far), are_files}, folder, options, check,

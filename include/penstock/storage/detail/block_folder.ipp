@@ -326,7 +326,7 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
   const state::change lock(all);
   if (!lock) return {};
   const std::uint32_t row = all.row;
-  const auto take = [&](std::uint32_t slot) -> answer {
+  const auto give = [&](std::uint32_t slot) -> answer {
     const place made = all.table.take(slot, what);
     if (row != state::no_row) all.table.next().set(row, slot, when);
     return {answer::mine, made};
@@ -342,7 +342,7 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
       all.end_fill(found->slot);
       return {answer::here, *found};
     }
-    return take(found->slot);
+    return give(found->slot);
   }
   if (now_ns() < all.rests_until.load(std::memory_order_relaxed)) return {};
   const outlook future = all.future();
@@ -365,7 +365,7 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
     std::this_thread::yield();
   }
   if (old->now() == phase::full) all.evicted.fetch_add(1, std::memory_order_relaxed);
-  return take(old->slot);
+  return give(old->slot);
 }
 
 PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {
