@@ -255,6 +255,17 @@ formats_python() {
   echo "$python"
 }
 
+# tink_python <folder>: a Python that has Google Tink, likewise
+tink_python() {
+  local python=$1/bin/python
+  if ! "$python" -c 'from tink import streaming_aead' 2>/dev/null; then
+    python3 -m venv "$1" >/dev/null 2>&1 &&
+      pip_in "$1" install tink ||
+      return 1
+  fi
+  echo "$python"
+}
+
 # nanobind_python <folder>: a Python that has nanobind and NumPy, and PyTorch if an installed Python does, likewise
 nanobind_python() {
   local python=$1/bin/python base=python3

@@ -39,6 +39,9 @@ if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
   if [ -z "${PENSTOCK_TEST_ARROW:-}" ] && arrow=$(arrow_python "$PWD/build/arrow"); then
     export PENSTOCK_TEST_ARROW=$arrow
   fi
+  if [ -z "${PENSTOCK_TEST_TINK:-}" ] && tink=$(tink_python "$PWD/build/tink"); then
+    export PENSTOCK_TEST_TINK=$tink
+  fi
   if [ -z "${PENSTOCK_TEST_FORMATS:-}" ] && formats=$(formats_python "$PWD/build/formats"); then
     export PENSTOCK_TEST_FORMATS=$formats
   fi
