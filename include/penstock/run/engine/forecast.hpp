@@ -19,7 +19,8 @@
 namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
-/// remember, through the epochs to come, in a thread of its own, and says where the run stands. Nothing is
+/// remember, and at most to the end of the next epoch, in a thread of its own, and says where the run stands.
+/// By then every block that is needed again has been told. Nothing is
 /// read: where the samples of a shard are is told when its index is there, which the run loads when it comes
 /// to that shard.
 ///
@@ -36,8 +37,8 @@ class forecast {
   /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
   void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
-  /// What is read for all rows before this one has been read. Any thread.
-  void passed(std::uint64_t turn) noexcept;
+  /// What is read for all rows before this one, which is of this epoch, has been read. Any thread.
+  void passed(std::uint64_t turn, std::uint64_t epoch) noexcept;
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
@@ -71,7 +72,7 @@ class forecast {
   bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};
-  std::atomic<std::uint64_t> passed_{0}, wakes_at_{no_turn};
+  std::atomic<std::uint64_t> passed_{0}, epoch_{0}, wakes_at_{no_turn};
   joined_thread thread_;
 };
 

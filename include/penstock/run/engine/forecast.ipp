@@ -18,13 +18,15 @@ PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinte
   feed_ = next;
   feed_.limit(limit_of_feed());
   turn_ = turn;
+  epoch_ = next.epoch();
   try {
     thread_.start<&forecast::follow>(*this);
   } catch (const std::system_error&) {
   }
 }
 
-PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
+PENSTOCK_INLINE void forecast::passed(std::uint64_t turn, std::uint64_t epoch) noexcept {
+  epoch_.store(epoch, std::memory_order_relaxed);
   passed_.store(turn, std::memory_order_seq_cst);
   if (turn < wakes_at_.load(std::memory_order_seq_cst)) return;
   { const std::lock_guard guard(mutex_); }  // it either waits or has not looked yet
@@ -56,6 +58,7 @@ PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
   feed_.limit(limit_of_feed());
   turn_ = turn;
   passed_ = turn;
+  epoch_ = now.epoch();
   held.unlock();
   changed_.notify_one();
 }
@@ -73,6 +76,7 @@ PENSTOCK_INLINE void forecast::stop() noexcept {
 PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   if (!limited_ || !list_.has_room()) return false;
   if (listed_) return true;
+  if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + 1) return false;
   if (!feed_.is_cut()) {
     feed next = feed_;
     const std::uint64_t changes = changes_;

@@ -176,7 +176,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     forecast_.start(feed_, turn_, who_, place_);
     foresees_ = true;
   }
-  const std::uint64_t asked = turn_;
+  const std::uint64_t asked = turn_, epoch = next_.epoch;
   held.unlock();
   if (fetcher_) {
     try {
@@ -184,7 +184,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
-    if (foresees_ && !in_vain) forecast_.passed(fetcher_->queue().first_turn(asked));
+    if (foresees_ && !in_vain) forecast_.passed(fetcher_->queue().first_turn(asked), epoch);
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);
