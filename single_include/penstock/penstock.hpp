@@ -23398,13 +23398,14 @@ enum class activity : std::uint8_t {
   hold_chunk,      ///< samples on their way to batches, until their memory is free again
   request,         ///< a request for bytes ahead of their turn, until its end; these overlap
   storage_counts,  ///< no interval: what the storage has counted until then
+  cache_counts,    ///< no interval: what its caches have; only if one has done something
 };
 
 [[nodiscard]] constexpr std::string_view to_string(activity a) noexcept {
   constexpr std::string_view names[] = {"evaluate",      "stage",          "read",       "wait for input",
                                         "wait for room", "wait for batch", "copy",       "wait for copy",
                                         "ask for bytes", "hold batch",     "hold chunk", "request",
-                                        "storage"};
+                                        "storage",       "cache"};
   return names[static_cast<std::size_t>(a)];
 }
 
@@ -23424,6 +23425,9 @@ struct run_event {
   // `storage_counts`: `samples` are the requests, `first` the retries, `last` the second reads of `hedged`,
   // `stage` those that won, `batch` the answers that asked for fewer, `block` how often `throttled` halved
   // its limit, and `epoch` the reads that were given up.
+  // `cache_counts`: `samples` are the hits, `first` the blocks that were fetched, `last` those that were
+  // fetched again, `batch` those that went to make place, `block` the reads that did not match their
+  // checksums, and `epoch` what went past the cache.
 };
 
 /// The facts about a run that an observer gets when the run is opened. Thread 0 is the consumer, threads 1
@@ -23557,7 +23561,7 @@ class run_watch {
   /// A request for bytes, from now until `let_go(key)`. Any thread.
   void requested(const void* key, std::uint64_t object, std::uint64_t offset, std::uint64_t bytes,
                  std::uint64_t begin) const noexcept;
-  /// What the storage has counted so far; called by the requesting thread, or the consumer.
+  /// What the storage and its caches have counted so far; called by the requesting thread, or the consumer.
   void counted(const storage_counters& all, bool by_consumer) const noexcept;
   /// Bytes of `samples` were requested ahead of their turn; called by the requesting thread.
   void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;
@@ -23665,7 +23669,17 @@ PENSTOCK_INLINE void run_watch::counted(const storage_counters& all, bool by_con
   e.block = all.throttled;
   e.epoch = all.given_up;
   e.stage = static_cast<std::uint32_t>(std::min<std::uint64_t>(all.hedges_won, ~std::uint32_t{0}));
-  note(by_consumer || workers_ == 0 ? 0 : 1 + workers_, e);
+  const unsigned thread = by_consumer || workers_ == 0 ? 0 : 1 + workers_;
+  note(thread, e);
+  if (all.hits + all.fetched + all.uncached == 0) return;
+  run_event near{e.begin_ns, e.end_ns, activity::cache_counts};
+  near.samples = all.hits;
+  near.first = all.fetched;
+  near.last = all.refetched;
+  near.batch = all.evicted;
+  near.block = all.corrupt;
+  near.epoch = all.uncached;
+  note(thread, near);
 }
 
 /// Fills in which batch a block is.
@@ -26440,7 +26454,8 @@ PENSTOCK_INLINE void thread_place::await(unsigned threads) {
 namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
-/// remember, through the epochs to come, in a thread of its own, and says where the run stands. Nothing is
+/// remember, and at most to the end of the next epoch, in a thread of its own, and says where the run stands.
+/// By then every block that is needed again has been told. Nothing is
 /// read: where the samples of a shard are is told when its index is there, which the run loads when it comes
 /// to that shard.
 ///
@@ -26457,8 +26472,8 @@ class forecast {
   /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
   void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
-  /// What is read for all rows before this one has been read. Any thread.
-  void passed(std::uint64_t turn) noexcept;
+  /// What is read for all rows before this one, which is of this epoch, has been read. Any thread.
+  void passed(std::uint64_t turn, std::uint64_t epoch) noexcept;
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
@@ -26492,7 +26507,7 @@ class forecast {
   bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};
-  std::atomic<std::uint64_t> passed_{0}, wakes_at_{no_turn};
+  std::atomic<std::uint64_t> passed_{0}, epoch_{0}, wakes_at_{no_turn};
   joined_thread thread_;
 };
 
@@ -26510,13 +26525,15 @@ PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinte
   feed_ = next;
   feed_.limit(limit_of_feed());
   turn_ = turn;
+  epoch_ = next.epoch();
   try {
     thread_.start<&forecast::follow>(*this);
   } catch (const std::system_error&) {
   }
 }
 
-PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
+PENSTOCK_INLINE void forecast::passed(std::uint64_t turn, std::uint64_t epoch) noexcept {
+  epoch_.store(epoch, std::memory_order_relaxed);
   passed_.store(turn, std::memory_order_seq_cst);
   if (turn < wakes_at_.load(std::memory_order_seq_cst)) return;
   { const std::lock_guard guard(mutex_); }  // it either waits or has not looked yet
@@ -26548,6 +26565,7 @@ PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
   feed_.limit(limit_of_feed());
   turn_ = turn;
   passed_ = turn;
+  epoch_ = now.epoch();
   held.unlock();
   changed_.notify_one();
 }
@@ -26565,6 +26583,7 @@ PENSTOCK_INLINE void forecast::stop() noexcept {
 PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   if (!limited_ || !list_.has_room()) return false;
   if (listed_) return true;
+  if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + 1) return false;
   if (!feed_.is_cut()) {
     feed next = feed_;
     const std::uint64_t changes = changes_;
@@ -26913,7 +26932,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     forecast_.start(feed_, turn_, who_, place_);
     foresees_ = true;
   }
-  const std::uint64_t asked = turn_;
+  const std::uint64_t asked = turn_, epoch = next_.epoch;
   held.unlock();
   if (fetcher_) {
     try {
@@ -26921,7 +26940,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
-    if (foresees_ && !in_vain) forecast_.passed(fetcher_->queue().first_turn(asked));
+    if (foresees_ && !in_vain) forecast_.passed(fetcher_->queue().first_turn(asked), epoch);
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);
@@ -34413,8 +34432,9 @@ class recorded_run;
 /// An annotation: `loader | trace`. For each worker it records the grains that it evaluated, with their
 /// batch and range of positions; within them, the source and each stage for the first sample; and its waits
 /// for room and for a forward source. For the consumer: its waits, copies to a device, and the time it held
-/// each batch. Copies of a `timeline` share the recording; a run without one checks an empty list once per
-/// block.
+/// each batch. Of a storage that counts: its requests, and counts of retries, second reads and the like as
+/// tracks over time; of its caches also the hits, and the blocks that were fetched and that went. Copies of a
+/// `timeline` share the recording; a run without one checks an empty list once per block.
 /// Cost: about 100 ns per event, and a clock read per stage for one sample in a grain. Memory: 72 bytes per
 /// event, in a ring per thread that keeps the latest ones; dropped events are counted. Recordings outlive
 /// their runs; the latest `runs` are kept. Threads: any thread may call `write` while runs work.
@@ -34561,6 +34581,7 @@ class trace_text {
   void process(std::string_view name);
   void thread(std::uint64_t tid, std::string_view name);
   void complete(std::uint64_t tid, const run_event& e, std::string_view name);
+  /// A track for each count: "storage requests" and so on, "cache hits" and so on.
   void counted(const run_event& e);
   void held(std::uint64_t tid, std::string_view id, const run_event& e, std::string_view name);
   void lost(std::uint64_t tid, std::uint64_t when_ns, std::uint64_t count);
@@ -34605,9 +34626,15 @@ PENSTOCK_INLINE void trace_text::complete(std::uint64_t tid, const run_event& e,
   arguments(e);
 }
 PENSTOCK_INLINE void trace_text::counted(const run_event& e) {
-  begin("storage", "C", 0);
+  begin(to_string(e.what), "C", 0);
   text_ += ",\"ts\":";
   microseconds(e.begin_ns);
+  if (e.what == activity::cache_counts) {
+    append(text_,
+           {",\"args\":{\"hits\":", e.samples, ",\"fetched\":", e.first, ",\"fetched again\":", e.last,
+            ",\"evicted\":", e.batch, ",\"corrupt\":", e.block, ",\"past the cache\":", e.epoch, "}}"});
+    return;
+  }
   append(text_, {",\"args\":{\"requests\":", e.samples, ",\"retries\":", e.first, ",\"given up\":", e.epoch,
                  ",\"second reads\":", e.last, ",\"second reads that won\":", e.stage,
                  ",\"slow downs\":", e.batch, ",\"throttled\":", e.block, "}}"});
@@ -34781,7 +34808,7 @@ PENSTOCK_INLINE std::uint64_t recorded_run::write(trace_text& out, std::uint64_t
     out.thread(tid + i, text({"run ", number_, ", ", role(i)}));
     if (lost != 0) out.lost(tid + i, events.empty() ? 0 : events.front().begin_ns, lost);
     for (const run_event& e : events)
-      if (e.what == activity::storage_counts)
+      if (e.what == activity::storage_counts || e.what == activity::cache_counts)
         out.counted(e);
       else
         out.complete(tid + i, e, e.what == activity::stage ? what_.stages[e.stage] : to_string(e.what));

@@ -160,7 +160,7 @@ TEST_CASE("run/forecast: a session hears what a run of three epochs will read, a
     for (auto&& batch : epoch) {
       (void)batch;
       // To the end of the next epoch all is known; only what was listed before it began is not.
-      if (++batches == 3) CHECK(what.wait_until([&] { return what.seen == 60; }));
+      if (++batches == 3) CHECK(what.wait_until([&] { return what.seen >= 60; }));
       if (batches == 9) CHECK(what.wait_until([&] { return what.ends; }));
     }
   const auto all = by_turn(what);
@@ -174,28 +174,28 @@ TEST_CASE("run/forecast: a session hears what a run of three epochs will read, a
 TEST_CASE("run/forecast: without a number of epochs the next one is expected, as far as there is room") {
   // Without a limit to what is remembered: to the end of the next epoch.
   for (const std::uint64_t most : {70u, 1000u}) {
-  const penstock_test::temp_dir dir;
-  const planning_files files = shards(dir);
-  auto& what = *files.what;
-  what.most = most;
-  const auto loader = [](const auto& source) {
-    return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
-           ps::workers(1);
-  };
-  const auto expected = places(loader(ps::webdataset(files.files)), 5);
-  const auto plan = loader(ps::webdataset(files));
-  auto run = plan.open();
-  std::uint64_t batches = 0;
-  for (auto&& batch : run.epoch(0)) {
-    (void)batch;
-    if (++batches == 3) CHECK(what.wait_until([&] { return what.reads.size() >= 70; }));
-  }
-  const auto all = by_turn(what);
-  CHECK(all.size() < (most == 70 ? 90 : 121));
-  const std::scoped_lock lock(what.mutex);
-  CHECK_FALSE(what.ends);
-  const auto at = std::find(expected.begin(), expected.end(), all.front());
-  CHECK(begins_with({at, expected.end()}, all));
+    const penstock_test::temp_dir dir;
+    const planning_files files = shards(dir);
+    auto& what = *files.what;
+    what.most = most;
+    const auto loader = [](const auto& source) {
+      return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
+             ps::workers(1);
+    };
+    const auto expected = places(loader(ps::webdataset(files.files)), 5);
+    const auto plan = loader(ps::webdataset(files));
+    auto run = plan.open();
+    std::uint64_t batches = 0;
+    for (auto&& batch : run.epoch(0)) {
+      (void)batch;
+      if (++batches == 3) CHECK(what.wait_until([&] { return what.reads.size() >= 70; }));
+    }
+    const auto all = by_turn(what);
+    CHECK(all.size() < (most == 70 ? 90 : 121));
+    const std::scoped_lock lock(what.mutex);
+    CHECK_FALSE(what.ends);
+    const auto at = std::find(expected.begin(), expected.end(), all.front());
+    CHECK(begins_with({at, expected.end()}, all));
   }
 }
 
