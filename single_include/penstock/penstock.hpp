@@ -26454,8 +26454,8 @@ PENSTOCK_INLINE void thread_place::await(unsigned threads) {
 namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
-/// remember, and at most to the end of the next epoch, in a thread of its own, and says where the run stands.
-/// By then every block that is needed again has been told. Nothing is
+/// remember, and at most so many rows or epochs, in a thread of its own, and says where the run stands. A
+/// block that a rank of many needs at all it needs within a few epochs. Nothing is
 /// read: where the samples of a shard are is told when its index is there, which the run loads when it comes
 /// to that shard.
 ///
@@ -26483,6 +26483,7 @@ class forecast {
 
  private:
   using clock = std::chrono::steady_clock;
+  static constexpr std::uint64_t most_rows = std::uint64_t{1} << 24, most_epochs = 8;
   static constexpr std::uint64_t no_turn = std::numeric_limits<std::uint64_t>::max();
 
   void follow() noexcept;
@@ -26583,7 +26584,8 @@ PENSTOCK_INLINE void forecast::stop() noexcept {
 PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   if (!limited_ || !list_.has_room()) return false;
   if (listed_) return true;
-  if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + 1) return false;
+  if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + most_epochs) return false;
+  if (turn_ >= passed_.load(std::memory_order_relaxed) + most_rows) return false;
   if (!feed_.is_cut()) {
     feed next = feed_;
     const std::uint64_t changes = changes_;

@@ -19,8 +19,8 @@
 namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
-/// remember, and at most to the end of the next epoch, in a thread of its own, and says where the run stands.
-/// By then every block that is needed again has been told. Nothing is
+/// remember, and at most so many rows or epochs, in a thread of its own, and says where the run stands. A
+/// block that a rank of many needs at all it needs within a few epochs. Nothing is
 /// read: where the samples of a shard are is told when its index is there, which the run loads when it comes
 /// to that shard.
 ///
@@ -48,6 +48,7 @@ class forecast {
 
  private:
   using clock = std::chrono::steady_clock;
+  static constexpr std::uint64_t most_rows = std::uint64_t{1} << 24, most_epochs = 8;
   static constexpr std::uint64_t no_turn = std::numeric_limits<std::uint64_t>::max();
 
   void follow() noexcept;

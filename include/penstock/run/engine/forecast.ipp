@@ -76,7 +76,8 @@ PENSTOCK_INLINE void forecast::stop() noexcept {
 PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   if (!limited_ || !list_.has_room()) return false;
   if (listed_) return true;
-  if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + 1) return false;
+  if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + most_epochs) return false;
+  if (turn_ >= passed_.load(std::memory_order_relaxed) + most_rows) return false;
   if (!feed_.is_cut()) {
     feed next = feed_;
     const std::uint64_t changes = changes_;
