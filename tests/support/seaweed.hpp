@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "support/fuse_mount.hpp"
 #include "support/s3_server.hpp"
 
 #include <array>
@@ -49,6 +50,7 @@ class seaweed_server : public s3_server {
     for (std::uint16_t& one : ports) one = free_port();
     port_ = ports[0];
     grpc_ = {ports[1], ports[3], ports[5], ports[7]};
+    filer_ = "127.0.0.1:" + std::to_string(ports[6]) + "." + std::to_string(ports[7]);
     master_ = "127.0.0.1:" + std::to_string(ports[2]) + "." + std::to_string(ports[3]);
     if (with == tables::iceberg) catalog_ = free_port();
     const auto flag = [](const std::string& name, std::uint16_t port) {
@@ -106,6 +108,22 @@ class seaweed_server : public s3_server {
       throw std::runtime_error("SeaweedFS makes no bucket for tables: " + made.output);
   }
 
+  /// Its buckets as folders, mounted until the result is destroyed, which must be before this.
+  [[nodiscard]] std::unique_ptr<fuse_mount> mounted() const {
+    return std::make_unique<fuse_mount>([&](const std::string& place) {
+      const std::vector<std::string> command{weed_program(),
+                                             "mount",
+                                             "-filer=" + filer_,
+                                             "-filer.path=/buckets",
+                                             "-dir=" + place,
+                                             "-cacheDir=" + (folder_ / "mount-cache").string(),
+                                             "-localSocket=" + (folder_ / "mount.sock").string()};
+      return std::make_unique<server_process>(
+          command, folder_.path(), folder_ / "mount.out",
+          std::vector<std::string>{"HOME=" + folder_.path().string()});
+    });
+  }
+
   /// Kills it, as the end of its machine would.
   void kill() { process_->kill(); }
   /// Starts it with its data, and waits until it answers; it may not know its objects yet.
@@ -121,7 +139,7 @@ class seaweed_server : public s3_server {
   temp_dir folder_;
   std::vector<std::string> command_;
   std::array<std::uint16_t, 4> grpc_{};
-  std::string master_;
+  std::string master_, filer_;
   std::uint16_t catalog_ = 0;  // none
   std::unique_ptr<server_process> process_;
 };
