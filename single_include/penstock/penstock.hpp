@@ -64161,7 +64161,7 @@ class block_plan {
   };
 
   [[nodiscard]] use& at(std::uint64_t number) const noexcept {
-    return uses_[static_cast<std::size_t>(number & (uses_.size() - 1))];
+    return uses_[to_size(number & (uses_.size() - 1))];
   }
   void append(std::uint32_t block, std::uint64_t turn);
   void grow();
@@ -64202,13 +64202,13 @@ PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
 }
 PENSTOCK_INLINE void block_plan::place(std::uint32_t block) noexcept {
   std::uint64_t at = keys_[block].high;
-  while (table_[static_cast<std::size_t>(at & (table_.size() - 1))] != 0) ++at;
-  table_[static_cast<std::size_t>(at & (table_.size() - 1))] = block + 1;
+  while (table_[to_size(at & (table_.size() - 1))] != 0) ++at;
+  table_[to_size(at & (table_.size() - 1))] = block + 1;
 }
 PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
   if (table_.empty()) return none;
   for (std::uint64_t at = what.high;; ++at) {
-    const std::uint32_t one = table_[static_cast<std::size_t>(at & (table_.size() - 1))];
+    const std::uint32_t one = table_[to_size(at & (table_.size() - 1))];
     if (one == 0) return none;
     if (keys_[one - 1] == what) return one - 1;
   }
@@ -64245,7 +64245,7 @@ PENSTOCK_INLINE void block_plan::grow() {
   begin_ = end_ = 0;
   for (known& one : blocks_) one = {};
   for (std::uint64_t i = begin; i != end; ++i) {
-    const use& one = before[static_cast<std::size_t>(i & (before.size() - 1))];
+    const use& one = before[to_size(i & (before.size() - 1))];
     append(one.block, one.first);
     at(end_ - 1).last = one.last;
   }
@@ -64308,6 +64308,36 @@ PENSTOCK_INLINE void block_plan::list_coming(std::size_t most, std::vector<comin
       into.push_back({one.block, std::max(one.first, turn_)});
   }
 }
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/wait_stops.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// Ends the waits of a session's reads: of those that have begun, or of all from then on.
+/// Threads: any number.
+class wait_stops {
+ public:
+  /// What a wait remembers of its beginning, so that only later calls of `stop` end it.
+  using moment = std::uint64_t;
+
+  [[nodiscard]] moment now() const noexcept { return calls_.load(std::memory_order_relaxed) & ~ended; }
+  [[nodiscard]] bool since(moment begun) const noexcept {
+    return calls_.load(std::memory_order_relaxed) != begun;
+  }
+  void stop() noexcept { calls_.fetch_add(1, std::memory_order_relaxed); }
+  /// Waits that begin later end, too.
+  void stop_for_good() noexcept { calls_.fetch_or(ended, std::memory_order_relaxed); }
+
+ private:
+  // No moment has it, so that each of them differs.
+  static constexpr std::uint64_t ended = std::uint64_t{1} << 63;
+
+  std::atomic<std::uint64_t> calls_{0};
+};
 
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
@@ -64395,17 +64425,18 @@ class memory_blocks {
     bool evicted = false;  ///< another block went for it
   };
   /// `here`: it is there. `mine`: this caller fills its `room`, and must call `publish` or `give_up`.
-  /// `other`:
-  /// somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says where.
+  /// `other`: somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says
+  /// where.
   [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
   [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
   /// The slot is full; the caller has pinned it.
   [[nodiscard]] pin publish(const answer& mine) noexcept;
   void give_up(const answer& mine) noexcept;
-  /// Waits until the slot is not being filled any more, or `stops` is not `seen` any more, or it is late.
+  /// Waits until the slot is not being filled any more, or `stops` ends a wait that began then, or it is
+  /// late.
   /// False if it is late; then nobody waits for this any more, and `ask` says `nothing`.
   [[nodiscard]] bool wait(const answer& other, std::chrono::steady_clock::time_point late,
-                          const std::atomic<std::uint64_t>& stops, std::uint64_t seen) noexcept;
+                          const wait_stops& stops, wait_stops::moment begun) noexcept;
   /// Waiting threads look at their `stops`.
   void wake() noexcept;
 
@@ -64615,13 +64646,11 @@ PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
 }
 
 PENSTOCK_INLINE bool memory_blocks::wait(const answer& other, std::chrono::steady_clock::time_point late,
-                                         const std::atomic<std::uint64_t>& stops,
-                                         std::uint64_t seen) noexcept {
+                                         const wait_stops& stops, wait_stops::moment begun) noexcept {
   slot_record& one = slots_[other.slot];
   std::unique_lock lock(mutex_);
   const bool in_time = changed_.wait_until(lock, late, [&] {
-    return one.word.load(std::memory_order_relaxed) != other.state || one.in_vain ||
-           stops.load(std::memory_order_relaxed) != seen;
+    return one.word.load(std::memory_order_relaxed) != other.state || one.in_vain || stops.since(begun);
   });
   if (in_time) return true;
   one.in_vain = true;
@@ -69949,9 +69978,9 @@ struct block_files {
   /// no room. Without a mapping blocks are read.
   void map_blocks();
   [[nodiscard]] std::uint64_t data_size() const noexcept;
-  /// Waits for the lock of the folder; false if it cannot be had in time. Whoever holds it for so long is
-  /// stopped, and the next reads do not wait as long again.
-  [[nodiscard]] bool lock_folder() noexcept;
+  /// Waits for the lock of the folder; false if it cannot be had in time, or if `stops` ends a wait that
+  /// began then. Whoever holds it for so long is stopped, and the next reads do not wait as long again.
+  [[nodiscard]] bool lock_folder(wait_stops::moment begun) noexcept;
   [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept;
   /// An errno value, or 0.
   [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept;
@@ -69970,6 +69999,7 @@ struct block_files {
   const std::byte* blocks = nullptr;  // the file of the blocks; null if it is not mapped
   sigbus_guard blocks_guard;
   std::atomic<bool> stuck{false};  // the lock of the folder could not be had
+  wait_stops stops;
 };
 
 }  // namespace detail::blocks
@@ -70092,7 +70122,7 @@ PENSTOCK_INLINE void block_files::open_files() {
                   "this file system has no locks that belong to open files; put the cache on "
                   "a local disk")
           .in_file(index_path);
-    if (code != 0 && !lock_folder())
+    if (code != 0 && !lock_folder(stops.now()))
       throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
                              " ms; is it stopped?"})
           .in_file(index_path);
@@ -70204,10 +70234,11 @@ PENSTOCK_INLINE void block_files::map_blocks() {
 PENSTOCK_INLINE std::uint64_t block_files::data_size() const noexcept {
   return block_index::data_head + table.of().slots * table.of().block;
 }
-PENSTOCK_INLINE bool block_files::lock_folder() noexcept {
+PENSTOCK_INLINE bool block_files::lock_folder(wait_stops::moment begun) noexcept {
   const auto most = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
   const auto end = std::chrono::steady_clock::now() + most;
   for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
+    if (stops.since(begun)) return false;
     if (std::chrono::steady_clock::now() > end) {
       stuck.store(true, std::memory_order_relaxed);
       return false;
@@ -70296,6 +70327,10 @@ class block_folder {
   [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
                             mutable_bytes into, bool warm);
 
+  /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
+  /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.
+  [[nodiscard]] wait_stops& stops() noexcept;
+
   /// What somebody has who asked for a block that was not there.
   struct answer {
     enum kind { here, mine, other, nothing } is = nothing;
@@ -70303,12 +70338,11 @@ class block_folder {
   };
   /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
   /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
-  /// `ahead`:
-  /// it is not needed yet, so no block goes for it that is needed sooner.
-  [[nodiscard]] answer ask(const key& what, next_use when = {}, bool ahead = false);
+  /// `ahead`: it is not needed yet, so no block goes for it that is needed sooner.
+  [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
   /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
-  bool fill(place mine, const key& what, bytes_view bytes);
-  void give_up(place mine) noexcept;
+  bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
+  void give_up(place mine, wait_stops::moment begun) noexcept;
   /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
   bool wait(place other, std::uint64_t most_ns) noexcept;
   /// Nobody waits for this any more: `ask` says `nothing`.
@@ -70323,7 +70357,7 @@ class block_folder {
   /// How many blocks went for others.
   [[nodiscard]] std::uint64_t evicted() const noexcept;
   /// Frees a slot whose bytes are damaged, if it still is what it was.
-  void discard(place damaged);
+  void discard(place damaged, wait_stops::moment begun);
 
  private:
   struct state;
@@ -70372,7 +70406,8 @@ struct block_folder::state : block_files {
   /// The right to change which block is where.
   class change {
    public:
-    explicit change(state& all) : all_(all), thread_(all.changes), locked_(all.lock_folder()) {
+    change(state& all, wait_stops::moment begun)
+        : all_(all), thread_(all.changes), locked_(all.lock_folder(begun)) {
       // What the dead one was about to fill may have no block yet by which it would be found.
       if (locked_ && !all_.guard.lost() && all_.table.begin_change()) all_.sweep();
       // A page of the index that cannot be had is 0 from then on, for this process alone.
@@ -70467,8 +70502,8 @@ struct block_folder::state : block_files {
   }
 
   /// Gives up blocks so that the disk has room for one.
-  [[nodiscard]] bool make_room() {
-    const change lock(*this);
+  [[nodiscard]] bool make_room(wait_stops::moment begun) {
+    const change lock(*this, begun);
     if (!lock) return false;
     bool any = false;
     for (int i = 0; i < 2; ++i) {
@@ -70632,9 +70667,10 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   return copied::whole;
 }
 
-PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use when, bool ahead) {
+PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, wait_stops::moment begun,
+                                                       next_use when, bool ahead) {
   state& all = *state_;
-  const state::change lock(all);
+  const state::change lock(all, begun);
   if (!lock) return {};
   const std::uint32_t row = all.row;
   const auto take = [&](std::uint32_t slot) -> answer {
@@ -70679,13 +70715,14 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
   return take(old->slot);
 }
 
-PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {
+PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes,
+                                        wait_stops::moment begun) {
   state& all = *state_;
   int code = all.write(mine.slot, bytes);
-  for (int tries = 0; (code == ENOSPC || code == EDQUOT) && tries < 3 && all.make_room(); ++tries)
+  for (int tries = 0; (code == ENOSPC || code == EDQUOT) && tries < 3 && all.make_room(begun); ++tries)
     code = all.write(mine.slot, bytes);
   if (code != 0) {
-    give_up(mine);
+    give_up(mine, begun);
     // The next ones would not find room, either, and each would be fetched whole for a part of it.
     const std::int64_t rest =
         std::clamp<std::int64_t>(2 * all.last_rest.load(), 1'000'000'000, 60'000'000'000);
@@ -70703,10 +70740,10 @@ PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view 
   all.wake(mine.slot);
   return published && !all.guard.lost();
 }
-PENSTOCK_INLINE void block_folder::give_up(place mine) noexcept {
+PENSTOCK_INLINE void block_folder::give_up(place mine, wait_stops::moment begun) noexcept {
   state& all = *state_;
   try {
-    const state::change lock(all);
+    const state::change lock(all, begun);
     if (lock && all.table.same(mine)) {
       all.free(mine.slot);
       all.punch(mine.slot);
@@ -70738,7 +70775,7 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
   if (all.guard.lost()) return;
   if (all.row == state::no_row) {
     if (!all.wants_row) return;
-    const state::change lock(all);
+    const state::change lock(all, all.stops.now());
     if (!lock) return;
     all.take_row();
     all.wants_row = false;
@@ -70746,14 +70783,15 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
   }
   all.table.stand_at(all.row, turn, ns_per_turn, next, who);
 }
+PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
 PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);
 }
 
-PENSTOCK_INLINE void block_folder::discard(place damaged) {
+PENSTOCK_INLINE void block_folder::discard(place damaged, wait_stops::moment begun) {
   state& all = *state_;
-  const state::change lock(all);
+  const state::change lock(all, begun);
   if (lock && all.table.same(damaged)) all.free(damaged.slot);
 }
 

@@ -137,7 +137,7 @@ PENSTOCK_INLINE void block_files::open_files() {
                   "this file system has no locks that belong to open files; put the cache on "
                   "a local disk")
           .in_file(index_path);
-    if (code != 0 && !lock_folder())
+    if (code != 0 && !lock_folder(stops.now()))
       throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
                              " ms; is it stopped?"})
           .in_file(index_path);
@@ -249,10 +249,11 @@ PENSTOCK_INLINE void block_files::map_blocks() {
 PENSTOCK_INLINE std::uint64_t block_files::data_size() const noexcept {
   return block_index::data_head + table.of().slots * table.of().block;
 }
-PENSTOCK_INLINE bool block_files::lock_folder() noexcept {
+PENSTOCK_INLINE bool block_files::lock_folder(wait_stops::moment begun) noexcept {
   const auto most = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
   const auto end = std::chrono::steady_clock::now() + most;
   for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
+    if (stops.since(begun)) return false;
     if (std::chrono::steady_clock::now() > end) {
       stuck.store(true, std::memory_order_relaxed);
       return false;
