@@ -61473,10 +61473,13 @@ class block_index {
   [[nodiscard]] static head look(const std::byte* first, std::size_t size, shape& found,
                                  std::uint32_t& found_version) noexcept;
 
+  /// The head of an empty index, whose other bytes are all 0; it is `ready` as soon as `make_ready` is
+  /// called.
+  [[nodiscard]] static std::array<std::byte, 80> index_head_of(const shape& what,
+                                                               std::uint64_t pair) noexcept;
+
   /// Refers to `bytes(of)` bytes; does not look at them.
   block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
-  /// Makes an empty index of bytes that are all 0; it is `ready` as soon as `make_ready` is called.
-  void write_head(std::uint64_t pair) const noexcept;
   void make_ready() const noexcept;
 
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
@@ -61664,16 +61667,18 @@ PENSTOCK_INLINE bool block_index::is_data(const std::byte* first, std::size_t si
          std::all_of(first, first + size, [](std::byte one) { return one == std::byte{}; });
 }
 
-PENSTOCK_INLINE void block_index::write_head(std::uint64_t pair) const noexcept {
-  head_record& made = head_of();
+PENSTOCK_INLINE std::array<std::byte, 80> block_index::index_head_of(const shape& what,
+                                                                     std::uint64_t pair) noexcept {
+  head_record made{};
   std::memcpy(made.magic, head_record::name.data(), sizeof(made.magic));
   made.version = version;
   made.order = head_record::order_mark;
-  made.block = shape_.block;
-  made.piece = shape_.piece;
-  made.slots = shape_.slots;
+  made.block = what.block;
+  made.piece = what.piece;
+  made.slots = what.slots;
   made.clock = 1;
   made.pair = pair;
+  return std::bit_cast<std::array<std::byte, 80>>(made);
 }
 PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
 PENSTOCK_INLINE next_uses block_index::next() const noexcept {
@@ -69983,7 +69988,12 @@ struct block_files {
   [[nodiscard]] bool lock_folder(wait_stops::moment begun) noexcept;
   [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept;
   /// An errno value, or 0.
-  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept;
+  [[nodiscard]] static int write_at(int opened, off_t at, bytes_view bytes) noexcept;
+  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
+    return write_at(data.get(), offset_of(slot), bytes);
+  }
+  /// How many of a file's first bytes there are, at most as many as there is room for.
+  [[nodiscard]] static std::size_t read_first(int opened, std::span<std::byte> into, const std::string& path);
   [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept;
   /// Gives the disk what a free slot had. The caller may change the folder.
   void punch(std::uint32_t slot) const noexcept;
@@ -70134,12 +70144,11 @@ PENSTOCK_INLINE void block_files::open_files() {
 PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
   std::array<std::byte, 4096> first{};
   std::array<std::byte, 64> head{};
-  const ssize_t got = ::pread(index.get(), first.data(), first.size(), 0);
-  const ssize_t got_data = ::pread(data.get(), head.data(), head.size(), 0);
-  if (got < 0 || got_data < 0) throw failure("read the cache", got < 0 ? index_path : data_path, errno);
+  const std::size_t got = read_first(index.get(), first, index_path);
+  const std::size_t got_data = read_first(data.get(), head, data_path);
   shape found;
   std::uint32_t version = 0;
-  switch (block_index::look(first.data(), static_cast<std::size_t>(got), found, version)) {
+  switch (block_index::look(first.data(), got, found, version)) {
     case block_index::head::foreign:
       throw error(errc::argument, "this is no index of a cache; give the cache another folder")
           .in_file(index_path);
@@ -70164,7 +70173,7 @@ PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
       }
       break;
   }
-  if (!block_index::is_data(head.data(), static_cast<std::size_t>(got_data)))
+  if (!block_index::is_data(head.data(), got_data))
     throw error(errc::argument, "this is no file of a cache; give the cache another folder")
         .in_file(data_path);
   if (!lock_users(byte_lock::exclusive))
@@ -70199,11 +70208,15 @@ PENSTOCK_INLINE void block_files::make_index(const shape& wanted) {
   }
   std::random_device random;
   const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
-  const auto head = block_index::data_head_of(pair);
-  if (::pwrite(data.get(), head.data(), head.size(), 0) != static_cast<ssize_t>(head.size()))
-    throw failure("make the cache", data_path, errno);
+  code = write_at(data.get(), 0, block_index::data_head_of(pair));
+  if (code != 0) throw failure("make the cache", data_path, code);
+  // Not through the mapping, where a death could leave a half of it.
+  code = write_at(index.get(), 0, block_index::index_head_of(wanted, pair));
+  if (code != 0) {
+    (void)cut(index.get(), 0);
+    throw failure("make the cache's index", index_path, code);
+  }
   map_index(wanted);
-  table.write_head(pair);
   table.make_ready();
   (void)lock_users(byte_lock::shared);
   map_blocks();
@@ -70254,16 +70267,28 @@ PENSTOCK_INLINE bool block_files::lock_folder(wait_stops::moment begun) noexcept
 PENSTOCK_INLINE off_t block_files::offset_of(std::uint32_t slot) const noexcept {
   return static_cast<off_t>(block_index::data_head + slot * table.of().block);
 }
-PENSTOCK_INLINE int block_files::write(std::uint32_t slot, bytes_view bytes) const noexcept {
+PENSTOCK_INLINE int block_files::write_at(int opened, off_t at, bytes_view bytes) noexcept {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t wrote = ::pwrite(data.get(), bytes.data() + done, bytes.size() - done,
-                                   offset_of(slot) + static_cast<off_t>(done));
+    const ssize_t wrote =
+        ::pwrite(opened, bytes.data() + done, bytes.size() - done, at + static_cast<off_t>(done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) return wrote < 0 ? errno : ENOSPC;
     done += static_cast<std::size_t>(wrote);
   }
   return 0;
+}
+PENSTOCK_INLINE std::size_t block_files::read_first(int opened, std::span<std::byte> into,
+                                                    const std::string& path) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(opened, into.data() + done, into.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw failure("read the cache", path, errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
 }
 PENSTOCK_INLINE bool block_files::read(std::span<iovec> parts, off_t at) const noexcept {
   while (!parts.empty()) {

@@ -66,7 +66,12 @@ struct block_files {
   [[nodiscard]] bool lock_folder(wait_stops::moment begun) noexcept;
   [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept;
   /// An errno value, or 0.
-  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept;
+  [[nodiscard]] static int write_at(int opened, off_t at, bytes_view bytes) noexcept;
+  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
+    return write_at(data.get(), offset_of(slot), bytes);
+  }
+  /// How many of a file's first bytes there are, at most as many as there is room for.
+  [[nodiscard]] static std::size_t read_first(int opened, std::span<std::byte> into, const std::string& path);
   [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept;
   /// Gives the disk what a free slot had. The caller may change the folder.
   void punch(std::uint32_t slot) const noexcept;
