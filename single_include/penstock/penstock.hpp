@@ -61533,10 +61533,13 @@ class block_index {
   [[nodiscard]] static head look(const std::byte* first, std::size_t size, shape& found,
                                  std::uint32_t& found_version) noexcept;
 
+  /// The head of an empty index, whose other bytes are all 0; it is `ready` as soon as `make_ready` is
+  /// called.
+  [[nodiscard]] static std::array<std::byte, 80> index_head_of(const shape& what,
+                                                               std::uint64_t pair) noexcept;
+
   /// Refers to `bytes(of)` bytes; does not look at them.
   block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
-  /// Makes an empty index of bytes that are all 0; it is `ready` as soon as `make_ready` is called.
-  void write_head(std::uint64_t pair) const noexcept;
   void make_ready() const noexcept;
 
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
@@ -61724,16 +61727,18 @@ PENSTOCK_INLINE bool block_index::is_data(const std::byte* first, std::size_t si
          std::all_of(first, first + size, [](std::byte one) { return one == std::byte{}; });
 }
 
-PENSTOCK_INLINE void block_index::write_head(std::uint64_t pair) const noexcept {
-  head_record& made = head_of();
+PENSTOCK_INLINE std::array<std::byte, 80> block_index::index_head_of(const shape& what,
+                                                                     std::uint64_t pair) noexcept {
+  head_record made{};
   std::memcpy(made.magic, head_record::name.data(), sizeof(made.magic));
   made.version = version;
   made.order = head_record::order_mark;
-  made.block = shape_.block;
-  made.piece = shape_.piece;
-  made.slots = shape_.slots;
+  made.block = what.block;
+  made.piece = what.piece;
+  made.slots = what.slots;
   made.clock = 1;
   made.pair = pair;
+  return std::bit_cast<std::array<std::byte, 80>>(made);
 }
 PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
 PENSTOCK_INLINE next_uses block_index::next() const noexcept {
@@ -64372,6 +64377,36 @@ PENSTOCK_INLINE void block_plan::list_coming(std::size_t most, std::vector<comin
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/storage/detail/wait_stops.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// Ends the waits of a session's reads: of those that have begun, or of all from then on.
+/// Threads: any number.
+class wait_stops {
+ public:
+  /// What a wait remembers of its beginning, so that only later calls of `stop` end it.
+  using moment = std::uint64_t;
+
+  [[nodiscard]] moment now() const noexcept { return calls_.load(std::memory_order_relaxed) & ~ended; }
+  [[nodiscard]] bool since(moment begun) const noexcept {
+    return calls_.load(std::memory_order_relaxed) != begun;
+  }
+  void stop() noexcept { calls_.fetch_add(1, std::memory_order_relaxed); }
+  /// Waits that begin later end, too.
+  void stop_for_good() noexcept { calls_.fetch_or(ended, std::memory_order_relaxed); }
+
+ private:
+  // No moment has it, so that each of them differs.
+  static constexpr std::uint64_t ended = std::uint64_t{1} << 63;
+
+  std::atomic<std::uint64_t> calls_{0};
+};
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/storage/detail/memory_blocks.hpp
 
 namespace penstock::inline v0_1 {
@@ -64455,17 +64490,18 @@ class memory_blocks {
     bool evicted = false;  ///< another block went for it
   };
   /// `here`: it is there. `mine`: this caller fills its `room`, and must call `publish` or `give_up`.
-  /// `other`:
-  /// somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says where.
+  /// `other`: somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says
+  /// where.
   [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
   [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
   /// The slot is full; the caller has pinned it.
   [[nodiscard]] pin publish(const answer& mine) noexcept;
   void give_up(const answer& mine) noexcept;
-  /// Waits until the slot is not being filled any more, or `stops` is not `seen` any more, or it is late.
+  /// Waits until the slot is not being filled any more, or `stops` ends a wait that began then, or it is
+  /// late.
   /// False if it is late; then nobody waits for this any more, and `ask` says `nothing`.
   [[nodiscard]] bool wait(const answer& other, std::chrono::steady_clock::time_point late,
-                          const std::atomic<std::uint64_t>& stops, std::uint64_t seen) noexcept;
+                          const wait_stops& stops, wait_stops::moment begun) noexcept;
   /// Waiting threads look at their `stops`.
   void wake() noexcept;
 
@@ -64675,13 +64711,11 @@ PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
 }
 
 PENSTOCK_INLINE bool memory_blocks::wait(const answer& other, std::chrono::steady_clock::time_point late,
-                                         const std::atomic<std::uint64_t>& stops,
-                                         std::uint64_t seen) noexcept {
+                                         const wait_stops& stops, wait_stops::moment begun) noexcept {
   slot_record& one = slots_[other.slot];
   std::unique_lock lock(mutex_);
   const bool in_time = changed_.wait_until(lock, late, [&] {
-    return one.word.load(std::memory_order_relaxed) != other.state || one.in_vain ||
-           stops.load(std::memory_order_relaxed) != seen;
+    return one.word.load(std::memory_order_relaxed) != other.state || one.in_vain || stops.since(begun);
   });
   if (in_time) return true;
   one.in_vain = true;
@@ -70009,12 +70043,17 @@ struct block_files {
   /// no room. Without a mapping blocks are read.
   void map_blocks();
   [[nodiscard]] std::uint64_t data_size() const noexcept;
-  /// Waits for the lock of the folder; false if it cannot be had in time. Whoever holds it for so long is
-  /// stopped, and the next reads do not wait as long again.
-  [[nodiscard]] bool lock_folder() noexcept;
+  /// Waits for the lock of the folder; false if it cannot be had in time, or if `stops` ends a wait that
+  /// began then. Whoever holds it for so long is stopped, and the next reads do not wait as long again.
+  [[nodiscard]] bool lock_folder(wait_stops::moment begun) noexcept;
   [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept;
   /// An errno value, or 0.
-  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept;
+  [[nodiscard]] static int write_at(int opened, off_t at, bytes_view bytes) noexcept;
+  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
+    return write_at(data.get(), offset_of(slot), bytes);
+  }
+  /// How many of a file's first bytes there are, at most as many as there is room for.
+  [[nodiscard]] static std::size_t read_first(int opened, std::span<std::byte> into, const std::string& path);
   [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept;
   /// Gives the disk what a free slot had. The caller may change the folder.
   void punch(std::uint32_t slot) const noexcept;
@@ -70030,6 +70069,7 @@ struct block_files {
   const std::byte* blocks = nullptr;  // the file of the blocks; null if it is not mapped
   sigbus_guard blocks_guard;
   std::atomic<bool> stuck{false};  // the lock of the folder could not be had
+  wait_stops stops;
 };
 
 }  // namespace detail::blocks
@@ -70152,7 +70192,7 @@ PENSTOCK_INLINE void block_files::open_files() {
                   "this file system has no locks that belong to open files; put the cache on "
                   "a local disk")
           .in_file(index_path);
-    if (code != 0 && !lock_folder())
+    if (code != 0 && !lock_folder(stops.now()))
       throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
                              " ms; is it stopped?"})
           .in_file(index_path);
@@ -70164,12 +70204,11 @@ PENSTOCK_INLINE void block_files::open_files() {
 PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
   std::array<std::byte, 4096> first{};
   std::array<std::byte, 64> head{};
-  const ssize_t got = ::pread(index.get(), first.data(), first.size(), 0);
-  const ssize_t got_data = ::pread(data.get(), head.data(), head.size(), 0);
-  if (got < 0 || got_data < 0) throw failure("read the cache", got < 0 ? index_path : data_path, errno);
+  const std::size_t got = read_first(index.get(), first, index_path);
+  const std::size_t got_data = read_first(data.get(), head, data_path);
   shape found;
   std::uint32_t version = 0;
-  switch (block_index::look(first.data(), static_cast<std::size_t>(got), found, version)) {
+  switch (block_index::look(first.data(), got, found, version)) {
     case block_index::head::foreign:
       throw error(errc::argument, "this is no index of a cache; give the cache another folder")
           .in_file(index_path);
@@ -70194,7 +70233,7 @@ PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
       }
       break;
   }
-  if (!block_index::is_data(head.data(), static_cast<std::size_t>(got_data)))
+  if (!block_index::is_data(head.data(), got_data))
     throw error(errc::argument, "this is no file of a cache; give the cache another folder")
         .in_file(data_path);
   if (!lock_users(byte_lock::exclusive))
@@ -70229,11 +70268,15 @@ PENSTOCK_INLINE void block_files::make_index(const shape& wanted) {
   }
   std::random_device random;
   const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
-  const auto head = block_index::data_head_of(pair);
-  if (::pwrite(data.get(), head.data(), head.size(), 0) != static_cast<ssize_t>(head.size()))
-    throw failure("make the cache", data_path, errno);
+  code = write_at(data.get(), 0, block_index::data_head_of(pair));
+  if (code != 0) throw failure("make the cache", data_path, code);
+  // Not through the mapping, where a death could leave a half of it.
+  code = write_at(index.get(), 0, block_index::index_head_of(wanted, pair));
+  if (code != 0) {
+    (void)cut(index.get(), 0);
+    throw failure("make the cache's index", index_path, code);
+  }
   map_index(wanted);
-  table.write_head(pair);
   table.make_ready();
   (void)lock_users(byte_lock::shared);
   map_blocks();
@@ -70264,10 +70307,11 @@ PENSTOCK_INLINE void block_files::map_blocks() {
 PENSTOCK_INLINE std::uint64_t block_files::data_size() const noexcept {
   return block_index::data_head + table.of().slots * table.of().block;
 }
-PENSTOCK_INLINE bool block_files::lock_folder() noexcept {
+PENSTOCK_INLINE bool block_files::lock_folder(wait_stops::moment begun) noexcept {
   const auto most = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
   const auto end = std::chrono::steady_clock::now() + most;
   for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
+    if (stops.since(begun)) return false;
     if (std::chrono::steady_clock::now() > end) {
       stuck.store(true, std::memory_order_relaxed);
       return false;
@@ -70283,16 +70327,28 @@ PENSTOCK_INLINE bool block_files::lock_folder() noexcept {
 PENSTOCK_INLINE off_t block_files::offset_of(std::uint32_t slot) const noexcept {
   return static_cast<off_t>(block_index::data_head + slot * table.of().block);
 }
-PENSTOCK_INLINE int block_files::write(std::uint32_t slot, bytes_view bytes) const noexcept {
+PENSTOCK_INLINE int block_files::write_at(int opened, off_t at, bytes_view bytes) noexcept {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t wrote = ::pwrite(data.get(), bytes.data() + done, bytes.size() - done,
-                                   offset_of(slot) + static_cast<off_t>(done));
+    const ssize_t wrote =
+        ::pwrite(opened, bytes.data() + done, bytes.size() - done, at + static_cast<off_t>(done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) return wrote < 0 ? errno : ENOSPC;
     done += static_cast<std::size_t>(wrote);
   }
   return 0;
+}
+PENSTOCK_INLINE std::size_t block_files::read_first(int opened, std::span<std::byte> into,
+                                                    const std::string& path) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(opened, into.data() + done, into.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw failure("read the cache", path, errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
 }
 PENSTOCK_INLINE bool block_files::read(std::span<iovec> parts, off_t at) const noexcept {
   while (!parts.empty()) {
@@ -70356,6 +70412,10 @@ class block_folder {
   [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
                             mutable_bytes into, bool warm);
 
+  /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
+  /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.
+  [[nodiscard]] wait_stops& stops() noexcept;
+
   /// What somebody has who asked for a block that was not there.
   struct answer {
     enum kind { here, mine, other, nothing } is = nothing;
@@ -70363,12 +70423,11 @@ class block_folder {
   };
   /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
   /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
-  /// `ahead`:
-  /// it is not needed yet, so no block goes for it that is needed sooner.
-  [[nodiscard]] answer ask(const key& what, next_use when = {}, bool ahead = false);
+  /// `ahead`: it is not needed yet, so no block goes for it that is needed sooner.
+  [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
   /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
-  bool fill(place mine, const key& what, bytes_view bytes);
-  void give_up(place mine) noexcept;
+  bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
+  void give_up(place mine, wait_stops::moment begun) noexcept;
   /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
   bool wait(place other, std::uint64_t most_ns) noexcept;
   /// Nobody waits for this any more: `ask` says `nothing`.
@@ -70383,7 +70442,7 @@ class block_folder {
   /// How many blocks went for others.
   [[nodiscard]] std::uint64_t evicted() const noexcept;
   /// Frees a slot whose bytes are damaged, if it still is what it was.
-  void discard(place damaged);
+  void discard(place damaged, wait_stops::moment begun);
 
  private:
   struct state;
@@ -70432,7 +70491,8 @@ struct block_folder::state : block_files {
   /// The right to change which block is where.
   class change {
    public:
-    explicit change(state& all) : all_(all), thread_(all.changes), locked_(all.lock_folder()) {
+    change(state& all, wait_stops::moment begun)
+        : all_(all), thread_(all.changes), locked_(all.lock_folder(begun)) {
       // What the dead one was about to fill may have no block yet by which it would be found.
       if (locked_ && !all_.guard.lost() && all_.table.begin_change()) all_.sweep();
       // A page of the index that cannot be had is 0 from then on, for this process alone.
@@ -70527,8 +70587,8 @@ struct block_folder::state : block_files {
   }
 
   /// Gives up blocks so that the disk has room for one.
-  [[nodiscard]] bool make_room() {
-    const change lock(*this);
+  [[nodiscard]] bool make_room(wait_stops::moment begun) {
+    const change lock(*this, begun);
     if (!lock) return false;
     bool any = false;
     for (int i = 0; i < 2; ++i) {
@@ -70692,9 +70752,10 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   return copied::whole;
 }
 
-PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use when, bool ahead) {
+PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, wait_stops::moment begun,
+                                                       next_use when, bool ahead) {
   state& all = *state_;
-  const state::change lock(all);
+  const state::change lock(all, begun);
   if (!lock) return {};
   const std::uint32_t row = all.row;
   const auto give = [&](std::uint32_t slot) -> answer {
@@ -70739,13 +70800,14 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
   return give(old->slot);
 }
 
-PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {
+PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes,
+                                        wait_stops::moment begun) {
   state& all = *state_;
   int code = all.write(mine.slot, bytes);
-  for (int tries = 0; (code == ENOSPC || code == EDQUOT) && tries < 3 && all.make_room(); ++tries)
+  for (int tries = 0; (code == ENOSPC || code == EDQUOT) && tries < 3 && all.make_room(begun); ++tries)
     code = all.write(mine.slot, bytes);
   if (code != 0) {
-    give_up(mine);
+    give_up(mine, begun);
     // The next ones would not find room, either, and each would be fetched whole for a part of it.
     const std::int64_t rest =
         std::clamp<std::int64_t>(2 * all.last_rest.load(), 1'000'000'000, 60'000'000'000);
@@ -70763,10 +70825,10 @@ PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view 
   all.wake(mine.slot);
   return published && !all.guard.lost();
 }
-PENSTOCK_INLINE void block_folder::give_up(place mine) noexcept {
+PENSTOCK_INLINE void block_folder::give_up(place mine, wait_stops::moment begun) noexcept {
   state& all = *state_;
   try {
-    const state::change lock(all);
+    const state::change lock(all, begun);
     if (lock && all.table.same(mine)) {
       all.free(mine.slot);
       all.punch(mine.slot);
@@ -70798,7 +70860,7 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
   if (all.guard.lost()) return;
   if (all.row == state::no_row) {
     if (!all.wants_row) return;
-    const state::change lock(all);
+    const state::change lock(all, all.stops.now());
     if (!lock) return;
     all.take_row();
     all.wants_row = false;
@@ -70806,14 +70868,15 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
   }
   all.table.stand_at(all.row, turn, ns_per_turn, next, who);
 }
+PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
 PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);
 }
 
-PENSTOCK_INLINE void block_folder::discard(place damaged) {
+PENSTOCK_INLINE void block_folder::discard(place damaged, wait_stops::moment begun) {
   state& all = *state_;
-  const state::change lock(all);
+  const state::change lock(all, begun);
   if (lock && all.table.same(damaged)) all.free(damaged.slot);
 }
 
