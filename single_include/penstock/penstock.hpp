@@ -26454,14 +26454,15 @@ PENSTOCK_INLINE void thread_place::await(unsigned threads) {
 namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
-/// remember, and at most so many rows or epochs, in a thread of its own, and says where the run stands. A
-/// block that a rank of many needs at all it needs within a few epochs. Nothing is
-/// read: where the samples of a shard are is told when its index is there, which the run loads when it comes
-/// to that shard.
+/// remember, and at most so many rows or epochs, in a thread of its own, and says where the run stands, also
+/// while it stands still: a cache that others fill wants to hear of their blocks, too. A block that a rank of
+/// many needs at all it needs within a few epochs. Nothing is read: where the samples of a shard are is told
+/// when its index is there, which the run loads when it comes to that shard.
 ///
 /// An epoch after the last one that the run is known to have is expected, unless the run was told how many
 /// epochs there are.
-/// Cost: for each sample what its `ranges` cost, and a lock.
+/// Cost: for each sample what its `ranges` cost, and a lock; while the run stands still, what it costs to
+/// tell it ten times a second.
 class forecast {
  public:
   forecast() = default;
@@ -26472,8 +26473,11 @@ class forecast {
   /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
   void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
-  /// What is read for all rows before this one, which is of this epoch, has been read. Any thread.
-  void passed(std::uint64_t turn, std::uint64_t epoch) noexcept;
+  /// What is read for all rows before this one has been read; less than was said before is not heard. Any
+  /// thread.
+  void passed(std::uint64_t turn) noexcept;
+  /// The rows that are requested now are of this epoch. Any thread.
+  void stands_in(std::uint64_t epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
@@ -26501,10 +26505,11 @@ class forecast {
   foresight_list list_;
   std::mutex mutex_;
   std::condition_variable changed_, idle_;
-  std::uint64_t turn_ = 0;     // of the next row to tell of
-  std::uint64_t limit_ = 1;    // epochs
-  std::uint64_t changes_ = 0;  // of the feed or its limit, by others
-  bool listed_ = false;        // `next_` was prepared, and not all of it could be told
+  std::uint64_t turn_ = 0;      // of the next row to tell of
+  std::uint64_t limit_ = 1;     // epochs
+  std::uint64_t changes_ = 0;   // of the feed or its limit, by others
+  std::uint64_t restarts_ = 0;  // that wait for the thread
+  bool listed_ = false;         // `next_` was prepared, and not all of it could be told
   bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};
@@ -26533,9 +26538,11 @@ PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinte
   }
 }
 
-PENSTOCK_INLINE void forecast::passed(std::uint64_t turn, std::uint64_t epoch) noexcept {
-  epoch_.store(epoch, std::memory_order_relaxed);
-  passed_.store(turn, std::memory_order_seq_cst);
+PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
+  std::uint64_t before = passed_.load(std::memory_order_relaxed);
+  do {
+    if (before >= turn) return;
+  } while (!passed_.compare_exchange_weak(before, turn, std::memory_order_seq_cst));
   if (turn < wakes_at_.load(std::memory_order_seq_cst)) return;
   { const std::lock_guard guard(mutex_); }  // it either waits or has not looked yet
   changed_.notify_one();
@@ -26559,13 +26566,17 @@ PENSTOCK_INLINE bool forecast::limit(std::uint64_t epochs, bool ends) {
 PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
   std::unique_lock held(mutex_);
   ++changes_;
+  // otherwise the thread, which has the lock whenever it is not busy, would go on until it waits
+  ++restarts_;
+  changed_.notify_one();
   idle_.wait(held, [this] { return !busy_; });
+  --restarts_;
   list_.forget();
   listed_ = false;
   feed_ = now;
   feed_.limit(limit_of_feed());
   turn_ = turn;
-  passed_ = turn;
+  passed_.store(std::min(turn, passed_.load(std::memory_order_relaxed)), std::memory_order_seq_cst);
   epoch_ = now.epoch();
   held.unlock();
   changed_.notify_one();
@@ -26603,18 +26614,23 @@ PENSTOCK_INLINE bool forecast::go_on(std::unique_lock<std::mutex>& held) {
     next_.turn = turn_;
     feed_.prepare(next_, 1);
   }
+  bool failed = false;
   busy_ = true;
   held.unlock();
   list_.begin();
   try {
     who_.foresee(who_.self, next_, list_);
   } catch (...) {  // advice that could not be given
+    failed = true;
   }
   held.lock();
   listed_ = !list_.all_known();
   if (!listed_) turn_ += next_.slots;
   busy_ = false;
   idle_.notify_all();
+  // A storage that fails is not asked again and again as fast as it can say no.
+  constexpr std::chrono::milliseconds after_failure(10);
+  if (failed) changed_.wait_for(held, after_failure, [this] { return stop_ || restarts_ != 0; });
   return !listed_;
 }
 
@@ -26634,13 +26650,15 @@ PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept
 
 // Until the run has gone on; and so long that telling costs little.
 PENSTOCK_INLINE void forecast::wait(std::unique_lock<std::mutex>& held) {
-  constexpr clock::duration least = std::chrono::microseconds(200), most = std::chrono::milliseconds(10);
+  constexpr clock::duration least = std::chrono::microseconds(200), most = std::chrono::milliseconds(10),
+                            longest = std::chrono::milliseconds(100);
   const clock::duration rest = std::clamp<clock::duration>(50 * took_, least, most);
   const std::uint64_t changes = changes_, stood = passed_.load(std::memory_order_relaxed);
   const auto changed = [&] { return stop_ || changes != changes_; };
   if (changed_.wait_for(held, rest, changed)) return;
   wakes_at_.store(stood + 1, std::memory_order_seq_cst);
-  changed_.wait(held, [&] { return changed() || passed_.load(std::memory_order_seq_cst) != stood; });
+  changed_.wait_for(held, std::max<clock::duration>(longest, 50 * took_),
+                    [&] { return changed() || passed_.load(std::memory_order_seq_cst) != stood; });
   wakes_at_.store(no_turn, std::memory_order_relaxed);
 }
 
@@ -26649,14 +26667,18 @@ PENSTOCK_INLINE void forecast::follow() noexcept {
   if (place_ != nullptr) place_->enter();
   std::unique_lock held(mutex_);
   while (!stop_) {
+    if (restarts_ != 0) {
+      changed_.wait(held);
+      continue;
+    }
     bool goes_on = false;
     try {
-      goes_on = can_go_on(held) && !stop_ && go_on(held);
+      goes_on = can_go_on(held) && !stop_ && restarts_ == 0 && go_on(held);
     } catch (...) {  // the run will say why its next step cannot be made
       goes_on = false;
     }
     if (stop_) break;
-    if (goes_on && clock::now() - told_ < often) continue;
+    if (restarts_ != 0 || (goes_on && clock::now() - told_ < often)) continue;
     tell(held);
     if (!goes_on && !stop_) wait(held);
   }
@@ -26710,7 +26732,10 @@ class read_ahead {
   void opened(std::uint64_t slots);
   /// All rows before this one have been evaluated.
   void passed(std::uint64_t turn) noexcept {
-    if (range_store* const there = store()) there->passed(turn);
+    range_store* const there = store();
+    if (there == nullptr) return;
+    there->passed(turn);
+    forecast_.passed(turn);
   }
   /// Epochs from this one on are not read ahead; `ends`: nor will they be later.
   void limit(std::uint64_t epochs, bool ends = false);
@@ -26942,7 +26967,9 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
-    if (foresees_ && !in_vain) forecast_.passed(fetcher_->queue().first_turn(asked), epoch);
+    // What was in memory workers read for themselves, and `passed` says when they have.
+    if (foresees_ && !in_vain && warm_blocks_ == 0) forecast_.passed(fetcher_->queue().first_turn(asked));
+    forecast_.stands_in(epoch);
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);
@@ -28285,13 +28312,18 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (gets_ready<reader_type> && !impatient_range_sink<List>) {
       if (!this->reader_->is_ready()) this->reader_->get_ready({at.listed.data(), at.listed.size()});
     }
+    std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
       into.stand_at(samples.turn + slot);
       try {
         ranges_of(*this->reader_, at.listed[slot], at.scout, into);
       } catch (...) {  // the worker that reads the sample reports the error
+        failure = std::current_exception();
       }
     }
+    // Nobody waits for a sample that is far ahead, so nobody slows down who asks for them.
+    if constexpr (impatient_range_sink<List>)
+      if (failure) std::rethrow_exception(failure);
   }
 
   void begin(block_type& b) {
@@ -61338,6 +61370,8 @@ class next_uses {
   void stand_at(std::uint32_t row, std::uint64_t turn, std::uint64_t ns_per_turn) const noexcept;
   [[nodiscard]] next_use get(std::uint32_t row, std::uint32_t slot) const noexcept;
   void set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept;
+  /// Nothing is known any more.
+  void clear(std::uint32_t row) const noexcept;
 
   /// A slot gets another block. The caller holds the lock of the folder.
   void forget(std::uint32_t slot) const noexcept;
@@ -61399,7 +61433,7 @@ PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
   return std::atomic_ref(record(row).used).load(std::memory_order_acquire) != 0;
 }
 PENSTOCK_INLINE void next_uses::begin(std::uint32_t row) const noexcept {
-  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
+  clear(row);
   stand_at(row, 0, 0);
   std::atomic_ref(record(row).used).store(1, std::memory_order_release);
 }
@@ -61416,7 +61450,11 @@ PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) c
   return next_use::of_word(std::atomic_ref(word(row, slot)).load(std::memory_order_relaxed));
 }
 PENSTOCK_INLINE void next_uses::set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept {
-  std::atomic_ref(word(row, slot)).store(when.word(), std::memory_order_relaxed);
+  // In one order with the states of slots: see `block_index::stand_at`.
+  std::atomic_ref(word(row, slot)).store(when.word(), std::memory_order_seq_cst);
+}
+PENSTOCK_INLINE void next_uses::clear(std::uint32_t row) const noexcept {
+  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
 }
 PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
   for (std::uint32_t row = 0; row < most; ++row)
@@ -61800,7 +61838,8 @@ PENSTOCK_INLINE void block_index::stand_at(std::uint32_t row, std::uint64_t turn
     const std::optional<key> block = block_in(seen);
     if (!block) continue;
     uses.set(row, slot, when(who, *block));
-    if (!same(seen)) uses.set(row, slot, {});
+    // Whoever gives the slot to another block changes its state first, and then says that nothing is known.
+    if (get(record(slot).state, std::memory_order_seq_cst) != seen.state) uses.set(row, slot, {});
   }
 }
 PENSTOCK_INLINE void block_index::touch(std::uint32_t slot) const noexcept {
@@ -64180,7 +64219,8 @@ namespace detail::blocks {
 ///
 /// It is told each read once, in the order of turns, up to as many as it can keep, and forgets what the run
 /// has passed. Reads of a block that follow each other closely are one use, from the first to the last.
-/// Cost: 32 bytes for each use that is to come, and 36 for each block; a lock per read that it is told.
+/// Cost: 24 to 48 bytes for each use that is to come, and some 60 for each block; a lock per read that it is
+/// told. What throws std::bad_alloc has changed nothing.
 /// Threads: any.
 class block_plan {
  public:
@@ -64188,6 +64228,8 @@ class block_plan {
   static constexpr std::size_t most_uses = std::size_t{1} << 20;
   /// Reads of a block within so many turns are one use.
   static constexpr std::uint64_t close = 4;
+  /// But a use is no longer than this: those behind it are forgotten after it.
+  static constexpr std::uint64_t longest_use = std::uint64_t{1} << 16;
 
   /// Adds the blocks of an object; returns the number of the first.
   [[nodiscard]] std::uint32_t add(const std::vector<key>& blocks);
@@ -64256,10 +64298,13 @@ namespace detail::blocks {
 PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
   const std::scoped_lock lock(mutex_);
   const auto first = static_cast<std::uint32_t>(keys_.size());
-  keys_.insert(keys_.end(), blocks.begin(), blocks.end());
-  blocks_.resize(keys_.size());
-  if (table_.size() < 2 * keys_.size()) {
-    table_.assign(std::bit_ceil(4 * keys_.size()), 0);
+  const std::size_t count = first + blocks.size();
+  std::vector<std::uint32_t> larger;
+  if (table_.size() < 2 * count) larger.resize(std::bit_ceil(4 * count));
+  blocks_.resize(count);
+  keys_.insert(keys_.end(), blocks.begin(), blocks.end());  // nothing throws from here on
+  if (!larger.empty()) {
+    table_.swap(larger);
     for (std::uint32_t block = 0; block < first; ++block) place(block);
   }
   for (std::uint32_t block = first; block < keys_.size(); ++block) place(block);
@@ -64284,7 +64329,7 @@ PENSTOCK_INLINE void block_plan::foresee(std::uint32_t block, std::uint64_t turn
   known& one = blocks_[block];
   if (one.tail != none) {
     use& last = uses_[one.tail];
-    if (turn <= last.last + close) {
+    if (turn <= last.last + close && turn - last.first < longest_use) {
       last.last = std::max(last.last, turn);
       return;
     }
@@ -70423,7 +70468,7 @@ class block_folder {
   };
   /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
   /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
-  /// `ahead`: it is not needed yet, so no block goes for it that is needed sooner.
+  /// With `ahead` it is not needed yet, so no block goes for it that is needed sooner.
   [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
   /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
   bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
@@ -70437,6 +70482,8 @@ class block_folder {
   /// needed. `next(who, block)` tells when that is. Called by one thread at a time.
   void stand_at(std::uint64_t turn, std::uint64_t ns_per_turn,
                 next_use (*next)(const void* who, const key& block), const void* who);
+  /// What `next` said is void. For the thread that calls `stand_at`.
+  void forget() noexcept;
   /// How many blocks there is room for.
   [[nodiscard]] std::uint64_t slots() const noexcept;
   /// How many blocks went for others.
@@ -70556,7 +70603,8 @@ struct block_folder::state : block_files {
   }
 
   ~state() {
-    if (row != no_row && !guard.lost()) table.next().end(row);
+    // The child of a fork has no mapping, and no row.
+    if (row != no_row && memory != nullptr && !guard.lost()) table.next().end(row);
   }
   state(const state&) = delete;
   state& operator=(const state&) = delete;
@@ -70869,6 +70917,10 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
   all.table.stand_at(all.row, turn, ns_per_turn, next, who);
 }
 PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
+PENSTOCK_INLINE void block_folder::forget() noexcept {
+  state& all = *state_;
+  if (all.row != state::no_row && !all.guard.lost()) all.table.next().clear(all.row);
+}
 PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);

@@ -156,11 +156,16 @@ class planned_objects {
     if (known != cached_object::not_planned) return known;
     std::vector<key> keys(to_size((what.signature.size - 1) / block_ + 1));
     for (std::size_t n = 0; n < keys.size(); ++n) keys[n] = what.key_of(n);
-    const std::uint32_t first = plan_.add(keys);
-    {
-      const std::scoped_lock lock(mutex_);
-      firsts_.emplace_back(first, id);
+    const std::scoped_lock lock(mutex_);
+    firsts_.emplace_back();
+    std::uint32_t first = 0;
+    try {
+      first = plan_.add(keys);
+    } catch (...) {
+      firsts_.pop_back();
+      throw;
     }
+    firsts_.back() = {first, id};
     what.first_planned.store(first, std::memory_order_relaxed);
     return first;
   }
@@ -402,6 +407,8 @@ class cached_reads {
     const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now - first_time_).count();
     const std::uint64_t turns = turn - std::min(turn, first_turn_);
     planned_.plan().stand_at(turn, seen, ends);
+    if (ended_ && !ends) folder_.forget();  // blocks that were never needed again may be, now
+    ended_ = ends;
     folder_.stand_at(
         turn, turns == 0 ? 0 : static_cast<std::uint64_t>(ns) / turns,
         [](const void* plan, const key& block) { return static_cast<const block_plan*>(plan)->next(block); },
@@ -414,7 +421,8 @@ class cached_reads {
   }
   void forget() noexcept {
     planned_.plan().clear();
-    stands_ = false;
+    folder_.forget();
+    stands_ = ended_ = false;
   }
 
   /// Fetches one of the blocks that are needed next, if there is room for it. Returns whether to go on.
@@ -456,7 +464,7 @@ class cached_reads {
   std::mutex rooms_mutex_;
   std::vector<std::unique_ptr<std::byte[]>> rooms_;
   planned_objects planned_;
-  bool stands_ = false;  // of the thread that plans, and so are these:
+  bool stands_ = false, ended_ = false;  // of the thread that plans, and so are these:
   std::uint64_t first_turn_ = 0;
   std::chrono::steady_clock::time_point first_time_;
   std::size_t at_once_ahead_;

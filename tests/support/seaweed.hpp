@@ -40,8 +40,7 @@ class seaweed_server : public s3_server {
  public:
   enum class tables { without, iceberg };
 
-  explicit seaweed_server(tables with = tables::without)
-      : s3_server("key-of-seaweed", "secret-of-seaweed") {
+  explicit seaweed_server(tables with = tables::without) : s3_server("key-of-seaweed", "secret-of-seaweed") {
     std::ofstream(folder_ / "s3.json")
         << R"({"identities": [{"name": "tests", "credentials": [{"accessKey": ")" << key()
         << R"(", "secretKey": ")" << secret()
@@ -101,9 +100,9 @@ class seaweed_server : public s3_server {
   [[nodiscard]] std::string catalog() const { return "http://127.0.0.1:" + std::to_string(catalog_); }
   /// Makes a bucket for tables, which the catalogue calls the warehouse s3://NAME.
   void add_warehouse(const std::string& name) const {
-    const program_result made = run_program("echo 's3tables.bucket -create -name " + name +
-                                            " -account 000000000000' | HOME='" + folder_.path().string() +
-                                            "' " + weed_program() + " shell -master=" + master_);
+    const program_result made =
+        run_program("echo 's3tables.bucket -create -name " + name + " -account 000000000000' | HOME='" +
+                    folder_.path().string() + "' " + weed_program() + " shell -master=" + master_);
     if (made.status != 0 || made.output.find("bucket/" + name) == std::string::npos)
       throw std::runtime_error("SeaweedFS makes no bucket for tables: " + made.output);
   }
@@ -118,9 +117,8 @@ class seaweed_server : public s3_server {
                                              "-dir=" + place,
                                              "-cacheDir=" + (folder_ / "mount-cache").string(),
                                              "-localSocket=" + (folder_ / "mount.sock").string()};
-      return std::make_unique<server_process>(
-          command, folder_.path(), folder_ / "mount.out",
-          std::vector<std::string>{"HOME=" + folder_.path().string()});
+      return std::make_unique<server_process>(command, folder_.path(), folder_ / "mount.out",
+                                              std::vector<std::string>{"HOME=" + folder_.path().string()});
     });
   }
 

@@ -28,6 +28,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -298,13 +299,18 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     if constexpr (gets_ready<reader_type> && !impatient_range_sink<List>) {
       if (!this->reader_->is_ready()) this->reader_->get_ready({at.listed.data(), at.listed.size()});
     }
+    std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
       into.stand_at(samples.turn + slot);
       try {
         ranges_of(*this->reader_, at.listed[slot], at.scout, into);
       } catch (...) {  // the worker that reads the sample reports the error
+        failure = std::current_exception();
       }
     }
+    // Nobody waits for a sample that is far ahead, so nobody slows down who asks for them.
+    if constexpr (impatient_range_sink<List>)
+      if (failure) std::rethrow_exception(failure);
   }
 
   void begin(block_type& b) {

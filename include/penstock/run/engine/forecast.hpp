@@ -19,14 +19,15 @@
 namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
-/// remember, and at most so many rows or epochs, in a thread of its own, and says where the run stands. A
-/// block that a rank of many needs at all it needs within a few epochs. Nothing is
-/// read: where the samples of a shard are is told when its index is there, which the run loads when it comes
-/// to that shard.
+/// remember, and at most so many rows or epochs, in a thread of its own, and says where the run stands, also
+/// while it stands still: a cache that others fill wants to hear of their blocks, too. A block that a rank of
+/// many needs at all it needs within a few epochs. Nothing is read: where the samples of a shard are is told
+/// when its index is there, which the run loads when it comes to that shard.
 ///
 /// An epoch after the last one that the run is known to have is expected, unless the run was told how many
 /// epochs there are.
-/// Cost: for each sample what its `ranges` cost, and a lock.
+/// Cost: for each sample what its `ranges` cost, and a lock; while the run stands still, what it costs to
+/// tell it ten times a second.
 class forecast {
  public:
   forecast() = default;
@@ -37,8 +38,11 @@ class forecast {
   /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
   void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
-  /// What is read for all rows before this one, which is of this epoch, has been read. Any thread.
-  void passed(std::uint64_t turn, std::uint64_t epoch) noexcept;
+  /// What is read for all rows before this one has been read; less than was said before is not heard. Any
+  /// thread.
+  void passed(std::uint64_t turn) noexcept;
+  /// The rows that are requested now are of this epoch. Any thread.
+  void stands_in(std::uint64_t epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
@@ -66,10 +70,11 @@ class forecast {
   foresight_list list_;
   std::mutex mutex_;
   std::condition_variable changed_, idle_;
-  std::uint64_t turn_ = 0;     // of the next row to tell of
-  std::uint64_t limit_ = 1;    // epochs
-  std::uint64_t changes_ = 0;  // of the feed or its limit, by others
-  bool listed_ = false;        // `next_` was prepared, and not all of it could be told
+  std::uint64_t turn_ = 0;      // of the next row to tell of
+  std::uint64_t limit_ = 1;     // epochs
+  std::uint64_t changes_ = 0;   // of the feed or its limit, by others
+  std::uint64_t restarts_ = 0;  // that wait for the thread
+  bool listed_ = false;         // `next_` was prepared, and not all of it could be told
   bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};

@@ -25,9 +25,11 @@ PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinte
   }
 }
 
-PENSTOCK_INLINE void forecast::passed(std::uint64_t turn, std::uint64_t epoch) noexcept {
-  epoch_.store(epoch, std::memory_order_relaxed);
-  passed_.store(turn, std::memory_order_seq_cst);
+PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
+  std::uint64_t before = passed_.load(std::memory_order_relaxed);
+  do {
+    if (before >= turn) return;
+  } while (!passed_.compare_exchange_weak(before, turn, std::memory_order_seq_cst));
   if (turn < wakes_at_.load(std::memory_order_seq_cst)) return;
   { const std::lock_guard guard(mutex_); }  // it either waits or has not looked yet
   changed_.notify_one();
@@ -51,13 +53,17 @@ PENSTOCK_INLINE bool forecast::limit(std::uint64_t epochs, bool ends) {
 PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
   std::unique_lock held(mutex_);
   ++changes_;
+  // otherwise the thread, which has the lock whenever it is not busy, would go on until it waits
+  ++restarts_;
+  changed_.notify_one();
   idle_.wait(held, [this] { return !busy_; });
+  --restarts_;
   list_.forget();
   listed_ = false;
   feed_ = now;
   feed_.limit(limit_of_feed());
   turn_ = turn;
-  passed_ = turn;
+  passed_.store(std::min(turn, passed_.load(std::memory_order_relaxed)), std::memory_order_seq_cst);
   epoch_ = now.epoch();
   held.unlock();
   changed_.notify_one();
@@ -95,18 +101,23 @@ PENSTOCK_INLINE bool forecast::go_on(std::unique_lock<std::mutex>& held) {
     next_.turn = turn_;
     feed_.prepare(next_, 1);
   }
+  bool failed = false;
   busy_ = true;
   held.unlock();
   list_.begin();
   try {
     who_.foresee(who_.self, next_, list_);
   } catch (...) {  // advice that could not be given
+    failed = true;
   }
   held.lock();
   listed_ = !list_.all_known();
   if (!listed_) turn_ += next_.slots;
   busy_ = false;
   idle_.notify_all();
+  // A storage that fails is not asked again and again as fast as it can say no.
+  constexpr std::chrono::milliseconds after_failure(10);
+  if (failed) changed_.wait_for(held, after_failure, [this] { return stop_ || restarts_ != 0; });
   return !listed_;
 }
 
@@ -126,13 +137,15 @@ PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept
 
 // Until the run has gone on; and so long that telling costs little.
 PENSTOCK_INLINE void forecast::wait(std::unique_lock<std::mutex>& held) {
-  constexpr clock::duration least = std::chrono::microseconds(200), most = std::chrono::milliseconds(10);
+  constexpr clock::duration least = std::chrono::microseconds(200), most = std::chrono::milliseconds(10),
+                            longest = std::chrono::milliseconds(100);
   const clock::duration rest = std::clamp<clock::duration>(50 * took_, least, most);
   const std::uint64_t changes = changes_, stood = passed_.load(std::memory_order_relaxed);
   const auto changed = [&] { return stop_ || changes != changes_; };
   if (changed_.wait_for(held, rest, changed)) return;
   wakes_at_.store(stood + 1, std::memory_order_seq_cst);
-  changed_.wait(held, [&] { return changed() || passed_.load(std::memory_order_seq_cst) != stood; });
+  changed_.wait_for(held, std::max<clock::duration>(longest, 50 * took_),
+                    [&] { return changed() || passed_.load(std::memory_order_seq_cst) != stood; });
   wakes_at_.store(no_turn, std::memory_order_relaxed);
 }
 
@@ -141,14 +154,18 @@ PENSTOCK_INLINE void forecast::follow() noexcept {
   if (place_ != nullptr) place_->enter();
   std::unique_lock held(mutex_);
   while (!stop_) {
+    if (restarts_ != 0) {
+      changed_.wait(held);
+      continue;
+    }
     bool goes_on = false;
     try {
-      goes_on = can_go_on(held) && !stop_ && go_on(held);
+      goes_on = can_go_on(held) && !stop_ && restarts_ == 0 && go_on(held);
     } catch (...) {  // the run will say why its next step cannot be made
       goes_on = false;
     }
     if (stop_) break;
-    if (goes_on && clock::now() - told_ < often) continue;
+    if (restarts_ != 0 || (goes_on && clock::now() - told_ < often)) continue;
     tell(held);
     if (!goes_on && !stop_) wait(held);
   }

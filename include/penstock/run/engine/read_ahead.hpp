@@ -65,7 +65,10 @@ class read_ahead {
   void opened(std::uint64_t slots);
   /// All rows before this one have been evaluated.
   void passed(std::uint64_t turn) noexcept {
-    if (range_store* const there = store()) there->passed(turn);
+    range_store* const there = store();
+    if (there == nullptr) return;
+    there->passed(turn);
+    forecast_.passed(turn);
   }
   /// Epochs from this one on are not read ahead; `ends`: nor will they be later.
   void limit(std::uint64_t epochs, bool ends = false);

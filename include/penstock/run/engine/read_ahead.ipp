@@ -184,7 +184,9 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
-    if (foresees_ && !in_vain) forecast_.passed(fetcher_->queue().first_turn(asked), epoch);
+    // What was in memory workers read for themselves, and `passed` says when they have.
+    if (foresees_ && !in_vain && warm_blocks_ == 0) forecast_.passed(fetcher_->queue().first_turn(asked));
+    forecast_.stands_in(epoch);
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);

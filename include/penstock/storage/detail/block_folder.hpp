@@ -60,7 +60,7 @@ class block_folder {
   };
   /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
   /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
-  /// `ahead`: it is not needed yet, so no block goes for it that is needed sooner.
+  /// With `ahead` it is not needed yet, so no block goes for it that is needed sooner.
   [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
   /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
   bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
@@ -74,6 +74,8 @@ class block_folder {
   /// needed. `next(who, block)` tells when that is. Called by one thread at a time.
   void stand_at(std::uint64_t turn, std::uint64_t ns_per_turn,
                 next_use (*next)(const void* who, const key& block), const void* who);
+  /// What `next` said is void. For the thread that calls `stand_at`.
+  void forget() noexcept;
   /// How many blocks there is room for.
   [[nodiscard]] std::uint64_t slots() const noexcept;
   /// How many blocks went for others.

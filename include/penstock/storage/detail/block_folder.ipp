@@ -126,7 +126,8 @@ struct block_folder::state : block_files {
   }
 
   ~state() {
-    if (row != no_row && !guard.lost()) table.next().end(row);
+    // The child of a fork has no mapping, and no row.
+    if (row != no_row && memory != nullptr && !guard.lost()) table.next().end(row);
   }
   state(const state&) = delete;
   state& operator=(const state&) = delete;
@@ -439,6 +440,10 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
   all.table.stand_at(all.row, turn, ns_per_turn, next, who);
 }
 PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
+PENSTOCK_INLINE void block_folder::forget() noexcept {
+  state& all = *state_;
+  if (all.row != state::no_row && !all.guard.lost()) all.table.next().clear(all.row);
+}
 PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);

@@ -183,7 +183,8 @@ PENSTOCK_INLINE void block_index::stand_at(std::uint32_t row, std::uint64_t turn
     const std::optional<key> block = block_in(seen);
     if (!block) continue;
     uses.set(row, slot, when(who, *block));
-    if (!same(seen)) uses.set(row, slot, {});
+    // Whoever gives the slot to another block changes its state first, and then says that nothing is known.
+    if (get(record(slot).state, std::memory_order_seq_cst) != seen.state) uses.set(row, slot, {});
   }
 }
 PENSTOCK_INLINE void block_index::touch(std::uint32_t slot) const noexcept {

@@ -12,10 +12,13 @@ namespace detail::blocks {
 PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
   const std::scoped_lock lock(mutex_);
   const auto first = static_cast<std::uint32_t>(keys_.size());
-  keys_.insert(keys_.end(), blocks.begin(), blocks.end());
-  blocks_.resize(keys_.size());
-  if (table_.size() < 2 * keys_.size()) {
-    table_.assign(std::bit_ceil(4 * keys_.size()), 0);
+  const std::size_t count = first + blocks.size();
+  std::vector<std::uint32_t> larger;
+  if (table_.size() < 2 * count) larger.resize(std::bit_ceil(4 * count));
+  blocks_.resize(count);
+  keys_.insert(keys_.end(), blocks.begin(), blocks.end());  // nothing throws from here on
+  if (!larger.empty()) {
+    table_.swap(larger);
     for (std::uint32_t block = 0; block < first; ++block) place(block);
   }
   for (std::uint32_t block = first; block < keys_.size(); ++block) place(block);
@@ -40,7 +43,7 @@ PENSTOCK_INLINE void block_plan::foresee(std::uint32_t block, std::uint64_t turn
   known& one = blocks_[block];
   if (one.tail != none) {
     use& last = uses_[one.tail];
-    if (turn <= last.last + close) {
+    if (turn <= last.last + close && turn - last.first < longest_use) {
       last.last = std::max(last.last, turn);
       return;
     }

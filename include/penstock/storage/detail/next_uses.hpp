@@ -73,6 +73,8 @@ class next_uses {
   void stand_at(std::uint32_t row, std::uint64_t turn, std::uint64_t ns_per_turn) const noexcept;
   [[nodiscard]] next_use get(std::uint32_t row, std::uint32_t slot) const noexcept;
   void set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept;
+  /// Nothing is known any more.
+  void clear(std::uint32_t row) const noexcept;
 
   /// A slot gets another block. The caller holds the lock of the folder.
   void forget(std::uint32_t slot) const noexcept;

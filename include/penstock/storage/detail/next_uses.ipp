@@ -20,7 +20,7 @@ PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
   return std::atomic_ref(record(row).used).load(std::memory_order_acquire) != 0;
 }
 PENSTOCK_INLINE void next_uses::begin(std::uint32_t row) const noexcept {
-  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
+  clear(row);
   stand_at(row, 0, 0);
   std::atomic_ref(record(row).used).store(1, std::memory_order_release);
 }
@@ -37,7 +37,11 @@ PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) c
   return next_use::of_word(std::atomic_ref(word(row, slot)).load(std::memory_order_relaxed));
 }
 PENSTOCK_INLINE void next_uses::set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept {
-  std::atomic_ref(word(row, slot)).store(when.word(), std::memory_order_relaxed);
+  // In one order with the states of slots: see `block_index::stand_at`.
+  std::atomic_ref(word(row, slot)).store(when.word(), std::memory_order_seq_cst);
+}
+PENSTOCK_INLINE void next_uses::clear(std::uint32_t row) const noexcept {
+  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
 }
 PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
   for (std::uint32_t row = 0; row < most; ++row)

@@ -69,11 +69,16 @@ class planned_objects {
     if (known != cached_object::not_planned) return known;
     std::vector<key> keys(to_size((what.signature.size - 1) / block_ + 1));
     for (std::size_t n = 0; n < keys.size(); ++n) keys[n] = what.key_of(n);
-    const std::uint32_t first = plan_.add(keys);
-    {
-      const std::scoped_lock lock(mutex_);
-      firsts_.emplace_back(first, id);
+    const std::scoped_lock lock(mutex_);
+    firsts_.emplace_back();
+    std::uint32_t first = 0;
+    try {
+      first = plan_.add(keys);
+    } catch (...) {
+      firsts_.pop_back();
+      throw;
     }
+    firsts_.back() = {first, id};
     what.first_planned.store(first, std::memory_order_relaxed);
     return first;
   }
