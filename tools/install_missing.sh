@@ -98,6 +98,9 @@ install_missing() {
     command -v openssl >/dev/null || wanted+=(openssl)
     command -v curl >/dev/null || wanted+=(curl)
     command -v memcached >/dev/null || optional+=(memcached)
+    # What makes calls of the system fail, and clocks differ.
+    command -v fiu-run >/dev/null || optional+=(fiu-utils)
+    command -v faketime >/dev/null || optional+=(faketime)
     for package in account container object proxy; do
       command -v "swift-$package-server" >/dev/null || optional+=("swift-$package")
     done
