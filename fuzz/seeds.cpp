@@ -383,7 +383,7 @@ void mds(folder& out) {
 }
 
 void caches(folder& out) {
-  for (char how = 0; how < 8; ++how)
+  for (char how = 0; how < 32; ++how)
     out.add("block_index", std::string(1, how) + std::string("\0\1\2\7\377\1", 6));
 }
 
