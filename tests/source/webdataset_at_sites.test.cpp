@@ -132,6 +132,29 @@ TEST_CASE("source/webdataset_at_sites: the S3 and the mount of SeaweedFS") {
   shards.gives_the_same_mounted(*there);
 }
 
+TEST_CASE("source/webdataset_at_sites: SeaweedFS as the cache of another store") {
+  if (!have_seaweed()) return;
+  const deadline limit("SeaweedFS before a store", 120s);
+  const local_shards shards;
+  seaweed_server far;
+  far.put("bucket", shards.objects());
+  const seaweed_server near(seaweed_server::tables::without, seaweed_server::others::on_loopback);
+  near.cache_bucket_of(far, "bucket");
+  const ps::s3 names(local_shards::names("bucket/"), s3_at(near));
+  // The first read of an object fetches it, and it has an ETag from then on.
+  const auto session = names.connect();
+  CHECK(session.signature(0).stamp == 0);
+  CHECK((s3_read(session, 0, 1000, 5000) == shards.bytes()[0].substr(1000, 5000)));
+  CHECK((s3_read(session, 0, 0, 100) == shards.bytes()[0].substr(0, 100)));
+  CHECK(names.connect().signature(0).stamp != 0);
+  // A dataset is opened when all of them have.
+  (void)near.shell("remote.cache -dir=/buckets/bucket");
+  const stored cached(names);
+  shards.gives_the_same(cached);
+  far.kill();
+  shards.gives_the_same(cached);
+}
+
 TEST_CASE("source/webdataset_at_sites: the S3 and the URLs of AIStore") {
   const deadline limit("AIStore", 120s);
   const local_shards shards;
