@@ -22,10 +22,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -132,6 +134,30 @@ TEST_CASE("storage/cached: a plan has room for a number of uses, whatever lies b
   CHECK(plan.has_room());
   CHECK(plan.next(0) == blocks::next_use::at(40));
   CHECK(plan.next(1) == blocks::next_use::at(30));
+}
+
+TEST_CASE("storage/cached: a plan forgets what is behind it, also if one block is read all the time") {
+  constexpr std::uint32_t count = 8;
+  blocks::block_plan plan;
+  std::vector<blocks::key> keys;
+  for (std::uint64_t b = 0; b < count; ++b) keys.push_back({b, b});
+  (void)plan.add(keys);
+  for (std::uint64_t turn = 0; turn < blocks::block_plan::most_uses + 10'000; ++turn) {
+    if (turn % 1000 == 0) {
+      REQUIRE(plan.has_room());
+      plan.stand_at(turn, turn, false);
+    }
+    plan.foresee(0, turn);
+    plan.foresee(1 + static_cast<std::uint32_t>(turn) % (count - 1), turn);
+  }
+  // No use is longer, and no turn lies between two of them.
+  plan.clear();
+  constexpr std::uint64_t longest = blocks::block_plan::longest_use;
+  for (std::uint64_t turn = 0; turn < 3 * longest; ++turn) plan.foresee(0, turn);
+  for (const std::uint64_t turn : {longest - 1, longest, longest + 1, 3 * longest - 1}) {
+    plan.stand_at(turn, 3 * longest, false);
+    CHECK(plan.next(0) == blocks::next_use::at(turn));
+  }
 }
 
 TEST_CASE("storage/cached: the block goes that nobody needs, then the one that is needed last") {
@@ -303,6 +329,147 @@ TEST_CASE("storage/cached: a process that died plans for nothing") {
   for (std::uint32_t b = 20; b < 30; ++b) read(session, b);
   // If the dead one's blocks had stayed, these would have taken each other's place.
   CHECK(session.counters().hits == 10);
+}
+
+/// Eleven places, and who reads blocks by their numbers.
+struct small_cache {
+  penstock_test::stamped_files far{ps::memory_files().add("a", std::string(40 * driven::block, 'x'))};
+  penstock_test::temp_dir dir;
+  ps::cached<ps::disk_cache, penstock_test::stamped_files> near{
+      far, ps::disk_cache(dir.path().string(), 11 * driven::block, {.block = driven::block, .ahead = 0})};
+
+  template <class Session>
+  static void read(Session& session, std::uint32_t first, std::uint32_t end) {
+    std::byte one[1];
+    for (std::uint32_t b = first; b < end; ++b) session.read(0, b * driven::block, one);
+  }
+  template <class Session>
+  static void foresee(Session& session, std::uint32_t first, std::uint32_t end, std::uint64_t turn) {
+    for (std::uint32_t b = first; b < end; ++b) session.foresee(0, b * driven::block, 1, turn + 10 * b);
+  }
+  template <class Session>
+  static void stand_at(Session& session, std::uint64_t turn, std::uint64_t seen, bool ends) {
+    const ps::read_foresight plan = session.foresight();
+    plan.stand_at(plan.self, turn, seen, ends);
+  }
+};
+
+TEST_CASE("storage/cached: a run that ended and goes on needs its blocks again") {
+  const small_cache all;
+  auto session = all.near.connect();
+  all.read(session, 0, 10);
+  all.stand_at(session, 50, 100, true);  // none of them again
+  all.foresee(session, 0, 5, 100);
+  all.stand_at(session, 60, 200, false);
+  all.read(session, 20, 25);  // for which the others go
+  const std::uint64_t hits = session.counters().hits;
+  all.read(session, 0, 5);
+  CHECK(session.counters().hits == hits + 5);
+}
+
+TEST_CASE("storage/cached: a run that goes elsewhere goes by what it reads there") {
+  const small_cache all;
+  auto session = all.near.connect();
+  all.read(session, 0, 10);
+  all.foresee(session, 5, 10, 1000);
+  all.foresee(session, 0, 5, 2000);  // last
+  all.stand_at(session, 900, 3000, false);
+  const ps::read_foresight plan = session.foresight();
+  plan.forget(plan.self);
+  all.foresee(session, 0, 5, 10);  // first
+  all.stand_at(session, 0, 200, false);
+  all.read(session, 20, 25);
+  const std::uint64_t hits = session.counters().hits;
+  all.read(session, 0, 5);
+  CHECK(session.counters().hits == hits + 5);
+}
+
+TEST_CASE("storage/cached: the child of a fork may let a session that plans go") {
+  const small_cache all;
+  auto session = std::make_unique<decltype(all.near.connect())>(all.near.connect());
+  all.read(*session, 0, 10);
+  all.foresee(*session, 0, 10, 10);
+  all.stand_at(*session, 0, 200, true);
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    session.reset();
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  // And its parent plans as before.
+  all.read(*session, 20, 30);
+  all.stand_at(*session, 0, 200, true);
+  const std::uint64_t hits = session->counters().hits;
+  all.read(*session, 0, 9);
+  CHECK(session->counters().hits == hits + 9);
+}
+
+TEST_CASE("storage/cached: beside a process that is stopped, blocks go by when they were used") {
+  const small_cache all;
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    auto session = all.near.connect();
+    all.read(session, 0, 10);
+    all.foresee(session, 0, 10, 1000);
+    all.stand_at(session, 0, 2000, true);
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, WUNTRACED) == child);
+  REQUIRE(WIFSTOPPED(status));
+  auto session = all.near.connect();
+  for (int i = 0; i < 2; ++i) {
+    all.read(session, 20, 30);
+    all.foresee(session, 20, 30, 1000 * static_cast<std::uint64_t>(i));
+    all.stand_at(session, 0, 2000, true);
+  }
+  const std::uint64_t hits = session.counters().hits;
+  ::kill(child, SIGKILL);
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(hits == 10);
+}
+
+TEST_CASE("storage/cached: what a session reads that does not plan stays no longer than what others need") {
+  const small_cache all;
+  auto plans = all.near.connect();
+  auto reads = all.near.connect();
+  all.read(plans, 0, 10);
+  all.foresee(plans, 0, 10, 10);
+  all.stand_at(plans, 0, 200, true);
+  for (std::uint32_t b = 20; b < 40; ++b) {
+    all.read(reads, b, b + 1);
+    all.stand_at(plans, 0, 200, true);  // it hears of the new block
+  }
+  const std::uint64_t hits = plans.counters().hits;
+  all.read(plans, 0, 9);
+  CHECK(plans.counters().hits == hits + 9);
+}
+
+TEST_CASE("storage/cached: sessions come, plan and go while others choose") {
+  const small_cache all;
+  std::atomic<bool> wrong{false};
+  std::vector<std::jthread> threads;
+  for (unsigned t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int i = 0; i < 20; ++i) {
+        auto session = all.near.connect();
+        for (std::uint64_t turn = 0; turn < 30; ++turn) {
+          const auto block = static_cast<std::uint32_t>(random() % 40);
+          session.foresee(0, block * driven::block, 1, turn);
+          if (turn % 3 == 0) all.stand_at(session, turn, turn + 1, turn % 2 == 0);
+          if (turn % 11 == 10) session.foresight().forget(session.foresight().self);
+          std::byte one[2];
+          session.read(0, block * driven::block + 1, one);
+          if (one[0] != std::byte{'x'} || one[1] != std::byte{'x'}) wrong = true;
+        }
+      }
+    });
+  threads.clear();
+  CHECK_FALSE(wrong);
 }
 
 TEST_CASE("storage/cached: more sessions than can plan have the right bytes, too") {
