@@ -53,6 +53,7 @@ PROGRAMS = (
     ("bench_formats", (*(f"26{letter}" for letter in "abcdefghijklmntu"), *(f"27{letter}" for letter in "abcdef"))),
     ("bench_formats_parquet", tuple(f"26{letter}" for letter in "opqrs")),
     ("bench_cache", ("28a", "28b", "28c", "28d")),
+    ("bench_cache_stage_to", ("28e", "28h")),
     ("bench_crypto", ("29a", "29b", "29c", "29d", "29e")),
     ("bench_gpu", ("gpu1", "gpu2")),
 )

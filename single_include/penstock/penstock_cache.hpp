@@ -156,11 +156,16 @@ class planned_objects {
     if (known != cached_object::not_planned) return known;
     std::vector<key> keys(to_size((what.signature.size - 1) / block_ + 1));
     for (std::size_t n = 0; n < keys.size(); ++n) keys[n] = what.key_of(n);
-    const std::uint32_t first = plan_.add(keys);
-    {
-      const std::scoped_lock lock(mutex_);
-      firsts_.emplace_back(first, id);
+    const std::scoped_lock lock(mutex_);
+    firsts_.emplace_back();
+    std::uint32_t first = 0;
+    try {
+      first = plan_.add(keys);
+    } catch (...) {
+      firsts_.pop_back();
+      throw;
     }
+    firsts_.back() = {first, id};
     what.first_planned.store(first, std::memory_order_relaxed);
     return first;
   }
@@ -236,11 +241,11 @@ class cached_reads {
     cached_object& what = objects_.at(id);
     files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
     const std::uint64_t block = folder_.block_size();
-    const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
+    const wait_stops::moment begun = folder_.stops().now();
     while (!into.empty()) {
       const std::uint64_t number = offset / block, within = offset % block;
       const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
-      read_block(id, what, number, within, into.first(some), stops);
+      read_block(id, what, number, within, into.first(some), begun);
       into = into.subspan(some);
       offset += some;
     }
@@ -258,10 +263,13 @@ class cached_reads {
             [](void* self) noexcept { static_cast<cached_reads*>(self)->forget(); }};
   }
 
-  /// Fetches nothing more ahead.
-  void stop_ahead() noexcept { ahead_.stop(); }
   [[nodiscard]] far_session& far() noexcept { return far_; }
-  void stop_waiting() noexcept { stops_.fetch_add(1, std::memory_order_relaxed); }
+  void stop_waiting() noexcept { folder_.stops().stop(); }
+  /// Fetches nothing more ahead, and no read waits any more.
+  void end() noexcept {
+    folder_.stops().stop_for_good();
+    ahead_.stop();
+  }
 
   void add_to(storage_counters& all) const noexcept {
     all.hits += hits_.load(std::memory_order_relaxed);
@@ -309,7 +317,7 @@ class cached_reads {
   };
 
   void read_block(object_id id, cached_object& what, std::uint64_t number, std::uint64_t within,
-                  mutable_bytes into, std::uint64_t stops) {
+                  mutable_bytes into, wait_stops::moment begun) {
     const key wanted = what.key_of(number);
     const std::uint64_t begin = number * folder_.block_size();
     const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
@@ -329,21 +337,24 @@ class cached_reads {
             continue;
           case block_folder::copied::damaged:
             corrupt_.fetch_add(1, std::memory_order_relaxed);
-            folder_.discard(*found);
+            folder_.discard(*found, begun);
             again = true;
             ++damaged;
             continue;
         }
       }
       what.cool();
-      const block_folder::answer got = folder_.ask(wanted, planned_.next(what, number));
+      const block_folder::answer got = folder_.ask(wanted, begun, planned_.next(what, number));
       if (got.is == block_folder::answer::here) {
         ++moves;
         continue;
       }
-      if (got.is == block_folder::answer::nothing) break;
+      if (got.is == block_folder::answer::nothing) {
+        stop_if_cancelled(id, begin + within, begun);
+        break;
+      }
       if (got.is == block_folder::answer::mine)
-        return fetch(id, begin, got.where, wanted, to_size(size), within, into, again);
+        return fetch(id, begin, got.where, wanted, to_size(size), within, into, again, begun);
       const auto now = std::chrono::steady_clock::now();
       if (now >= end) {
         folder_.waited_in_vain(got.where);
@@ -352,31 +363,35 @@ class cached_reads {
       // In slices, so that a run that ends is not kept waiting.
       constexpr std::uint64_t slice = 100'000'000;
       (void)folder_.wait(got.where, std::min(slice, static_cast<std::uint64_t>((end - now).count())));
-      if (stops_.load(std::memory_order_relaxed) != stops)
-        throw error(errc::stopped, "the read was cancelled")
-            .in_file(objects_.name(id))
-            .at_offset(begin + within);
+      stop_if_cancelled(id, begin + within, begun);
     }
     uncached_.fetch_add(1, std::memory_order_relaxed);
     far_.read(id, begin + within, into);
   }
 
+  /// A wait that was ended is no reason to read past the cache.
+  void stop_if_cancelled(object_id id, std::uint64_t offset, wait_stops::moment begun) {
+    if (folder_.stops().since(begun))
+      throw error(errc::stopped, "the read was cancelled").in_file(objects_.name(id)).at_offset(offset);
+  }
+
   void fetch(object_id id, std::uint64_t begin, place mine, const key& wanted, std::size_t size,
-             std::uint64_t within, mutable_bytes into, bool again) {
+             std::uint64_t within, mutable_bytes into, bool again, wait_stops::moment begun) {
     std::optional<room> whole;
-    load(id, begin, mine, size, whole);
+    load(id, begin, mine, size, whole, begun);
     const mutable_bytes bytes = whole->span();
     std::ranges::copy(bytes.subspan(to_size(within), into.size()), into.begin());
     if (again) refetched_.fetch_add(1, std::memory_order_relaxed);
-    if (!folder_.fill(mine, wanted, bytes)) uncached_.fetch_add(1, std::memory_order_relaxed);
+    if (!folder_.fill(mine, wanted, bytes, begun)) uncached_.fetch_add(1, std::memory_order_relaxed);
   }
   /// Reads a block from the other storage.
-  void load(object_id id, std::uint64_t begin, place mine, std::size_t size, std::optional<room>& into) {
+  void load(object_id id, std::uint64_t begin, place mine, std::size_t size, std::optional<room>& into,
+            wait_stops::moment begun) {
     try {
       into.emplace(*this, size);
       far_.read(id, begin, into->span());
     } catch (...) {
-      folder_.give_up(mine);
+      folder_.give_up(mine, begun);
       throw;
     }
     fetched_.fetch_add(1, std::memory_order_relaxed);
@@ -392,6 +407,8 @@ class cached_reads {
     const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now - first_time_).count();
     const std::uint64_t turns = turn - std::min(turn, first_turn_);
     planned_.plan().stand_at(turn, seen, ends);
+    if (ended_ && !ends) folder_.forget();  // blocks that were never needed again may be, now
+    ended_ = ends;
     folder_.stand_at(
         turn, turns == 0 ? 0 : static_cast<std::uint64_t>(ns) / turns,
         [](const void* plan, const key& block) { return static_cast<const block_plan*>(plan)->next(block); },
@@ -404,13 +421,15 @@ class cached_reads {
   }
   void forget() noexcept {
     planned_.plan().clear();
-    stands_ = false;
+    folder_.forget();
+    stands_ = ended_ = false;
   }
 
   /// Fetches one of the blocks that are needed next, if there is room for it. Returns whether to go on.
   [[nodiscard]] bool work_ahead() noexcept try {
     // A block that comes early takes the place of one that is needed later: of a small part of them.
     constexpr std::uint64_t most = 64, part = 64;
+    const wait_stops::moment begun = folder_.stops().now();
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     if (now < ahead_rests_until_.load(std::memory_order_relaxed)) return false;
     thread_local std::vector<block_plan::coming> coming;
@@ -420,13 +439,14 @@ class cached_reads {
       cached_object& what = objects_.at(id);
       const key wanted = what.key_of(number);
       if (folder_.find(wanted, what.hints[to_size(number)])) continue;
-      const block_folder::answer got = folder_.ask(wanted, next_use::at(one.turn), true);
+      const block_folder::answer got = folder_.ask(wanted, begun, next_use::at(one.turn), true);
       if (got.is == block_folder::answer::nothing) return false;
       if (got.is != block_folder::answer::mine) continue;
       const std::uint64_t begin = number * folder_.block_size();
       std::optional<room> whole;
-      load(id, begin, got.where, to_size(std::min(folder_.block_size(), what.signature.size - begin)), whole);
-      (void)folder_.fill(got.where, wanted, whole->span());
+      load(id, begin, got.where, to_size(std::min(folder_.block_size(), what.signature.size - begin)), whole,
+           begun);
+      (void)folder_.fill(got.where, wanted, whole->span(), begun);
       return true;
     }
     return false;
@@ -444,12 +464,12 @@ class cached_reads {
   std::mutex rooms_mutex_;
   std::vector<std::unique_ptr<std::byte[]>> rooms_;
   planned_objects planned_;
-  bool stands_ = false;  // of the thread that plans, and so are these:
+  bool stands_ = false, ended_ = false;  // of the thread that plans, and so are these:
   std::uint64_t first_turn_ = 0;
   std::chrono::steady_clock::time_point first_time_;
   std::size_t at_once_ahead_;
   std::atomic<std::chrono::steady_clock::rep> ahead_rests_until_{0};  // after a failure
-  counter stops_{0}, hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
+  counter hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
   detail::work_ahead ahead_;  // last, since its threads use all of this
 };
 
@@ -529,11 +549,11 @@ class memory_reads {
     cached_object& what = objects_.at(id);
     files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
     const std::uint64_t block = blocks_.block_size();
-    const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
+    const wait_stops::moment begun = stops_.now();
     while (!into.empty()) {
       const std::uint64_t number = offset / block, within = offset % block;
       const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
-      read_block(id, what, number, within, into.first(some), stops);
+      read_block(id, what, number, within, into.first(some), begun);
       into = into.subspan(some);
       offset += some;
     }
@@ -561,12 +581,14 @@ class memory_reads {
               if (const read_foresight far = me.far_plan(); far.self != nullptr) far.forget(far.self);
             }};
   }
-  /// Nothing is fetched ahead: from memory that is what a run does itself.
-  void stop_ahead() const noexcept {}
-
   [[nodiscard]] far_session& far() noexcept { return far_; }
   void stop_waiting() noexcept {
-    stops_.fetch_add(1, std::memory_order_relaxed);
+    stops_.stop();
+    blocks_.wake();
+  }
+  /// No read waits any more. Nothing is fetched ahead: from memory that is what a run does itself.
+  void end() noexcept {
+    stops_.stop_for_good();
     blocks_.wake();
   }
 
@@ -590,7 +612,7 @@ class memory_reads {
   }
 
   void read_block(object_id id, cached_object& what, std::uint64_t number, std::uint64_t within,
-                  mutable_bytes into, std::uint64_t stops) {
+                  mutable_bytes into, wait_stops::moment begun) {
     const key wanted = what.key_of(number);
     std::atomic<std::uint32_t>& hint = what.hints[to_size(number)];
     const auto is_copied = [&] {
@@ -614,8 +636,8 @@ class memory_reads {
         return fetch(id, begin, got, to_size(size), within, into);
       }
       if (got.is == memory_blocks::answer::other) {
-        if (own_fill::has(blocks_, got.slot) || !blocks_.wait(got, late, stops_, stops)) break;
-        if (stops_.load(std::memory_order_relaxed) != stops)
+        if (own_fill::has(blocks_, got.slot) || !blocks_.wait(got, late, stops_, begun)) break;
+        if (stops_.since(begun))
           throw error(errc::stopped, "the read was cancelled")
               .in_file(objects_.name(id))
               .at_offset(begin + within);
@@ -648,7 +670,8 @@ class memory_reads {
   cached_objects<far_session> objects_;
   planned_objects planned_;
   bool follows_ = false;  // of the thread that foresees
-  counter stops_{0}, hits_{0}, fetched_{0}, evicted_{0}, uncached_{0};
+  wait_stops stops_;
+  counter hits_{0}, fetched_{0}, evicted_{0}, uncached_{0};
 };
 
 }  // namespace detail::blocks
@@ -695,7 +718,8 @@ struct reads_of<memory_cache, Far> {
 /// A process that dies leaves nothing to clean: the system takes its locks away, what it was fetching is
 /// fetched by the next one that wants it, and an index that it was changing is put in order.
 /// Errors: those of the other storage, and those of the cache when a run begins. If a fetch fails, who asked
-/// for it gets the error, and the next one that waits tries again.
+/// for it gets the error, and the next one that waits tries again. A read that waits for somebody else when
+/// it is cancelled, or when the session ends, is errc::stopped.
 /// Cost: a read from a folder takes the checksums of the pieces that it touches, whole ones, and one copy:
 /// from a mapping if all of the object is in memory, otherwise with a system call, and a second copy of
 /// pieces at both ends that are not wanted whole. A thread that goes on in the piece that it compared last
@@ -723,7 +747,7 @@ class cached {
       session.stop_waiting();
     }
     void end() noexcept {
-      session.stop_ahead();
+      session.end();
       cancel();
       penstock::end_reads(session.far());
     }

@@ -191,6 +191,40 @@ TEST_CASE("observe/timeline: each count of a storage has its name") {
                               "\"second reads that won\":7,\"slow downs\":2,\"throttled\":5}"));
 }
 
+TEST_CASE("observe/timeline: each count of a cache has its name, where there is a cache") {
+  ps::timeline line;
+  auto session = line.connect({});
+  ps::run_watch watch({ps::any_observer(session)}, 0, true, false, 0);
+  const std::string begins = "\"name\":\"cache\",\"ph\":\"C\"";
+  watch.counted({.requests = 9, .bytes = 10}, true);
+  CHECK_THAT(line.json(), !penstock_test::contains(begins));
+  watch.counted(
+      {.requests = 9, .hits = 1, .fetched = 2, .refetched = 3, .evicted = 4, .corrupt = 5, .uncached = 6},
+      true);
+  CHECK_THAT(line.json(),
+             penstock_test::contains(begins) &&
+                 penstock_test::contains("\"args\":{\"hits\":1,\"fetched\":2,\"fetched again\":3,"
+                                         "\"evicted\":4,\"corrupt\":5,\"past the cache\":6}}"));
+  // The counts of both are of one moment.
+  std::map<std::string, std::vector<double>> times;
+  const json all = json::parse(line.json());
+  for (const json& e : all["traceEvents"].items)
+    if (e["ph"].text == "C") times[e["name"].text].push_back(e["ts"].number);
+  REQUIRE(times["storage"].size() == 2);
+  REQUIRE(times["cache"].size() == 1);
+  CHECK(times["cache"][0] == times["storage"][1]);
+}
+
+TEST_CASE("observe/timeline: a cache that only passes reads on has its counts, too") {
+  for (const ps::storage_counters& one : {ps::storage_counters{.hits = 1}, ps::storage_counters{.fetched = 1},
+                                          ps::storage_counters{.uncached = 1}}) {
+    ps::timeline line;
+    auto session = line.connect({});
+    ps::run_watch({ps::any_observer(session)}, 0, true, false, 0).counted(one, true);
+    CHECK_THAT(line.json(), penstock_test::contains("\"name\":\"cache\""));
+  }
+}
+
 TEST_CASE("observe/timeline: without workers the consumer evaluates") {
   ps::timeline line;
   const auto plan = napping | ps::map(size_of) | ps::batch(8) | ps::workers(0) | line;

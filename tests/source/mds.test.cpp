@@ -257,6 +257,31 @@ TEST_CASE("source/mds: what is unused is not read, and a fingerprint is the data
   CHECK(reader.bytes_per_sample() == 0);
 }
 
+/// Counts ranges, and does not want anything to be read for them.
+struct impatient {
+  int ranges = 0, unknowns = 0;
+  template <class Session>
+  void operator()(Session&, ps::object_id, std::uint64_t, std::uint64_t) {
+    ++ranges;
+  }
+  void unknown() { ++unknowns; }
+};
+
+TEST_CASE("source/mds: where samples are is not known before a shard's table is loaded") {
+  const mds_folder made;
+  const auto data = ps::mds(made("values"));
+  const auto reader = data.connect();
+  impatient sink;
+  reader.ranges(0, sink);
+  CHECK(sink.ranges == 0);
+  CHECK(sink.unknowns == 1);
+  const ps::position first[] = {{0, 0}};
+  reader.get_ready(first);
+  reader.ranges(0, sink);
+  CHECK(sink.ranges == 1);
+  CHECK(sink.unknowns == 1);
+}
+
 TEST_CASE("source/mds: shards that are not what their index says are errors") {
   const mds_folder made;
   const auto with = [&](std::string_view shard) {

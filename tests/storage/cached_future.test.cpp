@@ -358,19 +358,20 @@ TEST_CASE("storage/cached: what comes ahead takes no place of what is needed bef
                               &blocks::xxh3);
   const std::vector<std::byte> bytes(driven::block);
   const std::uint64_t count = folder.slots();
+  const auto begun = folder.stops().now();
   for (std::uint64_t b = 1; b <= count; ++b) {
-    const answer got = folder.ask({b, b});
+    const answer got = folder.ask({b, b}, begun);
     REQUIRE(got.is == answer::mine);
-    CHECK(folder.fill(got.where, {b, b}, bytes));
+    CHECK(folder.fill(got.where, {b, b}, bytes, begun));
   }
   folder.stand_at(
       0, 0, [](const void*, const blocks::key& one) { return blocks::next_use::at(10 * one.high); }, nullptr);
   const blocks::key other{99, 99};
-  CHECK(folder.ask(other, blocks::next_use::at(10 * count + 1), true).is == answer::nothing);
-  CHECK(folder.ask(other, blocks::next_use::at(10 * count), true).is == answer::nothing);
-  const answer got = folder.ask(other, blocks::next_use::at(10 * count - 1), true);
+  CHECK(folder.ask(other, begun, blocks::next_use::at(10 * count + 1), true).is == answer::nothing);
+  CHECK(folder.ask(other, begun, blocks::next_use::at(10 * count), true).is == answer::nothing);
+  const answer got = folder.ask(other, begun, blocks::next_use::at(10 * count - 1), true);
   REQUIRE(got.is == answer::mine);
-  folder.give_up(got.where);
+  folder.give_up(got.where, begun);
   std::atomic<std::uint32_t> hint{0};
   CHECK_FALSE(folder.find({count, count}, hint));  // which was needed last
   CHECK(folder.find({1, 1}, hint));

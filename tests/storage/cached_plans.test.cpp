@@ -99,8 +99,7 @@ void compare(const char* what, const Loader& loader) {
 
 TEST_CASE("storage/cached: plans that choose and mix samples have the same ones with a small cache") {
   compare("filter", [](const auto& one, const auto&) {
-    return one | ps::shuffle(7) | ps::fields<"bin"> |
-           ps::filter([](const auto& sample) {
+    return one | ps::shuffle(7) | ps::fields<"bin"> | ps::filter([](const auto& sample) {
              return ps::as_bytes(ps::get<"bin">(sample)).size() % 2 == 0;
            }) |
            ps::batch(8, ps::ragged) | ps::prefetch(2);
@@ -137,8 +136,8 @@ TEST_CASE("storage/cached: runs end early, while they look ahead") {
   const penstock_test::temp_dir dir;
   const std::string pattern = write_shards(dir.path(), "a");
   const ps::disk_cache near((dir.path() / "cache").string(), 1_MiB, {.block = 128_KiB});
-  const auto plan = ps::webdataset(ps::cached(ps::file(pattern), near)) | ps::shuffle(7) |
-                    ps::fields<"bin"> | ps::batch(8, ps::ragged) | ps::prefetch(2) | ps::workers(2);
+  const auto plan = ps::webdataset(ps::cached(ps::file(pattern), near)) | ps::shuffle(7) | ps::fields<"bin"> |
+                    ps::batch(8, ps::ragged) | ps::prefetch(2) | ps::workers(2);
   for (std::size_t batches = 0; batches < 12; ++batches) {
     auto run = plan.open();
     std::size_t left = batches;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/storage/cached.hpp>
 
+#include <penstock/observe/timeline.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/shard_writer.hpp>
@@ -107,6 +108,22 @@ TEST_CASE("storage/cached: a run with a cache that is too small has the same sam
   ps::storage_counters counted;
   CHECK(rest_of(run, &counted) == expected);
   CHECK(counted.evicted > 100);
+}
+
+TEST_CASE("storage/cached: a timeline has the counts of a cache, and of files none") {
+  const penstock_test::temp_dir dir;
+  const std::string pattern = write_shards(dir.path());
+  const ps::disk_cache near((dir.path() / "cache").string(), 1_MiB, {.block = 128_KiB});
+  const std::string counts = "\"name\":\"cache\",\"ph\":\"C\"";
+  for (const std::size_t workers : {0u, 2u}) {
+    const ps::timeline files, trace;
+    auto plain = (loader(ps::webdataset(pattern), workers) | files).open();
+    (void)rest_of(plain);
+    CHECK_THAT(files.json(), !penstock_test::contains(counts));
+    auto run = (loader(ps::webdataset(ps::cached(ps::file(pattern), near)), workers) | trace).open();
+    (void)rest_of(run);
+    CHECK_THAT(trace.json(), penstock_test::contains(counts) && penstock_test::contains("\"hits\":"));
+  }
 }
 
 }  // namespace cached_runs_test

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -191,6 +192,34 @@ TEST_CASE("storage/http: a whole object needs no ranges") {
   into.resize(4999);
   CHECK(says(web_error_of([&] { session.read(0, 0, std::as_writable_bytes(std::span(into))); }),
              "ignores ranges"));
+}
+
+TEST_CASE("storage/http: a range that comes with 200 is one if the answer says so in each way") {
+  const deadline limit("ranges with 200");
+  const std::string bytes = web_content(5000);
+  const auto session_with = [&](std::string range, std::size_t size) {
+    return std::make_unique<web_server>(answering([&bytes, range, size](const web_request& request) {
+      if (request.method() == "HEAD") return web_answer("405 Not Allowed", "", "");
+      if (request.header("Range") == "bytes=0-0")
+        return web_answer("200 OK", "Content-Range: bytes 0-0/5000\r\n", bytes.substr(0, 1));
+      return web_answer("200 OK", "Content-Range: " + range + "\r\n", bytes.substr(100, size));
+    }));
+  };
+  const auto read = [](const web_server& server) {
+    const auto session = ps::http({server.at("/a").c_str()}, direct()).connect();
+    CHECK(session.size(0) == 5000);
+    std::string into(10, 'x');
+    session.read(0, 100, std::as_writable_bytes(std::span(into)));
+    return into;
+  };
+  CHECK(read(*session_with("bytes 100-109/5000", 10)) == bytes.substr(100, 10));
+  const std::vector<std::pair<std::string, std::size_t>> others{
+      {"bytes 100-109/*", 10}, {"bytes 100-109/5000", 11}, {"nonsense", 10}, {"bytes */5000", 10}};
+  for (const auto& [range, size] : others) {
+    INFO(range);
+    CHECK(says(web_error_of([&] { (void)read(*session_with(range, size)); }), "ignores ranges"));
+  }
+  CHECK(says(web_error_of([&] { (void)read(*session_with("bytes 101-110/5000", 10)); }), "another range"));
 }
 
 TEST_CASE("storage/http: the size without HEAD") {

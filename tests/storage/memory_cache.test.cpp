@@ -3,6 +3,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/storage/detail/memory_blocks.hpp>
+#include <penstock/storage/detail/wait_stops.hpp>
 
 #include "support/catch.hpp"
 
@@ -20,6 +21,7 @@ namespace memory_cache_test {
 
 using ps::detail::blocks::key;
 using ps::detail::blocks::memory_blocks;
+using ps::detail::blocks::wait_stops;
 
 std::string refusal(std::uint64_t limit, ps::memory_cache_options options = {}) {
   try {
@@ -110,12 +112,21 @@ TEST_CASE("storage/memory_cache: a block with a pin stays, and the others go in 
     const auto failing = blocks.ask(name(1), hints[1]);
     CHECK(failing.evicted);
     CHECK(blocks.ask(name(1), hints[1]).is == memory_blocks::answer::other);
-    const std::atomic<std::uint64_t> stops{0};
-    CHECK_FALSE(blocks.wait(failing, std::chrono::steady_clock::now(), stops, 0));
+    const auto wait = [&](const wait_stops& stops, wait_stops::moment begun) {
+      return blocks.wait(failing, std::chrono::steady_clock::now(), stops, begun);
+    };
+    wait_stops ended;
+    const auto begun = ended.now();
+    ended.stop();
+    CHECK(wait(ended, begun));
+    ended.stop_for_good();
+    CHECK(wait(ended, ended.now()));
+    const wait_stops none;
+    CHECK_FALSE(wait(none, none.now()));
     CHECK(blocks.ask(name(1), hints[1]).is == memory_blocks::answer::nothing);
-    CHECK(blocks.wait(failing, std::chrono::steady_clock::now(), stops, 1));
+    CHECK(wait(none, none.now()));
     blocks.give_up(failing);
-    CHECK(blocks.wait(failing, std::chrono::steady_clock::now(), stops, 0));
+    CHECK(wait(none, none.now()));
     CHECK_FALSE(put(1));
     const auto one = blocks.ask(name(20), hints[2]), two = blocks.ask(name(21), hints[2]);
     const auto three = blocks.ask(name(22), hints[2]);

@@ -320,6 +320,23 @@ TEST_CASE("storage/s3: cancelling ends reads that wait for credentials") {
   CHECK(outcomes.ended() == 1);
 }
 
+TEST_CASE("storage/s3: an ETag with nothing in it is none") {
+  const deadline limit("empty ETags");
+  std::atomic<bool> kept{false};
+  web_server empty(answering([&](const web_request& request) {
+    std::string answer = web_object(request, s3_bytes, "");  // 412 if there is an If-Match
+    return answer.insert(answer.find("\r\n") + 2, kept ? "ETag: \"7357dbd74e7c\"\r\n" : "ETag: \"\"\r\n");
+  }));
+  const auto by_s3 = s3_session_of(empty);
+  const auto by_http = ps::http({empty.at("/bucket/a").c_str()}, direct()).connect();
+  CHECK(by_s3.signature(0).stamp == 0);
+  CHECK(by_http.signature(0).stamp == 0);
+  kept = true;
+  CHECK((s3_read(by_s3, 0, 10, 50) == s3_bytes.substr(10, 50)));
+  CHECK((s3_read(by_http, 0, 10, 50) == s3_bytes.substr(10, 50)));
+  CHECK(s3_session_of(empty).signature(0).stamp != 0);
+}
+
 TEST_CASE("storage/s3: redirects lead to signed URLs as they are, and are signed for the same server") {
   const deadline limit("redirects");
   web_log far;

@@ -10,6 +10,7 @@
 #include "support/catch.hpp"
 #include "support/deadline.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/juicefs.hpp"
 #include "support/read_outcomes.hpp"
 #include "support/s3_session.hpp"
 #include "support/seaweed.hpp"
@@ -148,6 +149,14 @@ TEST_CASE("storage/s3: SeaweedFS") {
   std::sort(names.begin(), names.end());
   CHECK((ps::s3::list("bucket/pages/", options) == names));
   CHECK(proxy.requests() == 6);
+}
+
+TEST_CASE("storage/s3: JuiceFS") {
+  if (!have_juicefs() || !have_boto3()) return;
+  const deadline limit("JuiceFS", 120s);
+  const juicefs_volume volume;
+  const juicefs_gateway server(volume);
+  reads_objects(server, web_content(200'000));
 }
 
 TEST_CASE("storage/s3: Swift") {

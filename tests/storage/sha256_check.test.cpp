@@ -4,6 +4,8 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/file.hpp>
 #include <penstock/storage/memory_files.hpp>
+#include <penstock/storage/object_check.hpp>
+#include <penstock/storage/stage_to.hpp>
 
 #include "support/catch.hpp"
 #include "support/external_program.hpp"
@@ -12,6 +14,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -24,6 +27,7 @@ namespace ps = penstock;
 namespace sha256_check_test {
 
 static_assert(std::movable<ps::sha256_check::state>);
+static_assert(ps::object_check<ps::sha256_check>);
 
 std::string hash_of(std::string_view text) { return ps::to_string(ps::sha256_of(ps::bytes_of(text))); }
 
@@ -133,6 +137,23 @@ TEST_CASE("storage/sha256_check: sha256sum verifies our list, and we read what i
 
   std::ofstream(paths[1], std::ios::binary) << "other bytes";
   CHECK(penstock_test::run_program("sha256sum --strict -c '" + list + "'").status != 0);
+}
+
+TEST_CASE("storage/sha256_check: what is staged is compared as it comes") {
+  const penstock_test::temp_dir dir;
+  const std::string good(100'000, 'x');
+  std::string bad = good;
+  bad[70'000] = 'y';
+  const ps::sha256_check check(ps::sha256_list({{"a.tar", ps::sha256_of(ps::bytes_of(good))}}));
+  const std::string folder = (dir.path() / "staged").string();
+  const ps::error failed = error_in(
+      [&] { (void)ps::stage_to(ps::memory_files().add("a.tar", bad), folder, ps::stage_options{}, check); });
+  CHECK(failed.code() == ps::errc::io);
+  CHECK(failed.message().find("SHA-256") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(dir.path() / "staged" / "a.tar"));
+  const ps::file local =
+      ps::stage_to(ps::memory_files().add("a.tar", good), folder, ps::stage_options{}, check);
+  CHECK(local.connect().size(0) == good.size());
 }
 
 }  // namespace sha256_check_test

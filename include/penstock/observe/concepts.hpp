@@ -30,13 +30,14 @@ enum class activity : std::uint8_t {
   hold_chunk,      ///< samples on their way to batches, until their memory is free again
   request,         ///< a request for bytes ahead of their turn, until its end; these overlap
   storage_counts,  ///< no interval: what the storage has counted until then
+  cache_counts,    ///< no interval: what its caches have; only if one has done something
 };
 
 [[nodiscard]] constexpr std::string_view to_string(activity a) noexcept {
   constexpr std::string_view names[] = {"evaluate",      "stage",          "read",       "wait for input",
                                         "wait for room", "wait for batch", "copy",       "wait for copy",
                                         "ask for bytes", "hold batch",     "hold chunk", "request",
-                                        "storage"};
+                                        "storage",       "cache"};
   return names[static_cast<std::size_t>(a)];
 }
 
@@ -56,6 +57,9 @@ struct run_event {
   // `storage_counts`: `samples` are the requests, `first` the retries, `last` the second reads of `hedged`,
   // `stage` those that won, `batch` the answers that asked for fewer, `block` how often `throttled` halved
   // its limit, and `epoch` the reads that were given up.
+  // `cache_counts`: `samples` are the hits, `first` the blocks that were fetched, `last` those that were
+  // fetched again, `batch` those that went to make place, `block` the reads that did not match their
+  // checksums, and `epoch` what went past the cache.
 };
 
 /// The facts about a run that an observer gets when the run is opened. Thread 0 is the consumer, threads 1

@@ -25,8 +25,9 @@ class recorded_run;
 /// An annotation: `loader | trace`. For each worker it records the grains that it evaluated, with their
 /// batch and range of positions; within them, the source and each stage for the first sample; and its waits
 /// for room and for a forward source. For the consumer: its waits, copies to a device, and the time it held
-/// each batch. Copies of a `timeline` share the recording; a run without one checks an empty list once per
-/// block.
+/// each batch. Of a storage that counts: its requests, and counts of retries, second reads and the like as
+/// tracks over time; of its caches also the hits, and the blocks that were fetched and that went. Copies of a
+/// `timeline` share the recording; a run without one checks an empty list once per block.
 /// Cost: about 100 ns per event, and a clock read per stage for one sample in a grain. Memory: 72 bytes per
 /// event, in a ring per thread that keeps the latest ones; dropped events are counted. Recordings outlive
 /// their runs; the latest `runs` are kept. Threads: any thread may call `write` while runs work.

@@ -71,7 +71,8 @@ template <connected_source Source>
 ///   reader.key(index)             optional: the sample's key, a std::string
 ///   reader.ranges(index, sink)    optional: calls sink(session, object, offset, size) for each range of bytes from
 ///                                 which the used fields of the sample will be read; may take a `reader::scout&`
-///                                 before the sink: the state that one thread keeps between calls
+///                                 before the sink: the state that one thread keeps between calls. If it must read
+///                                 an index first and the sink has `unknown()`, it calls that instead
 ///   reader.get_ready(positions)   optional: opens everything `ranges` needs for these samples, several objects at
 ///                                 once; not called if `reader.is_ready()`: everything is open
 ///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it

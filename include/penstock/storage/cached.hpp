@@ -64,7 +64,8 @@ struct reads_of<memory_cache, Far> {
 /// A process that dies leaves nothing to clean: the system takes its locks away, what it was fetching is
 /// fetched by the next one that wants it, and an index that it was changing is put in order.
 /// Errors: those of the other storage, and those of the cache when a run begins. If a fetch fails, who asked
-/// for it gets the error, and the next one that waits tries again.
+/// for it gets the error, and the next one that waits tries again. A read that waits for somebody else when
+/// it is cancelled, or when the session ends, is errc::stopped.
 /// Cost: a read from a folder takes the checksums of the pieces that it touches, whole ones, and one copy:
 /// from a mapping if all of the object is in memory, otherwise with a system call, and a second copy of
 /// pieces at both ends that are not wanted whole. A thread that goes on in the piece that it compared last
@@ -92,7 +93,7 @@ class cached {
       session.stop_waiting();
     }
     void end() noexcept {
-      session.stop_ahead();
+      session.end();
       cancel();
       penstock::end_reads(session.far());
     }

@@ -194,6 +194,11 @@ concept foreseeing_session = storage_session<S> && requires(S& s, object_id id, 
   s.foresee(id, n, n, n);
 };
 
+/// Receives the ranges of samples, and wants nothing to be read for that: a reader that must read an index
+/// first calls `unknown()` instead.
+template <class Sink>
+concept impatient_range_sink = requires(Sink& sink) { sink.unknown(); };
+
 /// A session that can show bytes in place: mapped files, memory.
 template <class S>
 concept viewing_session = storage_session<S> && S::views && requires(S& s, object_id id, std::uint64_t n) {

@@ -12,6 +12,7 @@
 #include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/placement.hpp>
 #include <penstock/run/run.hpp>
+#include <penstock/source/manifest.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/webdataset.hpp>
@@ -169,8 +170,9 @@ TEST_CASE("run/forecast: a session hears what a run of three epochs will read, a
   for (auto epoch : run.epochs(3))
     for (auto&& batch : epoch) {
       (void)batch;
-      // All is known long before it is read; only what was listed before it began is not.
-      if (++batches == 3) CHECK(what.wait_until([&] { return what.ends; }));
+      // To the end of the next epoch all is known; only what was listed before it began is not.
+      if (++batches == 3) CHECK(what.wait_until([&] { return what.seen >= 60; }));
+      if (batches == 9) CHECK(what.wait_until([&] { return what.ends; }));
     }
   const auto all = by_turn(what);
   CHECK(all.size() >= 30);
@@ -181,55 +183,57 @@ TEST_CASE("run/forecast: a session hears what a run of three epochs will read, a
 }
 
 TEST_CASE("run/forecast: without a number of epochs the next ones are expected, as far as there is room") {
-  const penstock_test::temp_dir dir;
-  const planning_files files = shards(dir);
-  auto& what = *files.what;
-  what.most = 200;
-  const auto loader = [](const auto& source) {
-    return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
-           ps::workers(1);
-  };
-  const auto expected = places(loader(ps::webdataset(files.files)), 5);
-  const auto plan = loader(ps::webdataset(files));
-  auto run = plan.open();
-  std::uint64_t batches = 0;
-  for (auto&& batch : run.epoch(0)) {
-    (void)batch;
-    if (++batches == 3) CHECK(what.wait_until([&] { return what.reads.size() >= what.most; }));
+  // Without a limit to what is remembered: to the end of the eighth of them.
+  for (const std::uint64_t most : {70u, 1000u}) {
+    const penstock_test::temp_dir dir;
+    const planning_files files = shards(dir);
+    auto& what = *files.what;
+    what.most = most;
+    const auto loader = [](const auto& source) {
+      return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
+             ps::workers(1);
+    };
+    const auto expected = places(loader(ps::webdataset(files.files)), 10);
+    const auto plan = loader(ps::webdataset(files));
+    auto run = plan.open();
+    std::uint64_t batches = 0;
+    for (auto&& batch : run.epoch(0)) {
+      (void)batch;
+      if (++batches == 3)
+        CHECK(what.wait_until([&] { return most == 70 ? what.reads.size() >= most : what.seen == 540; }));
+    }
+    const auto all = by_turn(what);
+    CHECK(all.size() < (most == 70 ? 90 : 541));
+    const std::scoped_lock lock(what.mutex);
+    CHECK_FALSE(what.ends);
+    const auto at = std::find(expected.begin(), expected.end(), all.front());
+    CHECK(begins_with({at, expected.end()}, all));
   }
-  const auto all = by_turn(what);
-  CHECK(all.size() < 220);
-  const std::scoped_lock lock(what.mutex);
-  CHECK_FALSE(what.ends);
-  const auto at = std::find(expected.begin(), expected.end(), all.front());
-  CHECK(begins_with({at, expected.end()}, all));
 }
 
 TEST_CASE("run/forecast: a number of epochs that is smaller than was expected is heard of, too") {
   const penstock_test::temp_dir dir;
   const planning_files files = shards(dir);
   auto& what = *files.what;
-  what.most = 1000;
   const auto loader = [](const auto& source) {
     return source | ps::shuffle(3) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) | ps::prefetch(2) |
            ps::workers(1);
   };
-  const auto expected = places(loader(ps::webdataset(files.files)), 2);
+  const auto expected = places(loader(ps::webdataset(files.files)), 1);
   auto run = loader(ps::webdataset(files)).open();
   std::uint64_t batches = 0;
   for (auto&& batch : run.epoch(0)) {
     (void)batch;
-    if (++batches == 10) CHECK(what.wait_until([&] { return what.reads.size() >= 1000; }));
+    if (++batches != 10) continue;
+    CHECK(what.wait_until([&] { return what.seen > 60; }));
+    (void)run.epochs(1);
+    CHECK(what.wait_until([&] { return what.ends; }));
   }
-  for (auto epoch : run.epochs(2))
-    for (auto&& batch : epoch) {
-      (void)batch;
-      if (++batches == 17) CHECK(what.wait_until([&] { return what.ends; }));
-    }
+  CHECK(batches == 15);
   CHECK(ends_with(expected, by_turn(what)));
   const std::scoped_lock lock(what.mutex);
   CHECK(what.forgotten == 1);
-  CHECK(what.seen == 120);
+  CHECK(what.seen == 60);
 }
 
 TEST_CASE("run/forecast: after a jump to another epoch it begins again there") {
@@ -248,7 +252,7 @@ TEST_CASE("run/forecast: after a jump to another epoch it begins again there") {
     (void)batch;
     if (++batches == 4) break;
   }
-  CHECK(what.wait_until([&] { return what.turn > 0; }));
+  CHECK(what.wait_until([&] { return what.seen > 0; }));
   for (auto&& batch : run.epoch(7)) {
     (void)batch;
     if (++batches == 12) CHECK(what.wait_until([&] { return what.reads.size() >= 100; }));
@@ -259,6 +263,33 @@ TEST_CASE("run/forecast: after a jump to another epoch it begins again there") {
     CHECK(what.forgotten == 1);
   }
   CHECK(begins_with(expected, std::vector(all.begin(), all.begin() + 100)));
+}
+
+TEST_CASE("run/forecast: an index is not loaded before the run comes to its shard") {
+  const penstock_test::temp_dir dir;
+  const planning_files files = shards(dir);
+  auto& what = *files.what;
+  const ps::manifest known = ps::webdataset(files.files).manifest();
+  const auto plan = ps::webdataset(files, known) | ps::fields<"txt"> | ps::prefetch(4) | ps::batch(4) |
+                    ps::prefetch(1) | ps::workers(1);
+  const auto expected = places(ps::webdataset(files.files) | ps::fields<"txt"> | ps::batch(4), 1);
+  auto run = plan.open();
+  std::uint64_t batches = 0;
+  for (auto epoch : run.epochs(1))
+    for (auto&& batch : epoch) {
+      (void)batch;
+      ++batches;
+      if (batches == 1) {
+        CHECK(what.wait_until([&] { return what.seen != 0; }));
+        CHECK(by_turn(what).size() <= 20);
+      }
+      if (batches == 11) CHECK(what.wait_until([&] { return what.seen >= 40; }));
+    }
+  CHECK(batches == 15);
+  const auto all = by_turn(what);
+  REQUIRE_FALSE(all.empty());
+  const auto at = std::find(expected.begin(), expected.end(), all.front());
+  CHECK(begins_with({at, expected.end()}, all));
 }
 
 /// A session that remembers nothing, and so has room for everything.
@@ -324,40 +355,43 @@ struct engine_part {
   }
 };
 
-TEST_CASE("run/forecast: it looks so far ahead and no further, and goes on as the run does") {
-  constexpr std::uint64_t batch = 4096, most = ps::forecast::most_turns;
-  engine_part part(batch, batch);
+/// Waits until it is told twice in a row what it knows, and at least so much; returns what that is.
+std::uint64_t resting_at(planner& what, std::uint64_t least) {
+  std::uint64_t before = 0, tells = 0;
+  CHECK(what.wait_until([&] {
+    const bool same = what.seen == before && what.tells != tells;
+    before = what.seen;
+    tells = what.tells;
+    return before > 2 * least || (same && before >= least);
+  }));
+  return before;
+}
+
+TEST_CASE("run/forecast: it looks so many rows ahead and no further, and goes on as the run does") {
+  constexpr std::uint64_t batch = std::uint64_t{1} << 18, most = ps::forecast::most_rows;
+  engine_part part(100 * most, batch);
   planner& what = part.what;
   ps::forecast all;
   all.start(part.first, 0, part.hints(), nullptr);
   CHECK(all.limit(1, false));
-  // Told twice in a row what it knows: it waits.
-  const auto rests = [&](std::uint64_t least) {
-    std::uint64_t before = 0, tells = 0;
-    return what.wait_until([&, least] {
-      if (what.seen > 3 * most) return true;
-      const bool same = what.seen == before && what.tells != tells;
-      before = what.seen;
-      tells = what.tells;
-      return same && what.seen >= least;
-    });
-  };
-  REQUIRE(rests(most));
-  CHECK(what.seen == most);
+  CHECK(resting_at(what, most) == most);
   all.passed(10 * batch);
   all.passed(3 * batch);  // which is less
-  REQUIRE(rests(most + 10 * batch));
-  CHECK(what.seen == most + 10 * batch);
+  CHECK(resting_at(what, most + 10 * batch) == most + 10 * batch);
+  all.stop();
   CHECK(what.turn == 10 * batch);
 }
 
-TEST_CASE("run/forecast: two epochs are seen, however long they are") {
-  constexpr std::uint64_t most = ps::forecast::most_turns;
-  engine_part part(3 * most, most / 4);
+TEST_CASE("run/forecast: of blocks that are read all the time it looks so many epochs ahead, too") {
+  constexpr std::uint64_t size = 100, most = ps::forecast::most_epochs;
+  engine_part part(size, 10);
   ps::forecast all;
   all.start(part.first, 0, part.hints(), nullptr);
   CHECK(all.limit(1, false));
-  CHECK(part.what.wait_until([&] { return part.what.seen >= 6 * most; }));
+  CHECK(resting_at(part.what, (1 + most) * size) == (1 + most) * size);
+  all.stands_in(2);
+  all.passed(2 * size);
+  CHECK(resting_at(part.what, (3 + most) * size) == (3 + most) * size);
 }
 
 TEST_CASE("run/forecast: where a run stands that stands still is told again and again") {
@@ -376,8 +410,8 @@ TEST_CASE("run/forecast: where a run stands that stands still is told again and 
 }
 
 TEST_CASE("run/forecast: who restarts it waits for one call of the reader, not for all that are to come") {
-  engine_part part(1000, 1);
-  part.each = std::chrono::microseconds(200);  // so that all of them would be a quarter of an hour
+  engine_part part(1'000'000, 1);
+  part.each = std::chrono::microseconds(200);  // so that all of them would take half an hour
   planner& what = part.what;
   ps::forecast all;
   all.start(part.first, 0, part.hints(), nullptr);

@@ -59,4 +59,33 @@ TEST_CASE("run/foresight_list: each session hears of its own ranges, and all of 
   CHECK(first.forgotten + second.forgotten == 2);
 }
 
+TEST_CASE("run/foresight_list: behind a sample that is not known yet nothing is told, and nothing twice") {
+  planning::heard first;
+  planning one(&first);
+  ps::foresight_list all;
+  all.begin();
+  for (const std::uint64_t turn : {3u, 4u, 5u, 6u}) {
+    all.stand_at(turn);
+    if (turn == 5)
+      all.unknown();
+    else
+      all(one, 0, turn, 1);
+  }
+  CHECK_FALSE(all.all_known());
+  CHECK(first.numbers == std::vector<std::uint64_t>{0, 3, 1, 3, 0, 4, 1, 4});
+  first.numbers.clear();
+  all.begin();
+  for (const std::uint64_t turn : {3u, 4u, 5u, 6u}) {
+    all.stand_at(turn);
+    all(one, 0, turn, 1);
+  }
+  CHECK(all.all_known());
+  CHECK(first.numbers == std::vector<std::uint64_t>{0, 5, 1, 5, 0, 6, 1, 6});
+  all.forget();
+  all.begin();
+  all.stand_at(0);
+  all(one, 0, 0, 1);
+  CHECK(first.numbers.size() == 12);
+}
+
 }  // namespace foresight_list_test

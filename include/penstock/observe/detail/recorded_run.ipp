@@ -50,7 +50,7 @@ PENSTOCK_INLINE std::uint64_t recorded_run::write(trace_text& out, std::uint64_t
     out.thread(tid + i, text({"run ", number_, ", ", role(i)}));
     if (lost != 0) out.lost(tid + i, events.empty() ? 0 : events.front().begin_ns, lost);
     for (const run_event& e : events)
-      if (e.what == activity::storage_counts)
+      if (e.what == activity::storage_counts || e.what == activity::cache_counts)
         out.counted(e);
       else
         out.complete(tid + i, e, e.what == activity::stage ? what_.stages[e.stage] : to_string(e.what));

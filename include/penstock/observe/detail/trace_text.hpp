@@ -28,6 +28,7 @@ class trace_text {
   void process(std::string_view name);
   void thread(std::uint64_t tid, std::string_view name);
   void complete(std::uint64_t tid, const run_event& e, std::string_view name);
+  /// A track for each count: "storage requests" and so on, "cache hits" and so on.
   void counted(const run_event& e);
   void held(std::uint64_t tid, std::string_view id, const run_event& e, std::string_view name);
   void lost(std::uint64_t tid, std::uint64_t when_ns, std::uint64_t count);

@@ -35,9 +35,15 @@ PENSTOCK_INLINE void trace_text::complete(std::uint64_t tid, const run_event& e,
   arguments(e);
 }
 PENSTOCK_INLINE void trace_text::counted(const run_event& e) {
-  begin("storage", "C", 0);
+  begin(to_string(e.what), "C", 0);
   text_ += ",\"ts\":";
   microseconds(e.begin_ns);
+  if (e.what == activity::cache_counts) {
+    append(text_,
+           {",\"args\":{\"hits\":", e.samples, ",\"fetched\":", e.first, ",\"fetched again\":", e.last,
+            ",\"evicted\":", e.batch, ",\"corrupt\":", e.block, ",\"past the cache\":", e.epoch, "}}"});
+    return;
+  }
   append(text_, {",\"args\":{\"requests\":", e.samples, ",\"retries\":", e.first, ",\"given up\":", e.epoch,
                  ",\"second reads\":", e.last, ",\"second reads that won\":", e.stage,
                  ",\"slow downs\":", e.batch, ",\"throttled\":", e.block, "}}"});

@@ -296,7 +296,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     at.listed.clear();
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       at.listed.push_back(at.bound(samples.index(slot)));
-    if constexpr (gets_ready<reader_type>) {
+    if constexpr (gets_ready<reader_type> && !impatient_range_sink<List>) {
       if (!this->reader_->is_ready()) this->reader_->get_ready({at.listed.data(), at.listed.size()});
     }
     std::exception_ptr failure;
@@ -309,7 +309,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       }
     }
     // Nobody waits for a sample that is far ahead, so nobody slows down who asks for them.
-    if constexpr (std::is_same_v<List, foresight_list>)
+    if constexpr (impatient_range_sink<List>)
       if (failure) std::rethrow_exception(failure);
   }
 

@@ -19,9 +19,10 @@
 namespace penstock::inline v0_1 {
 
 /// Tells the sessions that plan by it what the run will read: follows the feed as far ahead as they can
-/// remember, through the epochs to come, in a thread of its own, and says where the run stands, also while it
-/// stands still: a cache that others fill wants to hear of their blocks, too. Nothing is read, except the
-/// indexes without which nobody knows where samples are.
+/// remember, and at most so many rows or epochs, in a thread of its own, and says where the run stands, also
+/// while it stands still: a cache that others fill wants to hear of their blocks, too. A block that a rank of
+/// many needs at all it needs within a few epochs. Nothing is read: where the samples of a shard are is told
+/// when its index is there, which the run loads when it comes to that shard.
 ///
 /// An epoch after the last one that the run is known to have is expected, unless the run was told how many
 /// epochs there are.
@@ -29,9 +30,8 @@ namespace penstock::inline v0_1 {
 /// tell it ten times a second.
 class forecast {
  public:
-  /// No more than so many rows ahead, or two epochs if they are longer: a few blocks that are read all the
-  /// time take no memory of who remembers, however far one looks.
-  static constexpr std::uint64_t most_turns = std::uint64_t{1} << 22;
+  /// It looks no further ahead than this: so many rows, and epochs after the one where the run stands.
+  static constexpr std::uint64_t most_rows = std::uint64_t{1} << 24, most_epochs = 8;
 
   forecast() = default;
   forecast(const forecast&) = delete;
@@ -44,6 +44,8 @@ class forecast {
   /// What is read for all rows before this one has been read; less than was said before is not heard. Any
   /// thread.
   void passed(std::uint64_t turn) noexcept;
+  /// The rows that are requested now are of this epoch. Any thread.
+  void stands_in(std::uint64_t epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
@@ -56,9 +58,8 @@ class forecast {
   static constexpr std::uint64_t no_turn = std::numeric_limits<std::uint64_t>::max();
 
   void follow() noexcept;
-  [[nodiscard]] bool is_far_enough() const noexcept;
   [[nodiscard]] bool can_go_on(std::unique_lock<std::mutex>& held);
-  /// Returns whether the reader could say where the samples are.
+  /// False if it cannot be told yet.
   [[nodiscard]] bool go_on(std::unique_lock<std::mutex>& held);
   void tell(std::unique_lock<std::mutex>& held) noexcept;
   void wait(std::unique_lock<std::mutex>& held);
@@ -71,14 +72,15 @@ class forecast {
   foresight_list list_;
   std::mutex mutex_;
   std::condition_variable changed_, idle_;
-  std::uint64_t turn_ = 0;     // of the next row to tell of
-  std::uint64_t limit_ = 1;    // epochs
-  std::uint64_t changes_ = 0;  // of the feed or its limit, by others
+  std::uint64_t turn_ = 0;      // of the next row to tell of
+  std::uint64_t limit_ = 1;     // epochs
+  std::uint64_t changes_ = 0;   // of the feed or its limit, by others
   std::uint64_t restarts_ = 0;  // that wait for the thread
+  bool listed_ = false;         // `next_` was prepared, and not all of it could be told
   bool limited_ = false, ends_ = false, stop_ = false, busy_ = false;
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};
-  std::atomic<std::uint64_t> passed_{0}, wakes_at_{no_turn};
+  std::atomic<std::uint64_t> passed_{0}, epoch_{0}, wakes_at_{no_turn};
   joined_thread thread_;
 };
 

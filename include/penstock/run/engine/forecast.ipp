@@ -18,6 +18,7 @@ PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinte
   feed_ = next;
   feed_.limit(limit_of_feed());
   turn_ = turn;
+  epoch_ = next.epoch();
   try {
     thread_.start<&forecast::follow>(*this);
   } catch (const std::system_error&) {
@@ -52,15 +53,18 @@ PENSTOCK_INLINE bool forecast::limit(std::uint64_t epochs, bool ends) {
 PENSTOCK_INLINE void forecast::restart(const feed& now, std::uint64_t turn) {
   std::unique_lock held(mutex_);
   ++changes_;
-  ++restarts_;  // otherwise the thread, which has the lock whenever it is not busy, would go on until it waits
+  // otherwise the thread, which has the lock whenever it is not busy, would go on until it waits
+  ++restarts_;
   changed_.notify_one();
   idle_.wait(held, [this] { return !busy_; });
   --restarts_;
   list_.forget();
+  listed_ = false;
   feed_ = now;
   feed_.limit(limit_of_feed());
   turn_ = turn;
   passed_.store(std::min(turn, passed_.load(std::memory_order_relaxed)), std::memory_order_seq_cst);
+  epoch_ = now.epoch();
   held.unlock();
   changed_.notify_one();
 }
@@ -74,15 +78,12 @@ PENSTOCK_INLINE void forecast::stop() noexcept {
   thread_.join();
 }
 
-PENSTOCK_INLINE bool forecast::is_far_enough() const noexcept {
-  const std::uint64_t epoch = std::min(feed_.samples_per_epoch().value_or(0), no_turn / 2);
-  const std::uint64_t passed = passed_.load(std::memory_order_relaxed);
-  return turn_ - std::min(turn_, passed) >= std::max(most_turns, 2 * epoch);
-}
-
 // Cutting an epoch may take a pass over it, with the lock released meanwhile.
 PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
-  if (!limited_ || is_far_enough() || !list_.has_room()) return false;
+  if (!limited_ || !list_.has_room()) return false;
+  if (listed_) return true;
+  if (feed_.epoch() > epoch_.load(std::memory_order_relaxed) + most_epochs) return false;
+  if (turn_ >= passed_.load(std::memory_order_relaxed) + most_rows) return false;
   if (!feed_.is_cut()) {
     feed next = feed_;
     const std::uint64_t changes = changes_;
@@ -96,25 +97,32 @@ PENSTOCK_INLINE bool forecast::can_go_on(std::unique_lock<std::mutex>& held) {
 }
 
 PENSTOCK_INLINE bool forecast::go_on(std::unique_lock<std::mutex>& held) {
-  bool good = true;
-  next_.turn = turn_;
-  feed_.prepare(next_, 1);
-  turn_ += next_.slots;
+  if (!listed_) {
+    next_.turn = turn_;
+    feed_.prepare(next_, 1);
+  }
+  bool failed = false;
   busy_ = true;
   held.unlock();
+  list_.begin();
   try {
     who_.foresee(who_.self, next_, list_);
   } catch (...) {  // advice that could not be given
-    good = false;
+    failed = true;
   }
   held.lock();
+  listed_ = !list_.all_known();
+  if (!listed_) turn_ += next_.slots;
   busy_ = false;
   idle_.notify_all();
-  return good;
+  // A storage that fails is not asked again and again as fast as it can say no.
+  constexpr std::chrono::milliseconds after_failure(10);
+  if (failed) changed_.wait_for(held, after_failure, [this] { return stop_ || restarts_ != 0; });
+  return !listed_;
 }
 
 PENSTOCK_INLINE void forecast::tell(std::unique_lock<std::mutex>& held) noexcept {
-  const bool ends = ends_ && feed_.epoch() >= feed_.limit();
+  const bool ends = ends_ && !listed_ && feed_.epoch() >= feed_.limit();
   const std::uint64_t seen = turn_;
   busy_ = true;
   held.unlock();
@@ -142,7 +150,7 @@ PENSTOCK_INLINE void forecast::wait(std::unique_lock<std::mutex>& held) {
 }
 
 PENSTOCK_INLINE void forecast::follow() noexcept {
-  constexpr std::chrono::milliseconds often(10), after_failure(10);
+  constexpr std::chrono::milliseconds often(10);
   if (place_ != nullptr) place_->enter();
   std::unique_lock held(mutex_);
   while (!stop_) {
@@ -152,10 +160,7 @@ PENSTOCK_INLINE void forecast::follow() noexcept {
     }
     bool goes_on = false;
     try {
-      goes_on = can_go_on(held) && !stop_ && restarts_ == 0;
-      // A storage that fails is not asked again and again as fast as it can say no.
-      if (goes_on && !go_on(held))
-        changed_.wait_for(held, after_failure, [this] { return stop_ || restarts_ != 0; });
+      goes_on = can_go_on(held) && !stop_ && restarts_ == 0 && go_on(held);
     } catch (...) {  // the run will say why its next step cannot be made
       goes_on = false;
     }

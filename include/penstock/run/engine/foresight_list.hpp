@@ -13,11 +13,22 @@ namespace penstock::inline v0_1 {
 /// sessions.
 class foresight_list {
  public:
+  /// Begins the samples of some turns, of which those before the first unknown one were told, if they were
+  /// begun before.
+  void begin() noexcept { unknown_ = false; }
   /// Sets the turn of the ranges that follow.
   void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
+  /// Only reading can tell where the sample of this turn is: later ones are left out, so that they can be
+  /// told in order another time.
+  void unknown() noexcept {
+    if (!unknown_) first_unknown_ = turn_;
+    unknown_ = true;
+  }
+  [[nodiscard]] bool all_known() const noexcept { return !unknown_; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
     if constexpr (foreseeing_session<Session>) {
+      if (unknown_ || turn_ < first_unknown_) return;
       if (knows(session.foresight())) session.foresee(object, offset, size, turn_);
     }
   }
@@ -29,7 +40,9 @@ class foresight_list {
   void tell(std::uint64_t turn, std::uint64_t seen, bool ends) const noexcept {
     for (const read_foresight& one : plans_) one.stand_at(one.self, turn, seen, ends);
   }
-  void forget() const noexcept {
+  void forget() noexcept {
+    first_unknown_ = 0;
+    unknown_ = false;
     for (const read_foresight& one : plans_) one.forget(one.self);
   }
 
@@ -42,7 +55,8 @@ class foresight_list {
   }
 
   std::vector<read_foresight> plans_;
-  std::uint64_t turn_ = 0;
+  std::uint64_t turn_ = 0, first_unknown_ = 0;
+  bool unknown_ = false;
 };
 
 }  // namespace penstock::inline v0_1

@@ -120,7 +120,7 @@ class run_watch {
   /// A request for bytes, from now until `let_go(key)`. Any thread.
   void requested(const void* key, std::uint64_t object, std::uint64_t offset, std::uint64_t bytes,
                  std::uint64_t begin) const noexcept;
-  /// What the storage has counted so far; called by the requesting thread, or the consumer.
+  /// What the storage and its caches have counted so far; called by the requesting thread, or the consumer.
   void counted(const storage_counters& all, bool by_consumer) const noexcept;
   /// Bytes of `samples` were requested ahead of their turn; called by the requesting thread.
   void asked_ahead(std::uint64_t begin, std::uint64_t end, std::uint64_t samples) const noexcept;

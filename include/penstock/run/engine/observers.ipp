@@ -86,7 +86,17 @@ PENSTOCK_INLINE void run_watch::counted(const storage_counters& all, bool by_con
   e.block = all.throttled;
   e.epoch = all.given_up;
   e.stage = static_cast<std::uint32_t>(std::min<std::uint64_t>(all.hedges_won, ~std::uint32_t{0}));
-  note(by_consumer || workers_ == 0 ? 0 : 1 + workers_, e);
+  const unsigned thread = by_consumer || workers_ == 0 ? 0 : 1 + workers_;
+  note(thread, e);
+  if (all.hits + all.fetched + all.uncached == 0) return;
+  run_event near{e.begin_ns, e.end_ns, activity::cache_counts};
+  near.samples = all.hits;
+  near.first = all.fetched;
+  near.last = all.refetched;
+  near.batch = all.evicted;
+  near.block = all.corrupt;
+  near.epoch = all.uncached;
+  note(thread, near);
 }
 
 /// Fills in which batch a block is.

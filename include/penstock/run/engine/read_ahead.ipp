@@ -176,7 +176,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     forecast_.start(feed_, turn_, who_, place_);
     foresees_ = true;
   }
-  const std::uint64_t asked = turn_;
+  const std::uint64_t asked = turn_, epoch = next_.epoch;
   held.unlock();
   if (fetcher_) {
     try {
@@ -184,9 +184,9 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
-    // What was in memory workers read for themselves, and say so when they have.
-    if (foresees_ && !in_vain && warm_blocks_ == 0)
-      forecast_.passed(fetcher_->queue().first_turn(asked));
+    // What was in memory workers read for themselves, and `passed` says when they have.
+    if (foresees_ && !in_vain && warm_blocks_ == 0) forecast_.passed(fetcher_->queue().first_turn(asked));
+    forecast_.stands_in(epoch);
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);

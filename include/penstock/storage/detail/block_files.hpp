@@ -7,6 +7,7 @@
 #include <penstock/storage/detail/block_index.hpp>
 #include <penstock/storage/detail/file_lock.hpp>
 #include <penstock/storage/detail/paths.hpp>
+#include <penstock/storage/detail/wait_stops.hpp>
 #include <penstock/storage/sigbus_guard.hpp>
 
 #include <sys/types.h>
@@ -60,12 +61,17 @@ struct block_files {
   /// no room. Without a mapping blocks are read.
   void map_blocks();
   [[nodiscard]] std::uint64_t data_size() const noexcept;
-  /// Waits for the lock of the folder; false if it cannot be had in time. Whoever holds it for so long is
-  /// stopped, and the next reads do not wait as long again.
-  [[nodiscard]] bool lock_folder() noexcept;
+  /// Waits for the lock of the folder; false if it cannot be had in time, or if `stops` ends a wait that
+  /// began then. Whoever holds it for so long is stopped, and the next reads do not wait as long again.
+  [[nodiscard]] bool lock_folder(wait_stops::moment begun) noexcept;
   [[nodiscard]] off_t offset_of(std::uint32_t slot) const noexcept;
   /// An errno value, or 0.
-  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept;
+  [[nodiscard]] static int write_at(int opened, off_t at, bytes_view bytes) noexcept;
+  [[nodiscard]] int write(std::uint32_t slot, bytes_view bytes) const noexcept {
+    return write_at(data.get(), offset_of(slot), bytes);
+  }
+  /// How many of a file's first bytes there are, at most as many as there is room for.
+  [[nodiscard]] static std::size_t read_first(int opened, std::span<std::byte> into, const std::string& path);
   [[nodiscard]] bool read(std::span<iovec> parts, off_t at) const noexcept;
   /// Gives the disk what a free slot had. The caller may change the folder.
   void punch(std::uint32_t slot) const noexcept;
@@ -81,6 +87,7 @@ struct block_files {
   const std::byte* blocks = nullptr;  // the file of the blocks; null if it is not mapped
   sigbus_guard blocks_guard;
   std::atomic<bool> stuck{false};  // the lock of the folder could not be had
+  wait_stops stops;
 };
 
 }  // namespace detail::blocks

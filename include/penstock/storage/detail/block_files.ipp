@@ -137,7 +137,7 @@ PENSTOCK_INLINE void block_files::open_files() {
                   "this file system has no locks that belong to open files; put the cache on "
                   "a local disk")
           .in_file(index_path);
-    if (code != 0 && !lock_folder())
+    if (code != 0 && !lock_folder(stops.now()))
       throw error(errc::io, {"another process has changed the cache for more than ", longest_change.count(),
                              " ms; is it stopped?"})
           .in_file(index_path);
@@ -149,12 +149,11 @@ PENSTOCK_INLINE void block_files::open_files() {
 PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
   std::array<std::byte, 4096> first{};
   std::array<std::byte, 64> head{};
-  const ssize_t got = ::pread(index.get(), first.data(), first.size(), 0);
-  const ssize_t got_data = ::pread(data.get(), head.data(), head.size(), 0);
-  if (got < 0 || got_data < 0) throw failure("read the cache", got < 0 ? index_path : data_path, errno);
+  const std::size_t got = read_first(index.get(), first, index_path);
+  const std::size_t got_data = read_first(data.get(), head, data_path);
   shape found;
   std::uint32_t version = 0;
-  switch (block_index::look(first.data(), static_cast<std::size_t>(got), found, version)) {
+  switch (block_index::look(first.data(), got, found, version)) {
     case block_index::head::foreign:
       throw error(errc::argument, "this is no index of a cache; give the cache another folder")
           .in_file(index_path);
@@ -179,7 +178,7 @@ PENSTOCK_INLINE void block_files::open_index(const shape& wanted) {
       }
       break;
   }
-  if (!block_index::is_data(head.data(), static_cast<std::size_t>(got_data)))
+  if (!block_index::is_data(head.data(), got_data))
     throw error(errc::argument, "this is no file of a cache; give the cache another folder")
         .in_file(data_path);
   if (!lock_users(byte_lock::exclusive))
@@ -214,11 +213,15 @@ PENSTOCK_INLINE void block_files::make_index(const shape& wanted) {
   }
   std::random_device random;
   const std::uint64_t pair = std::uint64_t{random()} << 32 | random();
-  const auto head = block_index::data_head_of(pair);
-  if (::pwrite(data.get(), head.data(), head.size(), 0) != static_cast<ssize_t>(head.size()))
-    throw failure("make the cache", data_path, errno);
+  code = write_at(data.get(), 0, block_index::data_head_of(pair));
+  if (code != 0) throw failure("make the cache", data_path, code);
+  // Not through the mapping, where a death could leave a half of it.
+  code = write_at(index.get(), 0, block_index::index_head_of(wanted, pair));
+  if (code != 0) {
+    (void)cut(index.get(), 0);
+    throw failure("make the cache's index", index_path, code);
+  }
   map_index(wanted);
-  table.write_head(pair);
   table.make_ready();
   (void)lock_users(byte_lock::shared);
   map_blocks();
@@ -249,10 +252,11 @@ PENSTOCK_INLINE void block_files::map_blocks() {
 PENSTOCK_INLINE std::uint64_t block_files::data_size() const noexcept {
   return block_index::data_head + table.of().slots * table.of().block;
 }
-PENSTOCK_INLINE bool block_files::lock_folder() noexcept {
+PENSTOCK_INLINE bool block_files::lock_folder(wait_stops::moment begun) noexcept {
   const auto most = stuck.load(std::memory_order_relaxed) ? longest_change / 100 : longest_change;
   const auto end = std::chrono::steady_clock::now() + most;
   for (unsigned tries = 0; !lock_byte(index.get(), change_byte, byte_lock::exclusive); ++tries) {
+    if (stops.since(begun)) return false;
     if (std::chrono::steady_clock::now() > end) {
       stuck.store(true, std::memory_order_relaxed);
       return false;
@@ -268,16 +272,28 @@ PENSTOCK_INLINE bool block_files::lock_folder() noexcept {
 PENSTOCK_INLINE off_t block_files::offset_of(std::uint32_t slot) const noexcept {
   return static_cast<off_t>(block_index::data_head + slot * table.of().block);
 }
-PENSTOCK_INLINE int block_files::write(std::uint32_t slot, bytes_view bytes) const noexcept {
+PENSTOCK_INLINE int block_files::write_at(int opened, off_t at, bytes_view bytes) noexcept {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t wrote = ::pwrite(data.get(), bytes.data() + done, bytes.size() - done,
-                                   offset_of(slot) + static_cast<off_t>(done));
+    const ssize_t wrote =
+        ::pwrite(opened, bytes.data() + done, bytes.size() - done, at + static_cast<off_t>(done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) return wrote < 0 ? errno : ENOSPC;
     done += static_cast<std::size_t>(wrote);
   }
   return 0;
+}
+PENSTOCK_INLINE std::size_t block_files::read_first(int opened, std::span<std::byte> into,
+                                                    const std::string& path) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(opened, into.data() + done, into.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw failure("read the cache", path, errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
 }
 PENSTOCK_INLINE bool block_files::read(std::span<iovec> parts, off_t at) const noexcept {
   while (!parts.empty()) {

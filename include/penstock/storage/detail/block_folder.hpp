@@ -6,6 +6,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/detail/block_index.hpp>
 #include <penstock/storage/detail/next_uses.hpp>
+#include <penstock/storage/detail/wait_stops.hpp>
 #include <penstock/storage/disk_cache.hpp>
 
 #include <atomic>
@@ -48,6 +49,10 @@ class block_folder {
   [[nodiscard]] copied copy(place from, const key& what, std::uint64_t size, std::uint64_t offset,
                             mutable_bytes into, bool warm);
 
+  /// Ends the waits of this session. Members that may wait for the lock of the folder are told when their
+  /// caller began; if that wait is ended they do what they do if the lock cannot be had in time.
+  [[nodiscard]] wait_stops& stops() noexcept;
+
   /// What somebody has who asked for a block that was not there.
   struct answer {
     enum kind { here, mine, other, nothing } is = nothing;
@@ -56,10 +61,10 @@ class block_folder {
   /// `here`: it is there now. `mine`: this caller fills it, and must call `fill` or `give_up`. `other`:
   /// somebody fills it. `nothing`: no slot can be had. `when`: when this session's run needs it next.
   /// With `ahead` it is not needed yet, so no block goes for it that is needed sooner.
-  [[nodiscard]] answer ask(const key& what, next_use when = {}, bool ahead = false);
+  [[nodiscard]] answer ask(const key& what, wait_stops::moment begun, next_use when = {}, bool ahead = false);
   /// Writes a block into its slot. False: there was no room on the disk, and the slot is free.
-  bool fill(place mine, const key& what, bytes_view bytes);
-  void give_up(place mine) noexcept;
+  bool fill(place mine, const key& what, bytes_view bytes, wait_stops::moment begun);
+  void give_up(place mine, wait_stops::moment begun) noexcept;
   /// Waits for somebody else to fill a slot, at most so long. Returns whether its state is another one.
   bool wait(place other, std::uint64_t most_ns) noexcept;
   /// Nobody waits for this any more: `ask` says `nothing`.
@@ -76,7 +81,7 @@ class block_folder {
   /// How many blocks went for others.
   [[nodiscard]] std::uint64_t evicted() const noexcept;
   /// Frees a slot whose bytes are damaged, if it still is what it was.
-  void discard(place damaged);
+  void discard(place damaged, wait_stops::moment begun);
 
  private:
   struct state;

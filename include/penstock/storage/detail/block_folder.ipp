@@ -61,7 +61,8 @@ struct block_folder::state : block_files {
   /// The right to change which block is where.
   class change {
    public:
-    explicit change(state& all) : all_(all), thread_(all.changes), locked_(all.lock_folder()) {
+    change(state& all, wait_stops::moment begun)
+        : all_(all), thread_(all.changes), locked_(all.lock_folder(begun)) {
       // What the dead one was about to fill may have no block yet by which it would be found.
       if (locked_ && !all_.guard.lost() && all_.table.begin_change()) all_.sweep();
       // A page of the index that cannot be had is 0 from then on, for this process alone.
@@ -157,8 +158,8 @@ struct block_folder::state : block_files {
   }
 
   /// Gives up blocks so that the disk has room for one.
-  [[nodiscard]] bool make_room() {
-    const change lock(*this);
+  [[nodiscard]] bool make_room(wait_stops::moment begun) {
+    const change lock(*this, begun);
     if (!lock) return false;
     bool any = false;
     for (int i = 0; i < 2; ++i) {
@@ -322,12 +323,13 @@ PENSTOCK_INLINE block_folder::copied block_folder::copy(place from, const key& w
   return copied::whole;
 }
 
-PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use when, bool ahead) {
+PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, wait_stops::moment begun,
+                                                       next_use when, bool ahead) {
   state& all = *state_;
-  const state::change lock(all);
+  const state::change lock(all, begun);
   if (!lock) return {};
   const std::uint32_t row = all.row;
-  const auto take = [&](std::uint32_t slot) -> answer {
+  const auto give = [&](std::uint32_t slot) -> answer {
     const place made = all.table.take(slot, what);
     if (row != state::no_row) all.table.next().set(row, slot, when);
     return {answer::mine, made};
@@ -343,7 +345,7 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
       all.end_fill(found->slot);
       return {answer::here, *found};
     }
-    return take(found->slot);
+    return give(found->slot);
   }
   if (now_ns() < all.rests_until.load(std::memory_order_relaxed)) return {};
   const outlook future = all.future();
@@ -366,16 +368,17 @@ PENSTOCK_INLINE block_folder::answer block_folder::ask(const key& what, next_use
     std::this_thread::yield();
   }
   if (old->now() == phase::full) all.evicted.fetch_add(1, std::memory_order_relaxed);
-  return take(old->slot);
+  return give(old->slot);
 }
 
-PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes) {
+PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view bytes,
+                                        wait_stops::moment begun) {
   state& all = *state_;
   int code = all.write(mine.slot, bytes);
-  for (int tries = 0; (code == ENOSPC || code == EDQUOT) && tries < 3 && all.make_room(); ++tries)
+  for (int tries = 0; (code == ENOSPC || code == EDQUOT) && tries < 3 && all.make_room(begun); ++tries)
     code = all.write(mine.slot, bytes);
   if (code != 0) {
-    give_up(mine);
+    give_up(mine, begun);
     // The next ones would not find room, either, and each would be fetched whole for a part of it.
     const std::int64_t rest =
         std::clamp<std::int64_t>(2 * all.last_rest.load(), 1'000'000'000, 60'000'000'000);
@@ -393,10 +396,10 @@ PENSTOCK_INLINE bool block_folder::fill(place mine, const key& what, bytes_view 
   all.wake(mine.slot);
   return published && !all.guard.lost();
 }
-PENSTOCK_INLINE void block_folder::give_up(place mine) noexcept {
+PENSTOCK_INLINE void block_folder::give_up(place mine, wait_stops::moment begun) noexcept {
   state& all = *state_;
   try {
-    const state::change lock(all);
+    const state::change lock(all, begun);
     if (lock && all.table.same(mine)) {
       all.free(mine.slot);
       all.punch(mine.slot);
@@ -428,7 +431,7 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
   if (all.guard.lost()) return;
   if (all.row == state::no_row) {
     if (!all.wants_row) return;
-    const state::change lock(all);
+    const state::change lock(all, all.stops.now());
     if (!lock) return;
     all.take_row();
     all.wants_row = false;
@@ -436,6 +439,7 @@ PENSTOCK_INLINE void block_folder::stand_at(std::uint64_t turn, std::uint64_t ns
   }
   all.table.stand_at(all.row, turn, ns_per_turn, next, who);
 }
+PENSTOCK_INLINE wait_stops& block_folder::stops() noexcept { return state_->stops; }
 PENSTOCK_INLINE void block_folder::forget() noexcept {
   state& all = *state_;
   if (all.row != state::no_row && !all.guard.lost()) all.table.next().clear(all.row);
@@ -445,9 +449,9 @@ PENSTOCK_INLINE std::uint64_t block_folder::evicted() const noexcept {
   return state_->evicted.load(std::memory_order_relaxed);
 }
 
-PENSTOCK_INLINE void block_folder::discard(place damaged) {
+PENSTOCK_INLINE void block_folder::discard(place damaged, wait_stops::moment begun) {
   state& all = *state_;
-  const state::change lock(all);
+  const state::change lock(all, begun);
   if (lock && all.table.same(damaged)) all.free(damaged.slot);
 }
 

@@ -73,10 +73,13 @@ class block_index {
   [[nodiscard]] static head look(const std::byte* first, std::size_t size, shape& found,
                                  std::uint32_t& found_version) noexcept;
 
+  /// The head of an empty index, whose other bytes are all 0; it is `ready` as soon as `make_ready` is
+  /// called.
+  [[nodiscard]] static std::array<std::byte, 80> index_head_of(const shape& what,
+                                                               std::uint64_t pair) noexcept;
+
   /// Refers to `bytes(of)` bytes; does not look at them.
   block_index(std::byte* memory, const shape& of) noexcept : memory_(memory), shape_(of) {}
-  /// Makes an empty index of bytes that are all 0; it is `ready` as soon as `make_ready` is called.
-  void write_head(std::uint64_t pair) const noexcept;
   void make_ready() const noexcept;
 
   [[nodiscard]] const shape& of() const noexcept { return shape_; }

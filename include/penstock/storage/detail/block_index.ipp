@@ -110,16 +110,18 @@ PENSTOCK_INLINE bool block_index::is_data(const std::byte* first, std::size_t si
          std::all_of(first, first + size, [](std::byte one) { return one == std::byte{}; });
 }
 
-PENSTOCK_INLINE void block_index::write_head(std::uint64_t pair) const noexcept {
-  head_record& made = head_of();
+PENSTOCK_INLINE std::array<std::byte, 80> block_index::index_head_of(const shape& what,
+                                                                     std::uint64_t pair) noexcept {
+  head_record made{};
   std::memcpy(made.magic, head_record::name.data(), sizeof(made.magic));
   made.version = version;
   made.order = head_record::order_mark;
-  made.block = shape_.block;
-  made.piece = shape_.piece;
-  made.slots = shape_.slots;
+  made.block = what.block;
+  made.piece = what.piece;
+  made.slots = what.slots;
   made.clock = 1;
   made.pair = pair;
+  return std::bit_cast<std::array<std::byte, 80>>(made);
 }
 PENSTOCK_INLINE std::uint64_t block_index::pair() const noexcept { return get(head_of().pair); }
 PENSTOCK_INLINE next_uses block_index::next() const noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/storage/detail/block_index.hpp>
 #include <penstock/storage/detail/next_uses.hpp>
 
@@ -66,7 +67,7 @@ class block_plan {
   };
 
   [[nodiscard]] use& at(std::uint64_t number) const noexcept {
-    return uses_[static_cast<std::size_t>(number & (uses_.size() - 1))];
+    return uses_[to_size(number & (uses_.size() - 1))];
   }
   void append(std::uint32_t block, std::uint64_t turn);
   void grow();

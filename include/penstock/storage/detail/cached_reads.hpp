@@ -17,6 +17,7 @@
 #include <penstock/storage/detail/next_uses.hpp>
 #include <penstock/storage/detail/paths.hpp>
 #include <penstock/storage/detail/planned_objects.hpp>
+#include <penstock/storage/detail/wait_stops.hpp>
 #include <penstock/storage/detail/work_ahead.hpp>
 #include <penstock/storage/disk_cache.hpp>
 #include <penstock/storage/storage_counters.hpp>
@@ -94,11 +95,11 @@ class cached_reads {
     cached_object& what = objects_.at(id);
     files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
     const std::uint64_t block = folder_.block_size();
-    const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
+    const wait_stops::moment begun = folder_.stops().now();
     while (!into.empty()) {
       const std::uint64_t number = offset / block, within = offset % block;
       const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
-      read_block(id, what, number, within, into.first(some), stops);
+      read_block(id, what, number, within, into.first(some), begun);
       into = into.subspan(some);
       offset += some;
     }
@@ -116,10 +117,13 @@ class cached_reads {
             [](void* self) noexcept { static_cast<cached_reads*>(self)->forget(); }};
   }
 
-  /// Fetches nothing more ahead.
-  void stop_ahead() noexcept { ahead_.stop(); }
   [[nodiscard]] far_session& far() noexcept { return far_; }
-  void stop_waiting() noexcept { stops_.fetch_add(1, std::memory_order_relaxed); }
+  void stop_waiting() noexcept { folder_.stops().stop(); }
+  /// Fetches nothing more ahead, and no read waits any more.
+  void end() noexcept {
+    folder_.stops().stop_for_good();
+    ahead_.stop();
+  }
 
   void add_to(storage_counters& all) const noexcept {
     all.hits += hits_.load(std::memory_order_relaxed);
@@ -167,7 +171,7 @@ class cached_reads {
   };
 
   void read_block(object_id id, cached_object& what, std::uint64_t number, std::uint64_t within,
-                  mutable_bytes into, std::uint64_t stops) {
+                  mutable_bytes into, wait_stops::moment begun) {
     const key wanted = what.key_of(number);
     const std::uint64_t begin = number * folder_.block_size();
     const std::uint64_t size = std::min(folder_.block_size(), what.signature.size - begin);
@@ -187,21 +191,24 @@ class cached_reads {
             continue;
           case block_folder::copied::damaged:
             corrupt_.fetch_add(1, std::memory_order_relaxed);
-            folder_.discard(*found);
+            folder_.discard(*found, begun);
             again = true;
             ++damaged;
             continue;
         }
       }
       what.cool();
-      const block_folder::answer got = folder_.ask(wanted, planned_.next(what, number));
+      const block_folder::answer got = folder_.ask(wanted, begun, planned_.next(what, number));
       if (got.is == block_folder::answer::here) {
         ++moves;
         continue;
       }
-      if (got.is == block_folder::answer::nothing) break;
+      if (got.is == block_folder::answer::nothing) {
+        stop_if_cancelled(id, begin + within, begun);
+        break;
+      }
       if (got.is == block_folder::answer::mine)
-        return fetch(id, begin, got.where, wanted, to_size(size), within, into, again);
+        return fetch(id, begin, got.where, wanted, to_size(size), within, into, again, begun);
       const auto now = std::chrono::steady_clock::now();
       if (now >= end) {
         folder_.waited_in_vain(got.where);
@@ -210,31 +217,35 @@ class cached_reads {
       // In slices, so that a run that ends is not kept waiting.
       constexpr std::uint64_t slice = 100'000'000;
       (void)folder_.wait(got.where, std::min(slice, static_cast<std::uint64_t>((end - now).count())));
-      if (stops_.load(std::memory_order_relaxed) != stops)
-        throw error(errc::stopped, "the read was cancelled")
-            .in_file(objects_.name(id))
-            .at_offset(begin + within);
+      stop_if_cancelled(id, begin + within, begun);
     }
     uncached_.fetch_add(1, std::memory_order_relaxed);
     far_.read(id, begin + within, into);
   }
 
+  /// A wait that was ended is no reason to read past the cache.
+  void stop_if_cancelled(object_id id, std::uint64_t offset, wait_stops::moment begun) {
+    if (folder_.stops().since(begun))
+      throw error(errc::stopped, "the read was cancelled").in_file(objects_.name(id)).at_offset(offset);
+  }
+
   void fetch(object_id id, std::uint64_t begin, place mine, const key& wanted, std::size_t size,
-             std::uint64_t within, mutable_bytes into, bool again) {
+             std::uint64_t within, mutable_bytes into, bool again, wait_stops::moment begun) {
     std::optional<room> whole;
-    load(id, begin, mine, size, whole);
+    load(id, begin, mine, size, whole, begun);
     const mutable_bytes bytes = whole->span();
     std::ranges::copy(bytes.subspan(to_size(within), into.size()), into.begin());
     if (again) refetched_.fetch_add(1, std::memory_order_relaxed);
-    if (!folder_.fill(mine, wanted, bytes)) uncached_.fetch_add(1, std::memory_order_relaxed);
+    if (!folder_.fill(mine, wanted, bytes, begun)) uncached_.fetch_add(1, std::memory_order_relaxed);
   }
   /// Reads a block from the other storage.
-  void load(object_id id, std::uint64_t begin, place mine, std::size_t size, std::optional<room>& into) {
+  void load(object_id id, std::uint64_t begin, place mine, std::size_t size, std::optional<room>& into,
+            wait_stops::moment begun) {
     try {
       into.emplace(*this, size);
       far_.read(id, begin, into->span());
     } catch (...) {
-      folder_.give_up(mine);
+      folder_.give_up(mine, begun);
       throw;
     }
     fetched_.fetch_add(1, std::memory_order_relaxed);
@@ -272,6 +283,7 @@ class cached_reads {
   [[nodiscard]] bool work_ahead() noexcept try {
     // A block that comes early takes the place of one that is needed later: of a small part of them.
     constexpr std::uint64_t most = 64, part = 64;
+    const wait_stops::moment begun = folder_.stops().now();
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     if (now < ahead_rests_until_.load(std::memory_order_relaxed)) return false;
     thread_local std::vector<block_plan::coming> coming;
@@ -281,13 +293,14 @@ class cached_reads {
       cached_object& what = objects_.at(id);
       const key wanted = what.key_of(number);
       if (folder_.find(wanted, what.hints[to_size(number)])) continue;
-      const block_folder::answer got = folder_.ask(wanted, next_use::at(one.turn), true);
+      const block_folder::answer got = folder_.ask(wanted, begun, next_use::at(one.turn), true);
       if (got.is == block_folder::answer::nothing) return false;
       if (got.is != block_folder::answer::mine) continue;
       const std::uint64_t begin = number * folder_.block_size();
       std::optional<room> whole;
-      load(id, begin, got.where, to_size(std::min(folder_.block_size(), what.signature.size - begin)), whole);
-      (void)folder_.fill(got.where, wanted, whole->span());
+      load(id, begin, got.where, to_size(std::min(folder_.block_size(), what.signature.size - begin)), whole,
+           begun);
+      (void)folder_.fill(got.where, wanted, whole->span(), begun);
       return true;
     }
     return false;
@@ -310,7 +323,7 @@ class cached_reads {
   std::chrono::steady_clock::time_point first_time_;
   std::size_t at_once_ahead_;
   std::atomic<std::chrono::steady_clock::rep> ahead_rests_until_{0};  // after a failure
-  counter stops_{0}, hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
+  counter hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
   detail::work_ahead ahead_;  // last, since its threads use all of this
 };
 

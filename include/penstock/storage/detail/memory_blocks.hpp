@@ -6,6 +6,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/storage/detail/block_index.hpp>
 #include <penstock/storage/detail/block_plan.hpp>
+#include <penstock/storage/detail/wait_stops.hpp>
 #include <penstock/storage/disk_cache.hpp>
 
 #include <atomic>
@@ -99,17 +100,18 @@ class memory_blocks {
     bool evicted = false;  ///< another block went for it
   };
   /// `here`: it is there. `mine`: this caller fills its `room`, and must call `publish` or `give_up`.
-  /// `other`:
-  /// somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says where.
+  /// `other`: somebody fills it. `nothing`: all slots are being filled or read. Of the first two `hint` says
+  /// where.
   [[nodiscard]] answer ask(const key& what, std::atomic<std::uint32_t>& hint) noexcept;
   [[nodiscard]] std::byte* room(const answer& mine) const noexcept { return bytes_of(mine.slot); }
   /// The slot is full; the caller has pinned it.
   [[nodiscard]] pin publish(const answer& mine) noexcept;
   void give_up(const answer& mine) noexcept;
-  /// Waits until the slot is not being filled any more, or `stops` is not `seen` any more, or it is late.
+  /// Waits until the slot is not being filled any more, or `stops` ends a wait that began then, or it is
+  /// late.
   /// False if it is late; then nobody waits for this any more, and `ask` says `nothing`.
   [[nodiscard]] bool wait(const answer& other, std::chrono::steady_clock::time_point late,
-                          const std::atomic<std::uint64_t>& stops, std::uint64_t seen) noexcept;
+                          const wait_stops& stops, wait_stops::moment begun) noexcept;
   /// Waiting threads look at their `stops`.
   void wake() noexcept;
 

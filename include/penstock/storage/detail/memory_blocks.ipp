@@ -176,13 +176,11 @@ PENSTOCK_INLINE void memory_blocks::give_up(const answer& mine) noexcept {
 }
 
 PENSTOCK_INLINE bool memory_blocks::wait(const answer& other, std::chrono::steady_clock::time_point late,
-                                         const std::atomic<std::uint64_t>& stops,
-                                         std::uint64_t seen) noexcept {
+                                         const wait_stops& stops, wait_stops::moment begun) noexcept {
   slot_record& one = slots_[other.slot];
   std::unique_lock lock(mutex_);
   const bool in_time = changed_.wait_until(lock, late, [&] {
-    return one.word.load(std::memory_order_relaxed) != other.state || one.in_vain ||
-           stops.load(std::memory_order_relaxed) != seen;
+    return one.word.load(std::memory_order_relaxed) != other.state || one.in_vain || stops.since(begun);
   });
   if (in_time) return true;
   one.in_vain = true;

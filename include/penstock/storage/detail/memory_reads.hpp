@@ -13,6 +13,7 @@
 #include <penstock/storage/detail/memory_blocks.hpp>
 #include <penstock/storage/detail/paths.hpp>
 #include <penstock/storage/detail/planned_objects.hpp>
+#include <penstock/storage/detail/wait_stops.hpp>
 #include <penstock/storage/memory_cache.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
@@ -94,11 +95,11 @@ class memory_reads {
     cached_object& what = objects_.at(id);
     files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
     const std::uint64_t block = blocks_.block_size();
-    const std::uint64_t stops = stops_.load(std::memory_order_relaxed);
+    const wait_stops::moment begun = stops_.now();
     while (!into.empty()) {
       const std::uint64_t number = offset / block, within = offset % block;
       const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
-      read_block(id, what, number, within, into.first(some), stops);
+      read_block(id, what, number, within, into.first(some), begun);
       into = into.subspan(some);
       offset += some;
     }
@@ -129,12 +130,14 @@ class memory_reads {
               if (const read_foresight far = me.far_plan(); far.self != nullptr) far.forget(far.self);
             }};
   }
-  /// Nothing is fetched ahead: from memory that is what a run does itself.
-  void stop_ahead() const noexcept {}
-
   [[nodiscard]] far_session& far() noexcept { return far_; }
   void stop_waiting() noexcept {
-    stops_.fetch_add(1, std::memory_order_relaxed);
+    stops_.stop();
+    blocks_.wake();
+  }
+  /// No read waits any more. Nothing is fetched ahead: from memory that is what a run does itself.
+  void end() noexcept {
+    stops_.stop_for_good();
     blocks_.wake();
   }
 
@@ -158,7 +161,7 @@ class memory_reads {
   }
 
   void read_block(object_id id, cached_object& what, std::uint64_t number, std::uint64_t within,
-                  mutable_bytes into, std::uint64_t stops) {
+                  mutable_bytes into, wait_stops::moment begun) {
     const key wanted = what.key_of(number);
     std::atomic<std::uint32_t>& hint = what.hints[to_size(number)];
     const auto is_copied = [&] {
@@ -182,8 +185,8 @@ class memory_reads {
         return fetch(id, begin, got, to_size(size), within, into);
       }
       if (got.is == memory_blocks::answer::other) {
-        if (own_fill::has(blocks_, got.slot) || !blocks_.wait(got, late, stops_, stops)) break;
-        if (stops_.load(std::memory_order_relaxed) != stops)
+        if (own_fill::has(blocks_, got.slot) || !blocks_.wait(got, late, stops_, begun)) break;
+        if (stops_.since(begun))
           throw error(errc::stopped, "the read was cancelled")
               .in_file(objects_.name(id))
               .at_offset(begin + within);
@@ -217,7 +220,8 @@ class memory_reads {
   planned_objects planned_;
   const bool plans_ = near_.options().evict == eviction::needed_last;
   bool follows_ = false;  // of the thread that foresees
-  counter stops_{0}, hits_{0}, fetched_{0}, evicted_{0}, uncached_{0};
+  wait_stops stops_;
+  counter hits_{0}, fetched_{0}, evicted_{0}, uncached_{0};
 };
 
 }  // namespace detail::blocks

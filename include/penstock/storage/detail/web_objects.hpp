@@ -205,8 +205,9 @@ class objects {
     const std::string_view tag = what.reply.header("ETag");
     const bool weak = tag.starts_with("W/");
     fresh->tag = weak ? tag.substr(2) : tag;
+    if (fresh->tag == "\"\"") fresh->tag.clear();  // says nothing
     fresh->modified = what.reply.header("Last-Modified");
-    if (tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"')) fresh->if_match = fresh->tag;
+    if (tag.size() > 2 && tag.starts_with('"') && tag.ends_with('"')) fresh->if_match = fresh->tag;
     const facts* there = nullptr;
     if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
       return *fresh.release();
@@ -252,7 +253,8 @@ class objects {
       client_->perform(get);
     } catch (const error&) {
       // The server ignores ranges, but it has said how long the object is.
-      if (reply.status == 200 && reply.length && !is_encoded(reply)) return pin(get, id, *reply.length);
+      if (reply.status == 200 && reply.length && !is_encoded(reply))
+        return pin(get, id, *total_length(reply));
       throw;
     }
     const auto range = parse_content_range(reply.header("Content-Range"));

@@ -16,9 +16,17 @@
 
 namespace penstock::inline v0_1::detail::web {
 
+/// Whether a 200 says that it is a range: older gateways of AIStore send 200 where 206 is meant. All facts
+/// must agree; a server that ignores ranges has no Content-Range to give.
+inline bool is_range_by_200(const answer& reply) {
+  if (reply.status != 200 || !reply.length) return false;
+  const auto range = parse_content_range(reply.header("Content-Range"));
+  return range && range->has_bytes && range->total && *reply.length == range->last - range->first + 1;
+}
+
 /// The total length of the object, as an answer to a request for a range gives it.
 inline std::optional<std::uint64_t> total_length(const answer& reply) {
-  if (reply.status == 200) return reply.length;
+  if (reply.status == 200 && !is_range_by_200(reply)) return reply.length;
   const auto range = parse_content_range(reply.header("Content-Range"));
   return range ? range->total : std::nullopt;
 }
@@ -34,7 +42,7 @@ inline std::optional<error> range_fault(const call& what) {
   if (!encoding.empty() && encoding != "identity" && !what.stored_encoded)
     return lie({"the server sends the object encoded (Content-Encoding: ", encoding,
                 "), so ranges of it mean nothing; store it without, or switch the encoding off"});
-  if (reply.status == 200) {
+  if (reply.status == 200 && !is_range_by_200(reply)) {
     if (what.offset == 0 && reply.length == wanted) return std::nullopt;
     return lie(
         {"the server ignores ranges: it answered 200 with the whole object; switch ranges on at the server "

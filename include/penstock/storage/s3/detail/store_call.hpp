@@ -53,9 +53,11 @@ struct store_call : web::call {
   [[nodiscard]] error failure_of_answer() const { return with_facts(error_of(refused(), doing)); }
 };
 
-/// An ETag in quotes, without W/: some stores leave quotes out of lists.
+/// An ETag in quotes, without W/: some stores leave quotes out of lists. Empty for one with nothing in its
+/// quotes, which SeaweedFS gives an object of another store until it has its bytes.
 [[nodiscard]] inline std::string tag_of(std::string_view tag) {
   if (tag.starts_with("W/")) tag.remove_prefix(2);
+  if (tag == "\"\"") return {};
   const bool quoted = tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"');
   return quoted || tag.empty() ? std::string(tag) : text({"\"", tag, "\""});
 }

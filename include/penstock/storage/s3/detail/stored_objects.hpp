@@ -277,7 +277,7 @@ class stored_objects {
           const list_page page = advances ? patience_.insist(next, wait) : next();
           now.take(page, [&](object_id id, const listed_object& one) {
             // An object that is another one by now shows at its next read.
-            if (!one.etag.empty()) (void)known_.settle(id, one.size, one.etag);
+            if (!tag_of(one.etag).empty()) (void)known_.settle(id, one.size, one.etag);
           });
           advances = true;
         }
