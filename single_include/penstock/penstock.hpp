@@ -26465,6 +26465,9 @@ namespace penstock::inline v0_1 {
 /// tell it ten times a second.
 class forecast {
  public:
+  /// It looks no further ahead than this: so many rows, and epochs after the one where the run stands.
+  static constexpr std::uint64_t most_rows = std::uint64_t{1} << 24, most_epochs = 8;
+
   forecast() = default;
   forecast(const forecast&) = delete;
   forecast& operator=(const forecast&) = delete;
@@ -26487,7 +26490,6 @@ class forecast {
 
  private:
   using clock = std::chrono::steady_clock;
-  static constexpr std::uint64_t most_rows = std::uint64_t{1} << 24, most_epochs = 8;
   static constexpr std::uint64_t no_turn = std::numeric_limits<std::uint64_t>::max();
 
   void follow() noexcept;
@@ -61248,7 +61250,10 @@ namespace penstock::inline v0_1 {
 
 /// Which block of a cache goes when another one needs its place.
 enum class eviction {
-  /// the one that all runs that share the cache need last, as far as they know; otherwise as lru
+  /// The one that all runs that share the cache need last, as far as they know; of several the one that was
+  /// used longest ago. Who fetches ahead knows: a run with workers, and without `prefetch(0)`, over a source
+  /// that lists what it will read. What others read goes first. Beside a process that is stopped, and says of
+  /// no new block when it needs it, this is `lru`.
   needed_last,
   lru,  ///< the one that was used longest ago
   fifo  ///< the one that has been there longest
@@ -61277,8 +61282,8 @@ struct disk_cache_options {
 ///
 /// In: a folder, which is made if it is not there, and the bytes that it may have, its index included. The
 /// folder has two files, which belong to their user alone: an index that all processes map, and the blocks.
-/// Several jobs may share a folder; it keeps blocks of any number of storages. What else is in the folder
-/// stays as it is.
+/// Several jobs may share a folder; it keeps blocks of any number of storages. Up to 64 sessions say what
+/// they need next; of more nobody knows. What else is in the folder stays as it is.
 /// Errors, when a run begins: errc::argument for options that make no sense, and for a folder that is another
 /// user's or may be written to by others, is of another version, is in use with another limit or another size
 /// of blocks, or has files of these names that are something else; for a file system without such locks;

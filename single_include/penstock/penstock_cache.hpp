@@ -562,12 +562,15 @@ class memory_reads {
   /// See `foreseeing_session`. The other storage hears of everything, since what goes from here is read
   /// there.
   void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
-    if (!follows_) blocks_.follow(planned_.plan());
-    follows_ = true;
-    planned_.foresee(id, objects_.at(id), offset, size, turn);
+    if (plans_) {
+      if (!follows_) blocks_.follow(planned_.plan());
+      follows_ = true;
+      planned_.foresee(id, objects_.at(id), offset, size, turn);
+    }
     if constexpr (foreseeing_session<far_session>) far_.foresee(id, offset, size, turn);
   }
   [[nodiscard]] read_foresight foresight() noexcept {
+    if (!plans_ && far_plan().self == nullptr) return {};
     return {this, [](void* self) { return static_cast<memory_reads*>(self)->has_room(); },
             [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
               auto& me = *static_cast<memory_reads*>(self);
@@ -669,6 +672,7 @@ class memory_reads {
   memory_blocks& blocks_;
   cached_objects<far_session> objects_;
   planned_objects planned_;
+  const bool plans_ = near_.options().evict == eviction::needed_last;
   bool follows_ = false;  // of the thread that foresees
   wait_stops stops_;
   counter hits_{0}, fetched_{0}, evicted_{0}, uncached_{0};
@@ -726,12 +730,13 @@ struct reads_of<memory_cache, Far> {
 /// does not compare it again. A read from memory is one copy, and two atomic additions for each block. No
 /// lock, no allocation; from memory a lock the first time that a session reads a block. A block that comes to
 /// a folder: one copy in memory, which is written; to memory: none. Index of a folder: 8 bytes for each
-/// 32 KiB, and some 40 for each block.
+/// 32 KiB, and some 550 for each block.
 /// Keeps: of a folder, memory for a block per thread that fetches one, 64 KiB per thread that reads, and 4
 /// bytes for each 32 KiB of the cache with `verify::once`; 4 bytes per session for each block of what it
-/// reads.
+/// reads; where a run says what it will read, some 60 more, and up to 48 for each of a million reads.
 /// Threads: any number of threads may use a session, and any number of processes a folder. Reads in the
-/// background are those of 16 threads. A child after `fork` has no session.
+/// background are those of 16 threads; with a folder, `ahead` more fetch what is needed soon. A child after
+/// `fork` has no session.
 /// Source: the checksum is that of xxHash 0.8, github.com/Cyan4973/xxHash.
 template <class Near, storage Far>
   requires std::same_as<Near, disk_cache> || std::same_as<Near, memory_cache>

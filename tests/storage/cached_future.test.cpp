@@ -344,8 +344,8 @@ TEST_CASE("storage/cached: a process that died plans for nothing") {
   all.foresee(session, 20, 29, 1000);
   all.stand_at(session, 0, 2000, true);
   const std::uint64_t hits = session.counters().hits;
-  // For these 29 goes, which nobody needs, and then 31. Of what the dead one needs of them nothing is known, and if
-  // that counted, those would go that were used longest ago.
+  // For these 29 goes, which nobody needs, and then 31. Of what the dead one needs of them nothing is known,
+  // and if that counted, those would go that were used longest ago.
   all.read(session, 31, 33);
   all.read(session, 20, 29);
   CHECK(session.counters().hits == hits + 9);
@@ -538,6 +538,14 @@ TEST_CASE("storage/cached: storages around it, or chosen when the program runs, 
   hears(ps::retrying(noted));
   hears(ps::throttled(noted, {.at_once = 2}));
   hears(ps::any_of<noted_by_url<'a'>, noted_by_url<'b'>>(noted_by_url<'b'>(noted)));
+  const ps::memory_cache keeps_recent(1_MiB, {.block = 64_KiB, .evict = ps::eviction::lru});
+  const auto recent = ps::cached(noted, keeps_recent).connect();  // which itself does not want to know
+  CHECK(recent.foresight().self == nullptr);
+  noted.notes->plans = true;
+  noted.notes->foreseen.clear();
+  CHECK(recent.foresight().self != nullptr);
+  recent.foresee(0, 100, 20, 5);
+  CHECK(noted.notes->foreseen == std::vector<range>{{100, 120}});
   // None of these plans.
   static_assert(!ps::foreseeing_session<ps::retrying<ps::memory_files>::session>);
 }

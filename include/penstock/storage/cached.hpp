@@ -77,7 +77,8 @@ struct reads_of<memory_cache, Far> {
 /// bytes for each 32 KiB of the cache with `verify::once`; 4 bytes per session for each block of what it
 /// reads; where a run says what it will read, some 60 more, and up to 48 for each of a million reads.
 /// Threads: any number of threads may use a session, and any number of processes a folder. Reads in the
-/// background are those of 16 threads; with a folder, `ahead` more fetch what is needed soon. A child after `fork` has no session.
+/// background are those of 16 threads; with a folder, `ahead` more fetch what is needed soon. A child after
+/// `fork` has no session.
 /// Source: the checksum is that of xxHash 0.8, github.com/Cyan4973/xxHash.
 template <class Near, storage Far>
   requires std::same_as<Near, disk_cache> || std::same_as<Near, memory_cache>

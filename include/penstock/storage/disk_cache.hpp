@@ -45,9 +45,8 @@ struct disk_cache_options {
 ///
 /// In: a folder, which is made if it is not there, and the bytes that it may have, its index included. The
 /// folder has two files, which belong to their user alone: an index that all processes map, and the blocks.
-/// Several jobs may share a folder; it keeps blocks of any number of storages. Up to 64 sessions say what they
-/// need next; of more nobody knows. What else is in the folder
-/// stays as it is.
+/// Several jobs may share a folder; it keeps blocks of any number of storages. Up to 64 sessions say what
+/// they need next; of more nobody knows. What else is in the folder stays as it is.
 /// Errors, when a run begins: errc::argument for options that make no sense, and for a folder that is another
 /// user's or may be written to by others, is of another version, is in use with another limit or another size
 /// of blocks, or has files of these names that are something else; for a file system without such locks;
