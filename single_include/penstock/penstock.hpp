@@ -64161,7 +64161,7 @@ class block_plan {
   };
 
   [[nodiscard]] use& at(std::uint64_t number) const noexcept {
-    return uses_[static_cast<std::size_t>(number & (uses_.size() - 1))];
+    return uses_[to_size(number & (uses_.size() - 1))];
   }
   void append(std::uint32_t block, std::uint64_t turn);
   void grow();
@@ -64202,13 +64202,13 @@ PENSTOCK_INLINE std::uint32_t block_plan::add(const std::vector<key>& blocks) {
 }
 PENSTOCK_INLINE void block_plan::place(std::uint32_t block) noexcept {
   std::uint64_t at = keys_[block].high;
-  while (table_[static_cast<std::size_t>(at & (table_.size() - 1))] != 0) ++at;
-  table_[static_cast<std::size_t>(at & (table_.size() - 1))] = block + 1;
+  while (table_[to_size(at & (table_.size() - 1))] != 0) ++at;
+  table_[to_size(at & (table_.size() - 1))] = block + 1;
 }
 PENSTOCK_INLINE std::uint32_t block_plan::find(const key& what) const noexcept {
   if (table_.empty()) return none;
   for (std::uint64_t at = what.high;; ++at) {
-    const std::uint32_t one = table_[static_cast<std::size_t>(at & (table_.size() - 1))];
+    const std::uint32_t one = table_[to_size(at & (table_.size() - 1))];
     if (one == 0) return none;
     if (keys_[one - 1] == what) return one - 1;
   }
@@ -64245,7 +64245,7 @@ PENSTOCK_INLINE void block_plan::grow() {
   begin_ = end_ = 0;
   for (known& one : blocks_) one = {};
   for (std::uint64_t i = begin; i != end; ++i) {
-    const use& one = before[static_cast<std::size_t>(i & (before.size() - 1))];
+    const use& one = before[to_size(i & (before.size() - 1))];
     append(one.block, one.first);
     at(end_ - 1).last = one.last;
   }

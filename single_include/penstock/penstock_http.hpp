@@ -801,9 +801,17 @@ inline void write_head(std::string& out, const call& what, const http_proxy* by)
 
 namespace penstock::inline v0_1::detail::web {
 
+/// Whether a 200 says that it is a range: older gateways of AIStore send 200 where 206 is meant. All facts
+/// must agree; a server that ignores ranges has no Content-Range to give.
+inline bool is_range_by_200(const answer& reply) {
+  if (reply.status != 200 || !reply.length) return false;
+  const auto range = parse_content_range(reply.header("Content-Range"));
+  return range && range->has_bytes && range->total && *reply.length == range->last - range->first + 1;
+}
+
 /// The total length of the object, as an answer to a request for a range gives it.
 inline std::optional<std::uint64_t> total_length(const answer& reply) {
-  if (reply.status == 200) return reply.length;
+  if (reply.status == 200 && !is_range_by_200(reply)) return reply.length;
   const auto range = parse_content_range(reply.header("Content-Range"));
   return range ? range->total : std::nullopt;
 }
@@ -819,7 +827,7 @@ inline std::optional<error> range_fault(const call& what) {
   if (!encoding.empty() && encoding != "identity" && !what.stored_encoded)
     return lie({"the server sends the object encoded (Content-Encoding: ", encoding,
                 "), so ranges of it mean nothing; store it without, or switch the encoding off"});
-  if (reply.status == 200) {
+  if (reply.status == 200 && !is_range_by_200(reply)) {
     if (what.offset == 0 && reply.length == wanted) return std::nullopt;
     return lie(
         {"the server ignores ranges: it answered 200 with the whole object; switch ranges on at the server "
@@ -1672,8 +1680,9 @@ class objects {
     const std::string_view tag = what.reply.header("ETag");
     const bool weak = tag.starts_with("W/");
     fresh->tag = weak ? tag.substr(2) : tag;
+    if (fresh->tag == "\"\"") fresh->tag.clear();  // says nothing
     fresh->modified = what.reply.header("Last-Modified");
-    if (tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"')) fresh->if_match = fresh->tag;
+    if (tag.size() > 2 && tag.starts_with('"') && tag.ends_with('"')) fresh->if_match = fresh->tag;
     const facts* there = nullptr;
     if (known_[id].compare_exchange_strong(there, fresh.get(), std::memory_order_acq_rel))
       return *fresh.release();
@@ -1719,7 +1728,8 @@ class objects {
       client_->perform(get);
     } catch (const error&) {
       // The server ignores ranges, but it has said how long the object is.
-      if (reply.status == 200 && reply.length && !is_encoded(reply)) return pin(get, id, *reply.length);
+      if (reply.status == 200 && reply.length && !is_encoded(reply))
+        return pin(get, id, *total_length(reply));
       throw;
     }
     const auto range = parse_content_range(reply.header("Content-Range"));

@@ -2409,9 +2409,11 @@ struct store_call : web::call {
   [[nodiscard]] error failure_of_answer() const { return with_facts(error_of(refused(), doing)); }
 };
 
-/// An ETag in quotes, without W/: some stores leave quotes out of lists.
+/// An ETag in quotes, without W/: some stores leave quotes out of lists. Empty for one with nothing in its
+/// quotes, which SeaweedFS gives an object of another store until it has its bytes.
 [[nodiscard]] inline std::string tag_of(std::string_view tag) {
   if (tag.starts_with("W/")) tag.remove_prefix(2);
+  if (tag == "\"\"") return {};
   const bool quoted = tag.size() > 1 && tag.starts_with('"') && tag.ends_with('"');
   return quoted || tag.empty() ? std::string(tag) : text({"\"", tag, "\""});
 }
@@ -3667,7 +3669,7 @@ class stored_objects {
           const list_page page = advances ? patience_.insist(next, wait) : next();
           now.take(page, [&](object_id id, const listed_object& one) {
             // An object that is another one by now shows at its next read.
-            if (!one.etag.empty()) (void)known_.settle(id, one.size, one.etag);
+            if (!tag_of(one.etag).empty()) (void)known_.settle(id, one.size, one.etag);
           });
           advances = true;
         }

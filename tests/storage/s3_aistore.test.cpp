@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// AIStore, by its S3 and by its own URLs: a gateway that sends each request on to a target. There is no package
-// of it to start here; support/fake_aistore.hpp says what it does, and where that is written.
+// AIStore, by its S3 and by its own URLs: a gateway that sends each request on to a target. There is no
+// package of it to start here; support/fake_aistore.hpp says what it does, and where that is written.
 
 #include <penstock/storage/http.hpp>
 #include <penstock/storage/s3.hpp>

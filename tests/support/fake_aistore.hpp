@@ -19,18 +19,21 @@
 
 namespace penstock_test {
 
-/// A gateway and two targets in this process, which answer as AIStore does where that is special. There is one
-/// bucket, `bucket`, made in AIStore itself (`ais://bucket`).
+/// A gateway and two targets in this process, which answer as AIStore does where that is special. There is
+/// one bucket, `bucket`, made in AIStore itself (`ais://bucket`).
 ///
 /// From its documentation (docs/s3compat.md, docs/easy_url.md, docs/http_api.md of github.com/NVIDIA/aistore)
 /// and sources (ais/prxs3.go, ais/tgts3.go, ais/proxy.go, ais/tgtobj.go, ais/s3/):
-/// * `/s3/bucket/key`: GET is sent on to a target by 307, with a body of XML and a query in the Location; HEAD
+/// * `/s3/bucket/key`: GET is sent on to a target by 307, with a body of XML and a query in the Location;
+/// HEAD
 ///   is answered by the gateway, which asks the target itself; so are lists, whose entries may have an empty
 ///   ETag, and which do not encode keys.
-/// * `/ais/bucket/key`: GET is sent on by 301, HEAD by 307, to `/v1/objects/bucket/key?provider=ais&...`, whose
+/// * `/ais/bucket/key`: GET is sent on by 301, HEAD by 307, to `/v1/objects/bucket/key?provider=ais&...`,
+/// whose
 ///   answers have Ais-* headers, no ETag and no Last-Modified.
 /// * If-Match is not looked at. One range is answered, several are not.
-/// * Before December 2025 (pull request 250) a range came with the status 200 and a Content-Range, and objects
+/// * Before December 2025 (pull request 250) a range came with the status 200 and a Content-Range, and
+/// objects
 ///   whose checksum is not MD5 had no ETag.
 class fake_aistore {
  public:
@@ -51,7 +54,8 @@ class fake_aistore {
     one.tag = "\"v1-" + std::to_string(std::hash<std::string>()(one.bytes)) + "-" +
               std::to_string(++versions_) + "\"";
   }
-  /// The next requests at targets are refused; then every object is at the other target, as after a rebalance.
+  /// The next requests at targets are refused; then every object is at the other target, as after a
+  /// rebalance.
   void refuse_then_move(std::size_t requests) {
     const std::scoped_lock lock(mutex_);
     refused_ = requests;
@@ -99,9 +103,10 @@ class fake_aistore {
         (is_easy ? "/v1/objects/bucket/" + path.substr(easy.size()) + "?provider=ais&" : path + "?") +
         "pid=p1&utm=" + std::to_string(++redirects_));
     if (is_easy)
-      return web_answer(request.method() == "HEAD" ? "307 Temporary Redirect" : "301 Moved Permanently",
-                        "Location: " + to + "\r\nContent-Type: text/html; charset=utf-8\r\n",
-                        request.method() == "HEAD" ? "" : "<a href=\"" + to + "\">Moved Permanently</a>.\n\n");
+      return web_answer(
+          request.method() == "HEAD" ? "307 Temporary Redirect" : "301 Moved Permanently",
+          "Location: " + to + "\r\nContent-Type: text/html; charset=utf-8\r\n",
+          request.method() == "HEAD" ? "" : "<a href=\"" + to + "\">Moved Permanently</a>.\n\n");
     return web_answer("307 Temporary Redirect",
                       "Location: " + to + "\r\nContent-Type: text/xml; charset=utf-8\r\nServer: AIStore\r\n",
                       "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>TemporaryRedirect</Code>"
@@ -147,14 +152,16 @@ class fake_aistore {
     std::string body = "<ListBucketResult><Name>bucket</Name>";
     for (const auto& [key, one] : objects_)
       if (key.starts_with(prefix))
-        body += "<Contents><Key>" + key + "</Key><LastModified>2026-11-28T00:00:00Z</LastModified><ETag></ETag>" +
-                "<StorageClass></StorageClass><Size>" + std::to_string(one.bytes.size()) + "</Size></Contents>";
+        body +=
+            "<Contents><Key>" + key + "</Key><LastModified>2026-11-28T00:00:00Z</LastModified><ETag></ETag>" +
+            "<StorageClass></StorageClass><Size>" + std::to_string(one.bytes.size()) + "</Size></Contents>";
     return web_answer("200 OK", "Content-Type: application/xml\r\n",
                       body + "<IsTruncated>false</IsTruncated></ListBucketResult>");
   }
 
   static constexpr std::string_view no_object =
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code></Code><Message>does not exist</Message></Error>";
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code></Code><Message>does not "
+      "exist</Message></Error>";
 
   release which_;
   std::mutex mutex_;

@@ -18,8 +18,8 @@
 
 namespace penstock_test {
 
-/// Whether this process may mount by FUSE. It needs /dev/fuse, which no package brings, and root; if it may not,
-/// the test says so and returns.
+/// Whether this process may mount by FUSE. It needs /dev/fuse, which no package brings, and root; if it may
+/// not, the test says so and returns.
 [[nodiscard]] inline bool can_mount() {
   const int device = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
   if (device >= 0) ::close(device);

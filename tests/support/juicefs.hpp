@@ -32,10 +32,9 @@ namespace penstock_test {
 class juicefs_volume {
  public:
   juicefs_volume() {
-    const program_result made =
-        run_program("HOME='" + folder_.path().string() + "' " + juicefs_program() +
-                    " format --storage file --bucket '" + (folder_ / "objects").string() + "/' --trash-days 0 " +
-                    metadata() + " volume");
+    const program_result made = run_program(
+        "HOME='" + folder_.path().string() + "' " + juicefs_program() + " format --storage file --bucket '" +
+        (folder_ / "objects").string() + "/' --trash-days 0 " + metadata() + " volume");
     if (made.status != 0) throw std::runtime_error("JuiceFS makes no volume: " + made.output);
   }
   [[nodiscard]] std::string metadata() const { return "sqlite3://" + (folder_ / "meta.db").string(); }
@@ -44,9 +43,10 @@ class juicefs_volume {
   [[nodiscard]] std::unique_ptr<server_process> run(std::string_view what, std::vector<std::string> last,
                                                     std::vector<std::string> environment = {}) const {
     const std::string own = std::string(what);
-    std::vector<std::string> command{juicefs_program(), own,
-                                     "--no-usage-report", "--backup-meta=0",
-                                     "--metrics=127.0.0.1:0", "--cache-dir=" + (folder_ / (own + "-cache")).string()};
+    std::vector<std::string> command{
+        juicefs_program(),       own,
+        "--no-usage-report",     "--backup-meta=0",
+        "--metrics=127.0.0.1:0", "--cache-dir=" + (folder_ / (own + "-cache")).string()};
     if (what == "gateway") command.push_back("--log=" + (folder_ / "gateway.log").string());
     command.insert(command.end(), last.begin(), last.end());
     environment.push_back("HOME=" + folder_.path().string());
@@ -79,8 +79,8 @@ class juicefs_gateway : public s3_server {
                            {"--multi-buckets", "--keep-etag", "--no-banner", volume_.metadata(),
                             "127.0.0.1:" + std::to_string(port_)},
                            {"MINIO_ROOT_USER=" + key(), "MINIO_ROOT_PASSWORD=" + secret()});
-    if (!wait_until_ready(
-            *process_, [&] { return plain_client(port_).get("/minio/health/ready").status() == 200; }))
+    if (!wait_until_ready(*process_,
+                          [&] { return plain_client(port_).get("/minio/health/ready").status() == 200; }))
       throw std::runtime_error("JuiceFS does not answer: " + process_->output());
   }
 

@@ -35,8 +35,8 @@ namespace penstock_test {
 ///     server.put("bucket", "a.tar", bytes);
 ///     fetch(server.endpoint(), server.key(), server.secret(), server.region());
 ///
-/// If asked for, it has a REST catalogue of Apache Iceberg, too, whose credential is `key():secret()`, or may be
-/// a cache of another store on loopback, which it refuses otherwise.
+/// If asked for, it has a REST catalogue of Apache Iceberg, too, whose credential is `key():secret()`, or may
+/// be a cache of another store on loopback, which it refuses otherwise.
 class seaweed_server : public s3_server {
  public:
   enum class tables { without, iceberg };
@@ -112,16 +112,15 @@ class seaweed_server : public s3_server {
   }
   /// Shows a bucket of another store as a bucket of this one, which keeps what is read of it.
   void cache_bucket_of(const s3_server& far, const std::string& bucket) const {
-    (void)shell("remote.configure -name=far -type=s3 -s3.access_key=" + far.key() +
-                " -s3.secret_key=" + far.secret() + " -s3.region=" + far.region() +
-                " -s3.endpoint=" + far.endpoint());
+    (void)shell("remote.configure -name=far -type=s3 -s3.access_key=" + far.key() + " -s3.secret_key=" +
+                far.secret() + " -s3.region=" + far.region() + " -s3.endpoint=" + far.endpoint());
     (void)shell("remote.mount -dir=/buckets/" + bucket + " -remote=far/" + bucket);
   }
   /// What `weed shell` answers to a command.
   std::string shell(const std::string& command) const {
-    const program_result made = run_program("echo '" + command + "' | HOME='" + folder_.path().string() +
-                                            "' " + weed_program() + " shell -master=" + master_ +
-                                            " -filer=" + filer_);
+    const program_result made =
+        run_program("echo '" + command + "' | HOME='" + folder_.path().string() + "' " + weed_program() +
+                    " shell -master=" + master_ + " -filer=" + filer_);
     if (made.status != 0) throw std::runtime_error("SeaweedFS: " + command + ": " + made.output);
     return made.output;
   }
@@ -135,9 +134,8 @@ class seaweed_server : public s3_server {
                                              "-dir=" + place,
                                              "-cacheDir=" + (folder_ / "mount-cache").string(),
                                              "-localSocket=" + (folder_ / "mount.sock").string()};
-      return std::make_unique<server_process>(
-          command, folder_.path(), folder_ / "mount.out",
-          std::vector<std::string>{"HOME=" + folder_.path().string()});
+      return std::make_unique<server_process>(command, folder_.path(), folder_ / "mount.out",
+                                              std::vector<std::string>{"HOME=" + folder_.path().string()});
     });
   }
 

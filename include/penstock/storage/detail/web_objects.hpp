@@ -253,7 +253,8 @@ class objects {
       client_->perform(get);
     } catch (const error&) {
       // The server ignores ranges, but it has said how long the object is.
-      if (reply.status == 200 && reply.length && !is_encoded(reply)) return pin(get, id, *total_length(reply));
+      if (reply.status == 200 && reply.length && !is_encoded(reply))
+        return pin(get, id, *total_length(reply));
       throw;
     }
     const auto range = parse_content_range(reply.header("Content-Range"));

@@ -16,8 +16,8 @@
 
 namespace penstock::inline v0_1::detail::web {
 
-/// Whether a 200 says that it is a range: older gateways of AIStore send 200 where 206 is meant. All facts must
-/// agree; a server that ignores ranges has no Content-Range to give.
+/// Whether a 200 says that it is a range: older gateways of AIStore send 200 where 206 is meant. All facts
+/// must agree; a server that ignores ranges has no Content-Range to give.
 inline bool is_range_by_200(const answer& reply) {
   if (reply.status != 200 || !reply.length) return false;
   const auto range = parse_content_range(reply.header("Content-Range"));
