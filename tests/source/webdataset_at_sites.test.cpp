@@ -155,6 +155,19 @@ TEST_CASE("source/webdataset_at_sites: SeaweedFS as the cache of another store")
   shards.gives_the_same(cached);
 }
 
+TEST_CASE("source/webdataset_at_sites: how the page about storage points at them") {
+  const ps::s3 seaweedfs("bucket/train-{0000..0127}.tar", {.place = {.endpoint = "http://site:8333"}});
+  const ps::s3 juicefs("bucket/train-{0000..0127}.tar", {.place = {.endpoint = "http://site:9000"}});
+  const ps::file mounted("/mnt/site/bucket/train-{0000..0127}.tar");
+  CHECK(seaweedfs.names().size() == 128);
+  CHECK(juicefs.names()[127] == "s3://bucket/train-0127.tar");
+  CHECK(mounted.names()[0] == "/mnt/site/bucket/train-0000.tar");
+  const ps::s3 aistore("bucket/train-{0000..0127}.tar", {.place = {.endpoint = "http://gateway:51080/s3"},
+                                                         .identity = {.credentials = ps::s3_credentials()}});
+  const ps::http by_url("http://gateway:51080/ais/bucket/train-{0000..0127}.tar");
+  CHECK(aistore.names().size() == by_url.names().size());
+}
+
 TEST_CASE("source/webdataset_at_sites: the S3 and the URLs of AIStore") {
   const deadline limit("AIStore", 120s);
   const local_shards shards;
@@ -162,7 +175,8 @@ TEST_CASE("source/webdataset_at_sites: the S3 and the URLs of AIStore") {
     fake_aistore site(release);
     for (std::size_t i = 0; i < shards.bytes().size(); ++i)
       site.put(local_shards::name(i), shards.bytes()[i]);
-    shards.gives_the_same(stored(ps::s3(local_shards::names("bucket/"), s3_at(site.endpoint()))));
+    shards.gives_the_same(
+        stored(ps::s3(local_shards::names("bucket/"), s3_at(site.endpoint(), ps::s3_credentials()))));
     std::vector<std::string> urls;
     for (std::size_t i = 0; i < shards.bytes().size(); ++i) urls.push_back(site.url(local_shards::name(i)));
     shards.gives_the_same(stored(ps::http(std::move(urls), direct())));
