@@ -24829,7 +24829,8 @@ struct hinter {
   void (*hint)(void* self, const placement& samples) = nullptr;
   /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
   void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
-  /// The same for `foreseeing_session`s, called by another thread. May throw.
+  /// Tells the `foreseeing_session`s the ranges of the samples of a placement. Another thread calls this one.
+  /// May throw.
   void (*foresee)(void* self, const placement& samples, foresight_list& into) = nullptr;
   /// What the reader's sessions counted.
   storage_counters (*counters)(void* self) = nullptr;
@@ -26476,15 +26477,15 @@ class forecast {
   /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
   void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
-  /// What is read for all rows before this one has been read; less than was said before is not heard. Any
-  /// thread.
+  /// The run has read everything that the rows before this one need. A smaller turn than before changes
+  /// nothing, and nor does any before `start`. Any thread.
   void passed(std::uint64_t turn) noexcept;
   /// The rows that are requested now are of this epoch. Any thread.
   void stands_in(std::uint64_t epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
-  /// What was told is void: the run goes on here, where the next row has this turn.
+  /// Everything told so far is void: the run goes on at this feed, whose next row has this turn.
   void restart(const feed& now, std::uint64_t turn);
   void stop() noexcept;
 
@@ -26516,6 +26517,7 @@ class forecast {
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};
   std::atomic<std::uint64_t> passed_{0}, epoch_{0}, wakes_at_{no_turn};
+  std::atomic<bool> started_{false};
   joined_thread thread_;
 };
 
@@ -26536,11 +26538,13 @@ PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinte
   epoch_ = next.epoch();
   try {
     thread_.start<&forecast::follow>(*this);
+    started_.store(true, std::memory_order_relaxed);
   } catch (const std::system_error&) {
   }
 }
 
 PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
+  if (!started_.load(std::memory_order_relaxed)) return;  // in most runs nobody wants to know
   std::uint64_t before = passed_.load(std::memory_order_relaxed);
   do {
     if (before >= turn) return;
@@ -26969,9 +26973,11 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
-    // What was in memory workers read for themselves, and `passed` says when they have.
-    if (foresees_ && !in_vain && warm_blocks_ == 0) forecast_.passed(fetcher_->queue().first_turn(asked));
-    forecast_.stands_in(epoch);
+    if (foresees_ && !in_vain) {
+      forecast_.stands_in(epoch);
+      // Workers read for themselves what is in memory, and `passed` tells when they are done.
+      if (warm_blocks_ == 0) forecast_.passed(fetcher_->queue().first_turn(asked));
+    }
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);
@@ -65010,7 +65016,7 @@ namespace penstock::inline v0_1 {
 ///       };
 ///       [[nodiscard]] running begin(std::string_view) const { return {}; }
 ///     };
-///     static_assert(object_check<even_bytes>);
+///     static_assert(object_check<even_bytes>, "begin, add and finish are there");
 template <class C>
 concept object_check = requires(const C& check, std::string_view name, bytes_view bytes) {
   requires std::movable<decltype(check.begin(name))>;
@@ -71380,6 +71386,7 @@ class work_ahead {
 
   /// Starts so many threads, or as many as the system allows; does nothing if they were started before.
   void start(std::size_t threads, task what, void* self) noexcept;
+  /// Wakes one of them; a task that finds something to do wakes the next one, which looks for more.
   void wake() noexcept;
   /// They end after what they do now; nothing is started any more.
   void stop() noexcept;
@@ -71425,7 +71432,7 @@ PENSTOCK_INLINE void work_ahead::wake() noexcept {
     const std::scoped_lock lock(mutex_);
     ++wakes_;
   }
-  changed_.notify_all();
+  changed_.notify_one();
 }
 PENSTOCK_INLINE void work_ahead::stop() noexcept {
   {

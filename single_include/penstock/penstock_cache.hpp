@@ -33,6 +33,19 @@
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
 
+/// Calls `read(number, within, part)` for each block of an object that a range touches: which block it is,
+/// where in it the range begins, and the part of `into` that comes from there.
+template <class Read>
+void for_each_block(std::uint64_t block, std::uint64_t offset, mutable_bytes into, Read&& read) {
+  while (!into.empty()) {
+    const std::uint64_t within = offset % block;
+    const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
+    read(offset / block, within, into.first(some));
+    into = into.subspan(some);
+    offset += some;
+  }
+}
+
 /// What a session of `cached` knows of an object of the other storage.
 struct cached_object {
   object_signature signature;
@@ -240,15 +253,11 @@ class cached_reads {
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     cached_object& what = objects_.at(id);
     files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
-    const std::uint64_t block = folder_.block_size();
     const wait_stops::moment begun = folder_.stops().now();
-    while (!into.empty()) {
-      const std::uint64_t number = offset / block, within = offset % block;
-      const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
-      read_block(id, what, number, within, into.first(some), begun);
-      into = into.subspan(some);
-      offset += some;
-    }
+    for_each_block(folder_.block_size(), offset, into,
+                   [&](std::uint64_t number, std::uint64_t within, mutable_bytes part) {
+                     read_block(id, what, number, within, part, begun);
+                   });
   }
 
   /// See `foreseeing_session`.
@@ -442,6 +451,7 @@ class cached_reads {
       const block_folder::answer got = folder_.ask(wanted, begun, next_use::at(one.turn), true);
       if (got.is == block_folder::answer::nothing) return false;
       if (got.is != block_folder::answer::mine) continue;
+      ahead_.wake();  // another thread looks for the next one meanwhile
       const std::uint64_t begin = number * folder_.block_size();
       std::optional<room> whole;
       load(id, begin, got.where, to_size(std::min(folder_.block_size(), what.signature.size - begin)), whole,
@@ -474,7 +484,6 @@ class cached_reads {
 };
 
 }  // namespace detail::blocks
-
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/storage/detail/memory_reads.hpp
@@ -548,15 +557,11 @@ class memory_reads {
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     cached_object& what = objects_.at(id);
     files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
-    const std::uint64_t block = blocks_.block_size();
     const wait_stops::moment begun = stops_.now();
-    while (!into.empty()) {
-      const std::uint64_t number = offset / block, within = offset % block;
-      const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
-      read_block(id, what, number, within, into.first(some), begun);
-      into = into.subspan(some);
-      offset += some;
-    }
+    for_each_block(blocks_.block_size(), offset, into,
+                   [&](std::uint64_t number, std::uint64_t within, mutable_bytes part) {
+                     read_block(id, what, number, within, part, begun);
+                   });
   }
 
   /// See `foreseeing_session`. The other storage hears of everything, since what goes from here is read

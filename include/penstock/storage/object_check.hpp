@@ -25,7 +25,7 @@ namespace penstock::inline v0_1 {
 ///       };
 ///       [[nodiscard]] running begin(std::string_view) const { return {}; }
 ///     };
-///     static_assert(object_check<even_bytes>);
+///     static_assert(object_check<even_bytes>, "begin, add and finish are there");
 template <class C>
 concept object_check = requires(const C& check, std::string_view name, bytes_view bytes) {
   requires std::movable<decltype(check.begin(name))>;

@@ -41,15 +41,15 @@ class forecast {
   /// Begins at a feed, whose next row has this turn. `who` must outlive this. Called once. If no thread can
   /// be started, nobody is told anything.
   void start(const feed& next, std::uint64_t turn, hinter who, thread_place* place);
-  /// What is read for all rows before this one has been read; less than was said before is not heard. Any
-  /// thread.
+  /// The run has read everything that the rows before this one need. A smaller turn than before changes
+  /// nothing, and nor does any before `start`. Any thread.
   void passed(std::uint64_t turn) noexcept;
   /// The rows that are requested now are of this epoch. Any thread.
   void stands_in(std::uint64_t epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
   /// The run has at least so many epochs, and if `ends`, no more; nothing is told before this was called.
   /// False if more was told already, so that `restart` is due. Any thread.
   [[nodiscard]] bool limit(std::uint64_t epochs, bool ends);
-  /// What was told is void: the run goes on here, where the next row has this turn.
+  /// Everything told so far is void: the run goes on at this feed, whose next row has this turn.
   void restart(const feed& now, std::uint64_t turn);
   void stop() noexcept;
 
@@ -81,6 +81,7 @@ class forecast {
   clock::time_point told_;  // these two are of the thread
   clock::duration took_{0};
   std::atomic<std::uint64_t> passed_{0}, epoch_{0}, wakes_at_{no_turn};
+  std::atomic<bool> started_{false};
   joined_thread thread_;
 };
 

@@ -21,11 +21,13 @@ PENSTOCK_INLINE void forecast::start(const feed& next, std::uint64_t turn, hinte
   epoch_ = next.epoch();
   try {
     thread_.start<&forecast::follow>(*this);
+    started_.store(true, std::memory_order_relaxed);
   } catch (const std::system_error&) {
   }
 }
 
 PENSTOCK_INLINE void forecast::passed(std::uint64_t turn) noexcept {
+  if (!started_.load(std::memory_order_relaxed)) return;  // in most runs nobody wants to know
   std::uint64_t before = passed_.load(std::memory_order_relaxed);
   do {
     if (before >= turn) return;

@@ -67,7 +67,8 @@ struct hinter {
   void (*hint)(void* self, const placement& samples) = nullptr;
   /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
   void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
-  /// The same for `foreseeing_session`s, called by another thread. May throw.
+  /// Tells the `foreseeing_session`s the ranges of the samples of a placement. Another thread calls this one.
+  /// May throw.
   void (*foresee)(void* self, const placement& samples, foresight_list& into) = nullptr;
   /// What the reader's sessions counted.
   storage_counters (*counters)(void* self) = nullptr;

@@ -184,9 +184,11 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     } catch (...) {  // out of memory: workers read for themselves
     }
     ranges_.clear();
-    // What was in memory workers read for themselves, and `passed` says when they have.
-    if (foresees_ && !in_vain && warm_blocks_ == 0) forecast_.passed(fetcher_->queue().first_turn(asked));
-    forecast_.stands_in(epoch);
+    if (foresees_ && !in_vain) {
+      forecast_.stands_in(epoch);
+      // Workers read for themselves what is in memory, and `passed` tells when they are done.
+      if (warm_blocks_ == 0) forecast_.passed(fetcher_->queue().first_turn(asked));
+    }
   }
   if (watch_->any()) {
     watch_->asked_ahead(begin, watch_->now(), samples);

@@ -6,13 +6,16 @@
 #endif
 
 #include <penstock/base/fixed_array.hpp>
+#include <penstock/core/bytes.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/detail/block_index.hpp>
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -25,6 +28,19 @@
 
 namespace penstock::inline v0_1 {
 namespace detail::blocks {
+
+/// Calls `read(number, within, part)` for each block of an object that a range touches: which block it is,
+/// where in it the range begins, and the part of `into` that comes from there.
+template <class Read>
+void for_each_block(std::uint64_t block, std::uint64_t offset, mutable_bytes into, Read&& read) {
+  while (!into.empty()) {
+    const std::uint64_t within = offset % block;
+    const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
+    read(offset / block, within, into.first(some));
+    into = into.subspan(some);
+    offset += some;
+  }
+}
 
 /// What a session of `cached` knows of an object of the other storage.
 struct cached_object {

@@ -94,15 +94,11 @@ class memory_reads {
   void read(object_id id, std::uint64_t offset, mutable_bytes into) {
     cached_object& what = objects_.at(id);
     files::check_range(offset, into.size(), what.signature.size, objects_.name(id));
-    const std::uint64_t block = blocks_.block_size();
     const wait_stops::moment begun = stops_.now();
-    while (!into.empty()) {
-      const std::uint64_t number = offset / block, within = offset % block;
-      const std::size_t some = to_size(std::min<std::uint64_t>(into.size(), block - within));
-      read_block(id, what, number, within, into.first(some), begun);
-      into = into.subspan(some);
-      offset += some;
-    }
+    for_each_block(blocks_.block_size(), offset, into,
+                   [&](std::uint64_t number, std::uint64_t within, mutable_bytes part) {
+                     read_block(id, what, number, within, part, begun);
+                   });
   }
 
   /// See `foreseeing_session`. The other storage hears of everything, since what goes from here is read

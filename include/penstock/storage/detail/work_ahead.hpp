@@ -26,6 +26,7 @@ class work_ahead {
 
   /// Starts so many threads, or as many as the system allows; does nothing if they were started before.
   void start(std::size_t threads, task what, void* self) noexcept;
+  /// Wakes one of them; a task that finds something to do wakes the next one, which looks for more.
   void wake() noexcept;
   /// They end after what they do now; nothing is started any more.
   void stop() noexcept;

@@ -27,7 +27,7 @@ PENSTOCK_INLINE void work_ahead::wake() noexcept {
     const std::scoped_lock lock(mutex_);
     ++wakes_;
   }
-  changed_.notify_all();
+  changed_.notify_one();
 }
 PENSTOCK_INLINE void work_ahead::stop() noexcept {
   {
