@@ -155,8 +155,9 @@ enum class policy { fifo, lru, needed_last };
 result simulate(const reads_of_node& all, std::uint64_t slots, policy how) {
   const blocks::shape shape{128 << 10, 128 << 10, slots};
   std::vector<std::uint64_t> memory(blocks::block_index::bytes(shape) / 8 + 1);
+  const auto head = blocks::block_index::index_head_of(shape, 1);
+  std::memcpy(memory.data(), head.data(), head.size());
   const blocks::block_index table(reinterpret_cast<std::byte*>(memory.data()), shape);
-  table.write_head(1);
   const auto key_of = [](std::uint64_t block) { return blocks::key{ps::mix64(block), ps::mix64(~block)}; };
   std::vector<blocks::key> keys;
   for (std::uint64_t block = 0; block < data_blocks; ++block) keys.push_back(key_of(block));
