@@ -221,7 +221,8 @@ class cached_reads {
             static_cast<std::uint64_t>(std::chrono::nanoseconds(near.options().longest_wait).count())),
         objects_(far_, far.names(), is_local(far), folder_.block_size()),
         planned_(folder_.block_size()),
-        at_once_ahead_(near.options().evict == eviction::needed_last ? near.options().ahead : 0) {}
+        plans_(near.options().evict == eviction::needed_last),
+        at_once_ahead_(near.options().ahead) {}
 
   [[nodiscard]] std::uint64_t size(object_id id) { return objects_.at(id).signature.size; }
   [[nodiscard]] object_signature signature(object_id id) { return objects_.at(id).signature; }
@@ -264,7 +265,9 @@ class cached_reads {
   void foresee(object_id id, std::uint64_t offset, std::uint64_t size, std::uint64_t turn) {
     planned_.foresee(id, objects_.at(id), offset, size, turn);
   }
+  /// With another kind of eviction nobody here wants to know.
   [[nodiscard]] read_foresight foresight() noexcept {
+    if (!plans_) return {};
     return {this, [](void* self) { return static_cast<cached_reads*>(self)->planned_.plan().has_room(); },
             [](void* self, std::uint64_t turn, std::uint64_t seen, bool ends) noexcept {
               static_cast<cached_reads*>(self)->stand_at(turn, seen, ends);
@@ -477,6 +480,7 @@ class cached_reads {
   bool stands_ = false, ended_ = false;  // of the thread that plans, and so are these:
   std::uint64_t first_turn_ = 0;
   std::chrono::steady_clock::time_point first_time_;
+  bool plans_;
   std::size_t at_once_ahead_;
   std::atomic<std::chrono::steady_clock::rep> ahead_rests_until_{0};  // after a failure
   counter hits_{0}, fetched_{0}, refetched_{0}, corrupt_{0}, uncached_{0}, held_{0};
@@ -572,7 +576,8 @@ class memory_reads {
       follows_ = true;
       planned_.foresee(id, objects_.at(id), offset, size, turn);
     }
-    if constexpr (foreseeing_session<far_session>) far_.foresee(id, offset, size, turn);
+    if constexpr (foreseeing_session<far_session>)
+      if (far_.foresight().self != nullptr) far_.foresee(id, offset, size, turn);
   }
   [[nodiscard]] read_foresight foresight() noexcept {
     if (!plans_ && far_plan().self == nullptr) return {};

@@ -217,8 +217,11 @@ struct driven {
   void step(Session& session, std::uint64_t turn, bool ends) {
     const ps::read_foresight plan = session.foresight();
     const std::uint64_t size = reads.size();
-    for (; told < size && told < turn + horizon; ++told) session.foresee(0, reads[told] * block + 7, 3, told);
-    plan.stand_at(plan.self, turn, told, ends && told == size);
+    if (plan.self != nullptr) {
+      for (; told < size && told < turn + horizon; ++told)
+        session.foresee(0, reads[told] * block + 7, 3, told);
+      plan.stand_at(plan.self, turn, told, ends && told == size);
+    }
     std::byte one[3];
     session.read(0, reads[turn] * block + 7, one);
   }
@@ -277,6 +280,25 @@ TEST_CASE(
   for (std::uint32_t b = 0; b < count; ++b) session.read(0, b * driven::block, one);
   CHECK(session.counters().hits == count);
   CHECK(session.counters().fetched == count);
+}
+
+TEST_CASE("storage/cached: a cache that goes by use or by age does not ask to be told the future") {
+  const penstock_test::stamped_files far{ps::memory_files().add("a", std::string(4 * driven::block, 'x'))};
+  const penstock_test::temp_dir dir;
+  for (const auto evict : {ps::eviction::lru, ps::eviction::fifo, ps::eviction::needed_last}) {
+    const ps::disk_cache near(dir.path().string(), 8 * driven::block,
+                              {.block = driven::block, .evict = evict});
+    CHECK((ps::cached(far, near).connect().foresight().self != nullptr) ==
+          (evict == ps::eviction::needed_last));
+    // Memory around it asks for itself, and keeps what it hears to itself.
+    const ps::cached memory(ps::cached(far, near), ps::memory_cache(1_MiB, {.block = driven::block}));
+    auto session = memory.connect();
+    const ps::read_foresight plan = session.foresight();
+    REQUIRE(plan.self != nullptr);
+    session.foresee(0, 0, 10, 5);
+    plan.stand_at(plan.self, 0, 6, true);
+    CHECK(plan.has_room(plan.self));
+  }
 }
 
 TEST_CASE("storage/cached: memory over a folder: both know the future") {

@@ -109,7 +109,8 @@ class memory_reads {
       follows_ = true;
       planned_.foresee(id, objects_.at(id), offset, size, turn);
     }
-    if constexpr (foreseeing_session<far_session>) far_.foresee(id, offset, size, turn);
+    if constexpr (foreseeing_session<far_session>)
+      if (far_.foresight().self != nullptr) far_.foresee(id, offset, size, turn);
   }
   [[nodiscard]] read_foresight foresight() noexcept {
     if (!plans_ && far_plan().self == nullptr) return {};
