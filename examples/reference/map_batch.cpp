@@ -4,7 +4,7 @@
 // get noise. A collate function of our own turns texts into padded ids and a mask.
 
 #include <penstock/core/collate.hpp>
-#include <penstock/run/block/whole.hpp>
+#include <penstock/core/whole.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>

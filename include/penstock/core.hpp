@@ -16,6 +16,7 @@
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/half.hpp>
+#include <penstock/core/kept.hpp>
 #include <penstock/core/mapped_field.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
@@ -39,3 +40,4 @@
 #include <penstock/core/uneven_views.hpp>
 #include <penstock/core/value_run.hpp>
 #include <penstock/core/version.hpp>
+#include <penstock/core/whole.hpp>

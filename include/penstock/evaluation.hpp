@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/evaluation/keeper_node.hpp>
+#include <penstock/evaluation/kept_table.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>

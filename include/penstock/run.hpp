@@ -16,7 +16,6 @@
 #include <penstock/run/block/row_origins.hpp>
 #include <penstock/run/block/slot_layout.hpp>
 #include <penstock/run/block/slot_memory.hpp>
-#include <penstock/run/block/whole.hpp>
 #include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/batch_maps.hpp>
 #include <penstock/run/engine/engine.hpp>

@@ -2518,6 +2518,12 @@ template <class T>
 template <class T>
 using finished = decltype(penstock::finish(std::declval<T>()));
 
+/// How elements of type `T` are kept in memory, where a specialisation says so: `type` is a class with
+/// `assign(element)`, which copies one; `bytes()`, what that takes; and `shown()`, a view of it that is valid
+/// as long as the object. Other elements are kept as `whole<T>`.
+template <class T>
+struct kept_as {};
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/concepts.hpp
@@ -5462,6 +5468,52 @@ struct image_expression {
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
 };
 
+/// An image whose pixels stay in memory: reading a part of it is free.
+template <class T, std::size_t Channels>
+class shown_image : public image_expression<shown_image<T, Channels>, T, Channels> {
+ public:
+  explicit shown_image(const pixel_view<T, Channels>& pixels) noexcept : pixels_(pixels) {}
+
+  [[nodiscard]] image_size size() const noexcept { return pixels_.size(); }
+  [[nodiscard]] pixel_view<T, Channels> read(const image_part& part) const noexcept {
+    return pixels_.part(part);
+  }
+  /// Of this thread; nothing is in it.
+  [[nodiscard]] static image_scratch& memory() noexcept {
+    thread_local image_scratch scratch;
+    return scratch;
+  }
+
+ private:
+  pixel_view<T, Channels> pixels_;
+};
+
+/// Owns the pixels of an image that was decoded as a whole.
+template <class T, std::size_t Channels>
+class kept_image {
+ public:
+  template <lazy_image I>
+  void assign(const I& image) {
+    size_ = image.size();
+    pixels_.resize(std::size_t{size_.width} * size_.height * Channels);
+    image.write_to(destination<T>(pixels_.data(), image.shape()));
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return pixels_.size() * sizeof(T); }
+  [[nodiscard]] shown_image<T, Channels> shown() const noexcept {
+    return shown_image<T, Channels>(pixel_view<T, Channels>(pixels_.data(), size_));
+  }
+
+ private:
+  std::vector<T> pixels_;
+  image_size size_;
+};
+
+/// Images are kept as their pixels, and are images again when they are shown.
+template <lazy_image I>
+struct kept_as<I> {
+  using type = kept_image<typename std::remove_cvref_t<I>::value_type, std::remove_cvref_t<I>::channels>;
+};
+
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/codec/image_of.hpp
@@ -7652,6 +7704,538 @@ struct place {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/open_sample.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A sample whose members are known only at run time: a key and a table of (name, bytes). `fields<...>`
+/// turns it into a record.
+///
+/// Lives during the call that passes it on. Members are blobs, so a member that you never name is never
+/// read.
+///   key()            the sample's key
+///   size()           the number of members
+///   name(i)          the name of member i (in a tar shard the lower-cased extension, "jpg")
+///   member(i)        the blob of member i
+template <class T>
+concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
+  typename std::remove_cvref_t<T>::is_open_sample;
+  typename std::remove_cvref_t<T>::blob_type;
+  { s.key() } -> std::convertible_to<std::string_view>;
+  { s.size() } -> std::convertible_to<std::size_t>;
+  { s.name(i) } -> std::convertible_to<std::string_view>;
+  { s.member(i) } -> std::same_as<typename std::remove_cvref_t<T>::blob_type>;
+};
+
+/// An open sample that owns its members.
+template <class T>
+concept owned_sample = requires { typename std::remove_cvref_t<T>::is_owned_sample; };
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/shape_class.hpp
+
+/// What is known about an element's shape before the element exists: the shape classes of a batch's slots.
+namespace penstock::inline v0_1 {
+
+/// `fixed`: known from the type, written in place. `announced`: known at run time before the bytes are
+/// written (blobs, npy, images, containers). `discovered`: known only after decoding (texts); needs a collate
+/// policy. `none`: cannot be batched.
+enum class shape_class { fixed, announced, discovered, none };
+
+namespace detail {
+
+/// A resizable container of numbers, from any library; texts are a different kind of element.
+template <class V>
+concept resizable_values = requires(V& v, std::size_t n) {
+  requires std::is_trivially_copyable_v<typename V::value_type>;
+  requires !requires { typename V::traits_type; };
+  v.resize(n);
+  { v.data() } -> std::same_as<typename V::value_type*>;
+};
+
+/// What a batch stores for an element: the type of its numbers, and the shape class.
+template <class V>
+struct stored {
+  static constexpr shape_class shape =
+      std::is_trivially_copyable_v<V> && std::is_object_v<V> && !std::is_pointer_v<V> ? shape_class::fixed
+                                                                                      : shape_class::none;
+  using type = V;
+  static constexpr std::size_t elements = 1;
+  static constexpr bool scalar = true;
+};
+template <class T, std::size_t N>
+  requires std::is_trivially_copyable_v<T>
+struct stored<std::array<T, N>> {
+  static constexpr shape_class shape = shape_class::fixed;
+  using type = T;
+  static constexpr std::size_t elements = N;
+  static constexpr bool scalar = false;
+};
+template <class V, shape_class S>
+struct stored_flexible {
+  static constexpr shape_class shape = S;
+  using type = V;
+};
+template <blob V>
+struct stored<V> : stored_flexible<std::byte, shape_class::announced> {};
+template <array_expression V>
+struct stored<V> : stored_flexible<typename V::value_type, shape_class::announced> {};
+template <static_array_expression V>
+struct stored<V> {
+  static constexpr shape_class shape = shape_class::fixed;
+  using type = typename V::value_type;
+  static constexpr std::size_t elements = static_cast<std::size_t>(V::static_shape.elements());
+  static constexpr bool scalar = false;
+};
+template <class T>
+struct stored<tensor_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
+template <class T>
+struct stored<tensor_part<T>> : stored<tensor_view<T>> {};
+template <class T>
+struct stored<strided_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
+template <class T, std::size_t N>
+struct stored<std::span<T, N>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
+template <class V>
+  requires resizable_values<V>
+struct stored<V> : stored_flexible<typename V::value_type, shape_class::announced> {};
+template <>
+struct stored<std::string> : stored_flexible<char, shape_class::discovered> {};
+template <>
+struct stored<std::string_view> : stored_flexible<char, shape_class::discovered> {};
+template <open_sample V>
+struct stored<V> {
+  static constexpr shape_class shape = shape_class::none;
+  using type = void;
+};
+
+}  // namespace detail
+
+/// The shape class of an element that is not a record.
+template <class V>
+inline constexpr shape_class shape_class_of = detail::stored<std::remove_cvref_t<V>>::shape;
+
+namespace detail {
+
+/// The rank of a value; -1 if its type does not tell.
+template <class V>
+inline constexpr int value_rank = [] {
+  if constexpr (static_array_expression<V>)
+    return static_cast<int>(V::static_shape.rank());
+  else if constexpr (shape_class_of<V> == shape_class::fixed)
+    return stored<V>::scalar ? 0 : 1;
+  else
+    return requires(const V& v) { v.shape(); } ? -1 : 1;
+}();
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/whole.hpp
+
+/// Makes elements *whole*: turns something that lives only during one call into something that owns what it
+/// needs. This happens where samples are held: in a loop without batches, and after a forward-only source.
+/// The memory of a whole value is reused.
+namespace penstock::inline v0_1 {
+
+/// Owned bytes that can be read as a view.
+class whole_bytes {
+ public:
+  whole_bytes() = default;
+  [[nodiscard]] bytes_view view() const noexcept { return bytes_.view(); }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
+  operator bytes_view() const noexcept { return bytes_.view(); }  // NOLINT: it owns the view's bytes
+  [[nodiscard]] buffer& storage() noexcept { return bytes_; }
+
+ private:
+  buffer bytes_;
+};
+
+/// An owned array with its shape.
+template <class T>
+class whole_tensor {
+ public:
+  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::span<const T> values() const noexcept { return {data(), values_.size()}; }
+  [[nodiscard]] tensor_view<const T> view() const noexcept { return {data(), shape_}; }
+  operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it owns the view's values
+  T* resize(const extents& shape) {
+    shape_ = shape;
+    values_.resize(detail::to_size(shape.elements()));
+    return reinterpret_cast<T*>(values_.data());
+  }
+
+ private:
+  // std::vector<bool> stores bits where a view needs bools
+  using stored_type = std::conditional_t<std::same_as<T, bool>, std::byte, T>;
+  static_assert(sizeof(stored_type) == sizeof(T), "penstock: a bool takes one byte");
+
+  [[nodiscard]] const T* data() const noexcept { return reinterpret_cast<const T*>(values_.data()); }
+
+  std::vector<stored_type> values_;
+  extents shape_;
+};
+
+/// An owned sample whose members are known only at run time.
+class whole_sample {
+ public:
+  using is_owned_sample = void;
+  struct item {
+    std::string name;
+    whole_bytes bytes;
+  };
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
+  [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
+  /// The bytes of the member with that name; throws errc::missing if there is none.
+  [[nodiscard]] bytes_view operator[](std::string_view name) const;
+  template <open_sample S>
+  void assign(const S& sample) {
+    key_ = sample.key();
+    size_ = sample.size();
+    make_items(size_);
+    for (std::size_t i = 0; i < size_; ++i) {
+      items_[i].name = sample.name(i);
+      const auto member = sample.member(i);
+      auto& into = items_[i].bytes.storage();
+      into.resize_for_overwrite(static_cast<std::size_t>(member.size()));
+      member.read_into(into.span());
+    }
+  }
+
+ private:
+  void make_items(std::size_t count);
+
+  std::string key_;
+  std::vector<item> items_;
+  std::size_t size_ = 0;
+};
+
+namespace detail {
+
+template <>
+struct stored<whole_bytes> : stored_flexible<std::byte, shape_class::announced> {};
+template <class T>
+struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
+
+template <class T>
+struct kept_whole {
+  using type = T;
+};
+template <>
+struct kept_whole<std::string_view> {
+  using type = std::string;
+};
+template <class T>
+struct kept_whole<std::span<T>> {
+  using type = std::vector<std::remove_cv_t<T>>;
+};
+template <>
+struct kept_whole<std::span<const std::byte>> {
+  using type = whole_bytes;
+};
+template <class T>
+struct kept_whole<tensor_view<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
+template <class T>
+struct kept_whole<tensor_part<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
+template <class T>
+struct kept_whole<strided_view<T>> {
+  using type = whole_tensor<std::remove_cv_t<T>>;
+};
+template <blob T>
+struct kept_whole<T> {
+  using type = whole_bytes;
+};
+/// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
+template <blob T>
+  requires requires { requires T::lasting; }
+struct kept_whole<T> {
+  using type = bytes_view;
+};
+template <array_expression T>
+struct kept_whole<T> {
+  using type = whole_tensor<typename T::value_type>;
+};
+template <open_sample T>
+struct kept_whole<T> {
+  using type = whole_sample;
+};
+template <class... Fields>
+struct kept_whole<record<Fields...>> {
+  using type = record<basic_field<typename Fields::name_type,
+                                  typename kept_whole<std::remove_cvref_t<typename Fields::type>>::type>...>;
+};
+
+}  // namespace detail
+
+/// The owning form of an element type.
+template <class T>
+using whole = typename detail::kept_whole<std::remove_cvref_t<T>>::type;
+
+/// Copies `value` into its owning form `into`, reusing its memory.
+template <class V, class W>
+void make_whole(V&& value, W& into) {
+  using value_type = std::remove_cvref_t<V>;
+  if constexpr (any_record<value_type>) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (make_whole(get<Is>(std::forward<V>(value)), get<Is>(into)), ...);
+    }(std::make_index_sequence<value_type::size>{});
+  } else if constexpr (open_sample<value_type>) {
+    into.assign(value);
+  } else if constexpr (std::same_as<W, whole_bytes>) {
+    if constexpr (blob<value_type>) {
+      into.storage().resize_for_overwrite(static_cast<std::size_t>(value.size()));
+      value.read_into(into.storage().span());
+    } else if constexpr (std::same_as<value_type, whole_bytes>) {
+      into = std::forward<V>(value);
+    } else {
+      const bytes_view view = value;
+      into.storage().resize_for_overwrite(view.size());
+      if (!view.empty()) std::memcpy(into.storage().data(), view.data(), view.size());
+    }
+  } else if constexpr (blob<value_type>) {
+    into = value.finish();
+  } else if constexpr (array_expression<value_type>) {
+    const extents shape = value.shape();
+    auto* const to = into.resize(shape);
+    write_array(value, destination(to, shape));
+  } else if constexpr (detail::tells_strides<value_type>) {
+    const extents shape = value.shape();
+    auto* const to = into.resize(shape);
+    destination(to, shape).copy_from(value);
+  } else if constexpr (requires {
+                         value.shape();
+                         value.values();
+                       }) {
+    const auto values = value.values();
+    auto* to = into.resize(value.shape());
+    for (const auto& one : values) *to++ = one;
+  } else if constexpr (requires { into.assign(value.begin(), value.end()); } &&
+                       !std::same_as<value_type, W>) {
+    into.assign(value.begin(), value.end());
+  } else {
+    into = std::forward<V>(value);
+  }
+}
+
+namespace detail {
+
+/// Bytes of a whole value, for the counters.
+template <class W>
+std::uint64_t whole_size(const W& value) {
+  if constexpr (any_record<W>) {
+    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); },
+                      value.values());
+  } else if constexpr (requires { value.member(0); }) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
+    return bytes;
+  } else if constexpr (requires {
+                         value.size();
+                         *value.data();
+                       }) {
+    return value.size() * sizeof(*value.data());
+  } else {
+    return sizeof(value);
+  }
+}
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/whole.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void whole_sample::make_items(std::size_t count) {
+  if (items_.size() < count) items_.resize(count);
+}
+
+PENSTOCK_INLINE bytes_view whole_sample::operator[](std::string_view name) const {
+  for (std::size_t i = 0; i < size_; ++i)
+    if (items_[i].name == name) return items_[i].bytes.view();
+  throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/kept.hpp
+
+/// Elements that are kept in memory and shown again and again: the form that owns them, and the view of it
+/// that stages get, as often as they ask.
+namespace penstock::inline v0_1 {
+
+/// Values of an array whose type knows its shape, as `Of` did.
+template <class Of>
+class shown_array {
+ public:
+  using unfinished = void;
+  using value_type = typename Of::value_type;
+  static constexpr extents static_shape = Of::static_shape;
+
+  explicit shown_array(const value_type* values) noexcept : values_(values) {}
+  [[nodiscard]] static constexpr extents shape() noexcept { return static_shape; }
+  void write_to(const destination<value_type>& into) const {
+    into.copy_from(std::span(values_, static_cast<std::size_t>(static_shape.elements())));
+  }
+  [[nodiscard]] tensor_view<const value_type> finish() const noexcept { return {values_, static_shape}; }
+
+ private:
+  const value_type* values_;
+};
+
+namespace detail {
+
+/// Owns the values of a `shown_array`.
+template <class Of>
+class kept_array {
+ public:
+  void assign(const Of& array) { make_whole(array, values_); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return whole_size(values_.values()); }
+  [[nodiscard]] shown_array<Of> shown() const noexcept { return shown_array<Of>(values_.values().data()); }
+
+ private:
+  whole_tensor<typename Of::value_type> values_;
+};
+
+template <class T>
+struct kept_form {
+  using type = whole<T>;
+};
+/// Also of a mapped file: what is kept does not depend on the page cache.
+template <blob T>
+struct kept_form<T> {
+  using type = whole_bytes;
+};
+template <static_array_expression T>
+  requires(!requires { typename kept_as<T>::type; })
+struct kept_form<T> {
+  using type = kept_array<T>;
+};
+template <class T>
+  requires requires { typename kept_as<T>::type; }
+struct kept_form<T> {
+  using type = typename kept_as<T>::type;
+};
+template <class... Fields>
+struct kept_form<record<Fields...>> {
+  using type = record<basic_field<typename Fields::name_type,
+                                  typename kept_form<std::remove_cvref_t<typename Fields::type>>::type>...>;
+};
+
+template <class K>
+inline constexpr bool is_whole_tensor = false;
+template <class T>
+inline constexpr bool is_whole_tensor<whole_tensor<T>> = true;
+
+/// A kept form that says how it is filled and shown.
+template <class K>
+concept shows_itself = requires(const K& k) {
+  k.shown();
+  { k.bytes() } -> std::same_as<std::uint64_t>;
+};
+
+}  // namespace detail
+
+/// The form in which an element of type `T` is kept: it owns everything that its `shown_of` refers to.
+template <class T>
+using kept = typename detail::kept_form<std::remove_cvref_t<T>>::type;
+
+/// Whether an element can be kept: all but samples whose members are known only at run time.
+template <class T>
+inline constexpr bool keepable = !open_sample<T>;
+template <class... Fields>
+inline constexpr bool keepable<record<Fields...>> =
+    (keepable<std::remove_cvref_t<typename Fields::type>> && ...);
+
+/// Copies an element into its kept form.
+template <class V, class K>
+void make_kept(V&& value, K& into) {
+  if constexpr (any_record<std::remove_cvref_t<V>>) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (make_kept(get<Is>(std::forward<V>(value)), get<Is>(into)), ...);
+    }(std::make_index_sequence<std::remove_cvref_t<V>::size>{});
+  } else if constexpr (detail::shows_itself<K>) {
+    into.assign(value);
+  } else {
+    make_whole(std::forward<V>(value), into);
+  }
+}
+
+/// Bytes of a kept element, without those of its own object.
+template <class K>
+[[nodiscard]] std::uint64_t bytes_of_kept(const K& kept) {
+  if constexpr (any_record<K>) {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return (bytes_of_kept(get<Is>(kept)) + ... + std::uint64_t{0});
+    }(std::make_index_sequence<K::size>{});
+  } else if constexpr (detail::shows_itself<K>) {
+    return kept.bytes();
+  } else if constexpr (std::is_trivially_copyable_v<K>) {
+    return 0;
+  } else if constexpr (detail::is_whole_tensor<K>) {
+    return detail::whole_size(kept.values());
+  } else {
+    return detail::whole_size(kept);
+  }
+}
+
+/// What a kept element is shown as, valid as long as it is kept: bytes, texts, lists and arrays as views of
+/// them, numbers as copies, anything else in place.
+template <class K>
+[[nodiscard]] decltype(auto) show_kept(const K& kept) {
+  if constexpr (any_record<K>) {
+    return [&]<class... Fields, std::size_t... Is>(const record<Fields...>& all, std::index_sequence<Is...>) {
+      return record<
+          basic_field<typename Fields::name_type, std::remove_cvref_t<decltype(show_kept(get<Is>(all)))>>...>(
+          show_kept(get<Is>(all))...);
+    }(kept, std::make_index_sequence<K::size>{});
+  } else if constexpr (detail::shows_itself<K>) {
+    return kept.shown();
+  } else if constexpr (std::same_as<K, whole_bytes>) {
+    return kept.view();
+  } else if constexpr (std::same_as<K, std::string>) {
+    return std::string_view(kept);
+  } else if constexpr (detail::is_whole_tensor<K>) {
+    return kept.view();
+  } else if constexpr (std::is_trivially_copyable_v<K>) {
+    return K(kept);
+  } else if constexpr (requires { std::span(kept.data(), kept.size()); } && detail::resizable_values<K>) {
+    return std::span(kept.data(), kept.size());
+  } else {
+    return static_cast<const K&>(kept);
+  }
+}
+
+/// The type of elements behind a stage that keeps those of type `T`.
+template <class T>
+using shown_of = decltype(show_kept(std::declval<const kept<T>&>()));
+
+/// What is kept in memory for a run.
+struct kept_counters {
+  std::uint64_t samples = 0;  ///< in memory now
+  std::uint64_t bytes = 0;    ///< that they take
+  std::uint64_t hits = 0;     ///< how often one of them was shown instead of being made again
+
+  kept_counters& operator+=(const kept_counters& other) noexcept {
+    samples += other.samples;
+    bytes += other.bytes;
+    hits += other.hits;
+    return *this;
+  }
+  friend bool operator==(const kept_counters&, const kept_counters&) = default;
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/mapped_field.hpp
 
 namespace penstock::inline v0_1 {
@@ -7699,35 +8283,6 @@ using as_role =
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/open_sample.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A sample whose members are known only at run time: a key and a table of (name, bytes). `fields<...>`
-/// turns it into a record.
-///
-/// Lives during the call that passes it on. Members are blobs, so a member that you never name is never
-/// read.
-///   key()            the sample's key
-///   size()           the number of members
-///   name(i)          the name of member i (in a tar shard the lower-cased extension, "jpg")
-///   member(i)        the blob of member i
-template <class T>
-concept open_sample = requires(const std::remove_cvref_t<T>& s, std::size_t i) {
-  typename std::remove_cvref_t<T>::is_open_sample;
-  typename std::remove_cvref_t<T>::blob_type;
-  { s.key() } -> std::convertible_to<std::string_view>;
-  { s.size() } -> std::convertible_to<std::size_t>;
-  { s.name(i) } -> std::convertible_to<std::string_view>;
-  { s.member(i) } -> std::same_as<typename std::remove_cvref_t<T>::blob_type>;
-};
-
-/// An open sample that owns its members.
-template <class T>
-concept owned_sample = requires { typename std::remove_cvref_t<T>::is_owned_sample; };
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/part.hpp
 
 /// The kinds of parts of a pipeline. A type becomes a part by naming its kind: `using penstock_part =
@@ -7738,6 +8293,7 @@ struct source_tag {};      ///< a dataset (see source/concepts.hpp)
 struct pointwise_tag {};   ///< computes a value from a value: `apply(value, call) const`
 struct decider_tag {};     ///< keeps or drops values: `keep(value, call) const -> bool`
 struct expander_tag {};    ///< makes several values from one: `expand(value, call, sink) const`, `output<In>`
+struct keeper_tag {};      ///< keeps values in memory: `limit`, see `keep_in_memory`
 struct order_tag {};       ///< computes the next positions arithmetically: `make(order_input) const`
 struct cursor_tag {};      ///< draws the next positions from a cursor with state (`shuffle_buffer`)
 struct shard_tag {};       ///< records the world
@@ -7779,8 +8335,8 @@ concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan
 
 /// Whether a stage works on values, in the workers.
 template <class T>
-concept value_stage =
-    part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
+concept value_stage = part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> ||
+                      part_of_kind<T, expander_tag> || part_of_kind<T, keeper_tag>;
 
 // Optional members of a part, each with the concept that detects it.
 
@@ -8063,6 +8619,11 @@ struct output_of<Stage, In> {
   using type = typename Stage::template output<In>;
 };
 
+template <part_of_kind<keeper_tag> Stage, class In>
+struct output_of<Stage, In> {
+  using type = typename Stage::template output<In>;
+};
+
 template <class T>
 concept losing_part = requires(place where) {
   { T::loses(where) } -> std::same_as<guarantee_set>;
@@ -8078,7 +8639,8 @@ consteval guarantee_set lost_by_itself(place where) {
 /// What is known at one place in a chain.
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
-       steps = false, bad_samples = false, uneven = false, renumbers = false;
+       steps = false, bad_samples = false, uneven = false, renumbers = false, expanded = false, drawn = false,
+       varies = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
@@ -8129,11 +8691,13 @@ consteval chain_facts source_facts() {
   chain_facts f;
   f.forward = !sized_part<Source>;
   f.renumbers = renumbering_part<Source>;
+  f.varies = varying_part<Source>;
   f.lost = lost_by_itself<Source>({}).with(lost_by_kind<Source>({}));
   return f;
 }
 
-template <class Stage>
+/// `Draws`: whether the stage draws random numbers for its element.
+template <class Stage, bool Draws>
 consteval chain_facts facts_after(chain_facts f) {
   const place where{f.sharded, f.forward};
   f.lost = f.lost.with(lost_by_itself<Stage>(where)).with(lost_by_kind<Stage>(where));
@@ -8141,6 +8705,8 @@ consteval chain_facts facts_after(chain_facts f) {
   if (part_of_kind<Stage, cursor_tag>) f.cursor = true;
   if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) f.decided = true;
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
+  if (part_of_kind<Stage, expander_tag>) f.expanded = true;
+  if (Draws) f.drawn = true;
   if (uneven_batch<Stage>) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
@@ -8158,7 +8724,8 @@ struct fold_context {
 template <class Context, class Stage, class... Rest>
 struct fold_context<Context, Stage, Rest...> {
   using next = context<typename output_of<Stage, typename Context::element>::type,
-                       facts_after<Stage>(Context::facts), typename columns_behind<Stage, Context>::type>;
+                       facts_after<Stage, drawing_stage<Stage, typename Context::element>>(Context::facts),
+                       typename columns_behind<Stage, Context>::type>;
   using type = typename fold_context<next, Rest...>::type;
 };
 
@@ -8928,105 +9495,6 @@ concept projecting_stage = value_stage<T> && requires {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/core/shape_class.hpp
-
-/// What is known about an element's shape before the element exists: the shape classes of a batch's slots.
-namespace penstock::inline v0_1 {
-
-/// `fixed`: known from the type, written in place. `announced`: known at run time before the bytes are
-/// written (blobs, npy, images, containers). `discovered`: known only after decoding (texts); needs a collate
-/// policy. `none`: cannot be batched.
-enum class shape_class { fixed, announced, discovered, none };
-
-namespace detail {
-
-/// A resizable container of numbers, from any library; texts are a different kind of element.
-template <class V>
-concept resizable_values = requires(V& v, std::size_t n) {
-  requires std::is_trivially_copyable_v<typename V::value_type>;
-  requires !requires { typename V::traits_type; };
-  v.resize(n);
-  { v.data() } -> std::same_as<typename V::value_type*>;
-};
-
-/// What a batch stores for an element: the type of its numbers, and the shape class.
-template <class V>
-struct stored {
-  static constexpr shape_class shape =
-      std::is_trivially_copyable_v<V> && std::is_object_v<V> && !std::is_pointer_v<V> ? shape_class::fixed
-                                                                                      : shape_class::none;
-  using type = V;
-  static constexpr std::size_t elements = 1;
-  static constexpr bool scalar = true;
-};
-template <class T, std::size_t N>
-  requires std::is_trivially_copyable_v<T>
-struct stored<std::array<T, N>> {
-  static constexpr shape_class shape = shape_class::fixed;
-  using type = T;
-  static constexpr std::size_t elements = N;
-  static constexpr bool scalar = false;
-};
-template <class V, shape_class S>
-struct stored_flexible {
-  static constexpr shape_class shape = S;
-  using type = V;
-};
-template <blob V>
-struct stored<V> : stored_flexible<std::byte, shape_class::announced> {};
-template <array_expression V>
-struct stored<V> : stored_flexible<typename V::value_type, shape_class::announced> {};
-template <static_array_expression V>
-struct stored<V> {
-  static constexpr shape_class shape = shape_class::fixed;
-  using type = typename V::value_type;
-  static constexpr std::size_t elements = static_cast<std::size_t>(V::static_shape.elements());
-  static constexpr bool scalar = false;
-};
-template <class T>
-struct stored<tensor_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
-template <class T>
-struct stored<tensor_part<T>> : stored<tensor_view<T>> {};
-template <class T>
-struct stored<strided_view<T>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
-template <class T, std::size_t N>
-struct stored<std::span<T, N>> : stored_flexible<std::remove_cv_t<T>, shape_class::announced> {};
-template <class V>
-  requires resizable_values<V>
-struct stored<V> : stored_flexible<typename V::value_type, shape_class::announced> {};
-template <>
-struct stored<std::string> : stored_flexible<char, shape_class::discovered> {};
-template <>
-struct stored<std::string_view> : stored_flexible<char, shape_class::discovered> {};
-template <open_sample V>
-struct stored<V> {
-  static constexpr shape_class shape = shape_class::none;
-  using type = void;
-};
-
-}  // namespace detail
-
-/// The shape class of an element that is not a record.
-template <class V>
-inline constexpr shape_class shape_class_of = detail::stored<std::remove_cvref_t<V>>::shape;
-
-namespace detail {
-
-/// The rank of a value; -1 if its type does not tell.
-template <class V>
-inline constexpr int value_rank = [] {
-  if constexpr (static_array_expression<V>)
-    return static_cast<int>(V::static_shape.rank());
-  else if constexpr (shape_class_of<V> == shape_class::fixed)
-    return stored<V>::scalar ? 0 : 1;
-  else
-    return requires(const V& v) { v.shape(); } ? -1 : 1;
-}();
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/core/uneven_views.hpp
 
 /// Views of a batch's values whose samples differ in length. `const T` makes the values read-only: a batch
@@ -9407,6 +9875,465 @@ PENSTOCK_INLINE double simulated::stall() const {
   const auto whole_time = account_->free_at - account_->first;
   if (whole_time <= clock::duration::zero()) return 0;
   return 1.0 - std::chrono::duration<double>(account_->busy) / std::chrono::duration<double>(whole_time);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/detail/landing.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The blob type inside an optional blob; any other type is itself.
+template <class V>
+struct held_blob {
+  using type = V;
+};
+template <class V>
+  requires(unfinished<V> && requires { typename V::blob_type; })
+struct held_blob<V> {
+  using type = typename V::blob_type;
+};
+
+/// Whether a value of type `Part` may have been taken unchanged out of a `Whole`: as the whole, a field or a
+/// member.
+template <class Part, class Whole>
+inline constexpr bool is_part_of = std::is_same_v<Part, Whole>;
+template <class Part, class... Fields>
+inline constexpr bool is_part_of<Part, record<Fields...>> =
+    (is_part_of<Part, std::remove_cvref_t<typename Fields::type>> || ...);
+template <class Part, open_sample Whole>
+inline constexpr bool is_part_of<Part, Whole> =
+    std::is_same_v<Part, Whole> || std::is_same_v<typename held_blob<Part>::type, typename Whole::blob_type>;
+
+/// Whether a stage that turns a `Given` into a `Result` creates something unfinished, rather than just
+/// passing it on.
+template <class Given, class Result>
+inline constexpr bool makes_unfinished = unfinished<Result> && !is_part_of<Result, Given>;
+template <class Given, class... Fields>
+inline constexpr bool makes_unfinished<Given, record<Fields...>> =
+    (makes_unfinished<Given, std::remove_cvref_t<typename Fields::type>> || ...);
+
+/// The time that a value takes to write itself to its destination, in timed calls. The outermost node
+/// measures it; on the way back inwards, the first stage that created something unfinished in the value
+/// claims the time. The source claims the time of values that it handed out unfinished; nobody claims the
+/// copy of a finished value.
+class landing_time {
+ public:
+  /// Passes a value to whatever comes next. A following stage announces itself with `passed`; if none does,
+  /// this call is the landing.
+  template <class Timing, class Sink, class V>
+  void hand_on(Timing, Sink& sink, V&& value) {
+    another_stage_ = false;
+    const std::uint64_t begin = Timing::now();
+    sink(std::forward<V>(value));
+    if (!another_stage_) open_ += Timing::now() - begin;
+  }
+  /// The time that a stage claims if it made a `Result` from a `Given`.
+  template <class Given, class Result>
+  [[nodiscard]] std::uint64_t share_of_stage() noexcept {
+    if constexpr (makes_unfinished<Given, Result> || !has_unfinished<Result>::value) {
+      const std::uint64_t share = std::exchange(open_, 0);
+      return makes_unfinished<Given, Result> ? share : 0;
+    }
+    return 0;
+  }
+  template <class Element>
+  [[nodiscard]] std::uint64_t share_of_source() noexcept {
+    const std::uint64_t share = std::exchange(open_, 0);
+    return has_unfinished<Element>::value || open_sample<Element> ? share : 0;
+  }
+  /// Call at the end of a stage's turn, whether or not it passed anything on.
+  void passed() noexcept { another_stage_ = true; }
+
+ private:
+  std::uint64_t open_ = 0;  // nanoseconds not yet claimed
+  bool another_stage_ = false;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/detail/worker_root.hpp
+
+/// What is the same in the workers of all chains.
+namespace penstock::inline v0_1 {
+
+/// The cost of one stage for one worker, from the samples that were timed: its own work, plus the time to
+/// write whatever it left unfinished to its destination.
+struct stage_cost {
+  std::uint64_t nanoseconds = 0;
+  std::uint64_t timed = 0;
+};
+
+/// Whether an evaluation is timed: a type, so that the untimed one costs nothing.
+using untimed = std::false_type;
+/// Untimed, with source positions computed in advance by `look_up`.
+struct looked_up : std::false_type {};
+/// Like `looked_up`, for samples whose bytes may have been fetched before their turn.
+struct looked_up_at_turn : looked_up {};
+
+namespace detail {
+
+/// The time of a steady clock.
+[[nodiscard]] std::uint64_t now_ns() noexcept;
+
+/// The root of every worker.
+struct worker_root {
+  std::uint32_t piece = 0;
+  stage_cost cost;
+  landing_time landing;
+};
+/// The worker of an innermost node: it has the root, and no worker below it.
+template <class W>
+concept innermost_worker = requires(std::remove_const_t<W>& w) {
+  { w.root } -> std::same_as<worker_root&>;
+};
+/// The root at the bottom of a worker.
+template <class W>
+worker_root& root_of(W& w) noexcept {
+  if constexpr (innermost_worker<W>)
+    return w.root;
+  else
+    return root_of(w.up);
+}
+
+}  // namespace detail
+
+/// A timed evaluation, and its clock in nanoseconds.
+struct timed : std::true_type {
+  static std::uint64_t now() noexcept { return detail::now_ns(); }
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/detail/worker_root.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE std::uint64_t detail::now_ns() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/evaluation/kept_table.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Objects by their numbers, up to a limit in bytes. What is added stays as long as the table; the table owns
+/// it, and destroys it with `destroy`.
+///
+/// Threads: any. A lookup takes no lock: it reads one of 64 parts, each a table with open addressing, which
+/// is replaced by one of twice the size when it is three quarters full. Replaced tables stay until the end,
+/// as somebody may still be reading them: as much memory again as the last one, which counts towards the
+/// limit.
+class kept_table {
+ public:
+  using destroyer = void (*)(void*) noexcept;
+
+  kept_table(std::uint64_t limit, destroyer destroy) noexcept : limit_(limit), destroy_(destroy) {}
+  kept_table(const kept_table&) = delete;
+  kept_table& operator=(const kept_table&) = delete;
+  ~kept_table();
+
+  /// The object of a number, or null.
+  [[nodiscard]] const void* find(std::uint64_t number) const noexcept {
+    const std::uint64_t hash = mix64(number);
+    return parts_[hash % parts].find(number, hash);
+  }
+  /// The same, and counts a hit.
+  [[nodiscard]] const void* use(std::uint64_t number) noexcept {
+    const std::uint64_t hash = mix64(number);
+    part& in = parts_[hash % parts];
+    const void* const found = in.find(number, hash);
+    if (found != nullptr) in.hits.fetch_add(1, std::memory_order_relaxed);
+    return found;
+  }
+  /// Gives an object to the table. Returns the one that has the number: this one, or one that was there
+  /// already; null if there is no room for it. Unless it is this one, the caller still owns it. If it throws,
+  /// too.
+  [[nodiscard]] const void* add(std::uint64_t number, void* object, std::uint64_t bytes);
+  /// Whether there was no room for one, and there is less room than the average one takes.
+  [[nodiscard]] bool full() const noexcept { return full_.load(std::memory_order_relaxed); }
+
+  [[nodiscard]] kept_counters counters() const noexcept;
+
+ private:
+  static constexpr std::size_t parts = 64, smallest = 16;
+
+  struct entry {
+    std::atomic<const void*> object{nullptr};  // set last
+    std::uint64_t number = 0;
+  };
+  struct table {
+    explicit table(std::size_t places) : entries(places) {}
+    std::vector<entry> entries;  // a power of two of them
+
+    [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
+      const std::size_t last = entries.size() - 1;
+      for (std::size_t i = (hash / parts) & last;; i = (i + 1) & last) {
+        const void* const object = entries[i].object.load(std::memory_order_acquire);
+        if (object == nullptr || entries[i].number == number) return object;
+      }
+    }
+    void put(std::uint64_t number, std::uint64_t hash, const void* object) noexcept;
+  };
+  struct part {
+    alignas(64) std::atomic<const table*> now{nullptr};
+    std::mutex adding;
+    std::size_t used = 0;
+    std::vector<std::unique_ptr<table>> all;  // the last one is the current one
+    alignas(64) std::atomic<std::uint64_t> hits{0};
+
+    [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
+      const table* const in = now.load(std::memory_order_acquire);
+      return in == nullptr ? nullptr : in->find(number, hash);
+    }
+  };
+
+  /// Takes room from the limit; false if there is not so much.
+  [[nodiscard]] bool take_room(std::uint64_t bytes) noexcept;
+  /// Makes place for one more object in a part; false if the limit leaves no room for that.
+  [[nodiscard]] bool make_place(part& to);
+
+  const std::uint64_t limit_;
+  const destroyer destroy_;
+  std::atomic<std::uint64_t> bytes_{0}, samples_{0};
+  std::atomic<bool> full_{false};
+  std::array<part, parts> parts_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/evaluation/kept_table.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void kept_table::table::put(std::uint64_t number, std::uint64_t hash,
+                                            const void* object) noexcept {
+  const std::size_t last = entries.size() - 1;
+  std::size_t i = (hash / parts) & last;
+  while (entries[i].object.load(std::memory_order_relaxed) != nullptr) i = (i + 1) & last;
+  entries[i].number = number;
+  entries[i].object.store(object, std::memory_order_release);
+}
+
+PENSTOCK_INLINE bool kept_table::take_room(std::uint64_t bytes) noexcept {
+  std::uint64_t held = bytes_.load(std::memory_order_relaxed);
+  do {
+    if (bytes > limit_ || held > limit_ - bytes) {
+      const std::uint64_t samples = samples_.load(std::memory_order_relaxed);
+      if (samples != 0 && (held >= limit_ || limit_ - held < held / samples))
+        full_.store(true, std::memory_order_relaxed);
+      return false;
+    }
+  } while (!bytes_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
+  return true;
+}
+
+PENSTOCK_INLINE bool kept_table::make_place(part& to) {
+  const std::size_t now = to.all.empty() ? 0 : to.all.back()->entries.size();
+  if ((to.used + 1) * 4 <= now * 3) return true;
+  const std::size_t places = now == 0 ? smallest : now * 2;
+  if (!take_room(places * sizeof(entry))) return false;
+  auto larger = std::make_unique<table>(places);
+  if (now != 0)
+    for (const entry& one : to.all.back()->entries)
+      if (const void* const object = one.object.load(std::memory_order_relaxed); object != nullptr)
+        larger->put(one.number, mix64(one.number), object);
+  to.all.push_back(std::move(larger));
+  to.now.store(to.all.back().get(), std::memory_order_release);
+  return true;
+}
+
+PENSTOCK_INLINE const void* kept_table::add(std::uint64_t number, void* object, std::uint64_t bytes) {
+  const std::uint64_t hash = mix64(number);
+  part& to = parts_[hash % parts];
+  const std::lock_guard lock(to.adding);
+  if (!to.all.empty())
+    if (const void* const there = to.all.back()->find(number, hash); there != nullptr) return there;
+  if (!make_place(to) || !take_room(bytes)) return nullptr;
+  to.all.back()->put(number, hash, object);
+  ++to.used;
+  samples_.fetch_add(1, std::memory_order_relaxed);
+  return object;
+}
+
+PENSTOCK_INLINE kept_counters kept_table::counters() const noexcept {
+  kept_counters all{samples_.load(std::memory_order_relaxed), bytes_.load(std::memory_order_relaxed), 0};
+  for (const part& one : parts_) all.hits += one.hits.load(std::memory_order_relaxed);
+  return all;
+}
+
+PENSTOCK_INLINE kept_table::~kept_table() {
+  for (part& one : parts_) {
+    if (one.all.empty()) continue;
+    for (const entry& each : one.all.back()->entries)
+      if (const void* const object = each.object.load(std::memory_order_relaxed); object != nullptr)
+        destroy_(const_cast<void*>(object));
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/evaluation/keeper_node.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A node that shows samples from memory where they are kept, and keeps others. `Element` is what arrives
+/// from `Up`.
+template <class Up, class Element>
+class keeper_node {
+  using form = kept<Element>;
+
+ public:
+  struct worker {
+    typename Up::worker up;
+    form own{};  // a sample that does not fit; keeps its capacity
+    stage_cost cost;
+
+    worker() = default;
+  };
+  static constexpr std::uint32_t depth = Up::depth + 1;
+  static constexpr bool has_pieces = Up::has_pieces;
+  static constexpr bool wants_look_up = Up::wants_look_up;
+  static constexpr bool has_runs = false, keeps_samples = true;
+
+  Up up;
+
+  keeper_node(Up inner, std::uint64_t limit)
+      : up(std::move(inner)), table_(new detail::kept_table(limit, destroy)) {}
+
+  template <class IndexOf>
+  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    return up.look_up(first, n, w.up, index_of);
+  }
+  template <class Timing>
+  [[nodiscard]] position source_of(position p, const worker& w, Timing timing) const {
+    return up.source_of(p, w.up, timing);
+  }
+  template <class Timing>
+  void pass_over(worker& w, Timing timing) const {
+    up.pass_over(w.up, timing);
+  }
+  /// Whether a sample of the source is kept, and so not read again.
+  [[nodiscard]] bool is_kept(position source) const noexcept { return table_->find(source.index) != nullptr; }
+  [[nodiscard]] kept_counters counters() const noexcept { return table_->counters(); }
+
+  template <class Timing, class Sink>
+  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+    auto& root = detail::root_of(w.up);
+    if constexpr (Timing::value) {
+      root.landing = {};
+      const std::uint64_t begin = Timing::now();
+      const position source = up.source_of(p, w.up, timing);
+      const form* const found = find(source);
+      count(w, Timing::now() - begin);
+      if (found == nullptr) {
+        up.evaluate(
+            p, w.up,
+            [&]<class V>(V&& value) {
+              const std::uint64_t arrived = Timing::now();
+              const held made(*table_, source.index, std::forward<V>(value), w.own);
+              w.cost.nanoseconds += Timing::now() - arrived;
+              root.landing.hand_on(timing, sink, show_kept(*made));
+              w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
+              root.landing.passed();
+            },
+            timing);
+      } else {
+        up.pass_over(w.up, timing);
+        root.landing.hand_on(timing, sink, show_kept(*found));
+        w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
+        root.landing.passed();
+      }
+    } else {
+      const position source = up.source_of(p, w.up, timing);
+      if (const form* const found = find(source); found != nullptr) {
+        up.pass_over(w.up, timing);
+        sink(show_kept(*found));
+      } else {
+        up.evaluate(
+            p, w.up,
+            [&]<class V>(V&& value) {
+              const held made(*table_, source.index, std::forward<V>(value), w.own);
+              sink(show_kept(*made));
+            },
+            timing);
+      }
+    }
+  }
+
+ private:
+  /// A sample that was just made: in the table, or in a place of its own while it passes.
+  class held {
+   public:
+    template <class V>
+    held(detail::kept_table& table, std::uint64_t number, V&& value, form& passing) : shown_(&passing) {
+      if (table.full()) {
+        make_kept(std::forward<V>(value), passing);
+        return;
+      }
+      mine_ = std::make_unique<form>();
+      make_kept(std::forward<V>(value), *mine_);
+      const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*mine_) + of_allocator;
+      shown_ = mine_.get();
+      const void* const there = table.add(number, mine_.get(), bytes);
+      if (there != nullptr) shown_ = static_cast<const form*>(there);
+      if (there == mine_.get()) (void)mine_.release();
+    }
+    [[nodiscard]] const form& operator*() const noexcept { return *shown_; }
+
+   private:
+    static constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
+    std::unique_ptr<form> mine_;
+    const form* shown_;
+  };
+
+  static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
+  [[nodiscard]] const form* find(position source) const noexcept {
+    return static_cast<const form*>(table_->use(source.index));
+  }
+  static void count(worker& w, std::uint64_t nanoseconds) noexcept {
+    w.cost.nanoseconds += nanoseconds;
+    ++w.cost.timed;
+  }
+
+  shared<detail::kept_table> table_;
+};
+
+/// Whether a node, or one below it, keeps samples.
+template <class Node>
+inline constexpr bool keeps_samples = [] {
+  if constexpr (requires { requires bool(Node::keeps_samples); })
+    return true;
+  else if constexpr (requires(const Node& node) { node.up; })
+    return keeps_samples<std::remove_cvref_t<decltype(std::declval<const Node&>().up)>>;
+  else
+    return false;
+}();
+
+/// Whether a sample of the source is kept by a chain, so that nothing of it is read again.
+template <class Node>
+[[nodiscard]] bool is_kept_in([[maybe_unused]] const Node& chain, [[maybe_unused]] position source) noexcept {
+  if constexpr (requires { requires bool(Node::keeps_samples); })
+    return chain.is_kept(source) || is_kept_in(chain.up, source);
+  else if constexpr (keeps_samples<Node>)
+    return is_kept_in(chain.up, source);
+  else
+    return false;
+}
+
+/// What a chain keeps, in all its stages.
+template <class Node>
+[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) noexcept {
+  kept_counters all;
+  if constexpr (requires { requires bool(Node::keeps_samples); }) all = chain.counters();
+  if constexpr (requires { chain.up; }) all += kept_in(chain.up);
+  return all;
 }
 
 }  // namespace penstock::inline v0_1
@@ -11669,6 +12596,17 @@ template <class Reader>
     return {};
 }
 
+/// What the plans of a reader that joins plans keep in memory.
+template <class Reader>
+[[nodiscard]] kept_counters kept_of(const Reader& reader) {
+  if constexpr (requires {
+                  { reader.kept() } -> std::same_as<kept_counters>;
+                })
+    return reader.kept();
+  else
+    return {};
+}
+
 /// The oldest read of a reader's sessions that has not ended, if they tell.
 template <class Reader>
 [[nodiscard]] std::optional<named_read> oldest_read_in(const Reader& reader) {
@@ -11725,136 +12663,20 @@ void hint(const Reader& reader, position at, scout_of<Reader>& scout) {
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/evaluation/detail/landing.hpp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-/// The blob type inside an optional blob; any other type is itself.
-template <class V>
-struct held_blob {
-  using type = V;
-};
-template <class V>
-  requires(unfinished<V> && requires { typename V::blob_type; })
-struct held_blob<V> {
-  using type = typename V::blob_type;
-};
-
-/// Whether a value of type `Part` may have been taken unchanged out of a `Whole`: as the whole, a field or a
-/// member.
-template <class Part, class Whole>
-inline constexpr bool is_part_of = std::is_same_v<Part, Whole>;
-template <class Part, class... Fields>
-inline constexpr bool is_part_of<Part, record<Fields...>> =
-    (is_part_of<Part, std::remove_cvref_t<typename Fields::type>> || ...);
-template <class Part, open_sample Whole>
-inline constexpr bool is_part_of<Part, Whole> =
-    std::is_same_v<Part, Whole> || std::is_same_v<typename held_blob<Part>::type, typename Whole::blob_type>;
-
-/// Whether a stage that turns a `Given` into a `Result` creates something unfinished, rather than just
-/// passing it on.
-template <class Given, class Result>
-inline constexpr bool makes_unfinished = unfinished<Result> && !is_part_of<Result, Given>;
-template <class Given, class... Fields>
-inline constexpr bool makes_unfinished<Given, record<Fields...>> =
-    (makes_unfinished<Given, std::remove_cvref_t<typename Fields::type>> || ...);
-
-/// The time that a value takes to write itself to its destination, in timed calls. The outermost node
-/// measures it; on the way back inwards, the first stage that created something unfinished in the value
-/// claims the time. The source claims the time of values that it handed out unfinished; nobody claims the
-/// copy of a finished value.
-class landing_time {
- public:
-  /// Passes a value to whatever comes next. A following stage announces itself with `passed`; if none does,
-  /// this call is the landing.
-  template <class Timing, class Sink, class V>
-  void hand_on(Timing, Sink& sink, V&& value) {
-    another_stage_ = false;
-    const std::uint64_t begin = Timing::now();
-    sink(std::forward<V>(value));
-    if (!another_stage_) open_ += Timing::now() - begin;
-  }
-  /// The time that a stage claims if it made a `Result` from a `Given`.
-  template <class Given, class Result>
-  [[nodiscard]] std::uint64_t share_of_stage() noexcept {
-    if constexpr (makes_unfinished<Given, Result> || !has_unfinished<Result>::value) {
-      const std::uint64_t share = std::exchange(open_, 0);
-      return makes_unfinished<Given, Result> ? share : 0;
-    }
-    return 0;
-  }
-  template <class Element>
-  [[nodiscard]] std::uint64_t share_of_source() noexcept {
-    const std::uint64_t share = std::exchange(open_, 0);
-    return has_unfinished<Element>::value || open_sample<Element> ? share : 0;
-  }
-  /// Call at the end of a stage's turn, whether or not it passed anything on.
-  void passed() noexcept { another_stage_ = true; }
-
- private:
-  std::uint64_t open_ = 0;  // nanoseconds not yet claimed
-  bool another_stage_ = false;
-};
-
-}  // namespace detail
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/evaluation/stage_chain.hpp
 
 /// The single operation: `evaluate(position, worker&, sink)`. The value stages of a plan are nested into one
 /// object whose evaluate inlines into one function; the matching worker type holds a scratch for each stage.
 namespace penstock::inline v0_1 {
 
-/// The cost of one stage for one worker, from the samples that were timed: its own work, plus the time to
-/// write whatever it left unfinished to its destination.
-struct stage_cost {
-  std::uint64_t nanoseconds = 0;
-  std::uint64_t timed = 0;
-};
-
-/// Whether an evaluation is timed: a type, so that the untimed one costs nothing.
-using untimed = std::false_type;
-/// Untimed, with source positions computed in advance by `look_up`.
-struct looked_up : std::false_type {};
-/// Like `looked_up`, for samples whose bytes may have been fetched before their turn.
-struct looked_up_at_turn : looked_up {};
-
 namespace detail {
 
-/// The time of a steady clock.
-[[nodiscard]] std::uint64_t now_ns() noexcept;
-
-/// The root of every worker.
-struct worker_root {
-  std::uint32_t piece = 0;
-  stage_cost cost;
-  landing_time landing;
-};
-/// The worker of an innermost node: it has the root, and no worker below it.
-template <class W>
-concept innermost_worker = requires(std::remove_const_t<W>& w) {
-  { w.root } -> std::same_as<worker_root&>;
-};
 /// The fetched bytes of a worker whose reader takes none.
 struct nothing_fetched {};
 template <class Reader>
 using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, nothing_fetched>;
 
-template <class W>
-worker_root& root_of(W& w) noexcept {
-  if constexpr (innermost_worker<W>)
-    return w.root;
-  else
-    return root_of(w.up);
-}
-
 }  // namespace detail
-
-/// A timed evaluation, and its clock in nanoseconds.
-struct timed : std::true_type {
-  static std::uint64_t now() noexcept { return detail::now_ns(); }
-};
 
 /// A stage that makes values of many samples at once, where a source shows such.
 template <class Stage>
@@ -11918,6 +12740,22 @@ struct source_node {
     }
     w.next = 0;
     return found;
+  }
+
+  /// The source's sample that `evaluate` would ask for next.
+  template <class Timing>
+  [[nodiscard]] position source_of(position p, const worker& w, Timing) const {
+    if constexpr (std::is_base_of_v<looked_up, Timing>)
+      return w.places[w.next];
+    else
+      return (*w.binding)(p.index);
+  }
+  /// Goes on as if it had been evaluated: what was fetched for it is released.
+  template <class Timing>
+  void pass_over(worker& w, Timing) const {
+    if constexpr (std::is_base_of_v<looked_up, Timing>) ++w.next;
+    if constexpr (takes_fetched<Reader> && !std::is_same_v<Timing, looked_up>)
+      const fetched_sample::scope held(w.fetched);
   }
 
   /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
@@ -12030,6 +12868,14 @@ struct stage_node {
   template <class IndexOf>
   std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     return up.look_up(first, n, w.up, index_of);
+  }
+  template <class Timing>
+  [[nodiscard]] position source_of(position p, const worker& w, Timing timing) const {
+    return up.source_of(p, w.up, timing);
+  }
+  template <class Timing>
+  void pass_over(worker& w, Timing timing) const {
+    up.pass_over(w.up, timing);
   }
   /// Evaluates as many of n samples of the source at once as lie one behind the other: `sink` gets a record
   /// of value runs and their length, and says whether it took them. Returns how many were taken, perhaps
@@ -12152,7 +12998,10 @@ auto nest(Node node, std::uint64_t, std::uint64_t) {
 template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
-  if constexpr (value_stage<Stage>) {
+  if constexpr (part_of_kind<Stage, keeper_tag>) {
+    return nest<next_element>(keeper_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit),
+                              seed, number, rest...);
+  } else if constexpr (value_stage<Stage>) {
     constexpr bool random = drawing_stage<Stage, Element>;
     std::uint64_t stream = number;
     if constexpr (addressed_stage<Stage>) {
@@ -12174,18 +13023,6 @@ auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
     return detail::nest<typename Plan::source_type::element>(std::move(node), seed, std::uint64_t{1},
                                                              stages...);
   });
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/evaluation/stage_chain.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE std::uint64_t detail::now_ns() noexcept {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::steady_clock::now().time_since_epoch())
-                                        .count());
 }
 
 }  // namespace penstock::inline v0_1
@@ -19712,241 +20549,6 @@ PENSTOCK_INLINE void visit_consumed(plan_view plan, const state& where, const co
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/run/block/whole.hpp
-
-/// Makes elements *whole*: turns something that lives only during one call into something that owns what it
-/// needs. This happens where samples are held: in a loop without batches, and after a forward-only source.
-/// The memory of a whole value is reused.
-namespace penstock::inline v0_1 {
-
-/// Owned bytes that can be read as a view.
-class whole_bytes {
- public:
-  whole_bytes() = default;
-  [[nodiscard]] bytes_view view() const noexcept { return bytes_.view(); }
-  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
-  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
-  operator bytes_view() const noexcept { return bytes_.view(); }  // NOLINT: it owns the view's bytes
-  [[nodiscard]] buffer& storage() noexcept { return bytes_; }
-
- private:
-  buffer bytes_;
-};
-
-/// An owned array with its shape.
-template <class T>
-class whole_tensor {
- public:
-  [[nodiscard]] const extents& shape() const noexcept { return shape_; }
-  [[nodiscard]] std::span<const T> values() const noexcept { return {data(), values_.size()}; }
-  [[nodiscard]] tensor_view<const T> view() const noexcept { return {data(), shape_}; }
-  operator tensor_view<const T>() const noexcept { return view(); }  // NOLINT: it owns the view's values
-  T* resize(const extents& shape) {
-    shape_ = shape;
-    values_.resize(detail::to_size(shape.elements()));
-    return reinterpret_cast<T*>(values_.data());
-  }
-
- private:
-  // std::vector<bool> stores bits where a view needs bools
-  using stored_type = std::conditional_t<std::same_as<T, bool>, std::byte, T>;
-  static_assert(sizeof(stored_type) == sizeof(T), "penstock: a bool takes one byte");
-
-  [[nodiscard]] const T* data() const noexcept { return reinterpret_cast<const T*>(values_.data()); }
-
-  std::vector<stored_type> values_;
-  extents shape_;
-};
-
-/// An owned sample whose members are known only at run time.
-class whole_sample {
- public:
-  using is_owned_sample = void;
-  struct item {
-    std::string name;
-    whole_bytes bytes;
-  };
-  [[nodiscard]] const std::string& key() const noexcept { return key_; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::string_view name(std::size_t i) const { return items_[i].name; }
-  [[nodiscard]] bytes_view member(std::size_t i) const { return items_[i].bytes.view(); }
-  /// The bytes of the member with that name; throws errc::missing if there is none.
-  [[nodiscard]] bytes_view operator[](std::string_view name) const;
-  template <open_sample S>
-  void assign(const S& sample) {
-    key_ = sample.key();
-    size_ = sample.size();
-    make_items(size_);
-    for (std::size_t i = 0; i < size_; ++i) {
-      items_[i].name = sample.name(i);
-      const auto member = sample.member(i);
-      auto& into = items_[i].bytes.storage();
-      into.resize_for_overwrite(static_cast<std::size_t>(member.size()));
-      member.read_into(into.span());
-    }
-  }
-
- private:
-  void make_items(std::size_t count);
-
-  std::string key_;
-  std::vector<item> items_;
-  std::size_t size_ = 0;
-};
-
-namespace detail {
-
-template <>
-struct stored<whole_bytes> : stored_flexible<std::byte, shape_class::announced> {};
-template <class T>
-struct stored<whole_tensor<T>> : stored_flexible<T, shape_class::announced> {};
-
-template <class T>
-struct kept_whole {
-  using type = T;
-};
-template <>
-struct kept_whole<std::string_view> {
-  using type = std::string;
-};
-template <class T>
-struct kept_whole<std::span<T>> {
-  using type = std::vector<std::remove_cv_t<T>>;
-};
-template <>
-struct kept_whole<std::span<const std::byte>> {
-  using type = whole_bytes;
-};
-template <class T>
-struct kept_whole<tensor_view<T>> {
-  using type = whole_tensor<std::remove_cv_t<T>>;
-};
-template <class T>
-struct kept_whole<tensor_part<T>> {
-  using type = whole_tensor<std::remove_cv_t<T>>;
-};
-template <class T>
-struct kept_whole<strided_view<T>> {
-  using type = whole_tensor<std::remove_cv_t<T>>;
-};
-template <blob T>
-struct kept_whole<T> {
-  using type = whole_bytes;
-};
-/// A blob whose finished view lives as long as the run (mapped files, memory) needs no copy.
-template <blob T>
-  requires requires { requires T::lasting; }
-struct kept_whole<T> {
-  using type = bytes_view;
-};
-template <array_expression T>
-struct kept_whole<T> {
-  using type = whole_tensor<typename T::value_type>;
-};
-template <open_sample T>
-struct kept_whole<T> {
-  using type = whole_sample;
-};
-template <class... Fields>
-struct kept_whole<record<Fields...>> {
-  using type = record<basic_field<typename Fields::name_type,
-                                  typename kept_whole<std::remove_cvref_t<typename Fields::type>>::type>...>;
-};
-
-}  // namespace detail
-
-/// The owning form of an element type.
-template <class T>
-using whole = typename detail::kept_whole<std::remove_cvref_t<T>>::type;
-
-/// Copies `value` into its owning form `into`, reusing its memory.
-template <class V, class W>
-void make_whole(V&& value, W& into) {
-  using value_type = std::remove_cvref_t<V>;
-  if constexpr (any_record<value_type>) {
-    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-      (make_whole(get<Is>(std::forward<V>(value)), get<Is>(into)), ...);
-    }(std::make_index_sequence<value_type::size>{});
-  } else if constexpr (open_sample<value_type>) {
-    into.assign(value);
-  } else if constexpr (std::same_as<W, whole_bytes>) {
-    if constexpr (blob<value_type>) {
-      into.storage().resize_for_overwrite(static_cast<std::size_t>(value.size()));
-      value.read_into(into.storage().span());
-    } else if constexpr (std::same_as<value_type, whole_bytes>) {
-      into = std::forward<V>(value);
-    } else {
-      const bytes_view view = value;
-      into.storage().resize_for_overwrite(view.size());
-      if (!view.empty()) std::memcpy(into.storage().data(), view.data(), view.size());
-    }
-  } else if constexpr (blob<value_type>) {
-    into = value.finish();
-  } else if constexpr (array_expression<value_type>) {
-    const extents shape = value.shape();
-    auto* const to = into.resize(shape);
-    write_array(value, destination(to, shape));
-  } else if constexpr (detail::tells_strides<value_type>) {
-    const extents shape = value.shape();
-    auto* const to = into.resize(shape);
-    destination(to, shape).copy_from(value);
-  } else if constexpr (requires {
-                         value.shape();
-                         value.values();
-                       }) {
-    const auto values = value.values();
-    auto* to = into.resize(value.shape());
-    for (const auto& one : values) *to++ = one;
-  } else if constexpr (requires { into.assign(value.begin(), value.end()); } &&
-                       !std::same_as<value_type, W>) {
-    into.assign(value.begin(), value.end());
-  } else {
-    into = std::forward<V>(value);
-  }
-}
-
-namespace detail {
-
-/// Bytes of a whole value, for the counters.
-template <class W>
-std::uint64_t whole_size(const W& value) {
-  if constexpr (any_record<W>) {
-    return std::apply([](const auto&... fields) { return (whole_size(fields) + ... + std::uint64_t{0}); },
-                      value.values());
-  } else if constexpr (requires { value.member(0); }) {
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < value.size(); ++i) bytes += value.member(i).size();
-    return bytes;
-  } else if constexpr (requires {
-                         value.size();
-                         *value.data();
-                       }) {
-    return value.size() * sizeof(*value.data());
-  } else {
-    return sizeof(value);
-  }
-}
-
-}  // namespace detail
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/whole.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void whole_sample::make_items(std::size_t count) {
-  if (items_.size() < count) items_.resize(count);
-}
-
-PENSTOCK_INLINE bytes_view whole_sample::operator[](std::string_view name) const {
-  for (std::size_t i = 0; i < size_; ++i)
-    if (items_[i].name == name) return items_[i].bytes.view();
-  throw error(errc::missing, {"the sample has no member '", name, "'"}).for_key(key_);
-}
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/run/detail/opening.hpp
 
 /// What `open` refuses before reading anything: ranks that would drift apart, and states that do not fit.
@@ -20152,7 +20754,9 @@ struct run_counters {
   /// What the storage did for this run, if its sessions count: `http`, `s3`, `simulated_storage`, and what
   /// `retrying`, `throttled` and `hedged` make of any storage. Excludes what a source read when it was made.
   storage_counters storage{};
-  /// memory of batches and chunks, including free ones, of what is fetched ahead, and `storage.held`
+  kept_counters kept{};  ///< by `keep_in_memory`
+  /// memory of batches and chunks, including free ones, of what is fetched ahead, `storage.held` and
+  /// `kept.bytes`
   std::uint64_t bytes_held = 0;
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
@@ -20197,6 +20801,7 @@ PENSTOCK_INLINE run_counters since(run_counters now, const run_counters& before)
   lessen(now.storage.evicted, before.storage.evicted);
   lessen(now.storage.corrupt, before.storage.corrupt);
   lessen(now.storage.uncached, before.storage.uncached);
+  lessen(now.kept.hits, before.kept.hits);
   lessen(now.seconds, before.seconds);
   lessen(now.worker_seconds, before.worker_seconds);
   lessen(now.stall_seconds, before.stall_seconds);
@@ -27641,6 +28246,8 @@ class evaluator {
 
   evaluator(Chain chain, const Ring& stop, Bad bad = {}) : chain_(std::move(chain)), ring_(stop), bad_(bad) {}
 
+  [[nodiscard]] const Chain& chain() const noexcept { return chain_; }
+
   /// Evaluates the rows [first, last) of a batch, each in its place. With `times`, the first one is timed.
   template <class Counts>
   void write_slots(Block& p, const batch_rows& batch, worker& w, Counts& counts, std::uint64_t first,
@@ -28188,6 +28795,15 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     else if (reader().has_value())
       f(*reader());
   }
+  /// Adds what the sessions of its reader counted, and what the plan keeps in memory.
+  void add_counters(run_counters& all) const {
+    all.kept = kept_in(evaluator_.chain());
+    with_reader([&](const auto& reader) {
+      all.storage = counters_of(reader);
+      all.kept += kept_of(reader);
+    });
+    all.bytes_held += all.storage.held + all.kept.bytes;
+  }
   /// The order of the samples, from the last order stage before batch and deciders to the source.
   [[nodiscard]] const orders_type& orders() const noexcept { return this->orders_; }
 
@@ -28308,8 +28924,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   void hint_all(const placement& samples) {
     samples.bind(orders(), ahead_.bound);
-    for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
-      hint(*this->reader_, ahead_.bound(samples.index(slot)), ahead_.scout);
+    for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot) {
+      const position source = ahead_.bound(samples.index(slot));
+      if (!is_kept_in(evaluator_.chain(), source)) hint(*this->reader_, source, ahead_.scout);
+    }
   }
   template <class List>
   void list_all(const placement& samples, asking& at, List& into) {
@@ -28322,6 +28940,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     }
     std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
+      if (is_kept_in(evaluator_.chain(), at.listed[slot])) continue;
       into.stand_at(samples.turn + slot);
       try {
         ranges_of(*this->reader_, at.listed[slot], at.scout, into);
@@ -29678,8 +30297,7 @@ class run {
     run_counters all = core().engine.counters();
     all.skipped = bad_samples().skipped;
     all.replaced = bad_samples().replaced;
-    core().engine.with_reader([&](const auto& reader) { all.storage = counters_of(reader); });
-    all.bytes_held += all.storage.held;
+    core().engine.add_counters(all);
     return all;
   }
   /// How many bad samples `bad_samples` has tolerated on this rank.
@@ -31159,7 +31777,8 @@ template <derived_value T, class Plan>
 /// A variable, not a concept: Clang would take more than ten lines to explain why a concept is not satisfied.
 template <class Stage>
 inline constexpr bool derivable_stage =
-    part_of_kind<Stage, pointwise_tag> || part_of_kind<Stage, annotation_tag>;
+    part_of_kind<Stage, pointwise_tag> || part_of_kind<Stage, keeper_tag> ||
+    part_of_kind<Stage, annotation_tag>;
 
 }  // namespace detail
 
@@ -31564,7 +32183,7 @@ namespace detail {
 
 template <class Stage>
 constexpr std::string_view kind_text() {
-  if constexpr (part_of_kind<Stage, pointwise_tag>) return "pointwise";
+  if constexpr (part_of_kind<Stage, pointwise_tag> || part_of_kind<Stage, keeper_tag>) return "pointwise";
   if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> ||
                 part_of_kind<Stage, shard_tag>)
     return "sequencer";
@@ -35166,6 +35785,11 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
     add(s.uncached, " past the cache");
     text += "\n";
   }
+  if (c.kept.samples + c.kept.hits != 0)
+    text += "kept in memory: " + std::to_string(c.kept.samples) + " samples, " +
+            detail::in_units(static_cast<double>(c.kept.bytes),
+                             {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}}) +
+            ", shown " + std::to_string(c.kept.hits) + " times\n";
   double all = 0;
   for (const stage_counters& one : c.stages) all += one.busy_seconds;
   for (const stage_counters& one : c.stages) {
@@ -47175,6 +47799,12 @@ struct placed_node {
 
   const Reader* reader = nullptr;
 
+  template <class Timing>
+  [[nodiscard]] position source_of(position, const worker& w, Timing) const noexcept {
+    return w.at;
+  }
+  template <class Timing>
+  void pass_over(worker&, Timing) const noexcept {}
   template <class Timing, class Sink>
   void evaluate(position, worker& w, Sink&& sink, Timing) const {
     reader->evaluate(w.at, w.own, std::forward<Sink>(sink));
@@ -47308,6 +47938,7 @@ class plan_reader {
   template <class Sink>
   void ranges(position p, scout& s, Sink& sink) const {
     const position at = s.bindings(opened_->orders, p);
+    if (is_kept_in(opened_->chain, at)) return;
     // a reader that cannot use fetched bytes only hints at what it will read
     if constexpr (fetches)
       ranges_of(opened_->reader, at, s.inner, sink);
@@ -47316,6 +47947,10 @@ class plan_reader {
   }
   void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
   [[nodiscard]] storage_counters counters() const { return counters_of(opened_->reader); }
+  [[nodiscard]] kept_counters kept() const {
+    kept_counters all = kept_in(opened_->chain);
+    return all += kept_of(opened_->reader);
+  }
   [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_in(opened_->reader); }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     if constexpr (knows_bytes)
@@ -47457,6 +48092,14 @@ class joined_plans {
     void cancel_reads() const noexcept {
       each_.apply([](const auto&... one) { (one.cancel_reads(), ...); });
     }
+    /// What all plans keep in memory.
+    [[nodiscard]] kept_counters kept() const {
+      return each_.apply([](const auto&... one) {
+        kept_counters all;
+        ((all += one.kept()), ...);
+        return all;
+      });
+    }
     /// What the sessions of all plans counted.
     [[nodiscard]] storage_counters counters() const {
       return each_.apply([](const auto&... one) {
@@ -47552,6 +48195,11 @@ class listed_plans {
     [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
     void cancel_reads() const noexcept {
       for (const one& reader : each_) reader.cancel_reads();
+    }
+    [[nodiscard]] kept_counters kept() const {
+      kept_counters all;
+      for (const one& reader : each_) all += reader.kept();
+      return all;
     }
     [[nodiscard]] storage_counters counters() const {
       storage_counters all;
@@ -47743,6 +48391,7 @@ class concat_source : public opens_as_plan<concat_source<Plans>> {
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
     [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
+    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
     [[nodiscard]] storage_counters counters() const
       requires Plans::counts
     {
@@ -54887,6 +55536,7 @@ class mix_source : public opens_as_plan<mix_source<Plans>> {
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
     [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
+    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
     [[nodiscard]] storage_counters counters() const
       requires Plans::counts
     {
@@ -57120,6 +57770,7 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
     [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
+    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
     [[nodiscard]] storage_counters counters() const
       requires plans_type::counts
     {
@@ -59254,6 +59905,152 @@ struct filter_stage {
 template <class F>
 [[nodiscard]] constexpr auto filter(F function, key address = {}) {
   return filter_stage<F>{std::move(function), address};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/keep_in_memory.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct keep_after_random {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: keep_in_memory after a stage that draws random numbers, which would then be the "
+                  "same in every epoch; move it before that stage");
+  }
+};
+struct keep_on_forward {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: keep_in_memory over a source that can only be read forward, which reads every "
+                  "sample whether it is kept or not; use a source with an index");
+  }
+};
+struct keep_after_unbatch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: keep_in_memory after unbatch, which makes several samples of one; move it before "
+        "unbatch");
+  }
+};
+struct keep_over_mixed_epochs {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: keep_in_memory behind a source whose samples have other numbers in each epoch, "
+        "such as mix; write it in the plans that are joined, as in mix(a | keep_in_memory(limit), b)");
+  }
+};
+struct keep_open_sample {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: keep_in_memory of samples whose members are known only at run time; name those "
+                  "to keep, as in fields<\"jpg\", \"cls\"> | keep_in_memory(limit)");
+  }
+};
+struct keep_without_limit {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: keep_in_memory is given the most bytes it may keep, as in keep_in_memory(8_GiB)");
+  }
+};
+
+}  // namespace mistakes
+
+/// Keeps samples in memory as they are at this place in the expression, so that later epochs neither read nor
+/// make them again. Made by `keep_in_memory(limit)`.
+///
+/// In: any element but one whose members are known only at run time; unfinished ones are finished. Out: views
+/// of what is kept: bytes, texts, spans, tensor views; images stay images, whose pixels are then free;
+/// numbers are copies. Where it stands decides what is kept: before `decode` encoded bytes, behind it decoded
+/// values.
+/// Augmentations, and all that draws random numbers, stand after it. Pointwise; keeps all five guarantees,
+/// and the sequence is the same with it and without it.
+/// Samples that come first stay until the run ends, up to `limit` bytes; once they are full, the rest is made
+/// anew each time. So of a run that goes through all its data in every epoch, the share that fits is had from
+/// memory, in any order. Each process has its own. What is kept is not fetched ahead, and storages with a
+/// cache do not count on it. A state does not hold samples: a restored run keeps them anew.
+/// `run.counters().kept` counts; `report` says it.
+/// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock; of a sample that
+/// is kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
+/// Workers may go beyond the limit by a sample each while they make it.
+/// Throws `errc::argument` for a limit of 0.
+///
+///     auto kept = samples | decode<field<"npy", npy<float>>, field<"cls", integer>> | keep_in_memory(8_GiB) |
+///                 shuffle(1) | batch(64);
+struct keep_in_memory_stage {
+  using penstock_part = keeper_tag;
+  static constexpr std::string_view stage_name = "keep_in_memory";
+  std::uint64_t limit = 0;  ///< in bytes
+
+  template <class In>
+  using output = shown_of<In>;
+
+  [[nodiscard]] std::string describe() const { return detail::text({"keep_in_memory(", limit, ")"}); }
+
+  template <class Context>
+  static consteval auto diagnose() {
+    constexpr auto facts = Context::facts;
+    if constexpr (facts.forward)
+      return mistakes::keep_on_forward{};
+    else if constexpr (facts.renumbers || facts.varies)
+      return mistakes::keep_over_mixed_epochs{};
+    else if constexpr (facts.drawn)
+      return mistakes::keep_after_random{};
+    else if constexpr (facts.expanded)
+      return mistakes::keep_after_unbatch{};
+    else if constexpr (!keepable<std::remove_cvref_t<typename Context::element>>)
+      return mistakes::keep_open_sample{};
+    else
+      return mistakes::none{};
+  }
+};
+
+/// Keeps up to so many bytes of samples in memory; see `keep_in_memory_stage`.
+[[nodiscard]] keep_in_memory_stage keep_in_memory(any_count limit);
+/// With a unit: `keep_in_memory(8_GiB)`.
+[[nodiscard]] keep_in_memory_stage keep_in_memory(byte_count limit);
+/// A mistake, which gets a sentence.
+template <class Never = void>
+[[nodiscard]] keep_in_memory_stage keep_in_memory() {
+  mistakes::keep_without_limit::explain<Never>();
+  return {};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/stage/keep_in_memory.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE keep_in_memory_stage keep_in_memory(any_count limit) {
+  const std::uint64_t bytes = limit.of("keep_in_memory");
+  if (bytes == 0)
+    throw error(errc::argument,
+                "keep_in_memory(0) keeps nothing; give it bytes, as in keep_in_memory(8_GiB), or "
+                "remove it")
+        .in_stage("keep_in_memory");
+  return {bytes};
+}
+PENSTOCK_INLINE keep_in_memory_stage keep_in_memory(byte_count limit) {
+  return keep_in_memory(any_count(std::uint64_t{limit}));
 }
 
 }  // namespace penstock::inline v0_1

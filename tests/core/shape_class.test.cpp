@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/core/shape_class.hpp>
-#include <penstock/run/block/whole.hpp>
+#include <penstock/core/whole.hpp>
 
 #include "support/catch.hpp"
 

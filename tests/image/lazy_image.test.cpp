@@ -2,11 +2,14 @@
 
 #include <penstock/image/lazy_image.hpp>
 
+#include <penstock/core/kept.hpp>
+
 #include "support/catch.hpp"
 #include "support/test_image.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace lazy_image_test {
@@ -90,6 +93,24 @@ TEST_CASE("image/lazy_image: a buffer has room, and keeps it") {
   CHECK(b.size() == 400);
   CHECK(ps::room_for<std::uint8_t>(b, 10) == reinterpret_cast<std::uint8_t*>(first));
   CHECK(b.capacity() >= 400);
+}
+
+TEST_CASE("image/lazy_image: an image is kept as its pixels, and parts of them are free") {
+  std::vector<std::uint8_t> pixels(5 * 4 * 3);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i);
+  using image = ps::shown_image<std::uint8_t, 3>;
+  static_assert(ps::lazy_image<image>);
+  ps::kept<image> kept;
+  ps::make_kept(image(ps::pixel_view<std::uint8_t, 3>(pixels.data(), {5, 4})), kept);
+  pixels.assign(pixels.size(), 0);
+  static_assert(std::is_same_v<ps::shown_of<image>, image>);
+  const image shown = ps::show_kept(kept);
+  CHECK(shown.size() == ps::image_size{5, 4});
+  CHECK(ps::bytes_of_kept(kept) == 60);
+  const auto part = shown.read({1, 2, 3, 2});
+  CHECK(part.data() == shown.finish().data() + (2 * 5 + 1) * 3);
+  CHECK(*part.at(2, 1) == (3 * 5 + 3) * 3);
+  CHECK(&shown.memory() == &shown.memory());
 }
 
 }  // namespace lazy_image_test

@@ -8,11 +8,11 @@
 #include <penstock/core/destination.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/strided_view.hpp>
+#include <penstock/core/whole.hpp>
 #include <penstock/device/simulated.hpp>
 #include <penstock/inspection/describe.hpp>
 #include <penstock/integration/any_loader.hpp>
 #include <penstock/order/shuffle.hpp>
-#include <penstock/run/block/whole.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>

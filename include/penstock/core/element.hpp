@@ -151,4 +151,10 @@ template <class T>
 template <class T>
 using finished = decltype(penstock::finish(std::declval<T>()));
 
+/// How elements of type `T` are kept in memory, where a specialisation says so: `type` is a class with
+/// `assign(element)`, which copies one; `bytes()`, what that takes; and `shown()`, a view of it that is valid
+/// as long as the object. Other elements are kept as `whole<T>`.
+template <class T>
+struct kept_as {};
+
 }  // namespace penstock::inline v0_1

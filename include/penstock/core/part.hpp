@@ -17,6 +17,7 @@ struct source_tag {};      ///< a dataset (see source/concepts.hpp)
 struct pointwise_tag {};   ///< computes a value from a value: `apply(value, call) const`
 struct decider_tag {};     ///< keeps or drops values: `keep(value, call) const -> bool`
 struct expander_tag {};    ///< makes several values from one: `expand(value, call, sink) const`, `output<In>`
+struct keeper_tag {};      ///< keeps values in memory: `limit`, see `keep_in_memory`
 struct order_tag {};       ///< computes the next positions arithmetically: `make(order_input) const`
 struct cursor_tag {};      ///< draws the next positions from a cursor with state (`shuffle_buffer`)
 struct shard_tag {};       ///< records the world
@@ -58,8 +59,8 @@ concept stage = part<T> && !part_of_kind<T, source_tag> && !part_of_kind<T, plan
 
 /// Whether a stage works on values, in the workers.
 template <class T>
-concept value_stage =
-    part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
+concept value_stage = part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> ||
+                      part_of_kind<T, expander_tag> || part_of_kind<T, keeper_tag>;
 
 // Optional members of a part, each with the concept that detects it.
 

@@ -73,6 +73,11 @@ struct output_of<Stage, In> {
   using type = typename Stage::template output<In>;
 };
 
+template <part_of_kind<keeper_tag> Stage, class In>
+struct output_of<Stage, In> {
+  using type = typename Stage::template output<In>;
+};
+
 template <class T>
 concept losing_part = requires(place where) {
   { T::loses(where) } -> std::same_as<guarantee_set>;
@@ -88,7 +93,8 @@ consteval guarantee_set lost_by_itself(place where) {
 /// What is known at one place in a chain.
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
-       steps = false, bad_samples = false, uneven = false, renumbers = false;
+       steps = false, bad_samples = false, uneven = false, renumbers = false, expanded = false, drawn = false,
+       varies = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
@@ -139,11 +145,13 @@ consteval chain_facts source_facts() {
   chain_facts f;
   f.forward = !sized_part<Source>;
   f.renumbers = renumbering_part<Source>;
+  f.varies = varying_part<Source>;
   f.lost = lost_by_itself<Source>({}).with(lost_by_kind<Source>({}));
   return f;
 }
 
-template <class Stage>
+/// `Draws`: whether the stage draws random numbers for its element.
+template <class Stage, bool Draws>
 consteval chain_facts facts_after(chain_facts f) {
   const place where{f.sharded, f.forward};
   f.lost = f.lost.with(lost_by_itself<Stage>(where)).with(lost_by_kind<Stage>(where));
@@ -151,6 +159,8 @@ consteval chain_facts facts_after(chain_facts f) {
   if (part_of_kind<Stage, cursor_tag>) f.cursor = true;
   if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) f.decided = true;
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
+  if (part_of_kind<Stage, expander_tag>) f.expanded = true;
+  if (Draws) f.drawn = true;
   if (uneven_batch<Stage>) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
@@ -168,7 +178,8 @@ struct fold_context {
 template <class Context, class Stage, class... Rest>
 struct fold_context<Context, Stage, Rest...> {
   using next = context<typename output_of<Stage, typename Context::element>::type,
-                       facts_after<Stage>(Context::facts), typename columns_behind<Stage, Context>::type>;
+                       facts_after<Stage, drawing_stage<Stage, typename Context::element>>(Context::facts),
+                       typename columns_behind<Stage, Context>::type>;
   using type = typename fold_context<next, Rest...>::type;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/kept.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/fetched.hpp>
@@ -128,6 +129,17 @@ template <class Reader>
 [[nodiscard]] storage_counters counters_of(const Reader& reader) {
   if constexpr (counts_reads<Reader>)
     return reader.counters();
+  else
+    return {};
+}
+
+/// What the plans of a reader that joins plans keep in memory.
+template <class Reader>
+[[nodiscard]] kept_counters kept_of(const Reader& reader) {
+  if constexpr (requires {
+                  { reader.kept() } -> std::same_as<kept_counters>;
+                })
+    return reader.kept();
   else
     return {};
 }

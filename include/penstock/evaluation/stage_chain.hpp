@@ -4,7 +4,8 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/core/to_size.hpp>
-#include <penstock/evaluation/detail/landing.hpp>
+#include <penstock/evaluation/detail/worker_root.hpp>
+#include <penstock/evaluation/keeper_node.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 
 #include <array>
@@ -18,55 +19,14 @@
 /// object whose evaluate inlines into one function; the matching worker type holds a scratch for each stage.
 namespace penstock::inline v0_1 {
 
-/// The cost of one stage for one worker, from the samples that were timed: its own work, plus the time to
-/// write whatever it left unfinished to its destination.
-struct stage_cost {
-  std::uint64_t nanoseconds = 0;
-  std::uint64_t timed = 0;
-};
-
-/// Whether an evaluation is timed: a type, so that the untimed one costs nothing.
-using untimed = std::false_type;
-/// Untimed, with source positions computed in advance by `look_up`.
-struct looked_up : std::false_type {};
-/// Like `looked_up`, for samples whose bytes may have been fetched before their turn.
-struct looked_up_at_turn : looked_up {};
-
 namespace detail {
 
-/// The time of a steady clock.
-[[nodiscard]] std::uint64_t now_ns() noexcept;
-
-/// The root of every worker.
-struct worker_root {
-  std::uint32_t piece = 0;
-  stage_cost cost;
-  landing_time landing;
-};
-/// The worker of an innermost node: it has the root, and no worker below it.
-template <class W>
-concept innermost_worker = requires(std::remove_const_t<W>& w) {
-  { w.root } -> std::same_as<worker_root&>;
-};
 /// The fetched bytes of a worker whose reader takes none.
 struct nothing_fetched {};
 template <class Reader>
 using fetched_for = std::conditional_t<takes_fetched<Reader>, fetched_sample, nothing_fetched>;
 
-template <class W>
-worker_root& root_of(W& w) noexcept {
-  if constexpr (innermost_worker<W>)
-    return w.root;
-  else
-    return root_of(w.up);
-}
-
 }  // namespace detail
-
-/// A timed evaluation, and its clock in nanoseconds.
-struct timed : std::true_type {
-  static std::uint64_t now() noexcept { return detail::now_ns(); }
-};
 
 /// A stage that makes values of many samples at once, where a source shows such.
 template <class Stage>
@@ -130,6 +90,22 @@ struct source_node {
     }
     w.next = 0;
     return found;
+  }
+
+  /// The source's sample that `evaluate` would ask for next.
+  template <class Timing>
+  [[nodiscard]] position source_of(position p, const worker& w, Timing) const {
+    if constexpr (std::is_base_of_v<looked_up, Timing>)
+      return w.places[w.next];
+    else
+      return (*w.binding)(p.index);
+  }
+  /// Goes on as if it had been evaluated: what was fetched for it is released.
+  template <class Timing>
+  void pass_over(worker& w, Timing) const {
+    if constexpr (std::is_base_of_v<looked_up, Timing>) ++w.next;
+    if constexpr (takes_fetched<Reader> && !std::is_same_v<Timing, looked_up>)
+      const fetched_sample::scope held(w.fetched);
   }
 
   /// Of n samples of the source, shows as many as lie one behind the other in memory, by the first of them:
@@ -242,6 +218,14 @@ struct stage_node {
   template <class IndexOf>
   std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
     return up.look_up(first, n, w.up, index_of);
+  }
+  template <class Timing>
+  [[nodiscard]] position source_of(position p, const worker& w, Timing timing) const {
+    return up.source_of(p, w.up, timing);
+  }
+  template <class Timing>
+  void pass_over(worker& w, Timing timing) const {
+    up.pass_over(w.up, timing);
   }
   /// Evaluates as many of n samples of the source at once as lie one behind the other: `sink` gets a record
   /// of value runs and their length, and says whether it took them. Returns how many were taken, perhaps
@@ -364,7 +348,10 @@ auto nest(Node node, std::uint64_t, std::uint64_t) {
 template <class Element, class Node, class Stage, class... Rest>
 auto nest(Node node, std::uint64_t seed, std::uint64_t number, const Stage& stage, const Rest&... rest) {
   using next_element = typename output_of<Stage, Element>::type;
-  if constexpr (value_stage<Stage>) {
+  if constexpr (part_of_kind<Stage, keeper_tag>) {
+    return nest<next_element>(keeper_node<Node, std::remove_cvref_t<Element>>(std::move(node), stage.limit),
+                              seed, number, rest...);
+  } else if constexpr (value_stage<Stage>) {
     constexpr bool random = drawing_stage<Stage, Element>;
     std::uint64_t stream = number;
     if constexpr (addressed_stage<Stage>) {
@@ -389,7 +376,3 @@ auto make_chain(const Plan& p, Node node, std::uint64_t seed) {
 }
 
 }  // namespace penstock::inline v0_1
-
-#ifndef PENSTOCK_COMPILED
-#include <penstock/evaluation/stage_chain.ipp>
-#endif

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 /// Images that are not computed yet. An operation wraps one in another; nothing is decoded until the last
 /// one knows where its pixels go, and then only the part that is needed.
@@ -131,6 +132,52 @@ struct image_expression {
 
  private:
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+};
+
+/// An image whose pixels stay in memory: reading a part of it is free.
+template <class T, std::size_t Channels>
+class shown_image : public image_expression<shown_image<T, Channels>, T, Channels> {
+ public:
+  explicit shown_image(const pixel_view<T, Channels>& pixels) noexcept : pixels_(pixels) {}
+
+  [[nodiscard]] image_size size() const noexcept { return pixels_.size(); }
+  [[nodiscard]] pixel_view<T, Channels> read(const image_part& part) const noexcept {
+    return pixels_.part(part);
+  }
+  /// Of this thread; nothing is in it.
+  [[nodiscard]] static image_scratch& memory() noexcept {
+    thread_local image_scratch scratch;
+    return scratch;
+  }
+
+ private:
+  pixel_view<T, Channels> pixels_;
+};
+
+/// Owns the pixels of an image that was decoded as a whole.
+template <class T, std::size_t Channels>
+class kept_image {
+ public:
+  template <lazy_image I>
+  void assign(const I& image) {
+    size_ = image.size();
+    pixels_.resize(std::size_t{size_.width} * size_.height * Channels);
+    image.write_to(destination<T>(pixels_.data(), image.shape()));
+  }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return pixels_.size() * sizeof(T); }
+  [[nodiscard]] shown_image<T, Channels> shown() const noexcept {
+    return shown_image<T, Channels>(pixel_view<T, Channels>(pixels_.data(), size_));
+  }
+
+ private:
+  std::vector<T> pixels_;
+  image_size size_;
+};
+
+/// Images are kept as their pixels, and are images again when they are shown.
+template <lazy_image I>
+struct kept_as<I> {
+  using type = kept_image<typename std::remove_cvref_t<I>::value_type, std::remove_cvref_t<I>::channels>;
 };
 
 }  // namespace penstock::inline v0_1

@@ -22,7 +22,7 @@ namespace detail {
 
 template <class Stage>
 constexpr std::string_view kind_text() {
-  if constexpr (part_of_kind<Stage, pointwise_tag>) return "pointwise";
+  if constexpr (part_of_kind<Stage, pointwise_tag> || part_of_kind<Stage, keeper_tag>) return "pointwise";
   if constexpr (part_of_kind<Stage, order_tag> || part_of_kind<Stage, cursor_tag> ||
                 part_of_kind<Stage, shard_tag>)
     return "sequencer";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/kept.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <cstdint>
@@ -51,7 +52,9 @@ struct run_counters {
   /// What the storage did for this run, if its sessions count: `http`, `s3`, `simulated_storage`, and what
   /// `retrying`, `throttled` and `hedged` make of any storage. Excludes what a source read when it was made.
   storage_counters storage{};
-  /// memory of batches and chunks, including free ones, of what is fetched ahead, and `storage.held`
+  kept_counters kept{};  ///< by `keep_in_memory`
+  /// memory of batches and chunks, including free ones, of what is fetched ahead, `storage.held` and
+  /// `kept.bytes`
   std::uint64_t bytes_held = 0;
 
   [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }

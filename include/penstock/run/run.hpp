@@ -6,7 +6,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/pipe.hpp>
-#include <penstock/run/block/whole.hpp>
+#include <penstock/core/whole.hpp>
 #include <penstock/run/detail/opening.hpp>
 #include <penstock/run/detail/run_ranges.hpp>
 #include <penstock/run/hand_out/hand_out.hpp>
@@ -216,8 +216,7 @@ class run {
     run_counters all = core().engine.counters();
     all.skipped = bad_samples().skipped;
     all.replaced = bad_samples().replaced;
-    core().engine.with_reader([&](const auto& reader) { all.storage = counters_of(reader); });
-    all.bytes_held += all.storage.held;
+    core().engine.add_counters(all);
     return all;
   }
   /// How many bad samples `bad_samples` has tolerated on this rank.

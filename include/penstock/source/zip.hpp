@@ -189,6 +189,7 @@ class zip_source : public opens_as_plan<zip_source<Names, Plans...>> {
     }
     void cancel_reads() const noexcept { readers_->cancel_reads(); }
     [[nodiscard]] std::optional<named_read> oldest_read() const { return readers_->oldest_read(); }
+    [[nodiscard]] kept_counters kept() const { return readers_->kept(); }
     [[nodiscard]] storage_counters counters() const
       requires plans_type::counts
     {

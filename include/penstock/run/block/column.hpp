@@ -7,11 +7,11 @@
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/uneven_views.hpp>
 #include <penstock/core/value_run.hpp>
+#include <penstock/core/whole.hpp>
 #include <penstock/run/block/batch_view.hpp>
 #include <penstock/run/block/flexible_values.hpp>
 #include <penstock/run/block/slot_layout.hpp>
 #include <penstock/run/block/slot_memory.hpp>
-#include <penstock/run/block/whole.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,9 +3,9 @@
 
 #include <penstock/core/pack.hpp>
 #include <penstock/core/record.hpp>
+#include <penstock/core/whole.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/column.hpp>
-#include <penstock/run/block/whole.hpp>
 
 #include <array>
 #include <cstddef>

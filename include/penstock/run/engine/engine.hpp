@@ -167,6 +167,15 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     else if (reader().has_value())
       f(*reader());
   }
+  /// Adds what the sessions of its reader counted, and what the plan keeps in memory.
+  void add_counters(run_counters& all) const {
+    all.kept = kept_in(evaluator_.chain());
+    with_reader([&](const auto& reader) {
+      all.storage = counters_of(reader);
+      all.kept += kept_of(reader);
+    });
+    all.bytes_held += all.storage.held + all.kept.bytes;
+  }
   /// The order of the samples, from the last order stage before batch and deciders to the source.
   [[nodiscard]] const orders_type& orders() const noexcept { return this->orders_; }
 
@@ -287,8 +296,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   void hint_all(const placement& samples) {
     samples.bind(orders(), ahead_.bound);
-    for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
-      hint(*this->reader_, ahead_.bound(samples.index(slot)), ahead_.scout);
+    for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot) {
+      const position source = ahead_.bound(samples.index(slot));
+      if (!is_kept_in(evaluator_.chain(), source)) hint(*this->reader_, source, ahead_.scout);
+    }
   }
   template <class List>
   void list_all(const placement& samples, asking& at, List& into) {
@@ -301,6 +312,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     }
     std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
+      if (is_kept_in(evaluator_.chain(), at.listed[slot])) continue;
       into.stand_at(samples.turn + slot);
       try {
         ranges_of(*this->reader_, at.listed[slot], at.scout, into);

@@ -34,6 +34,8 @@ class evaluator {
 
   evaluator(Chain chain, const Ring& stop, Bad bad = {}) : chain_(std::move(chain)), ring_(stop), bad_(bad) {}
 
+  [[nodiscard]] const Chain& chain() const noexcept { return chain_; }
+
   /// Evaluates the rows [first, last) of a batch, each in its place. With `times`, the first one is timed.
   template <class Counts>
   void write_slots(Block& p, const batch_rows& batch, worker& w, Counts& counts, std::uint64_t first,

@@ -4,12 +4,12 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/core/whole.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
 #include <penstock/order/tail.hpp>
 #include <penstock/run/bad/bad_tally.hpp>
 #include <penstock/run/block/batch_handle.hpp>
-#include <penstock/run/block/whole.hpp>
 #include <penstock/run/engine/engine.hpp>
 #include <penstock/run/feed/selection.hpp>
 #include <penstock/run/hand_out/hand_out_shell.hpp>

@@ -150,6 +150,14 @@ class joined_plans {
     void cancel_reads() const noexcept {
       each_.apply([](const auto&... one) { (one.cancel_reads(), ...); });
     }
+    /// What all plans keep in memory.
+    [[nodiscard]] kept_counters kept() const {
+      return each_.apply([](const auto&... one) {
+        kept_counters all;
+        ((all += one.kept()), ...);
+        return all;
+      });
+    }
     /// What the sessions of all plans counted.
     [[nodiscard]] storage_counters counters() const {
       return each_.apply([](const auto&... one) {
@@ -245,6 +253,11 @@ class listed_plans {
     [[nodiscard]] std::uint64_t bytes_per_sample(std::size_t k) const { return each_[k].bytes_per_sample(); }
     void cancel_reads() const noexcept {
       for (const one& reader : each_) reader.cancel_reads();
+    }
+    [[nodiscard]] kept_counters kept() const {
+      kept_counters all;
+      for (const one& reader : each_) all += reader.kept();
+      return all;
     }
     [[nodiscard]] storage_counters counters() const {
       storage_counters all;

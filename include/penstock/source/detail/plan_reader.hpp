@@ -40,6 +40,12 @@ struct placed_node {
 
   const Reader* reader = nullptr;
 
+  template <class Timing>
+  [[nodiscard]] position source_of(position, const worker& w, Timing) const noexcept {
+    return w.at;
+  }
+  template <class Timing>
+  void pass_over(worker&, Timing) const noexcept {}
   template <class Timing, class Sink>
   void evaluate(position, worker& w, Sink&& sink, Timing) const {
     reader->evaluate(w.at, w.own, std::forward<Sink>(sink));
@@ -173,6 +179,7 @@ class plan_reader {
   template <class Sink>
   void ranges(position p, scout& s, Sink& sink) const {
     const position at = s.bindings(opened_->orders, p);
+    if (is_kept_in(opened_->chain, at)) return;
     // a reader that cannot use fetched bytes only hints at what it will read
     if constexpr (fetches)
       ranges_of(opened_->reader, at, s.inner, sink);
@@ -181,6 +188,10 @@ class plan_reader {
   }
   void cancel_reads() const noexcept { cancel_reads_of(opened_->reader); }
   [[nodiscard]] storage_counters counters() const { return counters_of(opened_->reader); }
+  [[nodiscard]] kept_counters kept() const {
+    kept_counters all = kept_in(opened_->chain);
+    return all += kept_of(opened_->reader);
+  }
   [[nodiscard]] std::optional<named_read> oldest_read() const { return oldest_read_in(opened_->reader); }
   [[nodiscard]] std::uint64_t bytes_per_sample() const {
     if constexpr (knows_bytes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <penstock/run/block/whole.hpp>
+#include <penstock/core/whole.hpp>
 
 #include <penstock/core/strided_view.hpp>
 

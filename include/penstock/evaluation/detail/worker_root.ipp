@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/evaluation/stage_chain.hpp>
+#include <penstock/evaluation/detail/worker_root.hpp>
 
 #include <chrono>
 

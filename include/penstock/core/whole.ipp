@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/run/block/whole.hpp>
+#include <penstock/core/whole.hpp>
 
 namespace penstock::inline v0_1 {
 

@@ -239,5 +239,5 @@ std::uint64_t whole_size(const W& value) {
 }  // namespace penstock::inline v0_1
 
 #ifndef PENSTOCK_COMPILED
-#include <penstock/run/block/whole.ipp>
+#include <penstock/core/whole.ipp>
 #endif

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/destination.hpp>
+#include <penstock/core/element.hpp>
+#include <penstock/core/record.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/core/whole.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Elements that are kept in memory and shown again and again: the form that owns them, and the view of it
+/// that stages get, as often as they ask.
+namespace penstock::inline v0_1 {
+
+/// Values of an array whose type knows its shape, as `Of` did.
+template <class Of>
+class shown_array {
+ public:
+  using unfinished = void;
+  using value_type = typename Of::value_type;
+  static constexpr extents static_shape = Of::static_shape;
+
+  explicit shown_array(const value_type* values) noexcept : values_(values) {}
+  [[nodiscard]] static constexpr extents shape() noexcept { return static_shape; }
+  void write_to(const destination<value_type>& into) const {
+    into.copy_from(std::span(values_, static_cast<std::size_t>(static_shape.elements())));
+  }
+  [[nodiscard]] tensor_view<const value_type> finish() const noexcept { return {values_, static_shape}; }
+
+ private:
+  const value_type* values_;
+};
+
+namespace detail {
+
+/// Owns the values of a `shown_array`.
+template <class Of>
+class kept_array {
+ public:
+  void assign(const Of& array) { make_whole(array, values_); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return whole_size(values_.values()); }
+  [[nodiscard]] shown_array<Of> shown() const noexcept { return shown_array<Of>(values_.values().data()); }
+
+ private:
+  whole_tensor<typename Of::value_type> values_;
+};
+
+template <class T>
+struct kept_form {
+  using type = whole<T>;
+};
+/// Also of a mapped file: what is kept does not depend on the page cache.
+template <blob T>
+struct kept_form<T> {
+  using type = whole_bytes;
+};
+template <static_array_expression T>
+  requires(!requires { typename kept_as<T>::type; })
+struct kept_form<T> {
+  using type = kept_array<T>;
+};
+template <class T>
+  requires requires { typename kept_as<T>::type; }
+struct kept_form<T> {
+  using type = typename kept_as<T>::type;
+};
+template <class... Fields>
+struct kept_form<record<Fields...>> {
+  using type = record<basic_field<typename Fields::name_type,
+                                  typename kept_form<std::remove_cvref_t<typename Fields::type>>::type>...>;
+};
+
+template <class K>
+inline constexpr bool is_whole_tensor = false;
+template <class T>
+inline constexpr bool is_whole_tensor<whole_tensor<T>> = true;
+
+/// A kept form that says how it is filled and shown.
+template <class K>
+concept shows_itself = requires(const K& k) {
+  k.shown();
+  { k.bytes() } -> std::same_as<std::uint64_t>;
+};
+
+}  // namespace detail
+
+/// The form in which an element of type `T` is kept: it owns everything that its `shown_of` refers to.
+template <class T>
+using kept = typename detail::kept_form<std::remove_cvref_t<T>>::type;
+
+/// Whether an element can be kept: all but samples whose members are known only at run time.
+template <class T>
+inline constexpr bool keepable = !open_sample<T>;
+template <class... Fields>
+inline constexpr bool keepable<record<Fields...>> =
+    (keepable<std::remove_cvref_t<typename Fields::type>> && ...);
+
+/// Copies an element into its kept form.
+template <class V, class K>
+void make_kept(V&& value, K& into) {
+  if constexpr (any_record<std::remove_cvref_t<V>>) {
+    [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      (make_kept(get<Is>(std::forward<V>(value)), get<Is>(into)), ...);
+    }(std::make_index_sequence<std::remove_cvref_t<V>::size>{});
+  } else if constexpr (detail::shows_itself<K>) {
+    into.assign(value);
+  } else {
+    make_whole(std::forward<V>(value), into);
+  }
+}
+
+/// Bytes of a kept element, without those of its own object.
+template <class K>
+[[nodiscard]] std::uint64_t bytes_of_kept(const K& kept) {
+  if constexpr (any_record<K>) {
+    return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+      return (bytes_of_kept(get<Is>(kept)) + ... + std::uint64_t{0});
+    }(std::make_index_sequence<K::size>{});
+  } else if constexpr (detail::shows_itself<K>) {
+    return kept.bytes();
+  } else if constexpr (std::is_trivially_copyable_v<K>) {
+    return 0;
+  } else if constexpr (detail::is_whole_tensor<K>) {
+    return detail::whole_size(kept.values());
+  } else {
+    return detail::whole_size(kept);
+  }
+}
+
+/// What a kept element is shown as, valid as long as it is kept: bytes, texts, lists and arrays as views of
+/// them, numbers as copies, anything else in place.
+template <class K>
+[[nodiscard]] decltype(auto) show_kept(const K& kept) {
+  if constexpr (any_record<K>) {
+    return [&]<class... Fields, std::size_t... Is>(const record<Fields...>& all, std::index_sequence<Is...>) {
+      return record<
+          basic_field<typename Fields::name_type, std::remove_cvref_t<decltype(show_kept(get<Is>(all)))>>...>(
+          show_kept(get<Is>(all))...);
+    }(kept, std::make_index_sequence<K::size>{});
+  } else if constexpr (detail::shows_itself<K>) {
+    return kept.shown();
+  } else if constexpr (std::same_as<K, whole_bytes>) {
+    return kept.view();
+  } else if constexpr (std::same_as<K, std::string>) {
+    return std::string_view(kept);
+  } else if constexpr (detail::is_whole_tensor<K>) {
+    return kept.view();
+  } else if constexpr (std::is_trivially_copyable_v<K>) {
+    return K(kept);
+  } else if constexpr (requires { std::span(kept.data(), kept.size()); } && detail::resizable_values<K>) {
+    return std::span(kept.data(), kept.size());
+  } else {
+    return static_cast<const K&>(kept);
+  }
+}
+
+/// The type of elements behind a stage that keeps those of type `T`.
+template <class T>
+using shown_of = decltype(show_kept(std::declval<const kept<T>&>()));
+
+/// What is kept in memory for a run.
+struct kept_counters {
+  std::uint64_t samples = 0;  ///< in memory now
+  std::uint64_t bytes = 0;    ///< that they take
+  std::uint64_t hits = 0;     ///< how often one of them was shown instead of being made again
+
+  kept_counters& operator+=(const kept_counters& other) noexcept {
+    samples += other.samples;
+    bytes += other.bytes;
+    hits += other.hits;
+    return *this;
+  }
+  friend bool operator==(const kept_counters&, const kept_counters&) = default;
+};
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/evaluation/detail/landing.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+/// What is the same in the workers of all chains.
+namespace penstock::inline v0_1 {
+
+/// The cost of one stage for one worker, from the samples that were timed: its own work, plus the time to
+/// write whatever it left unfinished to its destination.
+struct stage_cost {
+  std::uint64_t nanoseconds = 0;
+  std::uint64_t timed = 0;
+};
+
+/// Whether an evaluation is timed: a type, so that the untimed one costs nothing.
+using untimed = std::false_type;
+/// Untimed, with source positions computed in advance by `look_up`.
+struct looked_up : std::false_type {};
+/// Like `looked_up`, for samples whose bytes may have been fetched before their turn.
+struct looked_up_at_turn : looked_up {};
+
+namespace detail {
+
+/// The time of a steady clock.
+[[nodiscard]] std::uint64_t now_ns() noexcept;
+
+/// The root of every worker.
+struct worker_root {
+  std::uint32_t piece = 0;
+  stage_cost cost;
+  landing_time landing;
+};
+/// The worker of an innermost node: it has the root, and no worker below it.
+template <class W>
+concept innermost_worker = requires(std::remove_const_t<W>& w) {
+  { w.root } -> std::same_as<worker_root&>;
+};
+/// The root at the bottom of a worker.
+template <class W>
+worker_root& root_of(W& w) noexcept {
+  if constexpr (innermost_worker<W>)
+    return w.root;
+  else
+    return root_of(w.up);
+}
+
+}  // namespace detail
+
+/// A timed evaluation, and its clock in nanoseconds.
+struct timed : std::true_type {
+  static std::uint64_t now() noexcept { return detail::now_ns(); }
+};
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/evaluation/detail/worker_root.ipp>
+#endif

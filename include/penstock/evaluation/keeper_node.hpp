@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/base/shared.hpp>
+#include <penstock/core/kept.hpp>
+#include <penstock/core/position.hpp>
+#include <penstock/evaluation/detail/worker_root.hpp>
+#include <penstock/evaluation/kept_table.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace penstock::inline v0_1 {
+
+/// A node that shows samples from memory where they are kept, and keeps others. `Element` is what arrives
+/// from `Up`.
+template <class Up, class Element>
+class keeper_node {
+  using form = kept<Element>;
+
+ public:
+  struct worker {
+    typename Up::worker up;
+    form own{};  // a sample that does not fit; keeps its capacity
+    stage_cost cost;
+
+    worker() = default;
+  };
+  static constexpr std::uint32_t depth = Up::depth + 1;
+  static constexpr bool has_pieces = Up::has_pieces;
+  static constexpr bool wants_look_up = Up::wants_look_up;
+  static constexpr bool has_runs = false, keeps_samples = true;
+
+  Up up;
+
+  keeper_node(Up inner, std::uint64_t limit)
+      : up(std::move(inner)), table_(new detail::kept_table(limit, destroy)) {}
+
+  template <class IndexOf>
+  std::uint64_t look_up(std::uint64_t first, std::uint64_t n, worker& w, IndexOf index_of) const {
+    return up.look_up(first, n, w.up, index_of);
+  }
+  template <class Timing>
+  [[nodiscard]] position source_of(position p, const worker& w, Timing timing) const {
+    return up.source_of(p, w.up, timing);
+  }
+  template <class Timing>
+  void pass_over(worker& w, Timing timing) const {
+    up.pass_over(w.up, timing);
+  }
+  /// Whether a sample of the source is kept, and so not read again.
+  [[nodiscard]] bool is_kept(position source) const noexcept { return table_->find(source.index) != nullptr; }
+  [[nodiscard]] kept_counters counters() const noexcept { return table_->counters(); }
+
+  template <class Timing, class Sink>
+  void evaluate(position p, worker& w, Sink&& sink, Timing timing) const {
+    auto& root = detail::root_of(w.up);
+    if constexpr (Timing::value) {
+      root.landing = {};
+      const std::uint64_t begin = Timing::now();
+      const position source = up.source_of(p, w.up, timing);
+      const form* const found = find(source);
+      count(w, Timing::now() - begin);
+      if (found == nullptr) {
+        up.evaluate(
+            p, w.up,
+            [&]<class V>(V&& value) {
+              const std::uint64_t arrived = Timing::now();
+              const held made(*table_, source.index, std::forward<V>(value), w.own);
+              w.cost.nanoseconds += Timing::now() - arrived;
+              root.landing.hand_on(timing, sink, show_kept(*made));
+              w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
+              root.landing.passed();
+            },
+            timing);
+      } else {
+        up.pass_over(w.up, timing);
+        root.landing.hand_on(timing, sink, show_kept(*found));
+        w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
+        root.landing.passed();
+      }
+    } else {
+      const position source = up.source_of(p, w.up, timing);
+      if (const form* const found = find(source); found != nullptr) {
+        up.pass_over(w.up, timing);
+        sink(show_kept(*found));
+      } else {
+        up.evaluate(
+            p, w.up,
+            [&]<class V>(V&& value) {
+              const held made(*table_, source.index, std::forward<V>(value), w.own);
+              sink(show_kept(*made));
+            },
+            timing);
+      }
+    }
+  }
+
+ private:
+  /// A sample that was just made: in the table, or in a place of its own while it passes.
+  class held {
+   public:
+    template <class V>
+    held(detail::kept_table& table, std::uint64_t number, V&& value, form& passing) : shown_(&passing) {
+      if (table.full()) {
+        make_kept(std::forward<V>(value), passing);
+        return;
+      }
+      mine_ = std::make_unique<form>();
+      make_kept(std::forward<V>(value), *mine_);
+      const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*mine_) + of_allocator;
+      shown_ = mine_.get();
+      const void* const there = table.add(number, mine_.get(), bytes);
+      if (there != nullptr) shown_ = static_cast<const form*>(there);
+      if (there == mine_.get()) (void)mine_.release();
+    }
+    [[nodiscard]] const form& operator*() const noexcept { return *shown_; }
+
+   private:
+    static constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
+    std::unique_ptr<form> mine_;
+    const form* shown_;
+  };
+
+  static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
+  [[nodiscard]] const form* find(position source) const noexcept {
+    return static_cast<const form*>(table_->use(source.index));
+  }
+  static void count(worker& w, std::uint64_t nanoseconds) noexcept {
+    w.cost.nanoseconds += nanoseconds;
+    ++w.cost.timed;
+  }
+
+  shared<detail::kept_table> table_;
+};
+
+/// Whether a node, or one below it, keeps samples.
+template <class Node>
+inline constexpr bool keeps_samples = [] {
+  if constexpr (requires { requires bool(Node::keeps_samples); })
+    return true;
+  else if constexpr (requires(const Node& node) { node.up; })
+    return keeps_samples<std::remove_cvref_t<decltype(std::declval<const Node&>().up)>>;
+  else
+    return false;
+}();
+
+/// Whether a sample of the source is kept by a chain, so that nothing of it is read again.
+template <class Node>
+[[nodiscard]] bool is_kept_in([[maybe_unused]] const Node& chain, [[maybe_unused]] position source) noexcept {
+  if constexpr (requires { requires bool(Node::keeps_samples); })
+    return chain.is_kept(source) || is_kept_in(chain.up, source);
+  else if constexpr (keeps_samples<Node>)
+    return is_kept_in(chain.up, source);
+  else
+    return false;
+}
+
+/// What a chain keeps, in all its stages.
+template <class Node>
+[[nodiscard]] kept_counters kept_in([[maybe_unused]] const Node& chain) noexcept {
+  kept_counters all;
+  if constexpr (requires { requires bool(Node::keeps_samples); }) all = chain.counters();
+  if constexpr (requires { chain.up; }) all += kept_in(chain.up);
+  return all;
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/kept.hpp>
+#include <penstock/core/random.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace penstock::inline v0_1::detail {
+
+/// Objects by their numbers, up to a limit in bytes. What is added stays as long as the table; the table owns
+/// it, and destroys it with `destroy`.
+///
+/// Threads: any. A lookup takes no lock: it reads one of 64 parts, each a table with open addressing, which
+/// is replaced by one of twice the size when it is three quarters full. Replaced tables stay until the end,
+/// as somebody may still be reading them: as much memory again as the last one, which counts towards the
+/// limit.
+class kept_table {
+ public:
+  using destroyer = void (*)(void*) noexcept;
+
+  kept_table(std::uint64_t limit, destroyer destroy) noexcept : limit_(limit), destroy_(destroy) {}
+  kept_table(const kept_table&) = delete;
+  kept_table& operator=(const kept_table&) = delete;
+  ~kept_table();
+
+  /// The object of a number, or null.
+  [[nodiscard]] const void* find(std::uint64_t number) const noexcept {
+    const std::uint64_t hash = mix64(number);
+    return parts_[hash % parts].find(number, hash);
+  }
+  /// The same, and counts a hit.
+  [[nodiscard]] const void* use(std::uint64_t number) noexcept {
+    const std::uint64_t hash = mix64(number);
+    part& in = parts_[hash % parts];
+    const void* const found = in.find(number, hash);
+    if (found != nullptr) in.hits.fetch_add(1, std::memory_order_relaxed);
+    return found;
+  }
+  /// Gives an object to the table. Returns the one that has the number: this one, or one that was there
+  /// already; null if there is no room for it. Unless it is this one, the caller still owns it. If it throws,
+  /// too.
+  [[nodiscard]] const void* add(std::uint64_t number, void* object, std::uint64_t bytes);
+  /// Whether there was no room for one, and there is less room than the average one takes.
+  [[nodiscard]] bool full() const noexcept { return full_.load(std::memory_order_relaxed); }
+
+  [[nodiscard]] kept_counters counters() const noexcept;
+
+ private:
+  static constexpr std::size_t parts = 64, smallest = 16;
+
+  struct entry {
+    std::atomic<const void*> object{nullptr};  // set last
+    std::uint64_t number = 0;
+  };
+  struct table {
+    explicit table(std::size_t places) : entries(places) {}
+    std::vector<entry> entries;  // a power of two of them
+
+    [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
+      const std::size_t last = entries.size() - 1;
+      for (std::size_t i = (hash / parts) & last;; i = (i + 1) & last) {
+        const void* const object = entries[i].object.load(std::memory_order_acquire);
+        if (object == nullptr || entries[i].number == number) return object;
+      }
+    }
+    void put(std::uint64_t number, std::uint64_t hash, const void* object) noexcept;
+  };
+  struct part {
+    alignas(64) std::atomic<const table*> now{nullptr};
+    std::mutex adding;
+    std::size_t used = 0;
+    std::vector<std::unique_ptr<table>> all;  // the last one is the current one
+    alignas(64) std::atomic<std::uint64_t> hits{0};
+
+    [[nodiscard]] const void* find(std::uint64_t number, std::uint64_t hash) const noexcept {
+      const table* const in = now.load(std::memory_order_acquire);
+      return in == nullptr ? nullptr : in->find(number, hash);
+    }
+  };
+
+  /// Takes room from the limit; false if there is not so much.
+  [[nodiscard]] bool take_room(std::uint64_t bytes) noexcept;
+  /// Makes place for one more object in a part; false if the limit leaves no room for that.
+  [[nodiscard]] bool make_place(part& to);
+
+  const std::uint64_t limit_;
+  const destroyer destroy_;
+  std::atomic<std::uint64_t> bytes_{0}, samples_{0};
+  std::atomic<bool> full_{false};
+  std::array<part, parts> parts_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/evaluation/kept_table.ipp>
+#endif

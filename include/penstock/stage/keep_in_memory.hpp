@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/any_count.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/kept.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/pipe.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct keep_after_random {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: keep_in_memory after a stage that draws random numbers, which would then be the "
+                  "same in every epoch; move it before that stage");
+  }
+};
+struct keep_on_forward {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: keep_in_memory over a source that can only be read forward, which reads every "
+                  "sample whether it is kept or not; use a source with an index");
+  }
+};
+struct keep_after_unbatch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: keep_in_memory after unbatch, which makes several samples of one; move it before "
+        "unbatch");
+  }
+};
+struct keep_over_mixed_epochs {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: keep_in_memory behind a source whose samples have other numbers in each epoch, "
+        "such as mix; write it in the plans that are joined, as in mix(a | keep_in_memory(limit), b)");
+  }
+};
+struct keep_open_sample {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: keep_in_memory of samples whose members are known only at run time; name those "
+                  "to keep, as in fields<\"jpg\", \"cls\"> | keep_in_memory(limit)");
+  }
+};
+struct keep_without_limit {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: keep_in_memory is given the most bytes it may keep, as in keep_in_memory(8_GiB)");
+  }
+};
+
+}  // namespace mistakes
+
+/// Keeps samples in memory as they are at this place in the expression, so that later epochs neither read nor
+/// make them again. Made by `keep_in_memory(limit)`.
+///
+/// In: any element but one whose members are known only at run time; unfinished ones are finished. Out: views
+/// of what is kept: bytes, texts, spans, tensor views; images stay images, whose pixels are then free;
+/// numbers are copies. Where it stands decides what is kept: before `decode` encoded bytes, behind it decoded
+/// values.
+/// Augmentations, and all that draws random numbers, stand after it. Pointwise; keeps all five guarantees,
+/// and the sequence is the same with it and without it.
+/// Samples that come first stay until the run ends, up to `limit` bytes; once they are full, the rest is made
+/// anew each time. So of a run that goes through all its data in every epoch, the share that fits is had from
+/// memory, in any order. Each process has its own. What is kept is not fetched ahead, and storages with a
+/// cache do not count on it. A state does not hold samples: a restored run keeps them anew.
+/// `run.counters().kept` counts; `report` says it.
+/// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock; of a sample that
+/// is kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
+/// Workers may go beyond the limit by a sample each while they make it.
+/// Throws `errc::argument` for a limit of 0.
+///
+///     auto kept = samples | decode<field<"npy", npy<float>>, field<"cls", integer>> | keep_in_memory(8_GiB) |
+///                 shuffle(1) | batch(64);
+struct keep_in_memory_stage {
+  using penstock_part = keeper_tag;
+  static constexpr std::string_view stage_name = "keep_in_memory";
+  std::uint64_t limit = 0;  ///< in bytes
+
+  template <class In>
+  using output = shown_of<In>;
+
+  [[nodiscard]] std::string describe() const { return detail::text({"keep_in_memory(", limit, ")"}); }
+
+  template <class Context>
+  static consteval auto diagnose() {
+    constexpr auto facts = Context::facts;
+    if constexpr (facts.forward)
+      return mistakes::keep_on_forward{};
+    else if constexpr (facts.renumbers || facts.varies)
+      return mistakes::keep_over_mixed_epochs{};
+    else if constexpr (facts.drawn)
+      return mistakes::keep_after_random{};
+    else if constexpr (facts.expanded)
+      return mistakes::keep_after_unbatch{};
+    else if constexpr (!keepable<std::remove_cvref_t<typename Context::element>>)
+      return mistakes::keep_open_sample{};
+    else
+      return mistakes::none{};
+  }
+};
+
+/// Keeps up to so many bytes of samples in memory; see `keep_in_memory_stage`.
+[[nodiscard]] keep_in_memory_stage keep_in_memory(any_count limit);
+/// With a unit: `keep_in_memory(8_GiB)`.
+[[nodiscard]] keep_in_memory_stage keep_in_memory(byte_count limit);
+/// A mistake, which gets a sentence.
+template <class Never = void>
+[[nodiscard]] keep_in_memory_stage keep_in_memory() {
+  mistakes::keep_without_limit::explain<Never>();
+  return {};
+}
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/keep_in_memory.ipp>
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: keep_in_memory over a source that can only be read forward
+
+#include <penstock/run/run.hpp>
+#include <penstock/source/from.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/keep_in_memory.hpp>
+
+#include <forward_list>
+#include <vector>
+
+int main() {
+#ifdef PENSTOCK_WRONG
+  auto loader = penstock::from(std::forward_list<int>{1, 2, 3}) | penstock::keep_in_memory(1 << 20) |
+                penstock::batch(2);
+#else
+  auto loader =
+      penstock::from(std::vector<int>{1, 2, 3}) | penstock::keep_in_memory(1 << 20) | penstock::batch(2);
+#endif
+  int sum = 0;
+  for (auto&& b : loader.epoch(0))
+    for (const int x : b.values()) sum += x;
+  return sum == 0;
+}
