@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Row 28: shards in the cache of a node, from their second epoch on, against the same shards as local files;
-// and in a cache in memory, against the same shards in memory.
+// and in a cache in memory, or kept as samples, against the same shards in memory.
 
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -11,6 +11,7 @@
 #include <penstock/source/webdataset.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/fields.hpp>
+#include <penstock/stage/keep_in_memory.hpp>
 #include <penstock/stage/workers.hpp>
 #include <penstock/storage/cached.hpp>
 #include <penstock/storage/file.hpp>
@@ -94,6 +95,23 @@ void measure(const bench::options& o) {
   const std::string memory = "110 KB samples, 2 workers, from a cache in memory / from memory_files";
   from_memory({"28f", memory, 0.95}, in_order);
   from_memory({"28g", memory + ", shuffled", 0}, shuffled);
+
+  if (o.wants("28i")) {
+    ps::memory_files all;
+    for (const std::string& path : local.names()) all.add(path, bytes_of_file(path));
+    const auto loader = [&](const auto& samples) {
+      return (samples | ps::shuffle(7) | ps::batch(32) | ps::workers(2)).open();
+    };
+    const auto samples = ps::webdataset(all, {.index = ps::index_policy::transient}) | ps::fields<"bin">;
+    auto kept = loader(samples | ps::keep_in_memory(2_GiB));
+    auto plain = loader(samples);
+    auto ours = bench::epochs_of(kept, look_at_field{});
+    auto reference = bench::epochs_of(plain, look_at_field{});
+    ours();  // keeps
+    reference();
+    bench::compare(o, {"28i", "110 KB samples, 2 workers, kept in memory / from memory_files, shuffled", 0},
+                   ours, reference);
+  }
 }
 
 }  // namespace

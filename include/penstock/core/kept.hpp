@@ -6,6 +6,7 @@
 #include <penstock/core/element.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/core/whole.hpp>
 
 #include <concepts>
@@ -33,7 +34,7 @@ class shown_array {
   explicit shown_array(const value_type* values) noexcept : values_(values) {}
   [[nodiscard]] static constexpr extents shape() noexcept { return static_shape; }
   void write_to(const destination<value_type>& into) const {
-    into.copy_from(std::span(values_, static_cast<std::size_t>(static_shape.elements())));
+    into.copy_from(std::span(values_, detail::to_size(static_shape.elements())));
   }
   [[nodiscard]] tensor_view<const value_type> finish() const noexcept { return {values_, static_shape}; }
 
