@@ -17,11 +17,12 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
-// ---- penstock/device/cuda.hpp
+// ---- penstock/device/detail/cuda_calls.hpp
 
+/// What everything that calls the CUDA runtime shares: its errors as sentences, the current device, and
+/// owners of streams, events and device memory.
 namespace penstock::inline v0_1 {
 
 namespace detail {
@@ -96,6 +97,12 @@ using cuda_memory = std::unique_ptr<std::byte, cuda_destroy>;
 }
 
 }  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/cuda.hpp
+
+namespace penstock::inline v0_1 {
 
 /// Who waits for the copy of a batch: only the stream that uses it, or also the thread of the training loop.
 enum class cuda_wait { stream, host };

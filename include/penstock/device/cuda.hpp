@@ -10,93 +10,18 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/device/concepts.hpp>
+#include <penstock/device/detail/cuda_calls.hpp>
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// The remedy for a CUDA error, phrased as the end of a sentence.
-[[nodiscard]] inline std::string_view cuda_cure(cudaError_t code) noexcept {
-  switch (code) {
-    case cudaErrorMemoryAllocation:
-      return "lower prefetch(n) after batch or memory(bytes), or make batches smaller";
-    case cudaErrorNoDevice:
-      return "see whether nvidia-smi lists a device and CUDA_VISIBLE_DEVICES shows it to this process";
-    case cudaErrorInsufficientDriver:
-      return "install a driver, or one that is not older than the toolkit of this build";
-    case cudaErrorDevicesUnavailable:
-      return "another process may have exclusive use of the device";
-    case cudaErrorInvalidResourceHandle:
-      return "a stream must belong to the device that cuda{.device = ...} names, and live as long as the run";
-    default:
-      return "after a kernel fails, every later call reports it; compute-sanitizer finds the kernel";
-  }
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] inline void cuda_fail(cudaError_t code, std::string_view what) {
-  static_cast<void>(cudaGetLastError());  // reported here; clear it so that the program does not see it again
-  throw error(errc::io, {what, " failed with ", cudaGetErrorName(code), " (", cudaGetErrorString(code), "); ",
-                         cuda_cure(code)});
-}
-inline void cuda_check(cudaError_t code, std::string_view what) {
-  if (code != cudaSuccess) cuda_fail(code, what);
-}
-
-/// Makes a device current in this thread, and restores the previous one at the end.
-class cuda_on_device {
- public:
-  explicit cuda_on_device(int number) noexcept : status_(cudaGetDevice(&before_)) {
-    if (status_ != cudaSuccess || before_ == number) return;
-    status_ = cudaSetDevice(number);
-    changed_ = status_ == cudaSuccess;
-  }
-  cuda_on_device(const cuda_on_device&) = delete;
-  cuda_on_device& operator=(const cuda_on_device&) = delete;
-  ~cuda_on_device() {
-    if (changed_) static_cast<void>(cudaSetDevice(before_));
-  }
-  void check() const { cuda_check(status_, "choosing the CUDA device"); }
-
- private:
-  int before_ = 0;
-  cudaError_t status_;
-  bool changed_ = false;
-};
-
-struct cuda_destroy {
-  void operator()(std::remove_pointer_t<cudaStream_t>* stream) const noexcept {
-    static_cast<void>(cudaStreamDestroy(stream));
-  }
-  void operator()(std::remove_pointer_t<cudaEvent_t>* event) const noexcept {
-    static_cast<void>(cudaEventDestroy(event));
-  }
-  void operator()(std::byte* memory) const noexcept { static_cast<void>(cudaFree(memory)); }
-};
-using cuda_stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, cuda_destroy>;
-using cuda_event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, cuda_destroy>;
-using cuda_memory = std::unique_ptr<std::byte, cuda_destroy>;
-
-/// An event without timing. A host that waits for it yields its processor, which the workers can use.
-[[nodiscard]] inline cuda_event make_cuda_event() {
-  cudaEvent_t made = nullptr;
-  cuda_check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming | cudaEventBlockingSync),
-             "making a CUDA event");
-  return cuda_event(made);
-}
-
-}  // namespace detail
 
 /// Who waits for the copy of a batch: only the stream that uses it, or also the thread of the training loop.
 enum class cuda_wait { stream, host };
