@@ -43,7 +43,7 @@ endif()
 foreach(directory IN LISTS cuda_includes)
   list(APPEND includes -isystem ${directory})
 endforeach()
-list(APPEND second_files device/cuda.test.cpp)
+list(APPEND second_files device/cuda.test.cpp device/on_device_cuda.test.cpp)
 
 file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp ${PROJECT_SOURCE_DIR}/fuzz/*.cpp)
 set(sources "")
