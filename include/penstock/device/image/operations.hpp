@@ -117,12 +117,12 @@ inline constexpr bool draws_for_image = requires { requires Op::template draws<i
 /// What operations, one after another, make of an image on the host, or why they cannot.
 template <class Value, class... Ops>
 struct image_way {
-  using value = Value;
+  using number = typename Value::value_type;
   using wrong = mistakes::none;
 };
 template <class Wrong>
 struct no_image_way {
-  using value = void;
+  using number = void;
   using wrong = Wrong;
 };
 template <class Value, class Op>
@@ -203,7 +203,7 @@ inline constexpr image_number number_of<bfloat16> = image_number::brain16;
 template <class... Ops>
 class device_image {
   using way = detail::image_way<detail::image_in_slot<detail::channels_of_all<Ops...>>, Ops...>;
-  using value = typename way::value;
+  using number = typename way::number;
   static constexpr bool planes = (std::is_same_v<Ops, to_chw_operation> || ...);
 
  public:
@@ -211,7 +211,7 @@ class device_image {
 
   template <class View>
     requires(detail::is_image_column<View> && detail::is_right_way<way>)
-  using output = typename value::value_type;
+  using output = number;
   template <class View>
   using wrong_column_for = std::conditional_t<
       !detail::is_right_way<way>, typename way::wrong,
@@ -271,7 +271,7 @@ class device_image {
     work.width = all.size().width;
     work.height = all.size().height;
     work.channels = static_cast<std::uint32_t>(in[3]);
-    work.number = detail::number_of<typename value::value_type>;
+    work.number = detail::number_of<number>;
     work.planes = planes;
     values_of(in).write(work);
     if constexpr (std::is_same_v<Stream, host_stream>)
