@@ -7745,6 +7745,7 @@ struct shard_tag {};       ///< records the world
 struct batch_tag {};       ///< cuts batches and collates
 struct batch_map_tag {};   ///< works on whole batches: `function`, see `map_batch`
 struct device_tag {};      ///< where batches end up
+struct device_map_tag {};  ///< works on batches where they end up: `operations`, see `on_device`
 struct annotation_tag {};  ///< how to run; does not change the sequence
 struct steps_tag {};       ///< fixes the number of batches per epoch
 struct require_tag {};     ///< asks for a guarantee
@@ -7784,6 +7785,11 @@ concept value_stage =
     part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_tag> || part_of_kind<T, expander_tag>;
 
 // Optional members of a part, each with the concept that detects it.
+
+/// A device stage whose device can be given work: `static constexpr bool computes = true`.
+template <class T>
+concept computing_part =
+    part_of_kind<T, device_tag> && requires { requires bool(std::remove_cvref_t<T>::computes); };
 
 /// A part with a name: `static constexpr std::string_view stage_name`.
 template <class T>
@@ -7885,6 +7891,10 @@ struct ill_formed {
     [[nodiscard]] int* begin() const { return nullptr; }
     [[nodiscard]] int* end() const { return nullptr; }
     [[nodiscard]] view values() const { return {}; }
+    template <std::size_t I = 0>
+    [[nodiscard]] view device_view() const {
+      return {};
+    }
     operator int() const { return 0; }  // NOLINT: implicit, so that a sum over samples compiles
   };
   struct epoch_range {
@@ -7910,6 +7920,14 @@ struct ill_formed {
   [[nodiscard]] batch* end() const { return nullptr; }
 };
 
+template <fixed_string Name>
+[[nodiscard]] ill_formed::view device_view(const ill_formed::batch&) {
+  return {};
+}
+template <fixed_string Name>
+[[nodiscard]] const void* device_data(const ill_formed::batch&) {
+  return nullptr;
+}
 template <fixed_string Name>
 [[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
   return {};
@@ -8079,11 +8097,16 @@ consteval guarantee_set lost_by_itself(place where) {
 /// What is known at one place in a chain.
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
-       steps = false, bad_samples = false, uneven = false, renumbers = false;
+       steps = false, bad_samples = false, uneven = false, renumbers = false, expanded = false,
+       computes = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
 };
+
+/// Behind `on_device`: the columns before it, which are still on the host, and the stage.
+template <class Columns, class Stage>
+struct columns_on_device {};
 
 /// `Columns`: after `batch`, the batch stage, or the views that a `map_batch` returned.
 template <class Element, chain_facts Facts, class Columns = void>
@@ -8105,6 +8128,11 @@ struct columns_behind<Stage, Context> {
 template <part_of_kind<batch_map_tag> Stage, class Context>
 struct columns_behind<Stage, Context> {
   using type = typename Stage::template columns_after<Context>;
+};
+
+template <part_of_kind<device_map_tag> Stage, class Context>
+struct columns_behind<Stage, Context> {
+  using type = columns_on_device<typename Context::columns, Stage>;
 };
 
 /// The guarantees that every source or stage of this kind loses.
@@ -8141,9 +8169,11 @@ consteval chain_facts facts_after(chain_facts f) {
   if (part_of_kind<Stage, shard_tag>) f.sharded = true;
   if (part_of_kind<Stage, cursor_tag>) f.cursor = true;
   if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) f.decided = true;
+  if (part_of_kind<Stage, expander_tag>) f.expanded = true;
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (uneven_batch<Stage>) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
+  if (computing_part<Stage>) f.computes = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
   if (part_of_kind<Stage, steps_tag>) {
     f.steps = true;
@@ -9196,7 +9226,8 @@ inline constexpr std::string_view version = "0.1.0";
 
 // ---- penstock/device/concepts.hpp
 
-/// Where batches end up. A *device* is a value in a plan; its `connect()` makes the session that a run owns.
+/// Where batches end up, and what is done with them there. A *device* is a value in a plan; its `connect()`
+/// makes the session that a run owns. A *device operation* works on a column of a batch on the device.
 namespace penstock::inline v0_1 {
 
 /// The processors whose memory a device reads fastest.
@@ -9231,6 +9262,7 @@ struct near_processors {
 ///   near()                            near_processors: where workers run, unless `workers(n, {.processors})` says so
 ///   bound(bytes)                      noexcept: `memory(bytes)`, which all that `allocate` holds should not exceed
 ///   expect(times)                     noexcept: as much as is allocated now will be asked for so many times more
+/// A session that can be given work is a `computing_session`.
 template <class S>
 concept device_session =
     requires(S& s, typename S::transfer& t, std::size_t n, void* p, std::span<const bytes_view> columns) {
@@ -9265,6 +9297,29 @@ concept sizing_session = requires(S& s, std::uint64_t bytes, std::size_t times) 
   { s.expect(times) } noexcept;
 };
 
+namespace detail {
+/// Work that does nothing.
+struct no_device_work {
+  template <class Stream>
+  void operator()(Stream) const noexcept {}
+};
+}  // namespace detail
+
+/// A session that can be given work on the columns of a batch, for `on_device`:
+///   stream_type                              what work is put on; `host_stream` if the host does it
+///   start(transfer&, columns, rooms, work)   as `start`; `data(transfer&, columns.size() + i)` is device memory of `rooms[i]`
+///                                            bytes, at a multiple of 256, which nothing is copied to. After the last copy
+///                                            was put on a stream it calls `work(stream)`, which puts kernels there; the batch
+///                                            is ready, as `wait` means it, after those. What `work` throws it throws
+template <class S>
+concept computing_session =
+    device_session<S> && requires(S& s, typename S::transfer& t, std::span<const bytes_view> columns,
+                                  std::span<const std::size_t> rooms, detail::no_device_work work) {
+      typename S::stream_type;
+      requires bool(S::copies);
+      s.start(t, columns, rooms, work);
+    };
+
 /// A value in a plan; `connect()` makes the session that a run owns.
 template <class D>
 concept device = std::copy_constructible<D> && requires(const D& d) {
@@ -9273,6 +9328,142 @@ concept device = std::copy_constructible<D> && requires(const D& d) {
   { d.connect() } -> std::same_as<typename D::session>;
   { d.describe() } -> std::convertible_to<std::string>;
 };
+
+/// The stream of a device whose work the host does itself, at once: its memory is the host's.
+struct host_stream {};
+
+/// An array of numbers on a device, not owned: `device_view<"jpg">(batch)`. The host has its shape and
+/// address; only the device can read it.
+template <class T>
+class device_array {
+ public:
+  using value_type = std::remove_cv_t<T>;
+
+  constexpr device_array() = default;
+  constexpr device_array(T* data, const extents& shape) noexcept
+      : device_array(data, shape, dense_strides(shape)) {}
+  constexpr device_array(T* data, const extents& shape, const element_strides& strides) noexcept
+      : data_(data), shape_(shape), strides_(strides) {}
+
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  /// The distance between neighbours along each dimension, in elements.
+  [[nodiscard]] constexpr const element_strides& strides() const noexcept { return strides_; }
+  /// Whether it is row-major and has no gaps.
+  [[nodiscard]] constexpr bool dense() const noexcept { return is_dense(shape_, strides_); }
+  /// The number of elements.
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return detail::to_size(shape_.elements()); }
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+  element_strides strides_{};
+};
+
+/// A batch on its way to the device, as its operations see it on the host: which slots hold samples, and the
+/// random numbers of each.
+class device_batch {
+ public:
+  /// What is known of it. `positions` are those of the first `valid` slots, if random numbers are drawn.
+  struct facts {
+    std::size_t slots = 0;
+    std::size_t valid = 0;
+    std::span<const std::uint8_t> mask{};  ///< 1 for each slot that holds a sample; empty without holes
+    std::span<const position> positions{};
+    std::uint64_t seed = 0;
+  };
+
+  device_batch() = default;
+  /// `stream` is that of the stage; the operations before this one drew `drawn` streams of it.
+  device_batch(const facts& known, std::uint64_t stream, std::uint64_t drawn) noexcept
+      : known_(known), stream_(stream), drawn_(drawn) {}
+
+  /// All slots, padding included.
+  [[nodiscard]] std::size_t slots() const noexcept { return known_.slots; }
+  /// Slots with a sample come first; `bad_samples::skip` leaves holes among them.
+  [[nodiscard]] std::size_t valid() const noexcept { return known_.valid; }
+  [[nodiscard]] bool has_holes() const noexcept { return !known_.mask.empty(); }
+  /// Whether a slot holds a sample. What an operation writes to others is 0, as on the host.
+  [[nodiscard]] bool holds(std::size_t slot) const noexcept {
+    return slot < known_.valid && (known_.mask.empty() || known_.mask[slot] != 0);
+  }
+  /// The random numbers of a slot that holds a sample: the same that a `map` in place of this operation gets
+  /// for it. An operation that draws several streams says with `number` which.
+  [[nodiscard]] rng random(std::size_t slot, std::uint64_t number = 0) const noexcept {
+    const position at = known_.positions[slot];
+    const std::uint64_t before = drawn_ + number;
+    return {known_.seed, at.epoch, at.index, before == 0 ? stream_ : mix64(mix64(stream_) + before)};
+  }
+
+ private:
+  facts known_;
+  std::uint64_t stream_ = 0, drawn_ = 0;
+};
+
+/// Where an operation finds its input and puts its output: device addresses, at multiples of 256. A table or
+/// scratch that was not asked for may be null.
+struct device_places {
+  const std::byte* input = nullptr;
+  const std::byte* table = nullptr;  ///< what `fill_table` wrote, copied with the batch
+  std::byte* output = nullptr;
+  std::byte* scratch = nullptr;
+};
+
+/// An operation on a column of a batch, on the device: what `on_device` is given. `View` is the column as
+/// `map_batch` sees it, on the host; for the second of several operations, a `tensor_view` whose shape the
+/// first one chose, and whose address is null.
+///   output<View>                            the type of the numbers that it makes
+///   shape(view, batch) -> extents           the shape of the whole column that it makes, slots first; or throws
+///   launch(stream, view, batch, places)     puts kernels on `stream`, which read `places.input` and write `places.output`,
+///                                           and returns; or throws. A template, or for the `stream_type` of one device
+/// Optional:
+///   streams                                 constant: how many streams of random numbers it draws; default 0
+///   table_bytes(view, batch)                bytes of parameters that cross the bus with the batch
+///   fill_table(view, batch, bytes)          writes them, on the host
+///   scratch_bytes(view, batch)              bytes of device memory that the kernels need beside the output
+///   connect(device)                         makes the object that has these members, once for each run; `device` is the
+///                                           session's `device()`, or 0. It outlives the run's last batch
+///   wrong_column_for<View>                  a mistake that says why `output<View>` does not exist
+/// Everything is called in the consumer's thread, with the device current. One that writes a slot without a
+/// sample writes zeros.
+template <class Op, class View>
+concept device_operation =
+    std::copy_constructible<Op> && requires(Op& op, const View& column, const device_batch& batch) {
+      typename Op::template output<View>;
+      requires std::is_trivially_copyable_v<typename Op::template output<View>>;
+      { op.shape(column, batch) } -> std::same_as<extents>;
+    };
+
+namespace detail {
+
+/// What belongs together to one operation: operations of one family that follow each other are
+/// `family::join(them...)`. Without a family an operation is one by itself.
+template <class Op>
+struct device_family {
+  using type = void;
+};
+
+/// The number of streams of random numbers that an operation draws.
+template <class Op>
+inline constexpr std::uint64_t device_streams = 0;
+template <class Op>
+  requires requires { Op::streams; }
+inline constexpr std::uint64_t device_streams<Op> = Op::streams;
+
+/// The object that works in a run: the operation itself, or what its `connect` makes.
+template <class Op>
+struct connected_operation {
+  using type = Op;
+  static type make(const Op& op, int /*device*/) { return op; }
+};
+template <class Op>
+  requires requires(const Op& op) { op.connect(0); }
+struct connected_operation<Op> {
+  using type = decltype(std::declval<const Op&>().connect(0));
+  static type make(const Op& op, int device) { return op.connect(device); }
+};
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -9485,6 +9676,8 @@ struct pin_and_copy_stage {
   using penstock_part = device_tag;
   static constexpr std::string_view stage_name = "pin_and_copy";
   using device_type = Device;
+  /// Whether `on_device` can stand behind it.
+  static constexpr bool computes = computing_session<typename Device::session>;
   Device device_value{};
 
   template <device Other>
@@ -9545,6 +9738,7 @@ class simulated {
   class session {
    public:
     static constexpr bool copies = true;
+    using stream_type = host_stream;
     struct transfer {
       std::vector<buffer> columns;
       clock::time_point done{};
@@ -9557,10 +9751,20 @@ class simulated {
     /// Copies immediately (this thread is the simulated copy engine); counts as done after the time that the
     /// given bandwidth takes.
     void start(transfer& t, std::span<const bytes_view> columns);
+    /// Does the work as soon as the copy is made.
+    template <class Work>
+    void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
+               const Work& work) {
+      start(t, columns);
+      make_room(t, columns.size(), rooms);
+      work(host_stream{});
+    }
     void wait(transfer& t);
     [[nodiscard]] const void* data(transfer& t, std::size_t i) { return t.columns[i].data(); }
 
    private:
+    static void make_room(transfer& t, std::size_t columns, std::span<const std::size_t> rooms);
+
     options options_;
     clock::time_point link_free_{};
   };
@@ -9602,6 +9806,12 @@ PENSTOCK_INLINE void simulated::session::start(transfer& t, std::span<const byte
     t.done += std::chrono::duration_cast<clock::duration>(
         std::chrono::duration<double>(bytes / options_.bytes_per_second));
   link_free_ = t.done;
+}
+
+PENSTOCK_INLINE void simulated::session::make_room(transfer& t, std::size_t columns,
+                                                   std::span<const std::size_t> rooms) {
+  if (t.columns.size() < columns + rooms.size()) t.columns.resize(columns + rooms.size());
+  for (std::size_t i = 0; i < rooms.size(); ++i) t.columns[columns + i].resize_for_overwrite(rooms[i]);
 }
 
 PENSTOCK_INLINE void simulated::session::wait(transfer& t) { std::this_thread::sleep_until(t.done); }
@@ -21022,15 +21232,16 @@ struct block : placement {
   void note_bad(const penstock::bad_slot& one);
 };
 
-/// A block with its memory: the columns, the state of a copy to the device, and the orders of its positions,
-/// bound.
-template <class Columns, class Binding, class Transfer>
+/// A block with its memory: the columns, the state of a copy to the device and of the work there, and the
+/// orders of its positions, bound.
+template <class Columns, class Binding, class Transfer, class Work>
 struct block_of : block {
   template <class Session>
-  block_of(Session& session, memory_account& account) : columns(session, account) {}
+  block_of(Session& session, memory_account& account) : columns(session, account), work(session, account) {}
 
   Binding binding;  // of the order chain, for the positions of this block
   Columns columns;
+  [[no_unique_address]] Work work;  // of the operations on the device; outlived by the copy that reads it
   Transfer transfer;
 };
 
@@ -21172,88 +21383,6 @@ PENSTOCK_INLINE void block_pool::give_back(block* b) noexcept {
   free_.push_back(b);
 }
 
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/held_column.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace detail {
-
-/// One share of a block: while it exists, the block's memory is not reused and its pool is not destroyed.
-class block_share {
- public:
-  using give_back = void (*)(block&, std::uint32_t shares) noexcept;
-
-  block_share() noexcept = default;
-  /// Adds a share of a block; the caller must already hold one.
-  block_share(block& of, give_back how) noexcept;
-  block_share(const block_share& other) noexcept;
-  block_share(block_share&& other) noexcept
-      : block_(std::exchange(other.block_, nullptr)), give_back_(other.give_back_) {}
-  block_share& operator=(block_share other) noexcept {
-    std::swap(block_, other.block_);
-    std::swap(give_back_, other.give_back_);
-    return *this;
-  }
-  ~block_share() {
-    if (block_ != nullptr) give_back_(*block_, 1);
-  }
-
-  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
-
- private:
-  block* block_ = nullptr;
-  give_back give_back_ = nullptr;
-};
-
-}  // namespace detail
-
-/// One field of a batch, held: what `hold<"x">(batch)` returns. It keeps the batch's memory alive as the
-/// batch itself does, and may outlive batch, run and plan; tensors of other libraries can be built on it.
-/// Copies hold the memory too. A moved-from column holds nothing, and its view must not be used.
-///
-/// It counts as a batch that the consumer holds: the run gets the memory back when the last holder releases
-/// it, in any thread. Cost: one atomic addition to create and one to destroy; no allocation.
-template <class View>
-class held_column {
- public:
-  held_column() = default;
-  held_column(detail::block_share share, const View& view, const void* device_data) noexcept
-      : share_(std::move(share)), view_(view), device_data_(device_data) {}
-
-  /// Like `get<"x">(batch)`; valid while any copy holds the column.
-  [[nodiscard]] const View& view() const& noexcept { return view_; }
-  const View& view() const&& = delete;
-  /// Like `batch.device_data()`. For a device with streams: call `batch.on(stream)` for each stream that will
-  /// use it before you drop the batch.
-  [[nodiscard]] const void* device_data() const noexcept { return device_data_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(share_); }
-  /// Releases the memory.
-  void reset() noexcept { *this = held_column(); }
-
- private:
-  detail::block_share share_;
-  View view_{};
-  const void* device_data_ = nullptr;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/run/block/held_column.ipp
-
-namespace penstock::inline v0_1 {
-namespace detail {
-
-PENSTOCK_INLINE block_share::block_share(block& of, give_back how) noexcept : block_(&of), give_back_(how) {
-  of.shares.fetch_add(1, std::memory_order_relaxed);
-}
-PENSTOCK_INLINE block_share::block_share(const block_share& other) noexcept
-    : block_(other.block_), give_back_(other.give_back_) {
-  if (block_ != nullptr) block_->shares.fetch_add(1, std::memory_order_relaxed);
-}
-
-}  // namespace detail
 }  // namespace penstock::inline v0_1
 
 // ---- penstock/run/block/batch_view.hpp
@@ -22603,6 +22732,9 @@ struct views_of_columns<Batch, record<Fields...>> {
       editing<typename Fields::type, typename Batch::template policy<typename Fields::name_type>>>...>;
 };
 
+template <class Columns, class Stage, class Element>
+struct views_of_columns<columns_on_device<Columns, Stage>, Element> : views_of_columns<Columns, Element> {};
+
 /// The views of the columns at a place after `batch`, with which functions there are called.
 template <class Context>
 using views_in = typename views_of_columns<typename Context::columns,
@@ -22919,6 +23051,243 @@ using batch_element_of =
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/block/device_work.hpp
+
+/// What the `on_device` stages of a plan make of the columns of its batches.
+namespace penstock::inline v0_1 {
+
+/// In a block of a plan without `on_device`.
+struct without_device_work {
+  template <class Session>
+  without_device_work(Session&, memory_account&) noexcept {}
+};
+
+/// What a block keeps for its operations on the device: the table that is copied with the columns, and what
+/// each operation asked for. The operations of all stages are numbered in order.
+template <std::size_t Operations>
+struct device_work {
+  template <class Session>
+  device_work(Session& session, memory_account& account) : table(session, account) {}
+
+  slot_memory table;
+  std::size_t table_bytes = 0;
+  std::array<std::size_t, Operations> tables{};     // where the part of each begins
+  std::array<std::size_t, 2 * Operations> rooms{};  // bytes of what each makes, then of the scratch of each
+  std::array<extents, Operations> shapes{};         // of what each makes
+  std::vector<std::uint8_t> mask;
+  std::vector<position> positions;
+  device_batch::facts facts;
+};
+
+namespace detail {
+
+template <class Found, class... Stages>
+struct stages_on_device {
+  using type = Found;
+};
+template <class... Found, class Stage, class... Rest>
+struct stages_on_device<pack<Found...>, Stage, Rest...> : stages_on_device<pack<Found...>, Rest...> {};
+template <class... Found, part_of_kind<device_map_tag> Stage, class... Rest>
+struct stages_on_device<pack<Found...>, Stage, Rest...> : stages_on_device<pack<Found..., Stage>, Rest...> {};
+template <class Stages>
+struct device_stages_among;
+template <class... Stages>
+struct device_stages_among<pack<Stages...>> : stages_on_device<pack<>, Stages...> {};
+
+/// The operations of a stage, as they work in a run.
+template <class Operations>
+struct connected_operations;
+template <class... Ops>
+struct connected_operations<pack<Ops...>> {
+  using type = pack<typename connected_operation<Ops>::type...>;
+};
+
+/// The type of the numbers that operations, one after another, make of a column.
+template <class View, class Operations>
+struct made_on_device;
+template <class View, class Op, class... Rest>
+struct made_on_device<View, pack<Op, Rest...>>
+    : made_on_device<tensor_view<typename Op::template output<View>>, pack<Rest...>> {};
+template <class View>
+struct made_on_device<View, pack<>> {
+  using type = typename View::value_type;
+};
+
+/// The column of a block of these columns, writable.
+template <class Columns, std::size_t I>
+using column_of_block = decltype(std::declval<Columns&>().template edit_one<I>(std::size_t{}, std::size_t{}));
+
+template <class Plan, class Stages>
+struct device_layout;
+template <class Plan>
+struct device_layout<Plan, pack<>> {
+  static constexpr std::size_t operations = 0;
+  template <std::size_t I>
+  static constexpr bool changes = false;
+  /// What `data(transfer, ...)` calls a column, or what was made of it.
+  template <std::size_t I>
+  static constexpr std::size_t place = I;
+  using work = without_device_work;
+};
+template <class Plan, class... Stages>
+struct device_layout<Plan, pack<Stages...>> {
+  using columns = block_columns_of<Plan>;
+  using element = batch_element_of<Plan>;
+  static constexpr std::size_t column_count =
+      std::tuple_size_v<decltype(std::declval<const columns&>().bytes(std::size_t{}, std::size_t{}))>;
+  static constexpr std::size_t operations = (Stages::operations::size + ...);
+  using work = device_work<operations>;
+
+  /// The stage that works on column I, or the number of stages.
+  template <std::size_t I>
+  static constexpr std::size_t stage_of = [] {
+    std::size_t found = sizeof...(Stages), i = 0;
+    ((Stages::template column<element> == I ? (found = i, ++i) : ++i), ...);
+    return found;
+  }();
+  template <std::size_t I>
+  static constexpr bool changes = stage_of<I> != sizeof...(Stages);
+  /// The number of the first operation of stage S.
+  static constexpr std::array<std::size_t, sizeof...(Stages) + 1> first = [] {
+    std::array<std::size_t, sizeof...(Stages) + 1> begins{};
+    std::size_t i = 0;
+    ((begins[i + 1] = begins[i] + Stages::operations::size, ++i), ...);
+    return begins;
+  }();
+  /// The operation that leaves what becomes of column I.
+  template <std::size_t I>
+  static constexpr std::size_t last = first[stage_of<I> + 1] - 1;
+  /// Behind the columns lies the table, and behind it what the operations make.
+  template <std::size_t I>
+  static constexpr std::size_t place = [] {
+    if constexpr (changes<I>)
+      return column_count + 1 + last<I>;
+    else
+      return I;
+  }();
+  template <std::size_t I>
+  using made = typename made_on_device<
+      column_of_block<columns, I>,
+      typename connected_operations<typename type_at<stage_of<I>, pack<Stages...>>::operations>::type>::type;
+};
+
+// What the device has of a column of which it has a copy, by the host's view of it.
+template <class T>
+device_array<const T> copied_array(const void* data, const std::span<const T>& view) {
+  return {static_cast<const T*>(data), extents(view.size())};
+}
+template <class T>
+device_array<const T> copied_array(const void* data, const tensor_view<const T>& view) {
+  return {static_cast<const T*>(data), view.shape()};
+}
+template <class T>
+device_array<const T> copied_array(const void* data, const strided_view<const T>& view) {
+  return {static_cast<const T*>(data), view.shape(), view.strides()};
+}
+template <class T>
+device_array<const T> copied_array(const void* data, const ragged_view<T>& view) {
+  return {static_cast<const T*>(data), extents(view.values().size())};
+}
+template <class T>
+device_array<const T> copied_array(const void* data, const padded_view<T>& view) {
+  return {static_cast<const T*>(data), view.shape()};
+}
+template <class T>
+device_array<const T> copied_array(const void* data, const padded_arrays_view<T>& view) {
+  return {static_cast<const T*>(data), view.shape()};
+}
+
+}  // namespace detail
+
+/// The operations on the device of a plan, by type.
+template <class Plan>
+using device_layout_of =
+    detail::device_layout<Plan, typename detail::device_stages_among<typename Plan::stages_type>::type>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/held_column.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// One share of a block: while it exists, the block's memory is not reused and its pool is not destroyed.
+class block_share {
+ public:
+  using give_back = void (*)(block&, std::uint32_t shares) noexcept;
+
+  block_share() noexcept = default;
+  /// Adds a share of a block; the caller must already hold one.
+  block_share(block& of, give_back how) noexcept;
+  block_share(const block_share& other) noexcept;
+  block_share(block_share&& other) noexcept
+      : block_(std::exchange(other.block_, nullptr)), give_back_(other.give_back_) {}
+  block_share& operator=(block_share other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(give_back_, other.give_back_);
+    return *this;
+  }
+  ~block_share() {
+    if (block_ != nullptr) give_back_(*block_, 1);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
+
+ private:
+  block* block_ = nullptr;
+  give_back give_back_ = nullptr;
+};
+
+}  // namespace detail
+
+/// One field of a batch, held: what `hold<"x">(batch)` returns. It keeps the batch's memory alive as the
+/// batch itself does, and may outlive batch, run and plan; tensors of other libraries can be built on it.
+/// Copies hold the memory too. A moved-from column holds nothing, and its view must not be used.
+///
+/// It counts as a batch that the consumer holds: the run gets the memory back when the last holder releases
+/// it, in any thread. Cost: one atomic addition to create and one to destroy; no allocation.
+template <class View>
+class held_column {
+ public:
+  held_column() = default;
+  held_column(detail::block_share share, const View& view, const void* device_data) noexcept
+      : share_(std::move(share)), view_(view), device_data_(device_data) {}
+
+  /// Like `get<"x">(batch)`; valid while any copy holds the column.
+  [[nodiscard]] const View& view() const& noexcept { return view_; }
+  const View& view() const&& = delete;
+  /// Like `batch.device_data()`. For a device with streams: call `batch.on(stream)` for each stream that will
+  /// use it before you drop the batch.
+  [[nodiscard]] const void* device_data() const noexcept { return device_data_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(share_); }
+  /// Releases the memory.
+  void reset() noexcept { *this = held_column(); }
+
+ private:
+  detail::block_share share_;
+  View view_{};
+  const void* device_data_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/block/held_column.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE block_share::block_share(block& of, give_back how) noexcept : block_(&of), give_back_(how) {
+  of.shares.fetch_add(1, std::memory_order_relaxed);
+}
+PENSTOCK_INLINE block_share::block_share(const block_share& other) noexcept
+    : block_(other.block_), give_back_(other.give_back_) {
+  if (block_ != nullptr) block_->shares.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/block/batch_handle.hpp
 
 namespace penstock::inline v0_1 {
@@ -22938,6 +23307,7 @@ template <class Core>
 class batch_handle {
   using block_type = typename Core::block_type;
   using parts = plan_parts<typename Core::plan_type>;
+  using on_device = device_layout_of<typename Core::plan_type>;
 
  public:
   using is_batch = void;
@@ -23084,13 +23454,29 @@ class batch_handle {
     return field<0>().end();
   }
 
-  /// Where field `I` is on the device, for a device that copies; otherwise, where it is on the host.
+  /// Whether an `on_device` stage makes something of field `I`, so that the device has another array than
+  /// the host.
+  template <std::size_t I>
+  static constexpr bool changed_on_device = on_device::template changes<I>;
+  /// Where field `I`, or what `on_device` made of it, is on the device, for a device that copies; otherwise,
+  /// where it is on the host.
   template <std::size_t I = 0>
   [[nodiscard]] const void* device_data() const {
     if constexpr (session_type::copies)
-      return core().engine.device_session().data(block_->transfer, I);
+      return core().engine.device_session().data(block_->transfer, on_device::template place<I>);
     else
       return slots_data<I>();
+  }
+  /// The same with its type and shape: a `device_array`. Of a field that is not one array, its values.
+  template <std::size_t I = 0>
+  [[nodiscard]] auto device_view() const {
+    if constexpr (changed_on_device<I>) {
+      using made = typename on_device::template made<I>;
+      return device_array<const made>(static_cast<const made*>(device_data<I>()),
+                                      block_->work.shapes[on_device::template last<I>]);
+    } else {
+      return detail::copied_array(device_data<I>(), this->template field<I>());
+    }
   }
   /// Where field `I` is on the host.
   template <std::size_t I = 0>
@@ -23165,6 +23551,29 @@ template <fixed_string Name, any_batch B>
     return b.template hold<element::template index_of<name_of<Name>>>();
   else
     return held_column<std::span<const int>>();  // one error is enough
+}
+/// A field of a batch as the device has it, a `device_array`: `device_view<"jpg">(b)`. `on_device` decides
+/// its type and shape; the host's side is `get<"jpg">(b)`.
+template <fixed_string Name, any_batch B>
+[[nodiscard]] auto device_view(const B& b) {
+  using element = typename B::element;
+  constexpr bool found = has_field<element, name_of<Name>>;
+  if constexpr (any_record<element>)
+    static_assert(found,
+                  "penstock: device_view: the batch has no field of that name; see its element's type");
+  else
+    static_assert(found,
+                  "penstock: device_view<name> is for a field, and the samples of this batch are no records "
+                  "and have none; write b.device_view()");
+  if constexpr (found)
+    return b.template device_view<element::template index_of<name_of<Name>>>();
+  else
+    return device_array<const int>();  // one error is enough
+}
+/// Its address alone: `device_data<"jpg">(b)`.
+template <fixed_string Name, any_batch B>
+[[nodiscard]] const void* device_data(const B& b) {
+  return device_view<Name>(b).data();
 }
 /// The view of a field by its place, as structured bindings ask for it; also of a batch that was moved into
 /// them:
@@ -24733,6 +25142,230 @@ struct all_fixed<record<Fields...>>
           (shape_class_of<std::remove_cvref_t<typename Fields::type>> == shape_class::fixed) && ...)> {};
 
 }  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/device_works.hpp
+
+/// The operations of `on_device` at work.
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The number of each `on_device` stage among the random stages: value stages count before it, as they do
+/// for each other.
+template <class Context, std::size_t Count>
+constexpr void number_device_stages(std::array<std::uint64_t, Count>&, std::uint64_t, std::size_t) {}
+template <class Context, std::size_t Count, class Stage, class... Rest>
+constexpr void number_device_stages(std::array<std::uint64_t, Count>& numbers, std::uint64_t number,
+                                    std::size_t found) {
+  if constexpr (part_of_kind<Stage, device_map_tag>) numbers[found++] = number;
+  constexpr bool draws = drawing_stage<Stage, typename Context::element> ||
+                         (part_of_kind<Stage, device_map_tag> && random_stage<Stage, Context>);
+  number_device_stages<typename fold_context<Context, Stage>::type, Count, Rest...>(
+      numbers, number + (draws ? 1 : 0), found);
+}
+
+}  // namespace detail
+
+/// The `on_device` stages of a run: prepares what their operations ask for, and starts the copy of a batch
+/// with them. Everything is called by the consumer's thread.
+template <class Plan, class Stages = typename detail::device_stages_among<typename Plan::stages_type>::type>
+class device_works {
+ public:
+  static constexpr bool any = false;
+  template <class Session>
+  device_works(const Plan&, const Session&) noexcept {}
+};
+
+template <class Plan, class First, class... Rest>
+class device_works<Plan, pack<First, Rest...>> {
+  using layout = device_layout_of<Plan>;
+  using stages = pack<First, Rest...>;
+
+ public:
+  static constexpr bool any = true;
+
+  template <class Session>
+  device_works(const Plan& p, const Session& session)
+      : seed_(*options_of(p).seed), operations_(connect(p, device_of(session))) {
+    std::size_t i = 0;
+    p.stages().apply([&](const auto&... all) { (take_address(all, i), ...); });
+  }
+
+  /// Starts the copy of a block, `valid` of whose slots hold samples, and the operations behind it. If
+  /// something throws, nothing is in progress.
+  template <class Session, class Block, std::size_t Columns>
+  void start(Session& session, Block& b, std::size_t valid, const std::array<bytes_view, Columns>& columns) {
+    describe(b, valid);
+    measure(b);
+    std::array<bytes_view, Columns + 1> all;
+    std::copy(columns.begin(), columns.end(), all.begin());
+    all[Columns] = {b.work.table.data(), b.work.table_bytes};
+    session.start(b.transfer, std::span<const bytes_view>(all), std::span<const std::size_t>(b.work.rooms),
+                  [&](typename Session::stream_type stream) { launch(session, b, stream); });
+  }
+
+ private:
+  template <class Stage>
+  using connected = typename detail::connected_operations<typename Stage::operations>::type;
+  using connected_stages = pack<connected<First>, connected<Rest>...>;
+  static constexpr std::size_t count = 1 + sizeof...(Rest);
+
+  static constexpr std::array<std::uint64_t, count> numbers = []<class... All>(const pack<All...>*) {
+    std::array<std::uint64_t, count> found{};
+    detail::number_device_stages<detail::context_of<typename Plan::source_type>, count, All...>(found, 1, 0);
+    return found;
+  }(static_cast<const typename Plan::stages_type*>(nullptr));
+  static constexpr bool draws = First::own_streams + (Rest::own_streams + ... + std::uint64_t{0}) != 0;
+
+  template <class Session>
+  static int device_of(const Session& session) {
+    if constexpr (requires { session.device(); })
+      return session.device();
+    else
+      return 0;
+  }
+  static connected_stages connect(const Plan& p, int device) {
+    return p.stages().apply([&](const auto&... all) { return connect_all(pack<>{}, device, all...); });
+  }
+  template <class... Done>
+  static auto connect_all(pack<Done...> done, int /*device*/) {
+    return done;
+  }
+  template <class... Done, class Stage, class... More>
+  static auto connect_all(pack<Done...> done, int device, const Stage& stage, const More&... more) {
+    if constexpr (part_of_kind<Stage, device_map_tag>)
+      return connect_all(detail::join(std::move(done), detail::make_pack(connect_one(stage.all, device))),
+                         device, more...);
+    else
+      return connect_all(std::move(done), device, more...);
+  }
+  template <class... Ops>
+  static auto connect_one(const pack<Ops...>& ops, int device) {
+    return ops.apply([&](const Ops&... each) {
+      return detail::make_pack(detail::connected_operation<Ops>::make(each, device)...);
+    });
+  }
+  template <class Stage>
+  void take_address(const Stage& stage, std::size_t& i) {
+    if constexpr (part_of_kind<Stage, device_map_tag>) {
+      streams_[i] = stage.stream_address() != 0 ? stage.stream_address() : numbers[i];
+      ++i;
+    }
+  }
+
+  /// What operations may ask of the batch.
+  template <class Block>
+  void describe(Block& b, std::size_t valid) const {
+    auto& work = b.work;
+    work.facts = {detail::to_size(b.slots), valid};
+    work.facts.seed = seed_;
+    if (const std::size_t holes = b.bad.holes(0, b.slots); holes != 0) {
+      work.mask.assign(work.facts.slots, 0);
+      std::fill_n(work.mask.begin(), valid, std::uint8_t{1});
+      for (const bad_slot& one : b.bad.all())
+        if (one.hole && one.row < b.slots) work.mask[detail::to_size(one.row)] = 0;
+      work.facts.mask = work.mask;
+    }
+    if constexpr (draws) {
+      work.positions.clear();
+      for (std::size_t row = 0; row < valid; ++row)
+        work.positions.push_back(b.from_batches ? b.gathered.first_of(row) : position{b.epoch, b.index(row)});
+      work.facts.positions = work.positions;
+    }
+  }
+
+  /// Calls f(number, operation, view, batch) for each operation, in order; its shape must be known when f
+  /// returns.
+  template <class Block, class F>
+  void each(Block& b, F f) {
+    [&]<std::size_t... S>(std::index_sequence<S...>) {
+      (each_of<S>(b, f), ...);
+    }(std::make_index_sequence<count>{});
+  }
+  template <std::size_t S, class Block, class F>
+  void each_of(Block& b, F& f) {
+    using stage = detail::type_at<S, stages>;
+    constexpr std::size_t column = stage::template column<typename layout::element>;
+    try {
+      step<S, 0, 0>(b, b.columns.template edit_one<column>(0, detail::to_size(b.slots)), f);
+    } catch (error& e) {
+      if (e.stage().empty()) e.in_stage(stage::stage_name);
+      throw;
+    }
+  }
+  template <std::size_t S, std::size_t J, std::uint64_t Drawn, class Block, class View, class F>
+  void step(Block& b, const View& view, F& f) {
+    auto& operations = detail::at<S>(operations_);
+    auto& operation = detail::at<J>(operations);
+    using type = std::remove_cvref_t<decltype(operation)>;
+    constexpr std::size_t number = layout::first[S] + J;
+    const device_batch batch(b.work.facts, streams_[S], Drawn);
+    f(std::integral_constant<std::size_t, number>{}, operation, view, batch, S, J == 0);
+    if constexpr (J + 1 < std::remove_cvref_t<decltype(operations)>::size)
+      step<S, J + 1, Drawn + detail::device_streams<type>>(
+          b, tensor_view<typename type::template output<View>>(nullptr, b.work.shapes[number]), f);
+  }
+
+  template <class Block>
+  void measure(Block& b) {
+    auto& work = b.work;
+    work.table_bytes = 0;
+    std::array<std::size_t, layout::operations> sizes{};
+    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
+                                      std::size_t, bool) {
+      work.shapes[number] = operation.shape(view, batch);
+      work.rooms[number] =
+          detail::to_size(work.shapes[number].elements()) * sizeof(typename Op::template output<View>);
+      if constexpr (requires { operation.scratch_bytes(view, batch); })
+        work.rooms[layout::operations + number] = operation.scratch_bytes(view, batch);
+      if constexpr (requires { operation.table_bytes(view, batch); }) {
+        sizes[number] = operation.table_bytes(view, batch);
+        work.tables[number] = work.table_bytes;
+        work.table_bytes += (sizes[number] + alignment - 1) / alignment * alignment;
+      }
+    });
+    if (work.table_bytes == 0) return;
+    work.table.reserve(work.table_bytes);
+    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
+                                      std::size_t, bool) {
+      if constexpr (requires { operation.table_bytes(view, batch); })
+        if (sizes[number] != 0)
+          operation.fill_table(view, batch,
+                               mutable_bytes(work.table.data() + work.tables[number], sizes[number]));
+    });
+  }
+
+  template <class Session, class Block, class Stream>
+  void launch(Session& session, Block& b, Stream stream) {
+    if (b.slots == 0) return;
+    const auto& work = b.work;
+    const auto place = [&](std::size_t i) {
+      return static_cast<std::byte*>(
+          const_cast<void*>(static_cast<const void*>(session.data(b.transfer, i))));
+    };
+    constexpr std::size_t table = layout::column_count, made = table + 1;
+    constexpr std::array<std::size_t, count> columns = {First::template column<typename layout::element>,
+                                                        Rest::template column<typename layout::element>...};
+    each(b, [&]<class Op, class View>(auto number, Op& operation, const View& view, const device_batch& batch,
+                                      std::size_t stage, bool first) {
+      constexpr std::size_t i = decltype(number)::value;
+      device_places places;
+      places.input = place(first ? columns[stage] : made + i - 1);
+      if (work.table_bytes != 0) places.table = place(table) + work.tables[i];
+      places.output = place(made + i);
+      places.scratch = place(made + layout::operations + i);
+      operation.launch(stream, view, batch, places);
+    });
+  }
+
+  static constexpr std::size_t alignment = 256;
+
+  std::uint64_t seed_;
+  std::array<std::uint64_t, count> streams_{};
+  connected_stages operations_;
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -28374,6 +29007,7 @@ struct engine_basis {
   engine_basis(const Plan& p, const run_options& options)
       : plan_(p),
         device_(device_of<Plan>::get(p).connect()),
+        works_(p, device_),
         reader_(open_reader(p)),
         orders_(make_sample_orders(p)) {
     size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
@@ -28411,6 +29045,7 @@ struct engine_basis {
 
   Plan plan_;
   session_type device_;
+  [[no_unique_address]] device_works<Plan> works_;
   std::optional<reader_type> reader_;
   orders_type orders_;
   engine_setup begin_with_;
@@ -28438,7 +29073,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = block_columns_of<Plan>;
   using bad_type = detail::bad_of<Plan, orders_type>;
-  using block_type = block_of<columns_type, binding, typename session_type::transfer>;
+  using block_type =
+      block_of<columns_type, binding, typename session_type::transfer, typename device_layout_of<Plan>::work>;
 
   static constexpr bool plain = plain_plan<Plan>;
   /// Whether there is arithmetic between a position and its sample.
@@ -28658,10 +29294,19 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     b.columns.expect(shapes_);
     b.columns.begin(static_cast<std::size_t>(b.slots));
   }
+  /// The slots of a batch that hold samples, or holes among them.
+  [[nodiscard]] static std::size_t samples_in(const block_type& b) noexcept {
+    if (b.from_batches) return b.gathered.rows();
+    return b.batches.empty() ? 0 : static_cast<std::size_t>(b.batches.front().valid);
+  }
   void copy(block_type& b) {
     if constexpr (session_type::copies) {
       learn_from(b);
-      device_session().start(b.transfer, b.columns.bytes(0, static_cast<std::size_t>(b.slots)));
+      const auto columns = b.columns.bytes(0, static_cast<std::size_t>(b.slots));
+      if constexpr (device_works<Plan>::any)
+        this->works_.start(device_session(), b, samples_in(b), columns);
+      else
+        device_session().start(b.transfer, columns);
     }
   }
 
@@ -31899,7 +32544,7 @@ constexpr std::string_view kind_text() {
   if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) return "decider";
   if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
   if constexpr (part_of_kind<Stage, batch_map_tag>) return "batchwise";
-  if constexpr (part_of_kind<Stage, device_tag>) return "device";
+  if constexpr (part_of_kind<Stage, device_tag> || part_of_kind<Stage, device_map_tag>) return "device";
   return "annotation";
 }
 
@@ -34575,8 +35220,14 @@ constexpr dlpack::device device_of_slots() noexcept {
 template <std::size_t I, any_batch B>
 auto export_field(const B& b) {
   const auto held = b.template hold<I>();
-  return export_view(held, held.view(),
-                     {held.device_data(), device_of_batches<typename B::session_type>(b.device_number())});
+  const exported_place place{held.device_data(),
+                             device_of_batches<typename B::session_type>(b.device_number())};
+  if constexpr (B::template changed_on_device<I>) {
+    const auto there = b.template device_view<I>();
+    return export_values<typename decltype(there)::value_type>(held, place, there.shape(), there.strides());
+  } else {
+    return export_view(held, held.view(), place);
+  }
 }
 template <std::size_t I, any_batch B>
 auto export_field_of_host(const B& b) {
@@ -34626,7 +35277,8 @@ constexpr std::size_t exported_index() {
 /// Out: a `dlpack_tensor`, whose first dimension is the batch's slots; for a column that is not one array, a
 /// `dlpack_ragged`, `dlpack_padded` or `dlpack_padded_arrays` of several. Of a device that copies, the tensor
 /// in its memory (kDLCUDA): the stream of the device waits for the copy; for another stream, give it:
-/// `to_dlpack<"image">(batch, stream)`. `to_dlpack_host<"image">(batch)` is the slots in pinned memory.
+/// `to_dlpack<"image">(batch, stream)`. Behind `on_device` it is what that made.
+/// `to_dlpack_host<"image">(batch)` is the slots in pinned memory.
 /// Types: numbers, `bool`, `half`, `bfloat16`, complex numbers; bytes and characters are uint8.
 /// Cost: one allocation for each tensor, and one atomic addition; nothing is copied.
 /// Throws what the allocation throws.
@@ -60481,6 +61133,257 @@ PENSTOCK_INLINE cut_box draw_cut_box(const extents& batch, bool channels_first, 
 }
 
 }  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/stage/on_device.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct on_device_before_copy {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: on_device works on batches that are on a device, and these are not there yet; "
+                  "write batch(n) | pin_and_copy(cuda{}) before it, or map(f) before batch");
+  }
+};
+struct on_device_of_host {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: on_device needs a device that computes, and pin_and_copy names none; write "
+                  "pin_and_copy(cuda{}), or map(f) before batch");
+  }
+};
+struct on_device_of_field_twice {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: two on_device stages work on one field; write all operations in one, in "
+                  "order: on_device<\"jpg\">(f, g)");
+  }
+};
+struct on_device_of_whole_record {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: on_device without a name is for samples that are no records, and these are; "
+                  "write on_device<\"jpg\">(f)");
+  }
+};
+struct on_device_draws_after_unbatch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: on_device cannot draw random numbers after unbatch, because rows of a batch do "
+                  "not know which piece of a sample they are; write map(f) between unbatch and batch");
+  }
+};
+struct not_a_device_operation {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: on_device is given something that is no operation of a device for this column; "
+                  "write #include <penstock/device/image/operations.hpp> for those on images, or give your "
+                  "type the members that device_operation lists in <penstock/device/concepts.hpp>");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// Joins operations of one family that follow each other.
+template <class Family>
+struct joined_operations {
+  template <class Op>
+  static constexpr auto join(const Op& op) {
+    return op;
+  }
+};
+template <class Family>
+  requires(!std::is_void_v<Family>)
+struct joined_operations<Family> : Family {};
+
+/// The operations of a stage as they are launched: `done`, then those that are joined already, then the rest.
+template <class... Done, class... Run>
+constexpr auto join_families(pack<Done...> done, const pack<Run...>& run) {
+  if constexpr (sizeof...(Run) == 0) {
+    return done;
+  } else {
+    using family = typename device_family<type_at<0, pack<Run...>>>::type;
+    return join(std::move(done), run.apply([](const Run&... all) {
+      return make_pack(joined_operations<family>::join(all...));
+    }));
+  }
+}
+template <class... Done, class... Run, class Op, class... Rest>
+constexpr auto join_families(pack<Done...> done, const pack<Run...>& run, const Op& op, const Rest&... rest) {
+  using family = typename device_family<Op>::type;
+  if constexpr (sizeof...(Run) == 0) {
+    return join_families(std::move(done), make_pack(op), rest...);
+  } else {
+    using before = typename device_family<type_at<0, pack<Run...>>>::type;
+    if constexpr (!std::is_void_v<family> && std::is_same_v<family, before>)
+      return join_families(std::move(done), join(run, make_pack(op)), rest...);
+    else
+      return join_families(join_families(std::move(done), run), make_pack(op), rest...);
+  }
+}
+
+/// Why operations, one after another, cannot work on a column.
+template <class View, class Operations>
+struct device_check {
+  using wrong = mistakes::none;
+};
+template <class View, class Op, class... Rest>
+struct device_check<View, pack<Op, Rest...>> {
+  using type = typename connected_operation<Op>::type;
+  static consteval auto find() {
+    if constexpr (device_operation<type, View>)
+      return typename device_check<tensor_view<typename type::template output<View>>, pack<Rest...>>::wrong{};
+    else if constexpr (requires { typename type::template wrong_column_for<View>; })
+      return typename type::template wrong_column_for<View>{};
+    else
+      return mistakes::not_a_device_operation{};
+  }
+  using wrong = decltype(find());
+};
+
+/// Whether an `on_device` before this place works on the field.
+template <class Columns, class Name>
+inline constexpr bool taken_on_device = false;
+template <class Columns, class Stage, class Name>
+inline constexpr bool taken_on_device<columns_on_device<Columns, Stage>, Name> =
+    std::is_same_v<typename Stage::name_type, Name> || taken_on_device<Columns, Name>;
+
+template <class Ops>
+inline constexpr std::uint64_t streams_of_all = 0;
+template <class... Ops>
+inline constexpr std::uint64_t streams_of_all<pack<Ops...>> = (device_streams<Ops> + ... + std::uint64_t{0});
+
+}  // namespace detail
+
+/// Operations on a column of each batch, on the device: what crosses the bus is what `batch` wrote, such as
+/// 8-bit images, and the device makes numbers of it. Made by `on_device<"name">(f, g, ...)`, or
+/// `on_device(f, ...)` if samples are no records.
+///
+/// Write it after `pin_and_copy(device)`; the device's session is a `computing_session`, as that of `cuda`.
+/// In: a column as `map_batch` would get it. Out: on the device, what the last operation makes of it:
+/// `device_view<"jpg">(batch)`, `to_dlpack<"jpg">(batch)`. The host's side, `get<"jpg">(batch)`, stays as it
+/// is.
+/// Operations: those on images in device/image/operations.hpp, which become one kernel, and types of your own
+/// that are a `device_operation`. Each gets what the one before it made.
+/// Random numbers are those that `map<"name">(f, g, ...)` would draw at this place in the expression, before
+/// `batch`; a `key("...")` may stand at the end. So batches are equal, too, whatever the number of workers or
+/// ranks, and after a restore. A state counts the stage as it counts the `map`.
+/// Slots without a sample are 0, as on the host.
+/// Cost: no copy more than the columns, and one of a table if random numbers are drawn. The device has the
+/// column and what is made of it, for each batch in flight.
+/// Errors: `errc::shape` if an operation cannot work on the shape of a batch, when you ask for the batch.
+/// Keeps all guarantees.
+template <class Name, class... Ops>
+struct on_device_stage {
+  using penstock_part = device_map_tag;
+  static constexpr std::string_view stage_name = "on_device";
+  /// void if samples are no records.
+  using name_type = Name;
+  using operations = pack<Ops...>;
+  operations all;
+  key address;
+
+  static constexpr std::uint64_t own_streams = detail::streams_of_all<operations>;
+  /// The number of streams of random numbers that it draws.
+  template <class>
+  static constexpr std::uint64_t streams = own_streams;
+  template <class Context>
+  static constexpr bool draws_in = own_streams != 0;
+  [[nodiscard]] constexpr std::uint64_t stream_address() const noexcept { return address.hash; }
+  /// The index of its column among those of batches of such elements.
+  template <class Element>
+  static constexpr std::size_t column = [] {
+    if constexpr (std::is_void_v<Name>)
+      return std::size_t{0};
+    else
+      return Element::template index_of<Name>;
+  }();
+
+  [[nodiscard]] std::string describe() const {
+    if constexpr (std::is_void_v<Name>)
+      return std::string(stage_name);
+    else
+      return detail::text({stage_name, "<\"", Name::value, "\">"});
+  }
+
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (!Context::facts.batched || !Context::facts.copied) {
+      return mistakes::on_device_before_copy{};
+    } else if constexpr (!Context::facts.computes) {
+      return mistakes::on_device_of_host{};
+    } else if constexpr (own_streams != 0 && Context::facts.expanded) {
+      return mistakes::on_device_draws_after_unbatch{};
+    } else if constexpr (detail::taken_on_device<typename Context::columns, Name>) {
+      return mistakes::on_device_of_field_twice{};
+    } else {
+      using views = detail::views_in<Context>;
+      if constexpr (std::is_void_v<Name>) {
+        if constexpr (any_record<views>)
+          return mistakes::on_device_of_whole_record{};
+        else
+          return typename detail::device_check<views, operations>::wrong{};
+      } else if constexpr (!has_field<views, Name>) {
+        return mistakes::no_such_field{};
+      } else {
+        return typename detail::device_check<std::tuple_element_t<views::template index_of<Name>, views>,
+                                             operations>::wrong{};
+      }
+    }
+  }
+};
+
+namespace detail {
+
+template <class Name, class... Ops>
+constexpr auto make_on_device(key address, const Ops&... ops) {
+  return join_families(pack<>{}, pack<>{}, ops...).apply([&]<class... Joined>(const Joined&... joined) {
+    return on_device_stage<Name, Joined...>{make_pack(joined...), address};
+  });
+}
+/// With a `key` behind the operations, or without.
+template <class Name, class... Ops>
+constexpr auto on_device_of(const Ops&... given) {
+  const std::tuple<const Ops&...> all(given...);
+  constexpr bool keyed = std::is_same_v<std::tuple_element_t<sizeof...(Ops) - 1, std::tuple<Ops...>>, key>;
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    if constexpr (keyed)
+      return make_on_device<Name>(std::get<sizeof...(Ops) - 1>(all), std::get<Is>(all)...);
+    else
+      return make_on_device<Name>(key{}, std::get<Is>(all)...);
+  }(std::make_index_sequence<sizeof...(Ops) - (keyed ? 1 : 0)>{});
+}
+
+}  // namespace detail
+
+/// Works on the values of batches whose samples are no records; see `on_device_stage`.
+template <class Op, class... Ops>
+[[nodiscard]] constexpr auto on_device(const Op& op, const Ops&... more) {
+  return detail::on_device_of<void>(op, more...);
+}
+/// Works on a field; see `on_device_stage`.
+template <fixed_string Name, class Op, class... Ops>
+[[nodiscard]] constexpr auto on_device(const Op& op, const Ops&... more) {
+  return detail::on_device_of<name_of<Name>>(op, more...);
+}
+
+}  // namespace penstock::inline v0_1
 
 // ---- penstock/stage/pin_and_copy.hpp
 

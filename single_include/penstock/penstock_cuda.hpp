@@ -473,6 +473,7 @@ struct cuda {
 class cuda::session {
  public:
   static constexpr bool copies = true;
+  using stream_type = cudaStream_t;
   static constexpr memory_space space = memory_space::pinned;
   static constexpr std::string_view platform = "cuda";
 
@@ -549,13 +550,19 @@ class cuda::session {
 
   /// Starts copying. If it throws, no copy is in progress.
   void start(transfer& t, std::span<const bytes_view> columns) {
+    start(t, columns, {}, detail::no_device_work{});
+  }
+  /// As above, and puts work on the stream behind the copies; see `computing_session`.
+  template <class Work>
+  void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
+             const Work& work) {
     const detail::cuda_on_device here(device_);
     here.check();
     if (t.copied_ == nullptr) {
       t.copied_ = detail::make_cuda_event();
       t.device_ = device_;
     }
-    make_room(t, columns);
+    make_room(t, columns, rooms);
     try {
       for (transfer::user& user : t.users_) {
         if (!user.pending) continue;
@@ -567,6 +574,12 @@ class cuda::session {
         detail::cuda_check(cudaMemcpyAsync(t.memory_.get() + t.offsets_[i], columns[i].data(),
                                            columns[i].size(), cudaMemcpyHostToDevice, copy_.get()),
                            "copying a batch to the device");
+      }
+      if (!rooms.empty()) {
+        const bool was_well =
+            cudaPeekAtLastError() == cudaSuccess;  // the program may have left an error there
+        work(copy_.get());
+        if (was_well) detail::cuda_check(cudaPeekAtLastError(), "launching the kernels of on_device");
       }
       detail::cuda_check(cudaEventRecord(t.copied_.get(), copy_.get()), "recording an event after a copy");
     } catch (...) {
@@ -657,13 +670,15 @@ class cuda::session {
     t.in_flight_ = false;
   }
 
-  static void make_room(transfer& t, std::span<const bytes_view> columns) {
+  static void make_room(transfer& t, std::span<const bytes_view> columns,
+                        std::span<const std::size_t> rooms) {
     constexpr std::size_t alignment = 256;  // enough for the widest kernel loads and for texture units
-    t.offsets_.resize(columns.size());
+    t.offsets_.resize(columns.size() + rooms.size());
     std::size_t needed = 0;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
+    for (std::size_t i = 0; i < t.offsets_.size(); ++i) {
       t.offsets_[i] = needed;
-      needed += (columns[i].size() + alignment - 1) / alignment * alignment;
+      const std::size_t bytes = i < columns.size() ? columns[i].size() : rooms[i - columns.size()];
+      needed += (bytes + alignment - 1) / alignment * alignment;
     }
     if (needed <= t.capacity_) return;
     for (transfer::user& user : t.users_)

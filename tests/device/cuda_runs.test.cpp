@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <iterator>
 #include <ranges>
+#include <span>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -322,6 +323,27 @@ TEST_CASE("device/cuda_runs: out of device memory is one error, and a run that f
   for (auto&& b : batches | ps::prefetch(2) | ps::cuda::pin_and_copy)
     for (const int x : b) sum += x;
   CHECK(sum == 1830);
+}
+
+TEST_CASE("device/cuda_runs: a launch that fails is told, an error that the program left there is not") {
+  const fresh_fake fake;
+  const std::vector<int> values = numbers(10);
+  const std::vector<ps::bytes_view> columns{std::as_bytes(std::span(values))};
+  const std::vector<std::size_t> rooms{100};
+  ps::cuda::session session{ps::cuda{}};
+  ps::cuda::session::transfer transfer;
+  fake.fake.last = cudaErrorInvalidValue;
+  session.start(transfer, columns, rooms, [](cudaStream_t) {});
+  CHECK(cudaPeekAtLastError() == cudaErrorInvalidValue);
+  session.wait(transfer);
+  session.reuse(transfer);
+  CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+  CHECK_THAT(message_of([&] {
+               session.start(transfer, columns, rooms,
+                             [&fake](cudaStream_t) { fake.fake.last = cudaErrorInvalidValue; });
+             }),
+             contains("launching the kernels of on_device failed with"));
+  CHECK(cudaGetLastError() == cudaSuccess);
 }
 
 }  // namespace cuda_runs_test

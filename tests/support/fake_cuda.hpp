@@ -194,6 +194,11 @@ cudaError_t cudaGetLastError() {
   const std::lock_guard guard(fake.lock);
   return std::exchange(fake.last, fake.stuck);
 }
+cudaError_t cudaPeekAtLastError() {
+  auto& fake = penstock_test::fake_cuda::get();
+  const std::lock_guard guard(fake.lock);
+  return fake.last;
+}
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation:

@@ -36,6 +36,8 @@ struct pin_and_copy_stage {
   using penstock_part = device_tag;
   static constexpr std::string_view stage_name = "pin_and_copy";
   using device_type = Device;
+  /// Whether `on_device` can stand behind it.
+  static constexpr bool computes = computing_session<typename Device::session>;
   Device device_value{};
 
   template <device Other>

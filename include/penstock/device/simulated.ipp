@@ -29,6 +29,12 @@ PENSTOCK_INLINE void simulated::session::start(transfer& t, std::span<const byte
   link_free_ = t.done;
 }
 
+PENSTOCK_INLINE void simulated::session::make_room(transfer& t, std::size_t columns,
+                                                   std::span<const std::size_t> rooms) {
+  if (t.columns.size() < columns + rooms.size()) t.columns.resize(columns + rooms.size());
+  for (std::size_t i = 0; i < rooms.size(); ++i) t.columns[columns + i].resize_for_overwrite(rooms[i]);
+}
+
 PENSTOCK_INLINE void simulated::session::wait(transfer& t) { std::this_thread::sleep_until(t.done); }
 
 PENSTOCK_INLINE std::string simulated::describe() const {

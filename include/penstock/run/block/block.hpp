@@ -68,15 +68,16 @@ struct block : placement {
   void note_bad(const penstock::bad_slot& one);
 };
 
-/// A block with its memory: the columns, the state of a copy to the device, and the orders of its positions,
-/// bound.
-template <class Columns, class Binding, class Transfer>
+/// A block with its memory: the columns, the state of a copy to the device and of the work there, and the
+/// orders of its positions, bound.
+template <class Columns, class Binding, class Transfer, class Work>
 struct block_of : block {
   template <class Session>
-  block_of(Session& session, memory_account& account) : columns(session, account) {}
+  block_of(Session& session, memory_account& account) : columns(session, account), work(session, account) {}
 
   Binding binding;  // of the order chain, for the positions of this block
   Columns columns;
+  [[no_unique_address]] Work work;  // of the operations on the device; outlived by the copy that reads it
   Transfer transfer;
 };
 

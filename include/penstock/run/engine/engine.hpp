@@ -9,10 +9,12 @@
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/evaluation/warnings.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/run/block/device_work.hpp>
 #include <penstock/run/block/mapped_columns.hpp>
 #include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/batch_maps.hpp>
 #include <penstock/run/engine/detail/engine_parts.hpp>
+#include <penstock/run/engine/device_works.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
 #include <penstock/run/engine/foresight_list.hpp>
@@ -54,6 +56,7 @@ struct engine_basis {
   engine_basis(const Plan& p, const run_options& options)
       : plan_(p),
         device_(device_of<Plan>::get(p).connect()),
+        works_(p, device_),
         reader_(open_reader(p)),
         orders_(make_sample_orders(p)) {
     size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
@@ -91,6 +94,7 @@ struct engine_basis {
 
   Plan plan_;
   session_type device_;
+  [[no_unique_address]] device_works<Plan> works_;
   std::optional<reader_type> reader_;
   orders_type orders_;
   engine_setup begin_with_;
@@ -118,7 +122,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = block_columns_of<Plan>;
   using bad_type = detail::bad_of<Plan, orders_type>;
-  using block_type = block_of<columns_type, binding, typename session_type::transfer>;
+  using block_type =
+      block_of<columns_type, binding, typename session_type::transfer, typename device_layout_of<Plan>::work>;
 
   static constexpr bool plain = plain_plan<Plan>;
   /// Whether there is arithmetic between a position and its sample.
@@ -338,10 +343,19 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     b.columns.expect(shapes_);
     b.columns.begin(static_cast<std::size_t>(b.slots));
   }
+  /// The slots of a batch that hold samples, or holes among them.
+  [[nodiscard]] static std::size_t samples_in(const block_type& b) noexcept {
+    if (b.from_batches) return b.gathered.rows();
+    return b.batches.empty() ? 0 : static_cast<std::size_t>(b.batches.front().valid);
+  }
   void copy(block_type& b) {
     if constexpr (session_type::copies) {
       learn_from(b);
-      device_session().start(b.transfer, b.columns.bytes(0, static_cast<std::size_t>(b.slots)));
+      const auto columns = b.columns.bytes(0, static_cast<std::size_t>(b.slots));
+      if constexpr (device_works<Plan>::any)
+        this->works_.start(device_session(), b, samples_in(b), columns);
+      else
+        device_session().start(b.transfer, columns);
     }
   }
 
