@@ -8,4 +8,6 @@
 #include <penstock/device/image/image_values.hpp>
 #include <penstock/device/image/image_work.hpp>
 #include <penstock/device/image/operations.hpp>
+#include <penstock/device/numa.hpp>
+#include <penstock/device/pin_and_copy_stage.hpp>
 #include <penstock/device/simulated.hpp>

@@ -30,6 +30,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fnmatch.h>
+#include <fstream>
 #include <functional>
 #include <glob.h>
 #include <initializer_list>
@@ -9263,6 +9264,12 @@ class device_array {
 /// makes the session that a run owns. A *device operation* works on a column of a batch on the device.
 namespace penstock::inline v0_1 {
 
+/// The processors whose memory a device reads fastest.
+struct near_processors {
+  processor_set processors{};  ///< none if all are equally near
+  bool always = false;         ///< workers run there even if they are more than these processors
+};
+
 /// The operations that a run needs from a device. `allocate` and `deallocate` are called when the pool is
 /// filled or grows, never in the steady state.
 ///   allocate(bytes) -> void*          host memory that the device reads fast (pinned for CUDA), 64-byte aligned; or throws
@@ -9281,6 +9288,14 @@ namespace penstock::inline v0_1 {
 ///   reuse(transfer&)                  the batch was returned: returns when its slots may be written again. Called once before
 ///                                     they are, if `start` was; the destructor of a transfer waits by itself
 ///   wait_on(transfer&, stream)        makes another stream wait: `batch.on(stream)`
+/// and may have one more:
+///   leave(transfer&)                  the batch was returned, and what the device is told from now on does not concern it;
+///                                     returns immediately. Called before the next batch is delivered, once or more,
+///                                     and before `reuse`
+/// A session that cares where memory is and how much has some of these, which a run calls while it is opened:
+///   near()                            near_processors: where workers run, unless `workers(n, {.processors})` says so
+///   bound(bytes)                      noexcept: `memory(bytes)`, which all that `allocate` holds should not exceed
+///   expect(times)                     noexcept: as much as is allocated now will be asked for so many times more
 /// A session that can be given work is a `computing_session`.
 template <class S>
 concept device_session =
@@ -9297,6 +9312,24 @@ concept device_session =
 /// are written again.
 template <class S>
 concept reusing_session = requires(S& s, typename S::transfer& t) { s.reuse(t); };
+
+/// A session that distinguishes what a device was told before a batch was returned from what it is told
+/// later.
+template <class S>
+concept leaving_session = requires(S& s, typename S::transfer& t) { s.leave(t); };
+
+/// A session that says which processors are near its device.
+template <class S>
+concept placed_session = requires(const S& s) {
+  { s.near() } -> std::convertible_to<near_processors>;
+};
+
+/// A session that can prepare for what will be allocated.
+template <class S>
+concept sizing_session = requires(S& s, std::uint64_t bytes, std::size_t times) {
+  { s.bound(bytes) } noexcept;
+  { s.expect(times) } noexcept;
+};
 
 namespace detail {
 /// Work that does nothing.
@@ -11582,12 +11615,12 @@ inline constexpr bool draws_for_image = requires { requires Op::template draws<i
 /// What operations, one after another, make of an image on the host, or why they cannot.
 template <class Value, class... Ops>
 struct image_way {
-  using value = Value;
+  using number = typename Value::value_type;
   using wrong = mistakes::none;
 };
 template <class Wrong>
 struct no_image_way {
-  using value = void;
+  using number = void;
   using wrong = Wrong;
 };
 template <class Value, class Op>
@@ -11629,9 +11662,9 @@ template <class Way>
 inline constexpr bool is_right_way = is_right<typename Way::wrong>;
 
 template <class Op>
-inline constexpr bool converts = false;
+inline constexpr bool converts_image = false;
 template <class Out>
-inline constexpr bool converts<convert_operation<Out>> = true;
+inline constexpr bool converts_image<convert_operation<Out>> = true;
 
 template <class Op>
 void refuse_mode(const Op& op) {
@@ -11639,13 +11672,13 @@ void refuse_mode(const Op& op) {
 }
 
 template <class T>
-inline constexpr image_number number_of = image_number::bytes;
+inline constexpr image_number image_number_of = image_number::bytes;
 template <>
-inline constexpr image_number number_of<float> = image_number::float32;
+inline constexpr image_number image_number_of<float> = image_number::float32;
 template <>
-inline constexpr image_number number_of<half> = image_number::float16;
+inline constexpr image_number image_number_of<half> = image_number::float16;
 template <>
-inline constexpr image_number number_of<bfloat16> = image_number::brain16;
+inline constexpr image_number image_number_of<bfloat16> = image_number::brain16;
 
 }  // namespace detail
 
@@ -11668,7 +11701,7 @@ inline constexpr image_number number_of<bfloat16> = image_number::brain16;
 template <class... Ops>
 class device_image {
   using way = detail::image_way<detail::image_in_slot<detail::channels_of_all<Ops...>>, Ops...>;
-  using value = typename way::value;
+  using number = typename way::number;
   static constexpr bool planes = (std::is_same_v<Ops, to_chw_operation> || ...);
 
  public:
@@ -11676,7 +11709,7 @@ class device_image {
 
   template <class View>
     requires(detail::is_image_column<View> && detail::is_right_way<way>)
-  using output = typename value::value_type;
+  using output = number;
   template <class View>
   using wrong_column_for = std::conditional_t<
       !detail::is_right_way<way>, typename way::wrong,
@@ -11736,7 +11769,7 @@ class device_image {
     work.width = all.size().width;
     work.height = all.size().height;
     work.channels = static_cast<std::uint32_t>(in[3]);
-    work.number = detail::number_of<typename value::value_type>;
+    work.number = detail::image_number_of<number>;
     work.planes = planes;
     values_of(in).write(work);
     if constexpr (std::is_same_v<Stream, host_stream>)
@@ -11780,7 +11813,7 @@ class device_image {
         if (op.may_fill(places.size())) values.fill(op.fill());
       if constexpr (requires { op.statistics(); })
         values.normalize(op.statistics());
-      else if constexpr (detail::converts<Op>)
+      else if constexpr (detail::converts_image<Op>)
         values.scale_to_one();
       rng none(0, 0, 0);
       if constexpr (requires { op.follow(places, none); }) op.follow(places, none);
@@ -11807,6 +11840,191 @@ struct device_family<Op> {
 };
 
 }  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/numa.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A node of a machine with several: processors, and the memory that is nearest to them.
+struct numa_node {
+  int number = 0;
+  processor_set processors{};  ///< none if it has only memory
+};
+
+/// The node that a PCI device is attached to; nothing on a machine with one node, and where the system does
+/// not say. `address` is as CUDA and lspci write it, in either case of letters: `0000:3B:00.0`.
+///
+/// In: `sys`, the folder that Linux calls /sys. Cost: reads three small files. Errors: none; a file that is
+/// missing or says something else is a system that does not say. Threads: any.
+///
+///     const std::optional<numa_node> near_to_it = numa_node_of("0000:3b:00.0");
+[[nodiscard]] std::optional<numa_node> numa_node_of(std::string_view address,
+                                                    const std::string& sys = "/sys");
+
+/// Asks the system to put pages on a node when they are first written, and elsewhere if the node is full.
+/// False where the system refuses, as containers without CAP_SYS_NICE do; the pages are then near the thread
+/// that writes them first. `memory` begins a page.
+bool prefer_node(void* memory, std::size_t bytes, int node) noexcept;
+
+/// Binds the calling thread to those of the processors that it may use already; false if there are none.
+bool run_on(const processor_set& processors) noexcept;
+
+namespace detail {
+
+/// The numbers of a list as Linux writes it: `0-3,8`. Those that no `processor_set` holds are left out, and
+/// so is everything after what is no list.
+[[nodiscard]] processor_set processor_list(std::string_view text);
+
+}  // namespace detail
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/numa.ipp
+
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+PENSTOCK_INLINE processor_set processor_list(std::string_view text) {
+  processor_set all;
+  const auto number = [&text](unsigned& into) {
+    const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), into);
+    if (wrong != std::errc{}) return false;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return true;
+  };
+  for (unsigned first = 0; number(first);) {
+    unsigned last = first;
+    if (text.starts_with('-')) {
+      text.remove_prefix(1);
+      if (!number(last)) break;
+    }
+    for (unsigned i = first; i <= last && i < processor_set::most; ++i)
+      if (!all.contains(i)) all.add(i);
+    if (!text.starts_with(',')) break;
+    text.remove_prefix(1);
+  }
+  return all;
+}
+
+/// The first line of a small file; empty if there is none.
+PENSTOCK_INLINE std::string first_line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+}  // namespace detail
+
+PENSTOCK_INLINE std::optional<numa_node> numa_node_of(std::string_view address, const std::string& sys) {
+  if (detail::processor_list(detail::first_line_of(sys + "/devices/system/node/online")).size() < 2)
+    return std::nullopt;
+  std::string name(address);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string said = detail::first_line_of(sys + "/bus/pci/devices/" + name + "/numa_node");
+  numa_node node;
+  const auto [end, wrong] = std::from_chars(said.data(), said.data() + said.size(), node.number);
+  if (wrong != std::errc{} || node.number < 0) return std::nullopt;  // -1: the firmware does not say
+  node.processors = detail::processor_list(
+      detail::first_line_of(sys + "/devices/system/node/node" + std::to_string(node.number) + "/cpulist"));
+  return node;
+}
+
+PENSTOCK_INLINE bool prefer_node([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes,
+                                 [[maybe_unused]] int node) noexcept {
+#if defined(__linux__) && defined(SYS_mbind)
+  constexpr unsigned bits = 8 * sizeof(unsigned long), words = 1024 / bits;
+  constexpr int preferred = 1;  // MPOL_PREFERRED of linux/mempolicy.h
+  if (node < 0 || static_cast<unsigned>(node) >= words * bits) return false;
+  unsigned long mask[words] = {};
+  mask[static_cast<unsigned>(node) / bits] = 1UL << (static_cast<unsigned>(node) % bits);
+  return ::syscall(SYS_mbind, memory, bytes, preferred, mask, words * bits, 0) == 0;
+#else
+  return false;
+#endif
+}
+
+PENSTOCK_INLINE bool run_on([[maybe_unused]] const processor_set& processors) noexcept {
+#if defined(__linux__)
+  cpu_set_t mine, both;
+  CPU_ZERO(&mine);
+  CPU_ZERO(&both);
+  if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return false;
+  for (unsigned i = 0; i < processor_set::most; ++i)
+    if (CPU_ISSET(i, &mine) && processors.contains(i)) CPU_SET(i, &both);
+  return CPU_COUNT(&both) != 0 && ::sched_setaffinity(0, sizeof both, &both) == 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/pin_and_copy_stage.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct copy_without_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>, "penstock: pin_and_copy copies batches; write batch(n) before it");
+  }
+};
+
+}  // namespace mistakes
+
+/// Delivers batches where they will be used. Plain `pin_and_copy` is for the host: slots come from its memory
+/// and nothing is copied; `pin_and_copy(device)` takes slot memory from the device's session (pinned for
+/// CUDA) and copies each batch ahead of the consumer.
+///
+/// Keeps all five guarantees. Write it after `batch`. `describe` names the device.
+template <class Device>
+struct pin_and_copy_stage {
+  static_assert(device<Device>, "penstock: pin_and_copy is given a device, see device/concepts.hpp");
+  using penstock_part = device_tag;
+  static constexpr std::string_view stage_name = "pin_and_copy";
+  using device_type = Device;
+  /// Whether `on_device` can stand behind it.
+  static constexpr bool computes = computing_session<typename Device::session>;
+  Device device_value{};
+
+  template <device Other>
+  [[nodiscard]] constexpr pin_and_copy_stage<Other> operator()(Other other) const {
+    return {other};
+  }
+  /// A mistake, which gets a sentence.
+  template <class... Given>
+    requires(sizeof...(Given) != 1 || !(device<std::remove_cvref_t<Given>> && ...))
+  [[nodiscard]] constexpr pin_and_copy_stage operator()(Given&&...) const {
+    static_assert(never<pack<Given...>>,
+                  "penstock: pin_and_copy is given a device, or nothing and no parentheses; write "
+                  "pin_and_copy for batches in host memory, or pin_and_copy(cuda{.device = 0})");
+    return *this;
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"pin_and_copy(", device_value.describe(), ")"});
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (Context::facts.batched)
+      return mistakes::none{};
+    else
+      return mistakes::copy_without_batch{};
+  }
+};
 
 }  // namespace penstock::inline v0_1
 
@@ -21913,12 +22131,14 @@ struct block_of : block {
   Transfer transfer;
 };
 
-/// Free blocks, the last one used on top (its memory is still in the cache). Any thread returns blocks; only
-/// the consumer takes them.
+/// Free blocks. The last one used is taken first, because its memory is still in the cache, or the one that
+/// has been free for longest, because the device may still use the memory of the others. Any thread returns
+/// blocks;
+/// only the consumer takes them.
 class block_pool {
  public:
   /// Reserves room for `most` blocks, so that returning one never allocates. `destroy` destroys a block.
-  block_pool(std::size_t most, void (*destroy)(block*) noexcept);
+  block_pool(std::size_t most, void (*destroy)(block*) noexcept, bool oldest_first = false);
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
   ~block_pool();
@@ -21944,6 +22164,12 @@ class block_pool {
     }
   }
   void give_back(block* b) noexcept;
+  /// Passes all free blocks to `see`.
+  template <class See>
+  void see_free(See see) {
+    const std::lock_guard guard(lock_);
+    for (block* const one : free_) see(*one);
+  }
   /// Passes to `see` the free blocks that would be taken last: as many as there are blocks beyond `wanted`.
   template <class See>
   void see_surplus(std::size_t wanted, See see) {
@@ -21958,6 +22184,7 @@ class block_pool {
 
   std::size_t most_;
   void (*destroy_)(block*) noexcept;
+  bool oldest_first_;
   std::mutex lock_;
   std::vector<block*> all_;  // owned
   std::vector<block*> free_;
@@ -22005,8 +22232,8 @@ PENSTOCK_INLINE void block::note_bad(const penstock::bad_slot& one) {
   bad.add(one);
 }
 
-PENSTOCK_INLINE block_pool::block_pool(std::size_t most, void (*destroy)(block*) noexcept)
-    : most_(most), destroy_(destroy) {
+PENSTOCK_INLINE block_pool::block_pool(std::size_t most, void (*destroy)(block*) noexcept, bool oldest_first)
+    : most_(most), destroy_(destroy), oldest_first_(oldest_first) {
   all_.reserve(most);
   free_.reserve(most);
 }
@@ -22031,9 +22258,10 @@ PENSTOCK_INLINE std::size_t block_pool::out() {
 PENSTOCK_INLINE block* block_pool::take() {
   const std::lock_guard guard(lock_);
   if (free_.empty()) return nullptr;
-  block* const top = free_.back();
-  free_.pop_back();
-  return top;
+  const auto taken = oldest_first_ ? free_.begin() : free_.end() - 1;
+  block* const one = *taken;
+  free_.erase(taken);
+  return one;
 }
 
 PENSTOCK_INLINE void block_pool::give_back(block* b) noexcept {
@@ -26490,7 +26718,8 @@ PENSTOCK_INLINE std::size_t run_sizes::batches_per_block(std::uint64_t slots) co
 PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept {
   if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
   const unsigned workers = options_.workers.value_or(1);
-  if (workers == 0) return 2;
+  // One is held while the next is filled; on a device one is computed on, the next copied, and one filled.
+  if (workers == 0) return facts_.copies ? 3 : 2;
   const std::size_t few = std::max(4u, workers + 3);
   const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
   const bool small = facts_.sample_bytes != 0 && each <= 262'144 / std::max<std::uint64_t>(1, slots);
@@ -26611,10 +26840,13 @@ struct engine_calls {
   std::uint64_t (*held)(const block&) noexcept;  ///< bytes of its columns
   void (*release)(block&) noexcept;              ///< returns those bytes
   void (*settle)(void* engine, block&);          ///< waits until no copy reads what was returned
+  void (*leave)(void* engine, block&);           ///< tells the device that a batch was returned
   void (*start_copy)(void* engine, block&);      ///< to the device
   void (*end_copy)(void* engine, block&);        ///< waits for the copy
   engine_worker* (*make_worker)();               ///< creates a worker with the scratch of its stages
   void (*destroy_worker)(engine_worker*) noexcept;
+  /// tells the device that so many more blocks like the first will be made
+  void (*expect)(void* engine, std::size_t times) noexcept;
   /// Evaluates a grain and returns its number of samples. `times`: measures the first one.
   std::uint64_t (*evaluate)(void* engine, engine_worker&, block&, std::uint64_t s, std::uint64_t grain,
                             bool abandoned, bool times) noexcept;
@@ -26697,6 +26929,8 @@ class engine_shell {
   /// was one, is stored in the block.
   [[nodiscard]] block* next();
   void give_back(block* b) noexcept;
+  /// Tells the device which batches have been returned: what it was told to do later does not concern them.
+  void leave_returned(block_pool& pool);
   /// Returns a block that was taken but not delivered, and stops the run.
   void give_back_and_stop(block* b) noexcept {
     give_back(b);
@@ -26739,6 +26973,8 @@ class engine_shell {
   [[nodiscard]] range_store* fetched(std::uint64_t first, std::uint64_t end) const noexcept;
   /// The maximum number of blocks in flight, including those that the consumer holds.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
+  /// Whether batches are copied to a device.
+  [[nodiscard]] bool copies() const noexcept { return setup_.copies; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
 
  private:
@@ -26747,6 +26983,7 @@ class engine_shell {
   struct machinery;
 
   void prepare(block& b);
+  void expect_blocks();
   [[nodiscard]] bool goes_on();
   [[nodiscard]] ahead_sizes sizes_ahead() const noexcept;
   void drop_opened();
@@ -26793,6 +27030,9 @@ namespace penstock::inline v0_1 {
 /// one.
 [[nodiscard]] unsigned usable_processors();
 
+/// The processors that the calling thread may use; none if the system does not say.
+[[nodiscard]] processor_set processors_of_this_thread();
+
 /// The processors that the calling thread or the process's main thread may use; none if the system does not
 /// say.
 [[nodiscard]] processor_set allowed_processors();
@@ -26838,6 +27078,18 @@ PENSTOCK_INLINE double cgroup_quota() {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+#if defined(__linux__)
+/// Adds the processors that a thread may use; 0 is the calling one.
+PENSTOCK_INLINE void add_processors_of(pid_t thread, processor_set& all) {
+  static_assert(processor_set::most <= CPU_SETSIZE, "penstock: a cpu_set_t holds every processor_set");
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(thread, sizeof set, &set) != 0) return;
+  for (unsigned i = 0; i < processor_set::most; ++i)
+    if (CPU_ISSET(i, &set) && !all.contains(i)) all.add(i);
+}
+#endif
+
 }  // namespace detail
 
 PENSTOCK_INLINE unsigned usable_processors() {
@@ -26853,17 +27105,19 @@ PENSTOCK_INLINE unsigned usable_processors() {
   return std::max(1u, count);
 }
 
+PENSTOCK_INLINE processor_set processors_of_this_thread() {
+  processor_set all;
+#if defined(__linux__)
+  detail::add_processors_of(0, all);
+#endif
+  return all;
+}
+
 PENSTOCK_INLINE processor_set allowed_processors() {
   processor_set all;
 #if defined(__linux__)
-  static_assert(processor_set::most <= CPU_SETSIZE, "penstock: a cpu_set_t holds every processor_set");
-  for (const pid_t thread : {pid_t{0}, ::getpid()}) {  // a main thread's id is that of its process
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(thread, sizeof set, &set) != 0) continue;
-    for (unsigned i = 0; i < processor_set::most; ++i)
-      if (CPU_ISSET(i, &set) && !all.contains(i)) all.add(i);
-  }
+  // A main thread's id is that of its process.
+  for (const pid_t thread : {pid_t{0}, ::getpid()}) detail::add_processors_of(thread, all);
 #endif
   return all;
 }
@@ -27862,6 +28116,12 @@ class thread_place {
   /// Throws errc::argument for processors that this process may not use, and on systems without such calls.
   static void check(const worker_options& wanted);
 
+  /// The options with the threads bound to processors near a device, unless the options say where: to those
+  /// that the calling thread may use, if the workers are at most as many or `where.always`. `always` also has
+  /// no more workers than those processors, unless the options say how many.
+  [[nodiscard]] static run_options near(run_options options, const near_processors& where,
+                                        std::uint64_t local_ranks);
+
   /// Called by each thread before it works.
   void enter() noexcept;
   /// Waits until so many threads have called `enter`; throws errc::argument if the system refused one of
@@ -27913,6 +28173,23 @@ PENSTOCK_INLINE void thread_place::check([[maybe_unused]] const worker_options& 
     throw error(errc::argument, "processors and nice of workers need Linux; write workers(n) here")
         .in_stage("workers");
 #endif
+}
+
+PENSTOCK_INLINE run_options thread_place::near(run_options options, const near_processors& where,
+                                               std::uint64_t local_ranks) {
+  if (where.processors.empty() || !options.threads.processors.empty() || options.workers == 0u)
+    return options;
+  const processor_set mine = processors_of_this_thread();
+  processor_set both;
+  for (unsigned i = 0; i < processor_set::most; ++i)
+    if (mine.contains(i) && where.processors.contains(i)) both.add(i);
+  if (both.empty() || both == mine) return options;
+  if (options.workers.value_or(default_workers(local_ranks)) > both.size()) {
+    if (!where.always) return options;
+    if (!options.workers) options.workers = both.size();
+  }
+  options.threads.processors = both;
+  return options;
 }
 
 PENSTOCK_INLINE thread_place::refusal thread_place::apply([[maybe_unused]] int& code) const noexcept {
@@ -28676,7 +28953,7 @@ struct engine_shell::machinery {
 
   machinery(const engine_setup& setup, std::size_t blocks, void (*destroy)(block*) noexcept)
       : in_ring(blocks),
-        pool(setup.depth + (setup.in_place ? 0 : 1), destroy),
+        pool(setup.depth + (setup.in_place ? 0 : 1), destroy, setup.copies),
         counts(std::max(1u, *setup.options.workers)),
         place(setup.options.threads),
         watchdog(std::chrono::milliseconds(setup.options.watchdog_ms)) {}
@@ -28899,12 +29176,28 @@ PENSTOCK_INLINE void engine_shell::shrink() {
   }
 }
 
+PENSTOCK_INLINE void engine_shell::leave_returned(block_pool& pool) {
+  try {
+    pool.see_free([this](block& b) {
+      if (b.transferred) calls_->leave(engine_, b);
+    });
+  } catch (...) {
+    request_stop();
+    throw;
+  }
+}
+
 PENSTOCK_INLINE void engine_shell::open_more() {
   if (limits_.blocks() < ring_.blocks()) shrink();
+  if (setup_.copies) leave_returned(inner_->pool);
+  // Without workers the ring has one block. The device would wait for itself if that were always the same
+  // one.
+  const bool turns = setup_.copies && *setup_.options.workers == 0;
   while (may_open() && !stopped() && goes_on()) {
-    block* b = inner_->pool.take();
+    const bool may_make = inner_->pool.made() < inner_->pool.most();
+    block* b = turns && may_make && room_for_another() ? nullptr : inner_->pool.take();
     if (b == nullptr) {
-      if (inner_->pool.made() >= inner_->pool.most() || !room_for_another()) return;
+      if (!may_make || !room_for_another()) return;
       b = inner_->pool.make([this] { return calls_->make(engine_); });
     }
     try {
@@ -28948,9 +29241,18 @@ PENSTOCK_INLINE void engine_shell::prepare(block& b) {
   calls_->prepare(engine_, b);
   if (setup_.sizes_are_fixed) {
     largest_ = std::max(largest_, calls_->held(b));
+    if (!sizes_known_) expect_blocks();
     sizes_known_ = true;
   }
   if (!setup_.in_place && b.sources.size() < b.slots) b.sources.resize(detail::to_size(b.slots));
+}
+
+/// Of the first block: how many more like it there will be.
+PENSTOCK_INLINE void engine_shell::expect_blocks() {
+  std::uint64_t blocks = inner_->pool.most();
+  if (setup_.options.memory)
+    blocks = std::min(blocks, *setup_.options.memory / std::max<std::uint64_t>(1, largest_));
+  if (blocks > 1) calls_->expect(engine_, detail::to_size(blocks - 1));
 }
 
 PENSTOCK_INLINE block* engine_shell::next() {
@@ -29596,7 +29898,11 @@ struct engine_basis {
         orders_(make_sample_orders(p)) {
     size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
     facts.copies = session_type::copies;
-    begin_with_.size(options, world_of(p).local_size, facts, make_feed_facts(p, orders_));
+    if constexpr (sizing_session<session_type>) {
+      if (options.memory) device_.bound(*options.memory);
+    }
+    begin_with_.size(placed(options, world_of(p).local_size), world_of(p).local_size, facts,
+                     make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
     begin_with_.sizes_are_fixed = !parts::facts.uneven && all_fixed<typename parts::element>::value &&
                                   std::is_same_v<block_columns_of<Plan>, columns_of<Plan>>;
@@ -29609,6 +29915,13 @@ struct engine_basis {
                      !parts::forward && takes_hints<reader_type> && *begin_with_.options.ahead != 0);
   }
 
+  /// The options, with the workers near the device.
+  run_options placed(const run_options& options, [[maybe_unused]] std::uint64_t local_ranks) const {
+    if constexpr (placed_session<session_type>)
+      return thread_place::near(options, device_.near(), local_ranks);
+    else
+      return options;
+  }
   static std::optional<reader_type> open_reader(const Plan& p) {
     if constexpr (parts::forward)
       return std::nullopt;
@@ -29753,6 +30066,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .held = [](const block& b) noexcept { return static_cast<const block_type&>(b).columns.held(); },
       .release = [](block& b) noexcept { own(b).columns.release(); },
       .settle = [](void* e, block& b) { self(e).settle(own(b)); },
+      .leave =
+          [](void* e, block& b) {
+            if constexpr (leaving_session<session_type>) self(e).device_session().leave(own(b).transfer);
+          },
       .start_copy = [](void* e, block& b) { self(e).copy(own(b)); },
       .end_copy =
           [](void* e, block& b) {
@@ -29760,6 +30077,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
           },
       .make_worker = []() -> engine_worker* { return new plan_worker; },
       .destroy_worker = [](engine_worker* w) noexcept { delete static_cast<plan_worker*>(w); },
+      .expect =
+          [](void* e, std::size_t times) noexcept {
+            if constexpr (sizing_session<session_type>) self(e).device_session().expect(times);
+          },
       .evaluate =
           [](void* e, engine_worker& w, block& b, std::uint64_t s, std::uint64_t grain, bool abandoned,
              bool times) noexcept {
@@ -30307,7 +30628,7 @@ PENSTOCK_INLINE hand_out_shell::hand_out_shell(engine_shell& engine, tolerant_ta
                                                void (*destroy)(block*) noexcept)
     : setup_(std::move(setup)),
       place_(setup_.rules),
-      gathered_(engine.depth(), destroy),
+      gathered_(engine.depth(), destroy, engine.copies()),
       engine_(engine),
       tally_(tally),
       calls_(&calls),
@@ -30861,8 +31182,17 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     return std::exchange(filling_, nullptr);
   }
   block* take_batch() {
-    if (block* const out = gathered_.take()) return out;
-    if (gathered_.made() >= gathered_.most() || (gathered_.made() != 0 && !engine.room_for_another()))
+    const auto may_make = [this] {
+      return gathered_.made() < gathered_.most() && (gathered_.made() == 0 || engine.room_for_another());
+    };
+    bool fresh = false;
+    if constexpr (engine_type::session_type::copies) {
+      // One is computed on, the next is copied, and this one is filled.
+      engine.leave_returned(gathered_);
+      fresh = gathered_.made() < 3 && may_make();
+    }
+    if (block* const out = fresh ? nullptr : gathered_.take()) return out;
+    if (!fresh && !may_make())
       throw error(errc::argument, {"you hold ", gathered_.out(), " of ", gathered_.made(),
                                    " batches and ask for another; let one go, or raise the depth with "
                                    "prefetch(n) after batch"});
@@ -61951,57 +62281,8 @@ template <fixed_string Name, class Op, class... Ops>
 
 namespace penstock::inline v0_1 {
 
-namespace mistakes {
-
-struct copy_without_batch {
-  using penstock_mistake = about_expression_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>, "penstock: pin_and_copy copies batches; write batch(n) before it");
-  }
-};
-
-}  // namespace mistakes
-
-/// Delivers batches where they will be used. Plain `pin_and_copy` is for the host: slots come from its memory
-/// and nothing is copied; `pin_and_copy(device)` takes slot memory from the device's session (pinned for
-/// CUDA) and copies each batch ahead of the consumer.
-///
-/// Keeps all five guarantees. Write it after `batch`. `describe` names the device.
-template <device Device>
-struct pin_and_copy_stage {
-  using penstock_part = device_tag;
-  static constexpr std::string_view stage_name = "pin_and_copy";
-  using device_type = Device;
-  /// Whether `on_device` can stand behind it.
-  static constexpr bool computes = computing_session<typename Device::session>;
-  Device device_value{};
-
-  template <device Other>
-  [[nodiscard]] constexpr pin_and_copy_stage<Other> operator()(Other other) const {
-    return {other};
-  }
-  /// A mistake, which gets a sentence.
-  template <class... Given>
-    requires(sizeof...(Given) != 1 || !(device<std::remove_cvref_t<Given>> && ...))
-  [[nodiscard]] constexpr pin_and_copy_stage operator()(Given&&...) const {
-    static_assert(never<pack<Given...>>,
-                  "penstock: pin_and_copy is given a device, or nothing and no parentheses; write "
-                  "pin_and_copy for batches in host memory, or pin_and_copy(cuda{.device = 0})");
-    return *this;
-  }
-  [[nodiscard]] std::string describe() const {
-    return detail::text({"pin_and_copy(", device_value.describe(), ")"});
-  }
-  template <class Context>
-  static consteval auto diagnose() {
-    if constexpr (Context::facts.batched)
-      return mistakes::none{};
-    else
-      return mistakes::copy_without_batch{};
-  }
-};
-
+/// Delivers batches where they will be used: `pin_and_copy` on the host, `pin_and_copy(device)` there. See
+/// `pin_and_copy_stage`. A device can have a spelling of its own: `cuda::pin_and_copy`.
 inline constexpr pin_and_copy_stage<host> pin_and_copy{};
 
 }  // namespace penstock::inline v0_1

@@ -3,6 +3,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/position.hpp>
+#include <penstock/core/processor_set.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device_array.hpp>
@@ -19,6 +20,12 @@
 /// Where batches end up, and what is done with them there. A *device* is a value in a plan; its `connect()`
 /// makes the session that a run owns. A *device operation* works on a column of a batch on the device.
 namespace penstock::inline v0_1 {
+
+/// The processors whose memory a device reads fastest.
+struct near_processors {
+  processor_set processors{};  ///< none if all are equally near
+  bool always = false;         ///< workers run there even if they are more than these processors
+};
 
 /// The operations that a run needs from a device. `allocate` and `deallocate` are called when the pool is
 /// filled or grows, never in the steady state.
@@ -38,6 +45,14 @@ namespace penstock::inline v0_1 {
 ///   reuse(transfer&)                  the batch was returned: returns when its slots may be written again. Called once before
 ///                                     they are, if `start` was; the destructor of a transfer waits by itself
 ///   wait_on(transfer&, stream)        makes another stream wait: `batch.on(stream)`
+/// and may have one more:
+///   leave(transfer&)                  the batch was returned, and what the device is told from now on does not concern it;
+///                                     returns immediately. Called before the next batch is delivered, once or more,
+///                                     and before `reuse`
+/// A session that cares where memory is and how much has some of these, which a run calls while it is opened:
+///   near()                            near_processors: where workers run, unless `workers(n, {.processors})` says so
+///   bound(bytes)                      noexcept: `memory(bytes)`, which all that `allocate` holds should not exceed
+///   expect(times)                     noexcept: as much as is allocated now will be asked for so many times more
 /// A session that can be given work is a `computing_session`.
 template <class S>
 concept device_session =
@@ -54,6 +69,24 @@ concept device_session =
 /// are written again.
 template <class S>
 concept reusing_session = requires(S& s, typename S::transfer& t) { s.reuse(t); };
+
+/// A session that distinguishes what a device was told before a batch was returned from what it is told
+/// later.
+template <class S>
+concept leaving_session = requires(S& s, typename S::transfer& t) { s.leave(t); };
+
+/// A session that says which processors are near its device.
+template <class S>
+concept placed_session = requires(const S& s) {
+  { s.near() } -> std::convertible_to<near_processors>;
+};
+
+/// A session that can prepare for what will be allocated.
+template <class S>
+concept sizing_session = requires(S& s, std::uint64_t bytes, std::size_t times) {
+  { s.bound(bytes) } noexcept;
+  { s.expect(times) } noexcept;
+};
 
 namespace detail {
 /// Work that does nothing.

@@ -164,9 +164,9 @@ template <class Way>
 inline constexpr bool is_right_way = is_right<typename Way::wrong>;
 
 template <class Op>
-inline constexpr bool converts = false;
+inline constexpr bool converts_image = false;
 template <class Out>
-inline constexpr bool converts<convert_operation<Out>> = true;
+inline constexpr bool converts_image<convert_operation<Out>> = true;
 
 template <class Op>
 void refuse_mode(const Op& op) {
@@ -174,13 +174,13 @@ void refuse_mode(const Op& op) {
 }
 
 template <class T>
-inline constexpr image_number number_of = image_number::bytes;
+inline constexpr image_number image_number_of = image_number::bytes;
 template <>
-inline constexpr image_number number_of<float> = image_number::float32;
+inline constexpr image_number image_number_of<float> = image_number::float32;
 template <>
-inline constexpr image_number number_of<half> = image_number::float16;
+inline constexpr image_number image_number_of<half> = image_number::float16;
 template <>
-inline constexpr image_number number_of<bfloat16> = image_number::brain16;
+inline constexpr image_number image_number_of<bfloat16> = image_number::brain16;
 
 }  // namespace detail
 
@@ -271,7 +271,7 @@ class device_image {
     work.width = all.size().width;
     work.height = all.size().height;
     work.channels = static_cast<std::uint32_t>(in[3]);
-    work.number = detail::number_of<number>;
+    work.number = detail::image_number_of<number>;
     work.planes = planes;
     values_of(in).write(work);
     if constexpr (std::is_same_v<Stream, host_stream>)
@@ -315,7 +315,7 @@ class device_image {
         if (op.may_fill(places.size())) values.fill(op.fill());
       if constexpr (requires { op.statistics(); })
         values.normalize(op.statistics());
-      else if constexpr (detail::converts<Op>)
+      else if constexpr (detail::converts_image<Op>)
         values.scale_to_one();
       rng none(0, 0, 0);
       if constexpr (requires { op.follow(places, none); }) op.follow(places, none);

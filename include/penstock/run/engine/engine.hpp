@@ -21,6 +21,7 @@
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
+#include <penstock/run/engine/thread_place.hpp>
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/placement.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -60,7 +61,11 @@ struct engine_basis {
         orders_(make_sample_orders(p)) {
     size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
     facts.copies = session_type::copies;
-    begin_with_.size(options, world_of(p).local_size, facts, make_feed_facts(p, orders_));
+    if constexpr (sizing_session<session_type>) {
+      if (options.memory) device_.bound(*options.memory);
+    }
+    begin_with_.size(placed(options, world_of(p).local_size), world_of(p).local_size, facts,
+                     make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
     begin_with_.sizes_are_fixed = !parts::facts.uneven && all_fixed<typename parts::element>::value &&
                                   std::is_same_v<block_columns_of<Plan>, columns_of<Plan>>;
@@ -73,6 +78,13 @@ struct engine_basis {
                      !parts::forward && takes_hints<reader_type> && *begin_with_.options.ahead != 0);
   }
 
+  /// The options, with the workers near the device.
+  run_options placed(const run_options& options, [[maybe_unused]] std::uint64_t local_ranks) const {
+    if constexpr (placed_session<session_type>)
+      return thread_place::near(options, device_.near(), local_ranks);
+    else
+      return options;
+  }
   static std::optional<reader_type> open_reader(const Plan& p) {
     if constexpr (parts::forward)
       return std::nullopt;
@@ -217,6 +229,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .held = [](const block& b) noexcept { return static_cast<const block_type&>(b).columns.held(); },
       .release = [](block& b) noexcept { own(b).columns.release(); },
       .settle = [](void* e, block& b) { self(e).settle(own(b)); },
+      .leave =
+          [](void* e, block& b) {
+            if constexpr (leaving_session<session_type>) self(e).device_session().leave(own(b).transfer);
+          },
       .start_copy = [](void* e, block& b) { self(e).copy(own(b)); },
       .end_copy =
           [](void* e, block& b) {
@@ -224,6 +240,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
           },
       .make_worker = []() -> engine_worker* { return new plan_worker; },
       .destroy_worker = [](engine_worker* w) noexcept { delete static_cast<plan_worker*>(w); },
+      .expect =
+          [](void* e, std::size_t times) noexcept {
+            if constexpr (sizing_session<session_type>) self(e).device_session().expect(times);
+          },
       .evaluate =
           [](void* e, engine_worker& w, block& b, std::uint64_t s, std::uint64_t grain, bool abandoned,
              bool times) noexcept {
