@@ -203,7 +203,7 @@ inline constexpr image_number image_number_of<bfloat16> = image_number::brain16;
 template <class... Ops>
 class device_image {
   using way = detail::image_way<detail::image_in_slot<detail::channels_of_all<Ops...>>, Ops...>;
-  using number = typename way::number;
+  using made = typename way::number;
   static constexpr bool planes = (std::is_same_v<Ops, to_chw_operation> || ...);
 
  public:
@@ -211,7 +211,7 @@ class device_image {
 
   template <class View>
     requires(detail::is_image_column<View> && detail::is_right_way<way>)
-  using output = number;
+  using output = made;
   template <class View>
   using wrong_column_for = std::conditional_t<
       !detail::is_right_way<way>, typename way::wrong,
@@ -271,7 +271,7 @@ class device_image {
     work.width = all.size().width;
     work.height = all.size().height;
     work.channels = static_cast<std::uint32_t>(in[3]);
-    work.number = detail::image_number_of<number>;
+    work.number = detail::image_number_of<made>;
     work.planes = planes;
     values_of(in).write(work);
     if constexpr (std::is_same_v<Stream, host_stream>)
