@@ -21445,11 +21445,14 @@ struct run_counters {
   std::uint64_t bytes = 0;             ///< delivered
   std::uint64_t batches = 0;           ///< delivered; without batches, rows
   unsigned workers = 0;                ///< threads that work now
-  double seconds = 0;                  ///< since the run was opened
-  double worker_seconds = 0;           ///< `seconds` of all workers together, excluding parked ones
-  double stall_seconds = 0;            ///< time the consumer waited for a batch
-  double worker_busy_seconds = 0;      ///< all workers together: time spent evaluating
-  double waiting_for_room = 0;         ///< all workers together: seconds without a block to work on
+  /// batches in flight at most, those of the consumer included; chunks of samples after `filter`, over
+  /// forward sources and in loops without `batch`
+  std::uint64_t depth = 0;
+  double seconds = 0;              ///< since the run was opened
+  double worker_seconds = 0;       ///< `seconds` of all workers together, excluding parked ones
+  double stall_seconds = 0;        ///< time the consumer waited for a batch
+  double worker_busy_seconds = 0;  ///< all workers together: time spent evaluating
+  double waiting_for_room = 0;     ///< all workers together: seconds without a block to work on
   /// the part of `waiting_for_room` during which the consumer waited for a batch
   double waiting_for_room_in_stall = 0;
   /// all workers together: seconds spent waiting at the serial front of a forward source
@@ -29077,7 +29080,7 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
-    inner_->on_stop.emplace(inner_->token, machinery::stopper{this});
+    static_cast<void>(inner_->on_stop.emplace(inner_->token, machinery::stopper{this}));
     unsigned threads = count;
     for (unsigned i = 0; i < count; ++i)
       inner_->workers[i]->thread.start<&engine_worker::serve>(*inner_->workers[i]);
@@ -29352,6 +29355,8 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.batches = batches_;
   all.warnings = warnings_;
   all.workers = limits_.workers();
+  all.depth = *setup_.options.workers == 0 ? setup_.depth * setup_.batches_per_block
+                                           : static_cast<std::uint64_t>(limits_.now().depth.value_or(0));
   if (home_.here())  // in a child after fork another thread may have held the lock
     all.worker_seconds = static_cast<double>(limits_.worker_ns(detail::now_ns())) * 1e-9;
   all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
@@ -36996,6 +37001,7 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
           .c_str(),
       c.workers);
   std::string text = line;
+  if (c.depth != 0) text.insert(text.size() - 1, ", " + std::to_string(c.depth) + " in flight");
   if (c.skipped + c.replaced != 0) {
     std::snprintf(line, sizeof line, "bad samples: %llu skipped, %llu replaced\n",
                   static_cast<unsigned long long>(c.skipped), static_cast<unsigned long long>(c.replaced));
