@@ -11701,7 +11701,7 @@ inline constexpr image_number image_number_of<bfloat16> = image_number::brain16;
 template <class... Ops>
 class device_image {
   using way = detail::image_way<detail::image_in_slot<detail::channels_of_all<Ops...>>, Ops...>;
-  using number = typename way::number;
+  using made = typename way::number;
   static constexpr bool planes = (std::is_same_v<Ops, to_chw_operation> || ...);
 
  public:
@@ -11709,7 +11709,7 @@ class device_image {
 
   template <class View>
     requires(detail::is_image_column<View> && detail::is_right_way<way>)
-  using output = number;
+  using output = made;
   template <class View>
   using wrong_column_for = std::conditional_t<
       !detail::is_right_way<way>, typename way::wrong,
@@ -11769,7 +11769,7 @@ class device_image {
     work.width = all.size().width;
     work.height = all.size().height;
     work.channels = static_cast<std::uint32_t>(in[3]);
-    work.number = detail::image_number_of<number>;
+    work.number = detail::image_number_of<made>;
     work.planes = planes;
     values_of(in).write(work);
     if constexpr (std::is_same_v<Stream, host_stream>)
@@ -11806,7 +11806,7 @@ class device_image {
     return places;
   }
   [[nodiscard]] detail::image_values values_of(const extents& in) const {
-    detail::image_values values(static_cast<std::size_t>(in[3]));
+    detail::image_values values(detail::to_size(in[3]));
     detail::image_places places(size_of(in));
     const auto one = [&]<class Op>(const Op& op) {
       if constexpr (requires { op.may_fill(places.size()); })
