@@ -34,7 +34,7 @@ if(TARGET penstock::mpi)
   list(APPEND includes -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX)
 endif()
 
-# The test of device/cuda.hpp with the fake runtime, and the header itself where the toolkit is.
+# The tests with the fake runtime of CUDA, and the header itself where the toolkit is.
 if(TARGET penstock::cuda)
   get_target_property(cuda_includes CUDA::cudart INTERFACE_INCLUDE_DIRECTORIES)
 else()
@@ -43,7 +43,7 @@ endif()
 foreach(directory IN LISTS cuda_includes)
   list(APPEND includes -isystem ${directory})
 endforeach()
-list(APPEND second_files device/cuda.test.cpp)
+list(APPEND second_files ${fake_cuda_files})
 
 file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp ${PROJECT_SOURCE_DIR}/fuzz/*.cpp)
 set(sources "")

@@ -10,6 +10,7 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/block/column.hpp>
 #include <penstock/run/block/column_set.hpp>
+#include <penstock/run/block/device_work.hpp>
 #include <penstock/run/block/flexible_values.hpp>
 #include <penstock/run/block/held_column.hpp>
 #include <penstock/run/block/mapped_columns.hpp>
@@ -18,6 +19,7 @@
 #include <penstock/run/block/slot_memory.hpp>
 #include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/batch_maps.hpp>
+#include <penstock/run/engine/device_works.hpp>
 #include <penstock/run/engine/engine.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>

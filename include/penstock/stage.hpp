@@ -19,6 +19,7 @@
 #include <penstock/stage/map_fields.hpp>
 #include <penstock/stage/memory.hpp>
 #include <penstock/stage/mix_batch.hpp>
+#include <penstock/stage/on_device.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/require.hpp>

@@ -11,43 +11,105 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cuda_runtime_api.h>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-// ---- penstock/device/cuda.hpp
+// ---- penstock/device/detail/cuda_calls.hpp
 
+/// What everything that calls the CUDA runtime shares: its errors as sentences, the current device, and
+/// owners of streams, events and device memory.
 namespace penstock::inline v0_1 {
 
 namespace detail {
 
+/// Whether CUDA repeats an error at every later call of the process, whatever the call.
+[[nodiscard]] constexpr bool cuda_error_stays(cudaError_t code) noexcept {
+  switch (code) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// The remedy for a CUDA error, phrased as the end of a sentence.
 [[nodiscard]] inline std::string_view cuda_cure(cudaError_t code) noexcept {
+  if (cuda_error_stays(code))
+    return "a kernel that was launched earlier failed, and until the process ends every call says so; "
+           "compute-sanitizer finds the kernel";
+  constexpr int stub_library = 34;  // cudaErrorStubLibrary, which not all versions have
+  if (static_cast<int>(code) == stub_library)
+    return "the program found the toolkit's stub of libcuda.so; put the driver's before it in "
+           "LD_LIBRARY_PATH";
   switch (code) {
     case cudaErrorMemoryAllocation:
       return "lower prefetch(n) after batch or memory(bytes), or make batches smaller";
     case cudaErrorNoDevice:
       return "see whether nvidia-smi lists a device and CUDA_VISIBLE_DEVICES shows it to this process";
     case cudaErrorInsufficientDriver:
-      return "install a driver, or one that is not older than the toolkit of this build";
+    case cudaErrorCompatNotSupportedOnDevice:
+      return "install a driver, or one that is not older than the toolkit of this build; in a container, "
+             "start it with --gpus all";
+    case cudaErrorInitializationError:
+      return "see whether nvidia-smi works; a process that was forked after its parent used CUDA cannot use "
+             "it";
+    case cudaErrorSystemNotReady:
+    case cudaErrorSystemDriverMismatch:
+      return "see whether nvidia-smi works; after a driver was updated, restart its services or the machine";
     case cudaErrorDevicesUnavailable:
-      return "another process may have exclusive use of the device";
+      return "another process has exclusive use of the device, or the device was lost; nvidia-smi and the "
+             "kernel's log (Xid) say which";
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorUnknown:
+      return "the device may be lost; nvidia-smi and the kernel's log (Xid) say more, and a run that resumes "
+             "from its last state needs another device or a restart";
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorCudartUnloading:
+      return "the device was reset, or the program is ending, while a run used it; destroy runs and batches "
+             "before";
     case cudaErrorInvalidResourceHandle:
       return "a stream must belong to the device that cuda{.device = ...} names, and live as long as the run";
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureUnjoined:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorStreamCaptureImplicit:
+    case cudaErrorStreamCaptureWrongThread:
+      return "open and use a run outside of stream capture; capture only the kernels that use a batch";
     default:
-      return "after a kernel fails, every later call reports it; compute-sanitizer finds the kernel";
+      return "see what the program did on the device before; compute-sanitizer finds failing kernels and "
+             "calls";
   }
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void cuda_fail(cudaError_t code, std::string_view what) {
+[[noreturn, gnu::cold, gnu::noinline]] inline void cuda_fail(cudaError_t code, std::string_view what,
+                                                             std::string_view cure) {
   static_cast<void>(cudaGetLastError());  // reported here; clear it so that the program does not see it again
-  throw error(errc::io, {what, " failed with ", cudaGetErrorName(code), " (", cudaGetErrorString(code), "); ",
-                         cuda_cure(code)});
+  throw error(errc::io,
+              {what, " failed with ", cudaGetErrorName(code), " (", cudaGetErrorString(code), "); ", cure});
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void cuda_fail(cudaError_t code, std::string_view what) {
+  cuda_fail(code, what, cuda_cure(code));
 }
 inline void cuda_check(cudaError_t code, std::string_view what) {
   if (code != cudaSuccess) cuda_fail(code, what);
@@ -97,27 +159,287 @@ using cuda_memory = std::unique_ptr<std::byte, cuda_destroy>;
 
 }  // namespace detail
 
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/detail/pinned_arena.hpp
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace penstock::inline v0_1::detail {
+
+/// Pinned memory of one run: a few large pieces, each registered with CUDA once, and the gaps in them. What
+/// is returned is used again; pinning, which takes milliseconds, happens only while a run finds its size.
+///
+/// A piece begins as huge pages where it has room for them, on the node that is given. It is pinned by a
+/// thread of its own: a device that a worker makes current would stay so, and changing back would make CUDA
+/// initialise the device that was current before, which the process may not use at all.
+/// Threads: any.
+class pinned_arena {
+ public:
+  static constexpr std::size_t page = 4096, huge_page = std::size_t{2} << 20;
+
+  pinned_arena(int device, std::optional<numa_node> node) : device_(device), node_(std::move(node)) {}
+  pinned_arena(const pinned_arena&) = delete;
+  pinned_arena& operator=(const pinned_arena&) = delete;
+  ~pinned_arena() {
+    if (pieces_.empty()) return;
+    const cuda_on_device here(device_);
+    for (const piece& one : pieces_) unpin(one);
+  }
+
+  /// Takes no more for what is to come than leaves all pieces within so many bytes.
+  void bound(std::uint64_t bytes) noexcept {
+    const std::lock_guard guard(lock_);
+    most_ = bytes;
+  }
+  /// Says that all that is in use now will be needed so many times more, so that one piece can hold it.
+  void expect(std::size_t times) noexcept {
+    const std::lock_guard guard(lock_);
+    expected_ = in_use_ * times;
+  }
+
+  /// Memory at a multiple of a page.
+  [[nodiscard]] void* allocate(std::size_t bytes) {
+    const std::size_t size = in_pages(std::max<std::size_t>(1, bytes), page);
+    const std::lock_guard guard(lock_);
+    // At worst a gap follows everything that is in use; returning memory must not allocate.
+    if (const std::size_t gaps = live_ + pieces_.size() + 3; gaps_.capacity() < gaps) gaps_.reserve(2 * gaps);
+    auto found = fitting(size);
+    if (found == gaps_.end()) {
+      add_piece(size);
+      found = fitting(size);
+    }
+    std::byte* const memory = found->begin;
+    found->begin += size;
+    found->size -= size;
+    if (found->size == 0) gaps_.erase(found);
+    in_use_ += size;
+    ++live_;
+    return memory;
+  }
+  void deallocate(void* memory, std::size_t bytes) noexcept {
+    const std::size_t size = in_pages(std::max<std::size_t>(1, bytes), page);
+    const std::lock_guard guard(lock_);
+    in_use_ -= size;
+    --live_;
+    add_gap({static_cast<std::byte*>(memory), size});
+  }
+
+  /// Bytes that are pinned.
+  [[nodiscard]] std::size_t pinned() const noexcept {
+    const std::lock_guard guard(lock_);
+    return total_;
+  }
+
+ private:
+  struct stretch {
+    std::byte* begin = nullptr;
+    std::size_t size = 0;
+    [[nodiscard]] std::byte* end() const noexcept { return begin + size; }
+  };
+  struct piece : stretch {
+    bool mapped = false;  // by this class, otherwise by CUDA
+  };
+
+  [[nodiscard]] static constexpr std::size_t in_pages(std::size_t bytes, std::size_t size) noexcept {
+    return (bytes + size - 1) / size * size;
+  }
+
+  /// The smallest gap that is large enough.
+  [[nodiscard]] std::vector<stretch>::iterator fitting(std::size_t size) noexcept {
+    auto best = gaps_.end();
+    for (auto at = gaps_.begin(); at != gaps_.end(); ++at)
+      if (at->size >= size && (best == gaps_.end() || at->size < best->size)) best = at;
+    return best;
+  }
+
+  /// Gaps of two pieces stay two, even side by side: what spans both is registered as neither.
+  void add_gap(stretch gap) noexcept {
+    auto after = std::ranges::lower_bound(gaps_, gap.begin, {}, &stretch::begin);
+    if (after != gaps_.end() && after->begin == gap.end() && !begins_piece(after->begin)) {
+      after->begin = gap.begin;
+      after->size += gap.size;
+    } else {
+      after = gaps_.insert(after, gap);
+    }
+    if (after == gaps_.begin() || begins_piece(after->begin)) return;
+    const auto before = after - 1;
+    if (before->end() != after->begin) return;
+    before->size += after->size;
+    gaps_.erase(after);
+  }
+  [[nodiscard]] bool begins_piece(const std::byte* memory) const noexcept {
+    return std::ranges::find(pieces_, memory, &piece::begin) != pieces_.end();
+  }
+
+  void add_piece(std::size_t size) {
+    give_back_idle();
+    // A fourth more than needed keeps pieces few where nobody knows what is to come.
+    std::size_t more = std::max(expected_, std::min(total_ / 4, most_without_reason));
+    if (most_) more = std::min<std::uint64_t>(more, *most_ > total_ ? *most_ - total_ : 0);
+    expected_ = 0;
+    const auto rounded = [](std::size_t bytes) {
+      return in_pages(bytes, bytes >= 2 * huge_page ? huge_page : page);
+    };
+    pieces_.reserve(pieces_.size() + 1);
+    cudaError_t code = cudaErrorMemoryAllocation;
+    std::optional<piece> made;
+    if (more > size) made = pinned(rounded(more), code);
+    if (!made) made = pinned(rounded(size), code);
+    if (!made)
+      cuda_fail(
+          code, text({"pinning ", size, " bytes of host memory for batches"}),
+          code == cudaErrorMemoryAllocation
+              ? "lower prefetch(n) after batch, bound the run with memory(bytes), or raise the limit of "
+                "locked memory (ulimit -l)"
+              : cuda_cure(code));
+    pieces_.push_back(*made);
+    total_ += made->size;
+    add_gap(*made);
+  }
+
+  /// Returns to the system what is whole, and too small: all of it is free, and no gap was large enough.
+  void give_back_idle() noexcept {
+    std::optional<cuda_on_device> here;
+    std::erase_if(pieces_, [&](const piece& one) {
+      const auto gap = std::ranges::find(gaps_, one.begin, &stretch::begin);
+      if (gap == gaps_.end() || gap->size != one.size) return false;
+      if (!here) here.emplace(device_);
+      gaps_.erase(gap);
+      total_ -= one.size;
+      unpin(one);
+      return true;
+    });
+  }
+
+  /// A piece of so many bytes; `code` says why there is none.
+  [[nodiscard]] std::optional<piece> pinned(std::size_t size, cudaError_t& code) const {
+    piece one{{nullptr, size}};
+    if (map(one)) {
+      on_thread([&] { return cudaHostRegister(one.begin, size, cudaHostRegisterPortable); }, code);
+      if (code == cudaSuccess) return one;
+      unmap(one);
+      if (code != cudaErrorNotSupported && code != cudaErrorNotPermitted) return std::nullopt;
+      one = {{nullptr, size}};
+    }
+    void* memory = nullptr;
+    on_thread([&] { return cudaHostAlloc(&memory, size, cudaHostAllocPortable); }, code);
+    if (code != cudaSuccess) return std::nullopt;
+    one.begin = static_cast<std::byte*>(memory);
+    return one;
+  }
+  static void unpin(const piece& one) noexcept {
+    if (!one.mapped) {
+      static_cast<void>(cudaFreeHost(one.begin));
+      return;
+    }
+    static_cast<void>(cudaHostUnregister(one.begin));
+    unmap(one);
+  }
+
+  /// Calls a function in a thread where the device is current and that is near it.
+  template <class F>
+  void on_thread(F call, cudaError_t& code) const {
+    const auto work = [&] {
+      if (node_) run_on(node_->processors);
+      code = cudaSetDevice(device_);
+      if (code == cudaSuccess) code = call();
+      if (code != cudaSuccess) static_cast<void>(cudaGetLastError());
+    };
+    try {
+      std::thread(work).join();
+    } catch (const std::system_error&) {
+      code = cudaErrorMemoryAllocation;
+    }
+  }
+
+  /// Maps memory that is not pinned yet, on the node; false where that is not possible.
+  [[nodiscard]] bool map([[maybe_unused]] piece& one) const noexcept {
+#if defined(__linux__)
+    const bool huge = one.size >= 2 * huge_page;
+    const std::size_t whole = one.size + (huge ? huge_page : 0);
+    void* const found = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED) return false;
+    one.begin = static_cast<std::byte*>(found);
+    one.mapped = true;
+    if (huge) {
+      const std::size_t ahead = in_pages(reinterpret_cast<std::uintptr_t>(found), huge_page) -
+                                reinterpret_cast<std::uintptr_t>(found);
+      if (ahead != 0) ::munmap(found, ahead);
+      one.begin += ahead;
+      if (ahead != huge_page) ::munmap(one.end(), huge_page - ahead);
+      ::madvise(one.begin, one.size, MADV_HUGEPAGE);  // a refusal leaves memory in small pages
+    }
+    if (node_) prefer_node(one.begin, one.size, node_->number);
+    return true;
+#else
+    return false;
+#endif
+  }
+  static void unmap([[maybe_unused]] const piece& one) noexcept {
+#if defined(__linux__)
+    ::munmap(one.begin, one.size);
+#endif
+  }
+
+  static constexpr std::size_t most_without_reason = std::size_t{64} << 20;
+
+  int device_;
+  std::optional<numa_node> node_;
+  mutable std::mutex lock_;
+  std::vector<piece> pieces_;
+  std::vector<stretch> gaps_;  // in order
+  std::size_t total_ = 0, in_use_ = 0, expected_ = 0, live_ = 0;
+  std::optional<std::uint64_t> most_;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/device/cuda.hpp
+
+namespace penstock::inline v0_1 {
+
 /// Who waits for the copy of a batch: only the stream that uses it, or also the thread of the training loop.
 enum class cuda_wait { stream, host };
 
-/// A CUDA GPU as the device where batches end up: `pin_and_copy(cuda{})`.
+/// What is placed on the device's node, on a machine with several: slots, and workers if there are at most as
+/// many as processors near the device; the same, and workers whatever their number; nothing.
+enum class cuda_numa { automatic, always, off };
+
+/// A CUDA GPU as the device where batches end up: `cuda::pin_and_copy`, or `pin_and_copy(cuda{...})` with
+/// options.
 ///
 ///     const auto loader = generated(samples, made_up) | shuffle(1) | batch(256) | prefetch(4) |
 ///                         pin_and_copy(cuda{.stream = stream});
 ///
 /// Slots are in pinned memory. As soon as a batch is ready, ahead of the loop, its copy starts on a separate
 /// stream into device memory that belongs to the batch; `device_data<I>()` returns the address of column I.
-/// Copies and kernels overlap if two or more batches are in flight (`prefetch(n)` after `batch`).
+/// Copies and kernels overlap: by default there are enough batches in flight that one is computed on while
+/// the next is copied and another one is filled. `prefetch(n)` after `batch` sets their number; give it 2 or
+/// more.
 /// Waiting: when a batch is delivered, `stream` waits for its copy and the host does not. After you drop the
 /// batch, its device memory is overwritten only once everything you put on `stream` before you asked for the
 /// next batch has finished. So you can drop a batch as soon as you have launched the kernels that use it.
 /// If you use other streams that do not synchronise with `stream`, call `b.on(other)`, which does the same
-/// for them. `cuda_wait::host` makes the loop itself wait for the copy too.
+/// for them; a stream of another device is refused. `cuda_wait::host` makes the loop itself wait for the copy
+/// too.
+/// Several devices: each run has its own, in one thread or in several. Runs leave the current device of every
+/// thread as it was. Since CUDA 12, changing it also initialises the device that it is changed to, so in a
+/// process that uses only device 1, make it current (`cudaSetDevice`) in the thread of the loop.
+/// Memory: a run's slots are in a few large pieces, in huge pages where the system has them; each is pinned
+/// once and stays until the run and its batches are gone, or until a batch larger than all before it takes
+/// its place. With `memory(bytes)`, pieces are no larger than that asks for.
+/// NUMA: on a machine with several nodes, slots are on the node of the device. Workers run on its processors
+/// if they are at most as many, because a worker on another node is better than none, and if neither
+/// `workers(n, {.processors = ...})` nor `numa` says otherwise.
 /// Element sizes and shapes: as on the host; columns start at multiples of 256 bytes.
 /// Cost per batch: one asynchronous copy per column and two events; memory is allocated only when a batch is
 /// larger than all before it. Each batch in flight takes its size once in pinned and once in device memory.
 /// Throws, from `open` and when you ask for a batch: `errc::argument` for a device that does not exist;
-/// `errc::io` with the name of the CUDA error and what to do. Restores the thread's current device.
+/// `errc::io` with the name of the CUDA error and what to do. After an error the run is over, and releases
+/// what it has; after the failure of a kernel, CUDA refuses everything until the process ends.
 /// Threads: as the run; any thread may launch kernels.
 /// Keeps all guarantees. Streams must outlive the run and its batches. Open and use the run outside of stream
 /// capture.
@@ -125,16 +447,23 @@ enum class cuda_wait { stream, host };
 struct cuda {
   static constexpr int current = -1;  ///< the device that is current in the thread that opens the run
 
-  int device = current;                ///< device number
-  cudaStream_t stream = nullptr;       ///< the stream that uses batches; null: the default stream
-  cuda_wait wait = cuda_wait::stream;  ///< who waits for copies
+  int device = current;                   ///< device number
+  cudaStream_t stream = nullptr;          ///< the stream that uses batches; null: the default stream
+  cuda_wait wait = cuda_wait::stream;     ///< who waits for copies
+  cuda_numa numa = cuda_numa::automatic;  ///< what is placed near the device
+
+  /// `pin_and_copy(cuda{})`; `cuda::pin_and_copy(cuda{.device = 1})` takes options too
+  static const pin_and_copy_stage<cuda> pin_and_copy;
 
   class session;
   [[nodiscard]] session connect() const;
   [[nodiscard]] std::string describe() const {
     const std::string_view who = wait == cuda_wait::host ? "the host waits" : "the stream waits";
-    if (device == current) return detail::text({"cuda, the current device, ", who});
-    return detail::text({"cuda device ", device, ", ", who});
+    const std::string_view near = numa == cuda_numa::off      ? ""
+                                  : numa == cuda_numa::always ? ", slots and all workers on its node"
+                                                              : ", slots and workers on its node";
+    if (device == current) return detail::text({"cuda, the current device, ", who, near});
+    return detail::text({"cuda device ", device, ", ", who, near});
   }
 };
 
@@ -144,6 +473,7 @@ struct cuda {
 class cuda::session {
  public:
   static constexpr bool copies = true;
+  using stream_type = cudaStream_t;
   static constexpr memory_space space = memory_space::pinned;
   static constexpr std::string_view platform = "cuda";
 
@@ -182,16 +512,14 @@ class cuda::session {
     detail::cuda_memory memory_;
   };
 
-  explicit session(const cuda& given) : stream_(given.stream), wait_(given.wait) {
-    int count = 0;
-    detail::cuda_check(cudaGetDeviceCount(&count), "looking for CUDA devices");
-    if (given.device == current)
-      detail::cuda_check(cudaGetDevice(&device_), "looking for the current CUDA device");
-    else if (given.device < 0 || given.device >= count)
-      throw error(errc::argument, {"there is no CUDA device ", given.device, ": this process sees ", count,
-                                   ", counted from 0; CUDA_VISIBLE_DEVICES chooses which"});
-    else
-      device_ = given.device;
+  /// `sys` is the folder that Linux calls /sys.
+  explicit session(const cuda& given, const std::string& sys = "/sys")
+      : device_(number_of(given)),
+        node_(given.numa == cuda_numa::off ? std::nullopt : node_of(device_, sys)),
+        always_near_(given.numa == cuda_numa::always),
+        stream_(given.stream),
+        wait_(given.wait),
+        pinned_(device_, node_) {
     const detail::cuda_on_device here(device_);
     here.check();
     cudaStream_t made = nullptr;
@@ -209,28 +537,32 @@ class cuda::session {
   }
 
   /// Page-aligned pinned memory that every device can read.
-  [[nodiscard]] void* allocate(std::size_t bytes) {
-    const detail::cuda_on_device here(device_);
-    here.check();
-    void* memory = nullptr;
-    const cudaError_t code = cudaHostAlloc(&memory, std::max<std::size_t>(1, bytes), cudaHostAllocPortable);
-    if (code != cudaSuccess) detail::cuda_fail(code, detail::text({"pinning ", bytes, " bytes for a batch"}));
-    return memory;
-  }
-  void deallocate(void* p, std::size_t /*bytes*/) noexcept {
-    const detail::cuda_on_device here(device_);
-    static_cast<void>(cudaFreeHost(p));
+  [[nodiscard]] void* allocate(std::size_t bytes) { return pinned_.allocate(bytes); }
+  void deallocate(void* p, std::size_t bytes) noexcept { pinned_.deallocate(p, bytes); }
+  void bound(std::uint64_t bytes) noexcept { pinned_.bound(bytes); }
+  void expect(std::size_t times) noexcept { pinned_.expect(times); }
+  /// Bytes of pinned memory that the run has.
+  [[nodiscard]] std::size_t pinned() const noexcept { return pinned_.pinned(); }
+  /// The processors of the device's node; none on a machine with one node.
+  [[nodiscard]] near_processors near() const {
+    return {node_ ? node_->processors : processor_set{}, always_near_};
   }
 
   /// Starts copying. If it throws, no copy is in progress.
   void start(transfer& t, std::span<const bytes_view> columns) {
+    start(t, columns, {}, detail::no_device_work{});
+  }
+  /// As above, and puts work on the stream behind the copies; see `computing_session`.
+  template <class Work>
+  void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
+             const Work& work) {
     const detail::cuda_on_device here(device_);
     here.check();
     if (t.copied_ == nullptr) {
       t.copied_ = detail::make_cuda_event();
       t.device_ = device_;
     }
-    make_room(t, columns);
+    make_room(t, columns, rooms);
     try {
       for (transfer::user& user : t.users_) {
         if (!user.pending) continue;
@@ -242,6 +574,12 @@ class cuda::session {
         detail::cuda_check(cudaMemcpyAsync(t.memory_.get() + t.offsets_[i], columns[i].data(),
                                            columns[i].size(), cudaMemcpyHostToDevice, copy_.get()),
                            "copying a batch to the device");
+      }
+      if (!rooms.empty()) {
+        const bool was_well =
+            cudaPeekAtLastError() == cudaSuccess;  // the program may have left an error there
+        work(copy_.get());
+        if (was_well) detail::cuda_check(cudaPeekAtLastError(), "launching the kernels of on_device");
       }
       detail::cuda_check(cudaEventRecord(t.copied_.get(), copy_.get()), "recording an event after a copy");
     } catch (...) {
@@ -267,26 +605,37 @@ class cuda::session {
     here.check();
     auto found = std::ranges::find(t.users_, given, &transfer::user::stream);
     if (found == t.users_.end()) {
-      t.users_.emplace_back(transfer::user{given, detail::make_cuda_event()});
+      transfer::user one{given, detail::make_cuda_event()};
+      // Refuses a stream of another device here, rather than when the batch has been dropped.
+      detail::cuda_check(cudaEventRecord(one.passed.get(), given), "using a batch on another stream");
+      t.users_.push_back(std::move(one));
       found = t.users_.end() - 1;
     }
     detail::cuda_check(cudaStreamWaitEvent(given, t.copied_.get(), 0), "making a stream wait for a batch");
     found->uses = true;
   }
 
-  /// Call when the batch has been dropped: returns when its slots may be written, and records what the
-  /// streams must pass before its device memory may be.
-  void reuse(transfer& t) {
-    if (t.copied_ == nullptr) return;
+  /// Call when the batch has been dropped: records what the streams must pass before its device memory may be
+  /// written.
+  void leave(transfer& t) {
+    if (std::ranges::none_of(t.users_, &transfer::user::uses)) return;
     const detail::cuda_on_device here(device_);
     here.check();
-    finish(t);
     for (transfer::user& user : t.users_) {
       if (!user.uses) continue;
       detail::cuda_check(cudaEventRecord(user.passed.get(), user.stream), "recording an event after a batch");
       user.uses = false;
       user.pending = true;
     }
+  }
+
+  /// Call when the batch has been dropped: returns when its slots may be written.
+  void reuse(transfer& t) {
+    leave(t);
+    if (!t.in_flight_) return;
+    const detail::cuda_on_device here(device_);
+    here.check();
+    finish(t);
   }
 
   /// The device address of column i; null before the first copy and for a batch without bytes.
@@ -297,19 +646,39 @@ class cuda::session {
   [[nodiscard]] int device() const noexcept { return device_; }
 
  private:
+  [[nodiscard]] static int number_of(const cuda& given) {
+    int count = 0, number = given.device;
+    detail::cuda_check(cudaGetDeviceCount(&count), "looking for CUDA devices");
+    if (number == current) {
+      detail::cuda_check(cudaGetDevice(&number), "looking for the current CUDA device");
+    } else if (number < 0 || number >= count) {
+      throw error(errc::argument, {"there is no CUDA device ", number, ": this process sees ", count,
+                                   ", counted from 0; CUDA_VISIBLE_DEVICES chooses which"});
+    }
+    return number;
+  }
+  [[nodiscard]] static std::optional<numa_node> node_of(int number, const std::string& sys) {
+    char address[32] = {};
+    detail::cuda_check(cudaDeviceGetPCIBusId(address, sizeof address, number),
+                       "looking for the PCI address of the CUDA device");
+    return numa_node_of(address, sys);
+  }
+
   static void finish(transfer& t) {
     if (!t.in_flight_) return;
     detail::cuda_check(cudaEventSynchronize(t.copied_.get()), "waiting for a copy to the device");
     t.in_flight_ = false;
   }
 
-  static void make_room(transfer& t, std::span<const bytes_view> columns) {
+  static void make_room(transfer& t, std::span<const bytes_view> columns,
+                        std::span<const std::size_t> rooms) {
     constexpr std::size_t alignment = 256;  // enough for the widest kernel loads and for texture units
-    t.offsets_.resize(columns.size());
+    t.offsets_.resize(columns.size() + rooms.size());
     std::size_t needed = 0;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
+    for (std::size_t i = 0; i < t.offsets_.size(); ++i) {
       t.offsets_[i] = needed;
-      needed += (columns[i].size() + alignment - 1) / alignment * alignment;
+      const std::size_t bytes = i < columns.size() ? columns[i].size() : rooms[i - columns.size()];
+      needed += (bytes + alignment - 1) / alignment * alignment;
     }
     if (needed <= t.capacity_) return;
     for (transfer::user& user : t.users_)
@@ -325,11 +694,16 @@ class cuda::session {
     t.capacity_ = wanted;
   }
 
-  int device_ = 0;
+  int device_;
+  std::optional<numa_node> node_;
+  bool always_near_;
   cudaStream_t stream_;
   cuda_wait wait_;
+  detail::pinned_arena pinned_;
   detail::cuda_stream copy_;
 };
+
+inline constexpr pin_and_copy_stage<cuda> cuda::pin_and_copy{};
 
 inline cuda::session cuda::connect() const { return session(*this); }
 

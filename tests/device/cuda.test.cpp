@@ -5,7 +5,7 @@
 #include <penstock/device/cuda.hpp>
 
 #include "support/catch.hpp"
-#include "support/fake_cuda.hpp"
+#include "support/cuda_test.hpp"
 
 #include <penstock/integration/to_dlpack.hpp>
 #include <penstock/run/run.hpp>
@@ -31,44 +31,13 @@
 namespace ps = penstock;
 using penstock_test::contains;
 using penstock_test::fake_cuda;
+using penstock_test::fresh_fake;
+using penstock_test::numbers;
+using penstock_test::on_device;
 
 static_assert(ps::device<ps::cuda> && ps::cuda::session::copies, "a GPU is a device that copies");
 
 namespace {
-
-/// A fresh fake; its destructor checks that everything was released exactly once.
-struct fresh_fake {
-  fake_cuda& fake = fake_cuda::get();
-  fresh_fake() { fake.reset(); }
-  ~fresh_fake() {
-    CHECK(fake.live() == 0);
-    CHECK(!fake.misused);
-    fake.reset();
-  }
-  /// A CUDA stream of the program.
-  struct stream {
-    cudaStream_t it = nullptr;
-    explicit stream(int device = 0) {
-      const int before = std::exchange(fake_cuda::current(), device);
-      REQUIRE(cudaStreamCreateWithFlags(&it, cudaStreamNonBlocking) == cudaSuccess);
-      fake_cuda::current() = before;
-    }
-    ~stream() { cudaStreamDestroy(it); }
-  };
-};
-
-std::vector<int> numbers(int n) {
-  std::vector<int> all(static_cast<std::size_t>(n));
-  std::iota(all.begin(), all.end(), 1);
-  return all;
-}
-
-template <class T>
-std::vector<T> on_device(const void* data, std::size_t count) {
-  std::vector<T> all(count);
-  if (count != 0) std::memcpy(all.data(), data, count * sizeof(T));
-  return all;
-}
 
 /// What kernels on a stream see of all batches of a plan, if each batch is dropped as soon as its
 /// kernels are launched.
@@ -288,8 +257,11 @@ TEST_CASE("device/cuda: a device is chosen, and the thread's own device is resto
   CHECK(use(ps::cuda{}) == 0);
   CHECK(use(ps::cuda{.device = 1}) == 1);
   CHECK(fake_cuda::current() == 0);
-  CHECK(ps::cuda{}.describe() == "cuda, the current device, the stream waits");
-  CHECK(ps::cuda{.device = 1, .wait = ps::cuda_wait::host}.describe() == "cuda device 1, the host waits");
+  CHECK(ps::cuda{}.describe() == "cuda, the current device, the stream waits, slots and workers on its node");
+  CHECK(ps::cuda{.device = 1, .wait = ps::cuda_wait::host, .numa = ps::cuda_numa::off}.describe() ==
+        "cuda device 1, the host waits");
+  CHECK(ps::cuda{.device = 1, .numa = ps::cuda_numa::always}.describe() ==
+        "cuda device 1, the stream waits, slots and all workers on its node");
 }
 
 TEST_CASE("device/cuda: tensors of DLPack name the device, and a stream waits for them") {
@@ -346,7 +318,7 @@ TEST_CASE("device/cuda: a failed allocation is an error with its size") {
     } catch (const ps::error& e) {
       const std::string what = e.what();
       CHECK_THAT(what, contains("cudaErrorMemoryAllocation (out of memory); lower prefetch(n)"));
-      host = host || what.find("pinning 64 bytes") != std::string::npos;
+      host = host || what.find("pinning 4096 bytes") != std::string::npos;
       device = device || what.find("allocating 256 bytes on the device") != std::string::npos;
     }
   }

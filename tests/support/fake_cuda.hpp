@@ -53,11 +53,19 @@ struct fake_cuda {
   cudaError_t last = cudaSuccess;
   std::uint64_t fail_at = 0;  // the number of the call that fails, from 1
   cudaError_t fail_with = cudaErrorLaunchFailure;
-  std::uint64_t calls = 0;  // calls that may fail
+  bool stays = false;               // after a failure every call fails, as after that of a kernel
+  cudaError_t stuck = cudaSuccess;  // how
+  std::uint64_t calls = 0;          // calls that may fail
+  bool counts = true;               // false: calls are neither counted nor logged, and nothing is copied
+  std::size_t device_bytes = std::size_t(-1);  // memory of all devices together
+  std::uint64_t pageable = 0;                  // copies from memory that is not pinned
+  cudaError_t on_register = cudaSuccess;       // what registering memory returns
   std::vector<std::string> log;
   std::map<std::string, std::uint64_t> count;
   std::set<void*> host_memory;
+  std::map<const void*, std::size_t> registered;
   std::map<void*, int> device_memory;
+  std::map<void*, std::size_t> device_sizes;
   std::set<CUstream_st*> streams;
   std::set<CUevent_st*> events;
   std::map<int, CUstream_st> default_streams;
@@ -76,8 +84,11 @@ struct fake_cuda {
     const std::lock_guard guard(lock);
     finish_all();
     devices = 2;
-    on_count = last = cudaSuccess;
-    fail_at = calls = 0;
+    on_count = on_register = last = stuck = cudaSuccess;
+    stays = false;
+    counts = true;
+    device_bytes = std::size_t(-1);
+    fail_at = calls = pageable = 0;
     fail_with = cudaErrorLaunchFailure;
     log.clear();
     count.clear();
@@ -86,15 +97,34 @@ struct fake_cuda {
   }
   [[nodiscard]] std::size_t live() {
     const std::lock_guard guard(lock);
-    return host_memory.size() + device_memory.size() + streams.size() + events.size();
+    return host_memory.size() + registered.size() + device_memory.size() + streams.size() + events.size();
   }
 
   /// Counts a call and returns its status.
   cudaError_t enter(const char* name, bool may_fail = true) {
-    ++count[name];
-    log.emplace_back(name);
+    if (counts) {
+      ++count[name];
+      log.emplace_back(name);
+    }
+    if (stuck != cudaSuccess) return last = stuck;
     if (!may_fail || ++calls != fail_at) return cudaSuccess;
+    if (stays) stuck = fail_with;
     return last = fail_with;
+  }
+  /// Whether all of this memory was registered by one call, or allocated pinned.
+  [[nodiscard]] bool is_pinned(const void* memory, std::size_t size) const {
+    auto after = registered.upper_bound(memory);
+    if (after != registered.begin()) {
+      const auto& [begin, bytes] = *--after;
+      if (static_cast<const char*>(memory) + size <= static_cast<const char*>(begin) + bytes) return true;
+    }
+    return !host_memory.empty() && registered.empty();  // sizes of what CUDA allocated are not kept
+  }
+  [[nodiscard]] std::size_t registered_bytes() {
+    const std::lock_guard guard(lock);
+    std::size_t all = 0;
+    for (const auto& [begin, bytes] : registered) all += bytes;
+    return all;
   }
   cudaError_t wrong(cudaError_t code) { return last = code; }
 
@@ -162,20 +192,43 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetLastError() {
   auto& fake = penstock_test::fake_cuda::get();
   const std::lock_guard guard(fake.lock);
-  return std::exchange(fake.last, cudaSuccess);
+  return std::exchange(fake.last, fake.stuck);
+}
+cudaError_t cudaPeekAtLastError() {
+  auto& fake = penstock_test::fake_cuda::get();
+  const std::lock_guard guard(fake.lock);
+  return fake.last;
 }
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation:
       return "cudaErrorMemoryAllocation";
+    case cudaErrorInitializationError:
+      return "cudaErrorInitializationError";
     case cudaErrorInsufficientDriver:
       return "cudaErrorInsufficientDriver";
-    case cudaErrorNoDevice:
-      return "cudaErrorNoDevice";
     case cudaErrorDevicesUnavailable:
       return "cudaErrorDevicesUnavailable";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorECCUncorrectable:
+      return "cudaErrorECCUncorrectable";
     case cudaErrorInvalidResourceHandle:
       return "cudaErrorInvalidResourceHandle";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorContextIsDestroyed:
+      return "cudaErrorContextIsDestroyed";
+    case cudaErrorAssert:
+      return "cudaErrorAssert";
+    case cudaErrorNotSupported:
+      return "cudaErrorNotSupported";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorUnknown:
+      return "cudaErrorUnknown";
     default:
       return "cudaErrorLaunchFailure";
   }
@@ -200,12 +253,43 @@ cudaError_t cudaFreeHost(void* memory) {
   ::operator delete(memory, std::align_val_t{4096});
   return cudaSuccess;
 }
+cudaError_t cudaHostRegister(void* memory, size_t size, unsigned int flags) {
+  auto& fake = penstock_test::fake_cuda::get();
+  const std::lock_guard guard(fake.lock);
+  if (const cudaError_t code = fake.enter("cudaHostRegister")) return code;
+  if (fake.on_register != cudaSuccess) return fake.wrong(fake.on_register);
+  if (size == 0 || flags != cudaHostRegisterPortable) return fake.wrong(cudaErrorInvalidValue);
+  fake.registered[memory] = size;
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* memory) {
+  auto& fake = penstock_test::fake_cuda::get();
+  const std::lock_guard guard(fake.lock);
+  fake.enter("cudaHostUnregister", false);
+  fake.finish_all();  // as late as work may be, it is not later than this
+  if (fake.registered.erase(memory) == 0) fake.misused = true;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* address, int size, int device) {
+  auto& fake = penstock_test::fake_cuda::get();
+  const std::lock_guard guard(fake.lock);
+  if (const cudaError_t code = fake.enter("cudaDeviceGetPCIBusId")) return code;
+  if (device < 0 || device >= fake.devices) return fake.wrong(cudaErrorInvalidDevice);
+  const std::string name = "0000:" + std::string(device == 0 ? "3B" : "AF") + ":00.0";
+  if (size <= static_cast<int>(name.size())) return fake.wrong(cudaErrorInvalidValue);
+  std::memcpy(address, name.c_str(), name.size() + 1);
+  return cudaSuccess;
+}
 cudaError_t cudaMalloc(void** memory, size_t size) {
   auto& fake = penstock_test::fake_cuda::get();
   const std::lock_guard guard(fake.lock);
   if (const cudaError_t code = fake.enter("cudaMalloc")) return code;
   if (size == 0) return fake.wrong(cudaErrorInvalidValue);
+  std::size_t used = 0;
+  for (const auto& [there, bytes] : fake.device_sizes) used += bytes;
+  if (size > fake.device_bytes - used) return fake.wrong(cudaErrorMemoryAllocation);
   *memory = ::operator new(size, std::align_val_t{256});
+  fake.device_sizes[*memory] = size;
   std::memset(*memory, 0xcd, size);
   fake.device_memory[*memory] = penstock_test::fake_cuda::current();
   return cudaSuccess;
@@ -216,6 +300,7 @@ cudaError_t cudaFree(void* memory) {
   fake.enter("cudaFree", false);
   fake.finish_all();  // as in the real runtime
   if (fake.device_memory.erase(memory) == 0) fake.misused = true;
+  fake.device_sizes.erase(memory);
   ::operator delete(memory, std::align_val_t{256});
   return cudaSuccess;
 }
@@ -303,6 +388,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, enum cudaMe
   const std::lock_guard guard(fake.lock);
   if (const cudaError_t code = fake.enter("cudaMemcpyAsync")) return code;
   if (size == 0 || kind != cudaMemcpyHostToDevice) return fake.wrong(cudaErrorInvalidValue);
+  if (!fake.counts) return cudaSuccess;
+  if (!fake.is_pinned(from, size)) ++fake.pageable;
   fake.put(stream, {[=] { std::memcpy(to, from, size); }, nullptr, nullptr, 0});
   return cudaSuccess;
 }

@@ -24,6 +24,7 @@ struct shard_tag {};       ///< records the world
 struct batch_tag {};       ///< cuts batches and collates
 struct batch_map_tag {};   ///< works on whole batches: `function`, see `map_batch`
 struct device_tag {};      ///< where batches end up
+struct device_map_tag {};  ///< works on batches where they end up: `operations`, see `on_device`
 struct annotation_tag {};  ///< how to run; does not change the sequence
 struct steps_tag {};       ///< fixes the number of batches per epoch
 struct require_tag {};     ///< asks for a guarantee
@@ -63,6 +64,11 @@ concept value_stage = part_of_kind<T, pointwise_tag> || part_of_kind<T, decider_
                       part_of_kind<T, expander_tag> || part_of_kind<T, keeper_tag>;
 
 // Optional members of a part, each with the concept that detects it.
+
+/// A device stage whose device can be given work: `static constexpr bool computes = true`.
+template <class T>
+concept computing_part =
+    part_of_kind<T, device_tag> && requires { requires bool(std::remove_cvref_t<T>::computes); };
 
 /// A part with a name: `static constexpr std::string_view stage_name`.
 template <class T>

@@ -94,11 +94,15 @@ consteval guarantee_set lost_by_itself(place where) {
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
        steps = false, bad_samples = false, uneven = false, renumbers = false, expanded = false, drawn = false,
-       varies = false;
+       varies = false, computes = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
 };
+
+/// Behind `on_device`: the columns before it, which are still on the host, and the stage.
+template <class Columns, class Stage>
+struct columns_on_device {};
 
 /// `Columns`: after `batch`, the batch stage, or the views that a `map_batch` returned.
 template <class Element, chain_facts Facts, class Columns = void>
@@ -120,6 +124,11 @@ struct columns_behind<Stage, Context> {
 template <part_of_kind<batch_map_tag> Stage, class Context>
 struct columns_behind<Stage, Context> {
   using type = typename Stage::template columns_after<Context>;
+};
+
+template <part_of_kind<device_map_tag> Stage, class Context>
+struct columns_behind<Stage, Context> {
+  using type = columns_on_device<typename Context::columns, Stage>;
 };
 
 /// The guarantees that every source or stage of this kind loses.
@@ -158,11 +167,12 @@ consteval chain_facts facts_after(chain_facts f) {
   if (part_of_kind<Stage, shard_tag>) f.sharded = true;
   if (part_of_kind<Stage, cursor_tag>) f.cursor = true;
   if (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) f.decided = true;
-  if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (part_of_kind<Stage, expander_tag>) f.expanded = true;
+  if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (Draws) f.drawn = true;
   if (uneven_batch<Stage>) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
+  if (computing_part<Stage>) f.computes = true;
   if (part_of_kind<Stage, bad_samples_tag>) f.bad_samples = true;
   if (part_of_kind<Stage, steps_tag>) {
     f.steps = true;

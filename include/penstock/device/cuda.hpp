@@ -10,115 +10,64 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/device/concepts.hpp>
+#include <penstock/device/detail/cuda_calls.hpp>
+#include <penstock/device/detail/pinned_arena.hpp>
+#include <penstock/device/numa.hpp>
+#include <penstock/device/pin_and_copy_stage.hpp>
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace penstock::inline v0_1 {
 
-namespace detail {
-
-/// The remedy for a CUDA error, phrased as the end of a sentence.
-[[nodiscard]] inline std::string_view cuda_cure(cudaError_t code) noexcept {
-  switch (code) {
-    case cudaErrorMemoryAllocation:
-      return "lower prefetch(n) after batch or memory(bytes), or make batches smaller";
-    case cudaErrorNoDevice:
-      return "see whether nvidia-smi lists a device and CUDA_VISIBLE_DEVICES shows it to this process";
-    case cudaErrorInsufficientDriver:
-      return "install a driver, or one that is not older than the toolkit of this build";
-    case cudaErrorDevicesUnavailable:
-      return "another process may have exclusive use of the device";
-    case cudaErrorInvalidResourceHandle:
-      return "a stream must belong to the device that cuda{.device = ...} names, and live as long as the run";
-    default:
-      return "after a kernel fails, every later call reports it; compute-sanitizer finds the kernel";
-  }
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] inline void cuda_fail(cudaError_t code, std::string_view what) {
-  static_cast<void>(cudaGetLastError());  // reported here; clear it so that the program does not see it again
-  throw error(errc::io, {what, " failed with ", cudaGetErrorName(code), " (", cudaGetErrorString(code), "); ",
-                         cuda_cure(code)});
-}
-inline void cuda_check(cudaError_t code, std::string_view what) {
-  if (code != cudaSuccess) cuda_fail(code, what);
-}
-
-/// Makes a device current in this thread, and restores the previous one at the end.
-class cuda_on_device {
- public:
-  explicit cuda_on_device(int number) noexcept : status_(cudaGetDevice(&before_)) {
-    if (status_ != cudaSuccess || before_ == number) return;
-    status_ = cudaSetDevice(number);
-    changed_ = status_ == cudaSuccess;
-  }
-  cuda_on_device(const cuda_on_device&) = delete;
-  cuda_on_device& operator=(const cuda_on_device&) = delete;
-  ~cuda_on_device() {
-    if (changed_) static_cast<void>(cudaSetDevice(before_));
-  }
-  void check() const { cuda_check(status_, "choosing the CUDA device"); }
-
- private:
-  int before_ = 0;
-  cudaError_t status_;
-  bool changed_ = false;
-};
-
-struct cuda_destroy {
-  void operator()(std::remove_pointer_t<cudaStream_t>* stream) const noexcept {
-    static_cast<void>(cudaStreamDestroy(stream));
-  }
-  void operator()(std::remove_pointer_t<cudaEvent_t>* event) const noexcept {
-    static_cast<void>(cudaEventDestroy(event));
-  }
-  void operator()(std::byte* memory) const noexcept { static_cast<void>(cudaFree(memory)); }
-};
-using cuda_stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, cuda_destroy>;
-using cuda_event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, cuda_destroy>;
-using cuda_memory = std::unique_ptr<std::byte, cuda_destroy>;
-
-/// An event without timing. A host that waits for it yields its processor, which the workers can use.
-[[nodiscard]] inline cuda_event make_cuda_event() {
-  cudaEvent_t made = nullptr;
-  cuda_check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming | cudaEventBlockingSync),
-             "making a CUDA event");
-  return cuda_event(made);
-}
-
-}  // namespace detail
-
 /// Who waits for the copy of a batch: only the stream that uses it, or also the thread of the training loop.
 enum class cuda_wait { stream, host };
 
-/// A CUDA GPU as the device where batches end up: `pin_and_copy(cuda{})`.
+/// What is placed on the device's node, on a machine with several: slots, and workers if there are at most as
+/// many as processors near the device; the same, and workers whatever their number; nothing.
+enum class cuda_numa { automatic, always, off };
+
+/// A CUDA GPU as the device where batches end up: `cuda::pin_and_copy`, or `pin_and_copy(cuda{...})` with
+/// options.
 ///
 ///     const auto loader = generated(samples, made_up) | shuffle(1) | batch(256) | prefetch(4) |
 ///                         pin_and_copy(cuda{.stream = stream});
 ///
 /// Slots are in pinned memory. As soon as a batch is ready, ahead of the loop, its copy starts on a separate
 /// stream into device memory that belongs to the batch; `device_data<I>()` returns the address of column I.
-/// Copies and kernels overlap if two or more batches are in flight (`prefetch(n)` after `batch`).
+/// Copies and kernels overlap: by default there are enough batches in flight that one is computed on while
+/// the next is copied and another one is filled. `prefetch(n)` after `batch` sets their number; give it 2 or
+/// more.
 /// Waiting: when a batch is delivered, `stream` waits for its copy and the host does not. After you drop the
 /// batch, its device memory is overwritten only once everything you put on `stream` before you asked for the
 /// next batch has finished. So you can drop a batch as soon as you have launched the kernels that use it.
 /// If you use other streams that do not synchronise with `stream`, call `b.on(other)`, which does the same
-/// for them. `cuda_wait::host` makes the loop itself wait for the copy too.
+/// for them; a stream of another device is refused. `cuda_wait::host` makes the loop itself wait for the copy
+/// too.
+/// Several devices: each run has its own, in one thread or in several. Runs leave the current device of every
+/// thread as it was. Since CUDA 12, changing it also initialises the device that it is changed to, so in a
+/// process that uses only device 1, make it current (`cudaSetDevice`) in the thread of the loop.
+/// Memory: a run's slots are in a few large pieces, in huge pages where the system has them; each is pinned
+/// once and stays until the run and its batches are gone, or until a batch larger than all before it takes
+/// its place. With `memory(bytes)`, pieces are no larger than that asks for.
+/// NUMA: on a machine with several nodes, slots are on the node of the device. Workers run on its processors
+/// if they are at most as many, because a worker on another node is better than none, and if neither
+/// `workers(n, {.processors = ...})` nor `numa` says otherwise.
 /// Element sizes and shapes: as on the host; columns start at multiples of 256 bytes.
 /// Cost per batch: one asynchronous copy per column and two events; memory is allocated only when a batch is
 /// larger than all before it. Each batch in flight takes its size once in pinned and once in device memory.
 /// Throws, from `open` and when you ask for a batch: `errc::argument` for a device that does not exist;
-/// `errc::io` with the name of the CUDA error and what to do. Restores the thread's current device.
+/// `errc::io` with the name of the CUDA error and what to do. After an error the run is over, and releases
+/// what it has; after the failure of a kernel, CUDA refuses everything until the process ends.
 /// Threads: as the run; any thread may launch kernels.
 /// Keeps all guarantees. Streams must outlive the run and its batches. Open and use the run outside of stream
 /// capture.
@@ -126,16 +75,23 @@ enum class cuda_wait { stream, host };
 struct cuda {
   static constexpr int current = -1;  ///< the device that is current in the thread that opens the run
 
-  int device = current;                ///< device number
-  cudaStream_t stream = nullptr;       ///< the stream that uses batches; null: the default stream
-  cuda_wait wait = cuda_wait::stream;  ///< who waits for copies
+  int device = current;                   ///< device number
+  cudaStream_t stream = nullptr;          ///< the stream that uses batches; null: the default stream
+  cuda_wait wait = cuda_wait::stream;     ///< who waits for copies
+  cuda_numa numa = cuda_numa::automatic;  ///< what is placed near the device
+
+  /// `pin_and_copy(cuda{})`; `cuda::pin_and_copy(cuda{.device = 1})` takes options too
+  static const pin_and_copy_stage<cuda> pin_and_copy;
 
   class session;
   [[nodiscard]] session connect() const;
   [[nodiscard]] std::string describe() const {
     const std::string_view who = wait == cuda_wait::host ? "the host waits" : "the stream waits";
-    if (device == current) return detail::text({"cuda, the current device, ", who});
-    return detail::text({"cuda device ", device, ", ", who});
+    const std::string_view near = numa == cuda_numa::off      ? ""
+                                  : numa == cuda_numa::always ? ", slots and all workers on its node"
+                                                              : ", slots and workers on its node";
+    if (device == current) return detail::text({"cuda, the current device, ", who, near});
+    return detail::text({"cuda device ", device, ", ", who, near});
   }
 };
 
@@ -145,6 +101,7 @@ struct cuda {
 class cuda::session {
  public:
   static constexpr bool copies = true;
+  using stream_type = cudaStream_t;
   static constexpr memory_space space = memory_space::pinned;
   static constexpr std::string_view platform = "cuda";
 
@@ -183,16 +140,14 @@ class cuda::session {
     detail::cuda_memory memory_;
   };
 
-  explicit session(const cuda& given) : stream_(given.stream), wait_(given.wait) {
-    int count = 0;
-    detail::cuda_check(cudaGetDeviceCount(&count), "looking for CUDA devices");
-    if (given.device == current)
-      detail::cuda_check(cudaGetDevice(&device_), "looking for the current CUDA device");
-    else if (given.device < 0 || given.device >= count)
-      throw error(errc::argument, {"there is no CUDA device ", given.device, ": this process sees ", count,
-                                   ", counted from 0; CUDA_VISIBLE_DEVICES chooses which"});
-    else
-      device_ = given.device;
+  /// `sys` is the folder that Linux calls /sys.
+  explicit session(const cuda& given, const std::string& sys = "/sys")
+      : device_(number_of(given)),
+        node_(given.numa == cuda_numa::off ? std::nullopt : node_of(device_, sys)),
+        always_near_(given.numa == cuda_numa::always),
+        stream_(given.stream),
+        wait_(given.wait),
+        pinned_(device_, node_) {
     const detail::cuda_on_device here(device_);
     here.check();
     cudaStream_t made = nullptr;
@@ -210,28 +165,32 @@ class cuda::session {
   }
 
   /// Page-aligned pinned memory that every device can read.
-  [[nodiscard]] void* allocate(std::size_t bytes) {
-    const detail::cuda_on_device here(device_);
-    here.check();
-    void* memory = nullptr;
-    const cudaError_t code = cudaHostAlloc(&memory, std::max<std::size_t>(1, bytes), cudaHostAllocPortable);
-    if (code != cudaSuccess) detail::cuda_fail(code, detail::text({"pinning ", bytes, " bytes for a batch"}));
-    return memory;
-  }
-  void deallocate(void* p, std::size_t /*bytes*/) noexcept {
-    const detail::cuda_on_device here(device_);
-    static_cast<void>(cudaFreeHost(p));
+  [[nodiscard]] void* allocate(std::size_t bytes) { return pinned_.allocate(bytes); }
+  void deallocate(void* p, std::size_t bytes) noexcept { pinned_.deallocate(p, bytes); }
+  void bound(std::uint64_t bytes) noexcept { pinned_.bound(bytes); }
+  void expect(std::size_t times) noexcept { pinned_.expect(times); }
+  /// Bytes of pinned memory that the run has.
+  [[nodiscard]] std::size_t pinned() const noexcept { return pinned_.pinned(); }
+  /// The processors of the device's node; none on a machine with one node.
+  [[nodiscard]] near_processors near() const {
+    return {node_ ? node_->processors : processor_set{}, always_near_};
   }
 
   /// Starts copying. If it throws, no copy is in progress.
   void start(transfer& t, std::span<const bytes_view> columns) {
+    start(t, columns, {}, detail::no_device_work{});
+  }
+  /// As above, and puts work on the stream behind the copies; see `computing_session`.
+  template <class Work>
+  void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
+             const Work& work) {
     const detail::cuda_on_device here(device_);
     here.check();
     if (t.copied_ == nullptr) {
       t.copied_ = detail::make_cuda_event();
       t.device_ = device_;
     }
-    make_room(t, columns);
+    make_room(t, columns, rooms);
     try {
       for (transfer::user& user : t.users_) {
         if (!user.pending) continue;
@@ -243,6 +202,12 @@ class cuda::session {
         detail::cuda_check(cudaMemcpyAsync(t.memory_.get() + t.offsets_[i], columns[i].data(),
                                            columns[i].size(), cudaMemcpyHostToDevice, copy_.get()),
                            "copying a batch to the device");
+      }
+      if (!rooms.empty()) {
+        const bool was_well =
+            cudaPeekAtLastError() == cudaSuccess;  // the program may have left an error there
+        work(copy_.get());
+        if (was_well) detail::cuda_check(cudaPeekAtLastError(), "launching the kernels of on_device");
       }
       detail::cuda_check(cudaEventRecord(t.copied_.get(), copy_.get()), "recording an event after a copy");
     } catch (...) {
@@ -268,26 +233,37 @@ class cuda::session {
     here.check();
     auto found = std::ranges::find(t.users_, given, &transfer::user::stream);
     if (found == t.users_.end()) {
-      t.users_.emplace_back(transfer::user{given, detail::make_cuda_event()});
+      transfer::user one{given, detail::make_cuda_event()};
+      // Refuses a stream of another device here, rather than when the batch has been dropped.
+      detail::cuda_check(cudaEventRecord(one.passed.get(), given), "using a batch on another stream");
+      t.users_.push_back(std::move(one));
       found = t.users_.end() - 1;
     }
     detail::cuda_check(cudaStreamWaitEvent(given, t.copied_.get(), 0), "making a stream wait for a batch");
     found->uses = true;
   }
 
-  /// Call when the batch has been dropped: returns when its slots may be written, and records what the
-  /// streams must pass before its device memory may be.
-  void reuse(transfer& t) {
-    if (t.copied_ == nullptr) return;
+  /// Call when the batch has been dropped: records what the streams must pass before its device memory may be
+  /// written.
+  void leave(transfer& t) {
+    if (std::ranges::none_of(t.users_, &transfer::user::uses)) return;
     const detail::cuda_on_device here(device_);
     here.check();
-    finish(t);
     for (transfer::user& user : t.users_) {
       if (!user.uses) continue;
       detail::cuda_check(cudaEventRecord(user.passed.get(), user.stream), "recording an event after a batch");
       user.uses = false;
       user.pending = true;
     }
+  }
+
+  /// Call when the batch has been dropped: returns when its slots may be written.
+  void reuse(transfer& t) {
+    leave(t);
+    if (!t.in_flight_) return;
+    const detail::cuda_on_device here(device_);
+    here.check();
+    finish(t);
   }
 
   /// The device address of column i; null before the first copy and for a batch without bytes.
@@ -298,19 +274,39 @@ class cuda::session {
   [[nodiscard]] int device() const noexcept { return device_; }
 
  private:
+  [[nodiscard]] static int number_of(const cuda& given) {
+    int count = 0, number = given.device;
+    detail::cuda_check(cudaGetDeviceCount(&count), "looking for CUDA devices");
+    if (number == current) {
+      detail::cuda_check(cudaGetDevice(&number), "looking for the current CUDA device");
+    } else if (number < 0 || number >= count) {
+      throw error(errc::argument, {"there is no CUDA device ", number, ": this process sees ", count,
+                                   ", counted from 0; CUDA_VISIBLE_DEVICES chooses which"});
+    }
+    return number;
+  }
+  [[nodiscard]] static std::optional<numa_node> node_of(int number, const std::string& sys) {
+    char address[32] = {};
+    detail::cuda_check(cudaDeviceGetPCIBusId(address, sizeof address, number),
+                       "looking for the PCI address of the CUDA device");
+    return numa_node_of(address, sys);
+  }
+
   static void finish(transfer& t) {
     if (!t.in_flight_) return;
     detail::cuda_check(cudaEventSynchronize(t.copied_.get()), "waiting for a copy to the device");
     t.in_flight_ = false;
   }
 
-  static void make_room(transfer& t, std::span<const bytes_view> columns) {
+  static void make_room(transfer& t, std::span<const bytes_view> columns,
+                        std::span<const std::size_t> rooms) {
     constexpr std::size_t alignment = 256;  // enough for the widest kernel loads and for texture units
-    t.offsets_.resize(columns.size());
+    t.offsets_.resize(columns.size() + rooms.size());
     std::size_t needed = 0;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
+    for (std::size_t i = 0; i < t.offsets_.size(); ++i) {
       t.offsets_[i] = needed;
-      needed += (columns[i].size() + alignment - 1) / alignment * alignment;
+      const std::size_t bytes = i < columns.size() ? columns[i].size() : rooms[i - columns.size()];
+      needed += (bytes + alignment - 1) / alignment * alignment;
     }
     if (needed <= t.capacity_) return;
     for (transfer::user& user : t.users_)
@@ -326,11 +322,16 @@ class cuda::session {
     t.capacity_ = wanted;
   }
 
-  int device_ = 0;
+  int device_;
+  std::optional<numa_node> node_;
+  bool always_near_;
   cudaStream_t stream_;
   cuda_wait wait_;
+  detail::pinned_arena pinned_;
   detail::cuda_stream copy_;
 };
+
+inline constexpr pin_and_copy_stage<cuda> cuda::pin_and_copy{};
 
 inline cuda::session cuda::connect() const { return session(*this); }
 

@@ -41,6 +41,7 @@ class simulated {
   class session {
    public:
     static constexpr bool copies = true;
+    using stream_type = host_stream;
     struct transfer {
       std::vector<buffer> columns;
       clock::time_point done{};
@@ -53,10 +54,24 @@ class simulated {
     /// Copies immediately (this thread is the simulated copy engine); counts as done after the time that the
     /// given bandwidth takes.
     void start(transfer& t, std::span<const bytes_view> columns);
+    /// Does the work as soon as the copy is made.
+    template <class Work>
+    void start(transfer& t, std::span<const bytes_view> columns, std::span<const std::size_t> rooms,
+               const Work& work) {
+      start(t, columns);
+      make_room(t, columns.size(), rooms);
+      work(host_stream{});
+    }
     void wait(transfer& t);
     [[nodiscard]] const void* data(transfer& t, std::size_t i) { return t.columns[i].data(); }
 
    private:
+    /// As on a device: the words in which a column ends may be read whole.
+    [[nodiscard]] static constexpr std::size_t whole_lines(std::size_t bytes) noexcept {
+      return (bytes + 63) / 64 * 64;
+    }
+    static void make_room(transfer& t, std::size_t columns, std::span<const std::size_t> rooms);
+
     options options_;
     clock::time_point link_free_{};
   };

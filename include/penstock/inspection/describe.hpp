@@ -29,7 +29,7 @@ constexpr std::string_view kind_text() {
   if constexpr (part_of_kind<Stage, decider_tag> || part_of_kind<Stage, expander_tag>) return "decider";
   if constexpr (part_of_kind<Stage, batch_tag>) return "batch";
   if constexpr (part_of_kind<Stage, batch_map_tag>) return "batchwise";
-  if constexpr (part_of_kind<Stage, device_tag>) return "device";
+  if constexpr (part_of_kind<Stage, device_tag> || part_of_kind<Stage, device_map_tag>) return "device";
   return "annotation";
 }
 

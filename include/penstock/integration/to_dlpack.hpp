@@ -159,8 +159,14 @@ constexpr dlpack::device device_of_slots() noexcept {
 template <std::size_t I, any_batch B>
 auto export_field(const B& b) {
   const auto held = b.template hold<I>();
-  return export_view(held, held.view(),
-                     {held.device_data(), device_of_batches<typename B::session_type>(b.device_number())});
+  const exported_place place{held.device_data(),
+                             device_of_batches<typename B::session_type>(b.device_number())};
+  if constexpr (B::template changed_on_device<I>) {
+    const auto there = b.template device_view<I>();
+    return export_values<typename decltype(there)::value_type>(held, place, there.shape(), there.strides());
+  } else {
+    return export_view(held, held.view(), place);
+  }
 }
 template <std::size_t I, any_batch B>
 auto export_field_of_host(const B& b) {
@@ -210,7 +216,8 @@ constexpr std::size_t exported_index() {
 /// Out: a `dlpack_tensor`, whose first dimension is the batch's slots; for a column that is not one array, a
 /// `dlpack_ragged`, `dlpack_padded` or `dlpack_padded_arrays` of several. Of a device that copies, the tensor
 /// in its memory (kDLCUDA): the stream of the device waits for the copy; for another stream, give it:
-/// `to_dlpack<"image">(batch, stream)`. `to_dlpack_host<"image">(batch)` is the slots in pinned memory.
+/// `to_dlpack<"image">(batch, stream)`. Behind `on_device` it is what that made.
+/// `to_dlpack_host<"image">(batch)` is the slots in pinned memory.
 /// Types: numbers, `bool`, `half`, `bfloat16`, complex numbers; bytes and characters are uint8.
 /// Cost: one allocation for each tensor, and one atomic addition; nothing is copied.
 /// Throws what the allocation throws.

@@ -4,6 +4,7 @@
 #include <penstock/core/collate.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/part.hpp>
+#include <penstock/core/plan.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
 #include <penstock/core/shape_class.hpp>
@@ -163,6 +164,9 @@ struct views_of_columns<Batch, record<Fields...>> {
       typename Fields::name_type,
       editing<typename Fields::type, typename Batch::template policy<typename Fields::name_type>>>...>;
 };
+
+template <class Columns, class Stage, class Element>
+struct views_of_columns<columns_on_device<Columns, Stage>, Element> : views_of_columns<Columns, Element> {};
 
 /// The views of the columns at a place after `batch`, with which functions there are called.
 template <class Context>

@@ -7,9 +7,11 @@
 #include "support/catch.hpp"
 #include "support/collect.hpp"
 
+#include <cstddef>
 #include <exception>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 namespace block_test {
 
@@ -72,9 +74,32 @@ TEST_CASE("run/block: the pool reuses the latest returned block, and respects it
   CHECK(pool.take() == b);
   CHECK(pool.take() == a);
   CHECK(pool.take() == nullptr);
+  std::size_t free = 0;
+  pool.see_free([&](ps::block&) { ++free; });
+  CHECK(free == 0);
   a->shares = 3;
   CHECK_FALSE(a->release(2));
   CHECK(a->release(1));
+}
+
+TEST_CASE("run/block: a pool for a device takes the block that has been free for longest") {
+  ps::host::session session;
+  ps::memory_account account;
+  ps::block_pool pool(
+      3, [](ps::block* b) noexcept { delete static_cast<block*>(b); }, true);
+  const auto make = [&] { return new block(session, account); };
+  block* const a = pool.make(make);
+  block* const b = pool.make(make);
+  for (int round = 0; round < 3; ++round) {
+    pool.give_back(b);
+    pool.give_back(a);
+    std::vector<ps::block*> free;
+    pool.see_free([&](ps::block& one) { free.push_back(&one); });
+    CHECK(free == std::vector<ps::block*>{b, a});
+    CHECK(pool.take() == b);
+    CHECK(pool.take() == a);
+    CHECK(pool.take() == nullptr);
+  }
 }
 
 }  // namespace block_test

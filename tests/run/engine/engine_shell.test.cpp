@@ -72,10 +72,12 @@ const ps::engine_calls counting_plan::calls{
     .held = [](const ps::block&) noexcept { return std::uint64_t{100}; },
     .release = [](ps::block&) noexcept {},
     .settle = [](void*, ps::block&) {},
+    .leave = [](void*, ps::block&) {},
     .start_copy = [](void*, ps::block&) {},
     .end_copy = [](void*, ps::block&) {},
     .make_worker = []() -> ps::engine_worker* { return new worker; },
     .destroy_worker = [](ps::engine_worker* w) noexcept { delete static_cast<worker*>(w); },
+    .expect = [](void*, std::size_t) noexcept {},
     .evaluate =
         [](void* e, ps::engine_worker&, ps::block& b, std::uint64_t, std::uint64_t grain, bool,
            bool) noexcept {

@@ -175,6 +175,11 @@ TEST_CASE("run/sizes: the depth is the one requested, or follows the workers") {
   CHECK(sizes_of(words, on(3, 1)).depth(16) == 2);
   CHECK(sizes_of(words, on(0)).depth(16) == 2);
   CHECK(sizes_of(words, on(1)).depth(16) == 4);
+  // a device computes on one batch while the next is copied and one more is filled
+  CHECK(sizes_of(words, on(0), {.copies = true}).depth(16) == 3);
+  CHECK(sizes_of(words, on(1), {.copies = true}).depth(16) == 4);
+  CHECK(sizes_of(words, on(7), {.copies = true}).depth(16) == 10);
+  CHECK(sizes_of(words, on(0, 1), {.copies = true}).depth(16) == 2);
   CHECK(sizes_of(words, on(7)).depth(16) == 10);
   CHECK(sizes_of(words, on(3), {1024, true}).depth(16) == 48);
   CHECK(sizes_of(words, on(3), {4096, true}).depth(64) == 8);  // 2 MiB in flight

@@ -100,6 +100,40 @@ TEST_CASE("run/thread_place: what the system refuses a thread is an error of the
   CHECK_THAT(processors, contains("workers could not be bound to processors "));
 }
 
+TEST_CASE("run/thread_place: threads are near a device if they fit there and nobody says otherwise") {
+  const ps::processor_set mine = thread_facts().processors;
+  const unsigned one = last_of(mine), other = missing_of(mine);
+  if (mine.size() < 2) {
+    WARN("not looked at: this thread may use one processor only");
+    return;
+  }
+  const auto near = [&](const ps::run_options& given, const ps::near_processors& where) {
+    return ps::thread_place::near(given, where, 1);
+  };
+  const auto with = [](unsigned workers) {
+    ps::run_options o;
+    o.workers = workers;
+    return o;
+  };
+  const ps::near_processors there{{one, other}}, there_always{{one, other}, true};
+  CHECK(near(with(1), there).threads.processors == ps::processor_set{one});
+  CHECK(near(with(2), there).threads.processors.empty());
+  CHECK(near(with(2), there_always).threads.processors == ps::processor_set{one});
+  CHECK(near(with(2), there_always).workers == 2u);
+  CHECK(near({}, there_always).workers == 1u);
+  CHECK(near({}, there_always).threads.processors == ps::processor_set{one});
+  CHECK(near(with(0), there_always).threads.processors.empty());
+  CHECK(near(with(1), {}).threads.processors.empty());
+  CHECK(near(with(1), {{other}, true}).threads.processors.empty());
+  CHECK(near(with(1), {mine, true}).threads.processors.empty());  // they are there already
+  ps::run_options chosen = with(1);
+  chosen.threads.processors = mine;
+  chosen.threads.nice = 3;
+  CHECK(near(chosen, there_always).threads.processors == mine);
+  chosen.threads.processors = {};
+  CHECK(near(chosen, there).threads.nice == 3);
+}
+
 }  // namespace thread_place_test
 
 #else

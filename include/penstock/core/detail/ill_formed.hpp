@@ -29,6 +29,10 @@ struct ill_formed {
     [[nodiscard]] int* begin() const { return nullptr; }
     [[nodiscard]] int* end() const { return nullptr; }
     [[nodiscard]] view values() const { return {}; }
+    template <std::size_t I = 0>
+    [[nodiscard]] view device_view() const {
+      return {};
+    }
     operator int() const { return 0; }  // NOLINT: implicit, so that a sum over samples compiles
   };
   struct epoch_range {
@@ -54,6 +58,14 @@ struct ill_formed {
   [[nodiscard]] batch* end() const { return nullptr; }
 };
 
+template <fixed_string Name>
+[[nodiscard]] ill_formed::view device_view(const ill_formed::batch&) {
+  return {};
+}
+template <fixed_string Name>
+[[nodiscard]] const void* device_data(const ill_formed::batch&) {
+  return nullptr;
+}
 template <fixed_string Name>
 [[nodiscard]] ill_formed::view get(const ill_formed::batch&) {
   return {};

@@ -7,6 +7,7 @@
 #include <penstock/core/record.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/run/block/device_work.hpp>
 #include <penstock/run/block/held_column.hpp>
 #include <penstock/run/block/mapped_columns.hpp>
 
@@ -38,6 +39,7 @@ template <class Core>
 class batch_handle {
   using block_type = typename Core::block_type;
   using parts = plan_parts<typename Core::plan_type>;
+  using on_device = device_layout_of<typename Core::plan_type>;
 
  public:
   using is_batch = void;
@@ -184,13 +186,29 @@ class batch_handle {
     return field<0>().end();
   }
 
-  /// Where field `I` is on the device, for a device that copies; otherwise, where it is on the host.
+  /// Whether an `on_device` stage makes something of field `I`, so that the device has another array than
+  /// the host.
+  template <std::size_t I>
+  static constexpr bool changed_on_device = on_device::template changes<I>;
+  /// Where field `I`, or what `on_device` made of it, is on the device, for a device that copies; otherwise,
+  /// where it is on the host.
   template <std::size_t I = 0>
   [[nodiscard]] const void* device_data() const {
     if constexpr (session_type::copies)
-      return core().engine.device_session().data(block_->transfer, I);
+      return core().engine.device_session().data(block_->transfer, on_device::template place<I>);
     else
       return slots_data<I>();
+  }
+  /// The same with its type and shape: a `device_array`. Of a field that is not one array, its values.
+  template <std::size_t I = 0>
+  [[nodiscard]] auto device_view() const {
+    if constexpr (changed_on_device<I>) {
+      using made = typename on_device::template made<I>;
+      return device_array<const made>(static_cast<const made*>(device_data<I>()),
+                                      block_->work.shapes[on_device::template last<I>]);
+    } else {
+      return detail::copied_array(device_data<I>(), this->template field<I>());
+    }
   }
   /// Where field `I` is on the host.
   template <std::size_t I = 0>
@@ -265,6 +283,29 @@ template <fixed_string Name, any_batch B>
     return b.template hold<element::template index_of<name_of<Name>>>();
   else
     return held_column<std::span<const int>>();  // one error is enough
+}
+/// A field of a batch as the device has it, a `device_array`: `device_view<"jpg">(b)`. `on_device` decides
+/// its type and shape; the host's side is `get<"jpg">(b)`.
+template <fixed_string Name, any_batch B>
+[[nodiscard]] auto device_view(const B& b) {
+  using element = typename B::element;
+  constexpr bool found = has_field<element, name_of<Name>>;
+  if constexpr (any_record<element>)
+    static_assert(found,
+                  "penstock: device_view: the batch has no field of that name; see its element's type");
+  else
+    static_assert(found,
+                  "penstock: device_view<name> is for a field, and the samples of this batch are no records "
+                  "and have none; write b.device_view()");
+  if constexpr (found)
+    return b.template device_view<element::template index_of<name_of<Name>>>();
+  else
+    return device_array<const int>();  // one error is enough
+}
+/// Its address alone: `device_data<"jpg">(b)`.
+template <fixed_string Name, any_batch B>
+[[nodiscard]] const void* device_data(const B& b) {
+  return device_view<Name>(b).data();
 }
 /// The view of a field by its place, as structured bindings ask for it; also of a batch that was moved into
 /// them:

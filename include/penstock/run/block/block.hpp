@@ -68,24 +68,27 @@ struct block : placement {
   void note_bad(const penstock::bad_slot& one);
 };
 
-/// A block with its memory: the columns, the state of a copy to the device, and the orders of its positions,
-/// bound.
-template <class Columns, class Binding, class Transfer>
+/// A block with its memory: the columns, the state of a copy to the device and of the work there, and the
+/// orders of its positions, bound.
+template <class Columns, class Binding, class Transfer, class Work>
 struct block_of : block {
   template <class Session>
-  block_of(Session& session, memory_account& account) : columns(session, account) {}
+  block_of(Session& session, memory_account& account) : columns(session, account), work(session, account) {}
 
   Binding binding;  // of the order chain, for the positions of this block
   Columns columns;
+  [[no_unique_address]] Work work;  // of the operations on the device; outlived by the copy that reads it
   Transfer transfer;
 };
 
-/// Free blocks, the last one used on top (its memory is still in the cache). Any thread returns blocks; only
-/// the consumer takes them.
+/// Free blocks. The last one used is taken first, because its memory is still in the cache, or the one that
+/// has been free for longest, because the device may still use the memory of the others. Any thread returns
+/// blocks;
+/// only the consumer takes them.
 class block_pool {
  public:
   /// Reserves room for `most` blocks, so that returning one never allocates. `destroy` destroys a block.
-  block_pool(std::size_t most, void (*destroy)(block*) noexcept);
+  block_pool(std::size_t most, void (*destroy)(block*) noexcept, bool oldest_first = false);
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
   ~block_pool();
@@ -111,6 +114,12 @@ class block_pool {
     }
   }
   void give_back(block* b) noexcept;
+  /// Passes all free blocks to `see`.
+  template <class See>
+  void see_free(See see) {
+    const std::lock_guard guard(lock_);
+    for (block* const one : free_) see(*one);
+  }
   /// Passes to `see` the free blocks that would be taken last: as many as there are blocks beyond `wanted`.
   template <class See>
   void see_surplus(std::size_t wanted, See see) {
@@ -125,6 +134,7 @@ class block_pool {
 
   std::size_t most_;
   void (*destroy_)(block*) noexcept;
+  bool oldest_first_;
   std::mutex lock_;
   std::vector<block*> all_;  // owned
   std::vector<block*> free_;

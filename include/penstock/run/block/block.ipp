@@ -45,8 +45,8 @@ PENSTOCK_INLINE void block::note_bad(const penstock::bad_slot& one) {
   bad.add(one);
 }
 
-PENSTOCK_INLINE block_pool::block_pool(std::size_t most, void (*destroy)(block*) noexcept)
-    : most_(most), destroy_(destroy) {
+PENSTOCK_INLINE block_pool::block_pool(std::size_t most, void (*destroy)(block*) noexcept, bool oldest_first)
+    : most_(most), destroy_(destroy), oldest_first_(oldest_first) {
   all_.reserve(most);
   free_.reserve(most);
 }
@@ -71,9 +71,10 @@ PENSTOCK_INLINE std::size_t block_pool::out() {
 PENSTOCK_INLINE block* block_pool::take() {
   const std::lock_guard guard(lock_);
   if (free_.empty()) return nullptr;
-  block* const top = free_.back();
-  free_.pop_back();
-  return top;
+  const auto taken = oldest_first_ ? free_.begin() : free_.end() - 1;
+  block* const one = *taken;
+  free_.erase(taken);
+  return one;
 }
 
 PENSTOCK_INLINE void block_pool::give_back(block* b) noexcept {

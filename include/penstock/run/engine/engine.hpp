@@ -9,16 +9,19 @@
 #include <penstock/evaluation/stage_chain.hpp>
 #include <penstock/evaluation/warnings.hpp>
 #include <penstock/run/block/block.hpp>
+#include <penstock/run/block/device_work.hpp>
 #include <penstock/run/block/mapped_columns.hpp>
 #include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/batch_maps.hpp>
 #include <penstock/run/engine/detail/engine_parts.hpp>
+#include <penstock/run/engine/device_works.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
 #include <penstock/run/engine/evaluator.hpp>
 #include <penstock/run/engine/foresight_list.hpp>
 #include <penstock/run/engine/observers.hpp>
 #include <penstock/run/engine/range_list.hpp>
 #include <penstock/run/engine/sizes.hpp>
+#include <penstock/run/engine/thread_place.hpp>
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/placement.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -53,11 +56,16 @@ struct engine_basis {
   engine_basis(const Plan& p, const run_options& options)
       : plan_(p),
         device_(device_of<Plan>::get(p).connect()),
+        works_(p, device_),
         reader_(open_reader(p)),
         orders_(make_sample_orders(p)) {
     size_facts facts = size_facts_of(p, reader_ ? &*reader_ : nullptr);
     facts.copies = session_type::copies;
-    begin_with_.size(options, world_of(p).local_size, facts, make_feed_facts(p, orders_));
+    if constexpr (sizing_session<session_type>) {
+      if (options.memory) device_.bound(*options.memory);
+    }
+    begin_with_.size(placed(options, world_of(p).local_size), world_of(p).local_size, facts,
+                     make_feed_facts(p, orders_));
     begin_with_.forward = parts::forward;
     begin_with_.sizes_are_fixed = !parts::facts.uneven && all_fixed<typename parts::element>::value &&
                                   std::is_same_v<block_columns_of<Plan>, columns_of<Plan>>;
@@ -70,6 +78,13 @@ struct engine_basis {
                      !parts::forward && takes_hints<reader_type> && *begin_with_.options.ahead != 0);
   }
 
+  /// The options, with the workers near the device.
+  run_options placed(const run_options& options, [[maybe_unused]] std::uint64_t local_ranks) const {
+    if constexpr (placed_session<session_type>)
+      return thread_place::near(options, device_.near(), local_ranks);
+    else
+      return options;
+  }
   static std::optional<reader_type> open_reader(const Plan& p) {
     if constexpr (parts::forward)
       return std::nullopt;
@@ -79,6 +94,7 @@ struct engine_basis {
 
   Plan plan_;
   session_type device_;
+  [[no_unique_address]] device_works<Plan> works_;
   std::optional<reader_type> reader_;
   orders_type orders_;
   engine_setup begin_with_;
@@ -106,7 +122,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   using chain_type = decltype(make_chain(std::declval<const Plan&>(), std::declval<node_type>(), 0));
   using columns_type = block_columns_of<Plan>;
   using bad_type = detail::bad_of<Plan, orders_type>;
-  using block_type = block_of<columns_type, binding, typename session_type::transfer>;
+  using block_type =
+      block_of<columns_type, binding, typename session_type::transfer, typename device_layout_of<Plan>::work>;
 
   static constexpr bool plain = plain_plan<Plan>;
   /// Whether there is arithmetic between a position and its sample.
@@ -221,6 +238,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       .held = [](const block& b) noexcept { return static_cast<const block_type&>(b).columns.held(); },
       .release = [](block& b) noexcept { own(b).columns.release(); },
       .settle = [](void* e, block& b) { self(e).settle(own(b)); },
+      .leave =
+          [](void* e, block& b) {
+            if constexpr (leaving_session<session_type>) self(e).device_session().leave(own(b).transfer);
+          },
       .start_copy = [](void* e, block& b) { self(e).copy(own(b)); },
       .end_copy =
           [](void* e, block& b) {
@@ -228,6 +249,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
           },
       .make_worker = []() -> engine_worker* { return new plan_worker; },
       .destroy_worker = [](engine_worker* w) noexcept { delete static_cast<plan_worker*>(w); },
+      .expect =
+          [](void* e, std::size_t times) noexcept {
+            if constexpr (sizing_session<session_type>) self(e).device_session().expect(times);
+          },
       .evaluate =
           [](void* e, engine_worker& w, block& b, std::uint64_t s, std::uint64_t grain, bool abandoned,
              bool times) noexcept {
@@ -330,10 +355,19 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     b.columns.expect(shapes_);
     b.columns.begin(static_cast<std::size_t>(b.slots));
   }
+  /// The slots of a batch that hold samples, or holes among them.
+  [[nodiscard]] static std::size_t samples_in(const block_type& b) noexcept {
+    if (b.from_batches) return b.gathered.rows();
+    return b.batches.empty() ? 0 : static_cast<std::size_t>(b.batches.front().valid);
+  }
   void copy(block_type& b) {
     if constexpr (session_type::copies) {
       learn_from(b);
-      device_session().start(b.transfer, b.columns.bytes(0, static_cast<std::size_t>(b.slots)));
+      const auto columns = b.columns.bytes(0, static_cast<std::size_t>(b.slots));
+      if constexpr (device_works<Plan>::any)
+        this->works_.start(device_session(), b, samples_in(b), columns);
+      else
+        device_session().start(b.transfer, columns);
     }
   }
 

@@ -56,10 +56,13 @@ struct engine_calls {
   std::uint64_t (*held)(const block&) noexcept;  ///< bytes of its columns
   void (*release)(block&) noexcept;              ///< returns those bytes
   void (*settle)(void* engine, block&);          ///< waits until no copy reads what was returned
+  void (*leave)(void* engine, block&);           ///< tells the device that a batch was returned
   void (*start_copy)(void* engine, block&);      ///< to the device
   void (*end_copy)(void* engine, block&);        ///< waits for the copy
   engine_worker* (*make_worker)();               ///< creates a worker with the scratch of its stages
   void (*destroy_worker)(engine_worker*) noexcept;
+  /// tells the device that so many more blocks like the first will be made
+  void (*expect)(void* engine, std::size_t times) noexcept;
   /// Evaluates a grain and returns its number of samples. `times`: measures the first one.
   std::uint64_t (*evaluate)(void* engine, engine_worker&, block&, std::uint64_t s, std::uint64_t grain,
                             bool abandoned, bool times) noexcept;
@@ -142,6 +145,8 @@ class engine_shell {
   /// was one, is stored in the block.
   [[nodiscard]] block* next();
   void give_back(block* b) noexcept;
+  /// Tells the device which batches have been returned: what it was told to do later does not concern them.
+  void leave_returned(block_pool& pool);
   /// Returns a block that was taken but not delivered, and stops the run.
   void give_back_and_stop(block* b) noexcept {
     give_back(b);
@@ -184,6 +189,8 @@ class engine_shell {
   [[nodiscard]] range_store* fetched(std::uint64_t first, std::uint64_t end) const noexcept;
   /// The maximum number of blocks in flight, including those that the consumer holds.
   [[nodiscard]] std::size_t depth() const noexcept { return setup_.depth; }
+  /// Whether batches are copied to a device.
+  [[nodiscard]] bool copies() const noexcept { return setup_.copies; }
   [[nodiscard]] memory_account& account() noexcept { return account_; }
 
  private:
@@ -192,6 +199,7 @@ class engine_shell {
   struct machinery;
 
   void prepare(block& b);
+  void expect_blocks();
   [[nodiscard]] bool goes_on();
   [[nodiscard]] ahead_sizes sizes_ahead() const noexcept;
   void drop_opened();

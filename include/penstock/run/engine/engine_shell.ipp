@@ -27,7 +27,7 @@ struct engine_shell::machinery {
 
   machinery(const engine_setup& setup, std::size_t blocks, void (*destroy)(block*) noexcept)
       : in_ring(blocks),
-        pool(setup.depth + (setup.in_place ? 0 : 1), destroy),
+        pool(setup.depth + (setup.in_place ? 0 : 1), destroy, setup.copies),
         counts(std::max(1u, *setup.options.workers)),
         place(setup.options.threads),
         watchdog(std::chrono::milliseconds(setup.options.watchdog_ms)) {}
@@ -151,7 +151,7 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
-    inner_->on_stop.emplace(inner_->token, machinery::stopper{this});
+    static_cast<void>(inner_->on_stop.emplace(inner_->token, machinery::stopper{this}));
     unsigned threads = count;
     for (unsigned i = 0; i < count; ++i)
       inner_->workers[i]->thread.start<&engine_worker::serve>(*inner_->workers[i]);
@@ -250,12 +250,28 @@ PENSTOCK_INLINE void engine_shell::shrink() {
   }
 }
 
+PENSTOCK_INLINE void engine_shell::leave_returned(block_pool& pool) {
+  try {
+    pool.see_free([this](block& b) {
+      if (b.transferred) calls_->leave(engine_, b);
+    });
+  } catch (...) {
+    request_stop();
+    throw;
+  }
+}
+
 PENSTOCK_INLINE void engine_shell::open_more() {
   if (limits_.blocks() < ring_.blocks()) shrink();
+  if (setup_.copies) leave_returned(inner_->pool);
+  // Without workers the ring has one block. The device would wait for itself if that were always the same
+  // one.
+  const bool turns = setup_.copies && *setup_.options.workers == 0;
   while (may_open() && !stopped() && goes_on()) {
-    block* b = inner_->pool.take();
+    const bool may_make = inner_->pool.made() < inner_->pool.most();
+    block* b = turns && may_make && room_for_another() ? nullptr : inner_->pool.take();
     if (b == nullptr) {
-      if (inner_->pool.made() >= inner_->pool.most() || !room_for_another()) return;
+      if (!may_make || !room_for_another()) return;
       b = inner_->pool.make([this] { return calls_->make(engine_); });
     }
     try {
@@ -299,9 +315,18 @@ PENSTOCK_INLINE void engine_shell::prepare(block& b) {
   calls_->prepare(engine_, b);
   if (setup_.sizes_are_fixed) {
     largest_ = std::max(largest_, calls_->held(b));
+    if (!sizes_known_) expect_blocks();
     sizes_known_ = true;
   }
   if (!setup_.in_place && b.sources.size() < b.slots) b.sources.resize(detail::to_size(b.slots));
+}
+
+/// Of the first block: how many more like it there will be.
+PENSTOCK_INLINE void engine_shell::expect_blocks() {
+  std::uint64_t blocks = inner_->pool.most();
+  if (setup_.options.memory)
+    blocks = std::min(blocks, *setup_.options.memory / std::max<std::uint64_t>(1, largest_));
+  if (blocks > 1) calls_->expect(engine_, detail::to_size(blocks - 1));
 }
 
 PENSTOCK_INLINE block* engine_shell::next() {
@@ -401,6 +426,8 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.batches = batches_;
   all.warnings = warnings_;
   all.workers = limits_.workers();
+  all.depth = *setup_.options.workers == 0 ? setup_.depth * setup_.batches_per_block
+                                           : static_cast<std::uint64_t>(limits_.now().depth.value_or(0));
   if (home_.here())  // in a child after fork another thread may have held the lock
     all.worker_seconds = static_cast<double>(limits_.worker_ns(detail::now_ns())) * 1e-9;
   all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;

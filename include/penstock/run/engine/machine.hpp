@@ -12,6 +12,9 @@ namespace penstock::inline v0_1 {
 /// one.
 [[nodiscard]] unsigned usable_processors();
 
+/// The processors that the calling thread may use; none if the system does not say.
+[[nodiscard]] processor_set processors_of_this_thread();
+
 /// The processors that the calling thread or the process's main thread may use; none if the system does not
 /// say.
 [[nodiscard]] processor_set allowed_processors();

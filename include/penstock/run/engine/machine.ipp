@@ -39,6 +39,18 @@ PENSTOCK_INLINE double cgroup_quota() {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+#if defined(__linux__)
+/// Adds the processors that a thread may use; 0 is the calling one.
+PENSTOCK_INLINE void add_processors_of(pid_t thread, processor_set& all) {
+  static_assert(processor_set::most <= CPU_SETSIZE, "penstock: a cpu_set_t holds every processor_set");
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(thread, sizeof set, &set) != 0) return;
+  for (unsigned i = 0; i < processor_set::most; ++i)
+    if (CPU_ISSET(i, &set) && !all.contains(i)) all.add(i);
+}
+#endif
+
 }  // namespace detail
 
 PENSTOCK_INLINE unsigned usable_processors() {
@@ -54,17 +66,19 @@ PENSTOCK_INLINE unsigned usable_processors() {
   return std::max(1u, count);
 }
 
+PENSTOCK_INLINE processor_set processors_of_this_thread() {
+  processor_set all;
+#if defined(__linux__)
+  detail::add_processors_of(0, all);
+#endif
+  return all;
+}
+
 PENSTOCK_INLINE processor_set allowed_processors() {
   processor_set all;
 #if defined(__linux__)
-  static_assert(processor_set::most <= CPU_SETSIZE, "penstock: a cpu_set_t holds every processor_set");
-  for (const pid_t thread : {pid_t{0}, ::getpid()}) {  // a main thread's id is that of its process
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(thread, sizeof set, &set) != 0) continue;
-    for (unsigned i = 0; i < processor_set::most; ++i)
-      if (CPU_ISSET(i, &set) && !all.contains(i)) all.add(i);
-  }
+  // A main thread's id is that of its process.
+  for (const pid_t thread : {pid_t{0}, ::getpid()}) detail::add_processors_of(thread, all);
 #endif
   return all;
 }

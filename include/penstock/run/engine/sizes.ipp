@@ -18,7 +18,8 @@ PENSTOCK_INLINE std::size_t run_sizes::batches_per_block(std::uint64_t slots) co
 PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept {
   if (options_.depth) return std::max<std::size_t>(2, *options_.depth);
   const unsigned workers = options_.workers.value_or(1);
-  if (workers == 0) return 2;
+  // One is held while the next is filled; on a device one is computed on, the next copied, and one filled.
+  if (workers == 0) return facts_.copies ? 3 : 2;
   const std::size_t few = std::max(4u, workers + 3);
   const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
   const bool small = facts_.sample_bytes != 0 && each <= 262'144 / std::max<std::uint64_t>(1, slots);

@@ -3,8 +3,10 @@
 
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/options.hpp>
+#include <penstock/device/concepts.hpp>
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 namespace penstock::inline v0_1 {
@@ -20,6 +22,12 @@ class thread_place {
 
   /// Throws errc::argument for processors that this process may not use, and on systems without such calls.
   static void check(const worker_options& wanted);
+
+  /// The options with the threads bound to processors near a device, unless the options say where: to those
+  /// that the calling thread may use, if the workers are at most as many or `where.always`. `always` also has
+  /// no more workers than those processors, unless the options say how many.
+  [[nodiscard]] static run_options near(run_options options, const near_processors& where,
+                                        std::uint64_t local_ranks);
 
   /// Called by each thread before it works.
   void enter() noexcept;

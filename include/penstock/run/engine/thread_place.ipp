@@ -38,6 +38,23 @@ PENSTOCK_INLINE void thread_place::check([[maybe_unused]] const worker_options& 
 #endif
 }
 
+PENSTOCK_INLINE run_options thread_place::near(run_options options, const near_processors& where,
+                                               std::uint64_t local_ranks) {
+  if (where.processors.empty() || !options.threads.processors.empty() || options.workers == 0u)
+    return options;
+  const processor_set mine = processors_of_this_thread();
+  processor_set both;
+  for (unsigned i = 0; i < processor_set::most; ++i)
+    if (mine.contains(i) && where.processors.contains(i)) both.add(i);
+  if (both.empty() || both == mine) return options;
+  if (options.workers.value_or(default_workers(local_ranks)) > both.size()) {
+    if (!where.always) return options;
+    if (!options.workers) options.workers = both.size();
+  }
+  options.threads.processors = both;
+  return options;
+}
+
 PENSTOCK_INLINE thread_place::refusal thread_place::apply([[maybe_unused]] int& code) const noexcept {
 #if defined(__linux__)
   if (!wanted_.processors.empty()) {

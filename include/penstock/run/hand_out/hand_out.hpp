@@ -273,8 +273,17 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     return std::exchange(filling_, nullptr);
   }
   block* take_batch() {
-    if (block* const out = gathered_.take()) return out;
-    if (gathered_.made() >= gathered_.most() || (gathered_.made() != 0 && !engine.room_for_another()))
+    const auto may_make = [this] {
+      return gathered_.made() < gathered_.most() && (gathered_.made() == 0 || engine.room_for_another());
+    };
+    bool fresh = false;
+    if constexpr (engine_type::session_type::copies) {
+      // One is computed on, the next is copied, and this one is filled.
+      engine.leave_returned(gathered_);
+      fresh = gathered_.made() < 3 && may_make();
+    }
+    if (block* const out = fresh ? nullptr : gathered_.take()) return out;
+    if (!fresh && !may_make())
       throw error(errc::argument, {"you hold ", gathered_.out(), " of ", gathered_.made(),
                                    " batches and ask for another; let one go, or raise the depth with "
                                    "prefetch(n) after batch"});

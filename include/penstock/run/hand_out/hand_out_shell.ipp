@@ -13,7 +13,7 @@ PENSTOCK_INLINE hand_out_shell::hand_out_shell(engine_shell& engine, tolerant_ta
                                                void (*destroy)(block*) noexcept)
     : setup_(std::move(setup)),
       place_(setup_.rules),
-      gathered_(engine.depth(), destroy),
+      gathered_(engine.depth(), destroy, engine.copies()),
       engine_(engine),
       tally_(tally),
       calls_(&calls),
