@@ -26,7 +26,8 @@ MEMBERS_PAGE = PAGES / "members.md"
 INNER = ("base/", "evaluation/", "run/bad/", "run/block/", "run/engine/", "run/feed/", "run/hand_out/")
 INNER_HEADERS = {f"{stem}.hpp" for stem in """core/compiled core/element core/fingerprint core/message core/mistake
     core/pack core/part core/projection core/shape_class order/cost_cut order/cut order/order_chain order/step_cut
-    storage/fetched storage/range_store storage/session_view storage/sigbus_guard storage/threaded_reads""".split()}
+    device/image/image_places device/image/image_values device/image/image_work storage/fetched
+    storage/range_store storage/session_view storage/sigbus_guard storage/threaded_reads""".split()}
 USED = {f"run/{stem}.hpp" for stem in ("bad/bad_entry", "block/batch_handle", "block/batch_view", "block/held_column")}
 
 # Section -> (title, header, class) of each class whose members are listed. Options come by themselves.
@@ -42,11 +43,12 @@ MEMBERS = {
     "Views": (("tensor_view", "core/tensor", "tensor_view"), ("strided_view", "core/strided_view", "strided_view"),
               ("ragged_view", "core/uneven_views", "basic_ragged_view"),
               ("padded_view", "core/uneven_views", "basic_padded_view"),
-              ("padded_arrays_view", "core/uneven_views", "basic_padded_arrays_view"), ("extents", "core/tensor", "extents")),
+              ("padded_arrays_view", "core/uneven_views", "basic_padded_arrays_view"), ("extents", "core/tensor", "extents"),
+              ("device_array", "device/device_array", "device_array")),
     "Values": (("record", "core/record", "record"), ("destination", "core/destination", "destination"),
                ("buffer", "core/bytes", "buffer"), ("error", "core/error", "error")),
     "What a stage is told": (("call", "core/call", "call"), ("position", "core/position", "position"),
-                             ("rng", "core/random", "rng")),
+                             ("rng", "core/random", "rng"), ("device_batch", "device/concepts", "device_batch")),
     "What a run did": (("run_counters", "observe/counters", "run_counters"),
                        ("stage_counters", "observe/counters", "stage_counters"),
                        ("bad_sample_counts", "observe/counters", "bad_sample_counts"),

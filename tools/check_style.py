@@ -3,7 +3,8 @@
 """Rules that a compiler does not check.
 
 Headers: the licence line, then #pragma once; the versioned namespace; no virtual functions,
-std::function, RTTI or macros, except the one that says where definitions live; a sentence in every
+std::function, RTTI or macros, except the one that says where definitions live and the one that marks code of
+kernels; a sentence in every
 static_assert; no reserved names. All sources: ASCII, no line over 110 characters, no trailing space,
 nothing left open, no path of anyone's machine.
 """
@@ -23,13 +24,14 @@ BANNED = {
     r"\bdynamic_cast\b": "dynamic_cast",
     r"\btypeid\b": "typeid",
     # storage/detail/web_boost.hpp renames what two libraries have alike, and takes the macros back
-    r"#\s*define\b(?! PENSTOCK_INLINE\b| (asio_\w+) boost_\1$)": "a macro",
+    r"#\s*define\b(?! PENSTOCK_INLINE\b| PENSTOCK_DEVICE_CODE\b| (asio_\w+) boost_\1$)": "a macro",
     r"\bNDEBUG\b": "behaviour that depends on NDEBUG",
     r"\busing\s+namespace\s+(?!std\s*::\s*\w*literals\b)": "a using-directive",
 }
 # Names that compilers and systems define, which headers may therefore use.
 FOREIGN = r"""__has_\w+ __cpp_\w+ __cplusplus __linux__ __APPLE__ __unix__ __x86_64__ __i386__ __aarch64__
 __SSE\w* __AVX\w* __SIZEOF_\w+ __BYTE_ORDER__ __SANITIZE_\w+ __builtin_\w+ __GNUC__ __clang__
+__CUDACC__ __host__ __device__
 __int128 __uint128_t __extension__ __attribute__ __m\d+i? _mm\w*_\w+ _MSC_VER _MSVC_LANG _WIN32 _WIN64
 _POSIX\w* _SC_\w+ __restrict __asm__ __FMA__""".split()
 # A leading underscore before a letter, or two underscores anywhere; `1_GiB` and `operator""_GiB` are neither.

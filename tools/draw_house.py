@@ -20,7 +20,7 @@ WIDTH, FLOOR, BOX, MARGIN = 900, 78, 56, 14
 PLACES = {
     "core": (20, 880, "what a pipeline is; needs the standard library alone", "#dbe4f0"),
     "stage": (20, 196, "work on samples", "#e6efd8"),
-    "image": (208, 342, "what happens to pixels", "#e6efd8"),
+    "image": (208, 488, "what happens to pixels", "#e6efd8"),
     "codec": (208, 342, "values from bytes", "#e6efd8"),
     "device": (354, 488, "where batches end up", "#e6efd8"),
     "base": (500, 880, "what rooms share", "#dbe4f0"),
@@ -39,8 +39,9 @@ PLACES = {
     "integration": (20, 880, "other libraries' vocabulary; may include every room", "#d9ecea"),
 }
 # Folders that are drawn as a part of their room, and rooms that reach up to the floor above.
-WITHIN = {"order/compat": "order", "source/tar": "source", "storage/s3": "storage"}
-TALL = ("stage", "device")
+WITHIN = {"order/compat": "order", "source/tar": "source", "storage/s3": "storage",
+          "device/image": "device"}
+TALL = ("stage",)
 AT = {("inspection", "source"): 452}
 LEGEND = ("A room may include the rooms that its arrows lead to.",
           "Arrows that a longer path implies are left out.",

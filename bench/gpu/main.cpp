@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows gpu1 and gpu2: batches on their way to a GPU. 32 batches of 16 MiB; the time is that of an epoch, from
+// Rows gpu1 to gpu3: batches on their way to a GPU. 32 batches of 16 MiB; the time is that of an epoch, from
 // an empty ring until the last step is done on the device.
 //
 // gpu1: against a loop of bare cudaMemcpyAsync of the same bytes from pinned memory. The slots of the run are
 //       filled by one worker meanwhile, from memory.
 // gpu2: a step that takes about as long as a copy, on another stream. The reference does first all the copies
 //       and then all the steps: 2 is full overlap, 1 is none.
+// gpu3: a step of 100 ms, which is about what a ResNet-50 takes for 256 images. The share of time that the
+//       device does not work on a step, from the end of the first one to the end of the last.
 
 #include "support/harness.hpp"
 
@@ -51,15 +53,7 @@ class by_hand {
       check(cudaMalloc(&device[i], batch_bytes));
     }
     check(cudaMalloc(&sink, batch_bytes));
-    // the number of passes over a batch that takes as long as its copy
-    double passes = 1;
-    for (int round = 0; round < 3; ++round) {
-      const double copy = seconds([&] { this->copy(0); });
-      step_passes = std::max(1, static_cast<int>(passes));
-      const double step = seconds([&] { this->step(device[0]); });
-      passes = copy / step * step_passes;
-    }
-    step_passes = std::max(1, static_cast<int>(passes + 0.5));
+    last_for(seconds([&] { this->copy(0); }));
   }
   by_hand(const by_hand&) = delete;
   by_hand& operator=(const by_hand&) = delete;
@@ -81,6 +75,16 @@ class by_hand {
     for (int i = 0; i < step_passes; ++i)
       check(cudaMemcpyAsync(sink, batch, batch_bytes, cudaMemcpyDeviceToDevice, training));
   }
+  /// Makes a step take about this long; returns how long it takes.
+  double last_for(double wanted) {
+    double passes = 1, step = 0;
+    for (int round = 0; round < 3; ++round) {
+      step_passes = std::max(1, static_cast<int>(passes + 0.5));
+      step = seconds([&] { this->step(device[0]); });
+      passes = wanted / step * step_passes;
+    }
+    return step;
+  }
   void finish() {
     check(cudaStreamSynchronize(copies));
     check(cudaStreamSynchronize(training));
@@ -98,16 +102,17 @@ class by_hand {
     const double begin = bench::seconds_now();
     for (int i = 0; i < 8; ++i) f();
     finish();
-    return bench::seconds_now() - begin;
+    return (bench::seconds_now() - begin) / 8;
   }
 };
 
 void measure(const bench::options& o) {
   const bench::row bytes{"gpu1", "batches of 16 MiB to a GPU, and bare cudaMemcpyAsync", 0.95};
   const bench::row overlap{"gpu2", "copy and step at once, and one after the other", 0};
+  const bench::row stall{"gpu3", "stall of a GPU with a step of 100 ms, %", 0, true};
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    for (const bench::row& r : {bytes, overlap})
+    for (const bench::row& r : {bytes, overlap, stall})
       if (o.wants(r.id)) bench::print_skipped(r, "there is no GPU");
     return;
   }
@@ -153,6 +158,24 @@ void measure(const bench::options& o) {
         hand.finish();
         return batches * per_batch;
       });
+  if (!o.wants(stall.id)) return;
+  const double step = hand.last_for(0.1);
+  std::vector<double> stalls;
+  for (std::uint64_t epoch = 0; epoch < (o.quick ? 1 : 5); ++epoch) {
+    double begin = 0;
+    for (auto&& b : steps.epoch(1'000'000 + epoch)) {
+      hand.step(b.device_data());
+      if (begin != 0) continue;
+      hand.finish();
+      begin = bench::seconds_now();
+    }
+    hand.finish();
+    const double took = bench::seconds_now() - begin;
+    stalls.push_back(100 * (1 - step * static_cast<double>(batches - 1) / took));
+  }
+  bench::print_row(stall, bench::quantile(stalls, 0.75), bench::quantile(stalls, 0.5),
+                   "a step takes " + bench::milliseconds(step) + ", " + std::to_string(stalls.size()) +
+                       " epochs of " + std::to_string(batches) + " batches");
 }
 
 }  // namespace

@@ -8,5 +8,10 @@ namespace {
 const made_up_shards files("of_stages", 128, 2);  // train-0000.tar to train-0127.tar
 const auto samples = penstock::webdataset("train-{0000..0127}.tar");
 const std::vector<std::string> words = {"a", "loader", "feeds"}, names = words;
+// Images of 8 bits, as a decoder leaves them.
+const std::vector<std::uint8_t> pixels(64 * 48 * 3, 100);
+const auto frames = penstock::generated(100, [](std::uint64_t) {
+  return penstock::tensor_view<const std::uint8_t>(pixels.data(), penstock::extents(48, 64, 3));
+});
 
 }  // namespace

@@ -2778,8 +2778,8 @@ __attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half*
 
 PENSTOCK_INLINE bool has_avx2() noexcept {
   static const bool has = [] {
-    unsigned a = 1, b = 0, c = 0, d = 0;
-    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    unsigned a = 1, c = 0;
+    __asm__("cpuid" : "+a"(a), "+c"(c) : : "ebx", "edx");
     const bool f16c = (c >> 29 & 1) != 0;  // which Clang 16 has no name for below
     __builtin_cpu_init();
     return f16c && __builtin_cpu_supports("avx2") != 0;
@@ -9224,6 +9224,40 @@ inline constexpr std::string_view version = "0.1.0";
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/device/device_array.hpp
+
+namespace penstock::inline v0_1 {
+
+/// An array of numbers on a device, not owned: `device_view<"jpg">(batch)`. The host has its shape and
+/// address; only the device can read it.
+template <class T>
+class device_array {
+ public:
+  using value_type = std::remove_cv_t<T>;
+
+  constexpr device_array() = default;
+  constexpr device_array(T* data, const extents& shape) noexcept
+      : device_array(data, shape, dense_strides(shape)) {}
+  constexpr device_array(T* data, const extents& shape, const element_strides& strides) noexcept
+      : data_(data), shape_(shape), strides_(strides) {}
+
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
+  /// The distance between neighbours along each dimension, in elements.
+  [[nodiscard]] constexpr const element_strides& strides() const noexcept { return strides_; }
+  /// Whether it is row-major and has no gaps.
+  [[nodiscard]] constexpr bool dense() const noexcept { return is_dense(shape_, strides_); }
+  /// The number of elements.
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return detail::to_size(shape_.elements()); }
+
+ private:
+  T* data_ = nullptr;
+  extents shape_;
+  element_strides strides_{};
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/device/concepts.hpp
 
 /// Where batches end up, and what is done with them there. A *device* is a value in a plan; its `connect()`
@@ -9331,34 +9365,6 @@ concept device = std::copy_constructible<D> && requires(const D& d) {
 
 /// The stream of a device whose work the host does itself, at once: its memory is the host's.
 struct host_stream {};
-
-/// An array of numbers on a device, not owned: `device_view<"jpg">(batch)`. The host has its shape and
-/// address; only the device can read it.
-template <class T>
-class device_array {
- public:
-  using value_type = std::remove_cv_t<T>;
-
-  constexpr device_array() = default;
-  constexpr device_array(T* data, const extents& shape) noexcept
-      : device_array(data, shape, dense_strides(shape)) {}
-  constexpr device_array(T* data, const extents& shape, const element_strides& strides) noexcept
-      : data_(data), shape_(shape), strides_(strides) {}
-
-  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
-  [[nodiscard]] constexpr const extents& shape() const noexcept { return shape_; }
-  /// The distance between neighbours along each dimension, in elements.
-  [[nodiscard]] constexpr const element_strides& strides() const noexcept { return strides_; }
-  /// Whether it is row-major and has no gaps.
-  [[nodiscard]] constexpr bool dense() const noexcept { return is_dense(shape_, strides_); }
-  /// The number of elements.
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return detail::to_size(shape_.elements()); }
-
- private:
-  T* data_ = nullptr;
-  extents shape_;
-  element_strides strides_{};
-};
 
 /// A batch on its way to the device, as its operations see it on the host: which slots hold samples, and the
 /// random numbers of each.
@@ -9519,6 +9525,2321 @@ PENSTOCK_INLINE void* host::session::allocate(std::size_t bytes) {
 #endif
   return memory;
 }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/image/image_work.hpp
+
+// Code that the host runs too: what the kernels of kernels.cuh do to a pixel is tested without a GPU.
+// Where memory is accessed for one of the two only, nvcc is told not to ask for both.
+#ifdef __CUDACC__
+#define PENSTOCK_DEVICE_CODE __host__ __device__
+#else
+#define PENSTOCK_DEVICE_CODE
+#endif
+
+struct CUstream_st;  // of the CUDA toolkit: a cudaStream_t points to one
+
+/// What operations on images become on a device: plain data that describes one kernel, and the code of its
+/// threads. It knows nothing of plans, so that nvcc can compile it.
+namespace penstock::inline v0_1 {
+
+/// The numbers that a kernel makes of pixels of 8 bits.
+enum class image_number : std::uint8_t { bytes, float32, float16, brain16 };
+
+/// What is done to one image: pixel (i, j) of the result is pixel (x + i, y + j) of the image, or with minus
+/// signs where it is mirrored.
+struct image_choice {
+  std::int64_t x = 0, y = 0;
+  std::uint32_t left = 0, top = 0, right = 0, bottom = 0;  ///< the part of the result that is in the image
+  std::uint32_t mirrored = 0;  ///< 1: left and right change places; 2: top and bottom
+  std::uint32_t blank = 0;     ///< not 0: there is no sample, and all becomes 0
+};
+
+/// One kernel on a column of images: (height, width, channels) of 8 bits, to any numbers, interleaved or
+/// plane by plane. Addresses are of the device.
+struct image_work {
+  const std::uint8_t* from = nullptr;
+  void* to = nullptr;                     ///< dense, at a multiple of 16
+  const image_choice* choices = nullptr;  ///< one for each slot; null: `all` is that of each
+  image_choice all{};
+  std::uint64_t slots = 0;
+  std::uint64_t valid = 0;                                   ///< slots from here on become 0
+  std::int64_t slot_step = 0, row_step = 0, pixel_step = 0;  ///< of the input, in bytes
+  std::uint32_t width = 0, height = 0;                       ///< of the result
+  std::uint32_t channels = 0;                                ///< 1 to 4
+  image_number number = image_number::bytes;
+  bool planes = false;  ///< (channels, height, width)
+  float shift[4] = {},
+        scale[4] = {};  ///< a byte v becomes (v - shift) * scale of its channel, unless it stays a byte
+  std::uint32_t fill[4] = {};  ///< the bits of what is not in the image
+};
+
+/// A thread makes this many pixels, side by side.
+inline constexpr std::uint32_t pixels_of_thread = 8;
+
+/// How many such groups an image has.
+[[nodiscard]] PENSTOCK_DEVICE_CODE constexpr std::uint64_t groups_of(const image_work& work) noexcept {
+  return std::uint64_t{work.height} * ((std::uint64_t{work.width} + pixels_of_thread - 1) / pixels_of_thread);
+}
+
+namespace detail {
+
+template <image_number Number>
+struct image_storage {
+  using type = std::uint16_t;
+};
+template <>
+struct image_storage<image_number::bytes> {
+  using type = std::uint8_t;
+};
+template <>
+struct image_storage<image_number::float32> {
+  using type = std::uint32_t;
+};
+
+/// Writes up to 8 numbers side by side, given as bits: in the largest words that their address allows.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Access, class T>
+PENSTOCK_DEVICE_CODE inline void put_numbers(T* to, const std::uint32_t* bits, std::uint32_t count) noexcept {
+  constexpr std::uint32_t per_word = 4 / sizeof(T), words = 8 / per_word;
+  const auto address = reinterpret_cast<std::uintptr_t>(to);
+  if (count != 8 || address % 4 != 0 || !Access::packs) {
+    for (std::uint32_t i = 0; i < count; ++i) Access::store(to + i, static_cast<T>(bits[i]));
+    return;
+  }
+  std::uint32_t packed[words];
+  for (std::uint32_t w = 0; w < words; ++w) {
+    packed[w] = bits[w * per_word];
+    for (std::uint32_t k = 1; k < per_word; ++k)
+      packed[w] |= bits[w * per_word + k] << (k * 8 * static_cast<std::uint32_t>(sizeof(T)));
+  }
+  if (words >= 4 && address % 16 == 0) {
+    for (std::uint32_t w = 0; w + 4 <= words; w += 4) Access::store_four(to + w * per_word, packed + w);
+  } else if (address % 8 == 0) {
+    for (std::uint32_t w = 0; w < words; w += 2) Access::store_two(to + w * per_word, packed + w);
+  } else {
+    for (std::uint32_t w = 0; w < words; ++w) Access::store_one(to + w * per_word, packed[w]);
+  }
+}
+
+/// The bytes [at, at + 4 * Words), of which the first and the last lie in the same allocation as the word
+/// around them.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Access, std::uint32_t Words>
+PENSTOCK_DEVICE_CODE inline void take_words(const std::uint8_t* at, std::uint32_t* words) noexcept {
+  const auto beyond = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) % 4);
+  const std::uint8_t* const aligned = at - beyond;
+  if (beyond == 0) {
+    if (Words % 2 == 0 && reinterpret_cast<std::uintptr_t>(at) % 8 == 0) {
+      for (std::uint32_t w = 0; w + 2 <= Words; w += 2) Access::load_two(aligned + 4 * w, words + w);
+    } else {
+      for (std::uint32_t w = 0; w < Words; ++w) words[w] = Access::load(aligned + 4 * w);
+    }
+    return;
+  }
+  const std::uint32_t shift = beyond * 8;
+  std::uint32_t low = Access::load(aligned);
+  for (std::uint32_t w = 0; w < Words; ++w) {
+    const std::uint32_t high = Access::load(aligned + 4 * w + 4);
+    words[w] = low >> shift | high << (32 - shift);
+    low = high;
+  }
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Access, image_number Number>
+[[nodiscard]] PENSTOCK_DEVICE_CODE inline std::uint32_t image_bits(std::uint32_t byte, float shift,
+                                                                   float scale) noexcept {
+  if constexpr (Number == image_number::bytes)
+    return byte;
+  else
+    return Access::template bits<Number>((static_cast<float>(byte) - shift) * scale);
+}
+
+}  // namespace detail
+
+/// Makes group `group` of the image in a slot. `Access` reads and writes memory, and rounds: `host_access`,
+/// or that of a device.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <image_number Number, std::uint32_t Channels, bool Planes, class Access>
+PENSTOCK_DEVICE_CODE inline void make_pixels(const image_work& work, std::uint64_t slot,
+                                             std::uint32_t group) noexcept {
+  using storage = typename detail::image_storage<Number>::type;
+  constexpr std::uint32_t many = pixels_of_thread;
+  const std::uint32_t across = (work.width + many - 1) / many;
+  const std::uint32_t row = group / across, column = (group - row * across) * many;
+  const std::uint32_t count = work.width - column < many ? work.width - column : many;
+  const image_choice choice = work.choices == nullptr ? work.all : work.choices[slot];
+  std::uint32_t bits[Channels][many];
+
+  if (slot >= work.valid || choice.blank != 0) {
+    for (std::uint32_t c = 0; c < Channels; ++c)
+      for (std::uint32_t k = 0; k < many; ++k) bits[c][k] = 0;
+  } else {
+    const bool mirrored = (choice.mirrored & 1u) != 0;
+    const std::int64_t y = choice.y + ((choice.mirrored & 2u) != 0 ? -std::int64_t{row} : std::int64_t{row});
+    const std::int64_t x = choice.x + (mirrored ? -std::int64_t{column} : std::int64_t{column});
+    const std::uint8_t* const line =
+        work.from + static_cast<std::int64_t>(slot) * work.slot_step + y * work.row_step;
+    const bool visible = row >= choice.top && row < choice.bottom;
+    if (count == many && Access::packs && visible && column >= choice.left && column + many <= choice.right &&
+        work.pixel_step == std::int64_t{Channels}) {
+      std::uint32_t words[2 * Channels];
+      const std::int64_t first = mirrored ? x - std::int64_t{many - 1} : x;
+      detail::take_words<Access, 2 * Channels>(line + first * std::int64_t{Channels}, words);
+      for (std::uint32_t k = 0; k < many; ++k)
+        for (std::uint32_t c = 0; c < Channels; ++c) {
+          const std::uint32_t ahead = k * Channels + c, back = (many - 1 - k) * Channels + c;
+          const std::uint32_t byte =
+              (mirrored ? words[back / 4] >> (back % 4 * 8) : words[ahead / 4] >> (ahead % 4 * 8)) & 0xffu;
+          bits[c][k] = detail::image_bits<Access, Number>(byte, work.shift[c], work.scale[c]);
+        }
+    } else {
+      for (std::uint32_t k = 0; k < many; ++k) {
+        const bool inside = k < count && visible && column + k >= choice.left && column + k < choice.right;
+        const std::int64_t from = x + (mirrored ? -std::int64_t{k} : std::int64_t{k});
+        for (std::uint32_t c = 0; c < Channels; ++c)
+          bits[c][k] = inside ? detail::image_bits<Access, Number>(
+                                    Access::load_byte(line + from * work.pixel_step + std::int64_t{c}),
+                                    work.shift[c], work.scale[c])
+                              : work.fill[c];
+      }
+    }
+  }
+
+  storage* const to = static_cast<storage*>(work.to);
+  if constexpr (Planes) {
+    const std::uint64_t plane = std::uint64_t{work.height} * work.width;
+    storage* const at = to + slot * Channels * plane + std::uint64_t{row} * work.width + column;
+    for (std::uint32_t c = 0; c < Channels; ++c) detail::put_numbers<Access>(at + c * plane, bits[c], count);
+  } else {
+    storage* const at =
+        to + ((slot * work.height + row) * std::uint64_t{work.width} + column) * std::uint64_t{Channels};
+    std::uint32_t flat[many * Channels];
+    for (std::uint32_t k = 0; k < many; ++k)
+      for (std::uint32_t c = 0; c < Channels; ++c) flat[k * Channels + c] = bits[c][k];
+    for (std::uint32_t i = 0; i < count * Channels; i += many) {
+      const std::uint32_t left = count * Channels - i;
+      detail::put_numbers<Access>(at + i, flat + i, left < many ? left : many);
+    }
+  }
+}
+
+/// Memory of the host, and its rounding.
+struct host_access {
+  /// Whether words have their first byte in front.
+  static constexpr bool packs = std::endian::native == std::endian::little;
+
+  template <image_number Number>
+  [[nodiscard]] static std::uint32_t bits(float value) noexcept {
+    if constexpr (Number == image_number::float32)
+      return std::bit_cast<std::uint32_t>(value);
+    else if constexpr (Number == image_number::float16)
+      return half(value).bits();
+    else
+      return bfloat16(value).bits();
+  }
+  [[nodiscard]] static std::uint32_t load_byte(const std::uint8_t* at) noexcept { return *at; }
+  [[nodiscard]] static std::uint32_t load(const std::uint8_t* at) noexcept {
+    std::uint32_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  }
+  static void load_two(const std::uint8_t* at, std::uint32_t* words) noexcept {
+    std::memcpy(words, at, 2 * sizeof *words);
+  }
+  template <class T>
+  static void store(T* to, T value) noexcept {
+    std::memcpy(to, &value, sizeof value);
+  }
+  static void store_one(void* to, std::uint32_t word) noexcept { std::memcpy(to, &word, sizeof word); }
+  static void store_two(void* to, const std::uint32_t* words) noexcept {
+    std::memcpy(to, words, 2 * sizeof *words);
+  }
+  static void store_four(void* to, const std::uint32_t* words) noexcept {
+    std::memcpy(to, words, 4 * sizeof *words);
+  }
+};
+
+/// Calls `f<number, channels, planes>()` with those of a work. False, without a call, for any other number of
+/// channels.
+template <class F>
+bool with_types_of(const image_work& work, const F& f) {
+  const auto planes = [&]<image_number Number, std::uint32_t Channels>() {
+    if (work.planes)
+      f.template operator()<Number, Channels, true>();
+    else
+      f.template operator()<Number, Channels, false>();
+    return true;
+  };
+  const auto channels = [&]<image_number Number>() {
+    switch (work.channels) {
+      case 1:
+        return planes.template operator()<Number, 1>();
+      case 2:
+        return planes.template operator()<Number, 2>();
+      case 3:
+        return planes.template operator()<Number, 3>();
+      case 4:
+        return planes.template operator()<Number, 4>();
+      default:
+        return false;
+    }
+  };
+  switch (work.number) {
+    case image_number::bytes:
+      return channels.template operator()<image_number::bytes>();
+    case image_number::float32:
+      return channels.template operator()<image_number::float32>();
+    case image_number::float16:
+      return channels.template operator()<image_number::float16>();
+    default:
+      return channels.template operator()<image_number::brain16>();
+  }
+}
+
+/// Does the work on the host, whose memory the addresses are: for a device that is the host, and for tests.
+void run_image_work(const image_work& work) noexcept;
+
+/// Puts the kernel on a stream of the current CUDA device. Defined in
+/// `penstock/device/image/kernels.cuh`, which nvcc compiles: link `penstock::cuda_kernels`, or include it in
+/// one .cu file of yours. A launch that
+/// fails shows in cudaGetLastError().
+void launch_image_work(const image_work& work, CUstream_st* stream);
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/image/image_work.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void run_image_work(const image_work& work) noexcept {
+  const std::uint64_t groups = groups_of(work);
+  with_types_of(work, [&]<image_number Number, std::uint32_t Channels, bool Planes>() {
+    for (std::uint64_t slot = 0; slot < work.slots; ++slot)
+      for (std::uint64_t group = 0; group < groups; ++group)
+        make_pixels<Number, Channels, Planes, host_access>(work, slot, static_cast<std::uint32_t>(group));
+  });
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/operation.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct operation_wants_image {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this operation works on images and gets something else; decode them first, as in "
+        "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
+  }
+};
+struct operation_wants_bytes {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this operation works on images of 8 bits and gets other numbers; write it before "
+        "to_float, normalize and to_half");
+  }
+};
+struct operation_after_to_chw {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this operation works on images and comes after to_chw, which makes an array; write "
+        "to_chw last");
+  }
+};
+
+}  // namespace mistakes
+
+/// An image of bytes: of 8-bit values.
+template <class I>
+concept byte_image = lazy_image<I> && std::same_as<typename std::remove_cvref_t<I>::value_type, std::uint8_t>;
+
+/// An array that was an image until `to_chw`.
+template <class V>
+concept channels_first_array = requires { typename std::remove_cvref_t<V>::is_channels_first_array; };
+
+namespace detail {
+
+template <class V>
+struct image_mistake {
+  using type = mistakes::operation_wants_image;
+};
+template <channels_first_array V>
+struct image_mistake<V> {
+  using type = mistakes::operation_after_to_chw;
+};
+
+template <class V>
+struct byte_image_mistake : image_mistake<V> {};
+template <lazy_image V>
+struct byte_image_mistake<V> {
+  using type = mistakes::operation_wants_bytes;
+};
+
+}  // namespace detail
+
+/// The base of operations on images: functions for `map` that wrap a lazy image in another, and have a
+/// scratch per worker. An operation has `operator()(const I& image, const call<image_scratch>& c) const` for
+/// a `lazy_image` I. One that draws random numbers, from `c.random()`, also has
+/// `template <class> static constexpr bool draws = true;`.
+///
+/// For a `map` of several fields it also says what becomes of the places in an image. One that leaves them
+/// where they are has `using keeps_places = void;`. One that moves them has `using moves_places = void;`, and
+/// a member `template <class Places> void follow(Places& places, rng& random) const` that calls the members
+/// of an `image_geometry` as the operation does with the pixels. If it interpolates or fills, it has
+/// `for_mask(const pixel_fill& fill) const`, which returns an operation for masks: the same one, but with
+/// `interpolation::nearest`, and this fill.
+///
+/// It costs nothing by itself: the image that it returns does the work when it is written to its place in
+/// the batch. Pointwise; the same pixels for any number of workers, and after a restore.
+struct image_operation {
+  using accepts_call = void;
+  using scratch = image_scratch;
+  /// The mistake of calling it with a `V`.
+  template <class V>
+  using wrong_argument_for = typename detail::image_mistake<V>::type;
+};
+
+/// The base of operations on images of bytes: its `operator()` takes a `byte_image`.
+struct byte_operation : image_operation {
+  template <class V>
+  using wrong_argument_for = typename detail::byte_image_mistake<V>::type;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/flip.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How a lazy image is mirrored.
+///   none         it is passed through
+///   horizontal   left and right change places
+///   vertical     top and bottom do
+enum class mirroring : std::uint8_t { none, horizontal, vertical };
+
+namespace detail {
+
+/// Writes a row's pixels in the other order: `pixels` of them, which must not overlap `out`.
+template <class T, std::size_t Channels>
+void reverse_pixels(const T* from, std::size_t pixels, T* out) noexcept {
+  if (pixels == 0) return;
+  if constexpr (sizeof(T) == 1 && Channels == 3) {
+    // Four bytes at a time, of which the next pixel overwrites one; the first and the last one are exact.
+    const T* at = from + (pixels - 1) * 3;
+    std::memcpy(out, at, 3);
+    for (std::size_t x = 1; x + 1 < pixels; ++x) std::memcpy(out + x * 3, at - x * 3, 4);
+    std::memcpy(out + (pixels - 1) * 3, from, 3);
+  } else {
+    for (std::size_t x = 0; x < pixels; ++x)
+      std::memcpy(out + x * Channels, from + (pixels - 1 - x) * Channels, Channels * sizeof(T));
+  }
+}
+
+}  // namespace detail
+
+/// A lazy image in a mirror. Vertically it costs nothing: the inner image is drawn from the last row up.
+/// Horizontally an image that is resampled gets its columns in the other order; of others each row is read,
+/// and written in the other order to its destination.
+template <lazy_image I>
+class mirrored : public image_expression<mirrored<I>, typename I::value_type, I::channels> {
+ public:
+  using value_type = typename I::value_type;
+
+  mirrored(I image, mirroring how, image_scratch& scratch)
+      : image_(std::move(image)), how_(how), scratch_(&scratch) {}
+
+  [[nodiscard]] image_size size() const { return image_.size(); }
+
+  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
+    if (how_ == mirroring::none) return image_.read(part);
+    value_type* const pixels =
+        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
+    draw(part, destination<value_type>(
+                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
+    return {pixels, part.size()};
+  }
+
+  void draw(const image_part& part, const destination<value_type>& into) const {
+    if (part.width == 0 || part.height == 0) return;
+    if (how_ == mirroring::none) return image_.draw(part, into);
+    element_strides strides = into.strides();
+    const image_size size = image_.size();
+    image_part inner = part;
+    if (how_ == mirroring::vertical) {
+      inner.y = size.height - part.y - part.height;
+      value_type* const last = into.data() + std::int64_t{part.height - 1} * strides[0];
+      strides[0] = -strides[0];
+      return image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
+    }
+    inner.x = size.width - part.x - part.width;
+    if constexpr (requires { image_.draw_mirrored(inner, into); }) {
+      if (image_.mirrors()) return image_.draw_mirrored(inner, into);
+    }
+    const auto pixels = image_.read(inner);
+    if (strides[2] == 1 && strides[1] == std::int64_t{I::channels}) {
+      for (std::uint32_t y = 0; y < part.height; ++y)
+        detail::reverse_pixels<value_type, I::channels>(pixels.row(y), part.width,
+                                                        into.data() + std::int64_t{y} * strides[0]);
+    } else {
+      value_type* const last = into.data() + std::int64_t{part.width - 1} * strides[1];
+      strides[1] = -strides[1];
+      copy_pixels(pixels, destination<value_type>(last, into.shape(), strides, into.space()));
+    }
+  }
+
+  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
+
+ private:
+  I image_;
+  mirroring how_;
+  image_scratch* scratch_;
+};
+
+/// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.
+class flip_operation : public image_operation {
+ public:
+  using moves_places = void;
+  template <class>
+  static constexpr bool draws = true;
+
+  /// Throws `errc::argument` unless p is in [0, 1].
+  flip_operation(mirroring how, double p) : how_(how), p_(p) {
+    if (!(p >= 0 && p <= 1))
+      throw error(errc::argument, "a flip's probability is a number from 0 to 1, as in horizontal_flip(0.5)");
+  }
+
+  template <lazy_image I>
+  [[nodiscard]] mirrored<I> operator()(const I& image, const call<image_scratch>& c) const {
+    rng random = c.random();
+    return {image, choose(random), c.scratch};
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    places.mirror(choose(random));
+  }
+  /// Whether this sample is mirrored. It depends on the random numbers only.
+  [[nodiscard]] mirroring choose(rng& random) const noexcept {
+    return random.chance(p_) ? how_ : mirroring::none;
+  }
+
+ private:
+  mirroring how_;
+  double p_;
+};
+
+/// Mirrors images with probability `p`: left and right change places. torchvision's `RandomHorizontalFlip`.
+///
+/// In: a lazy image of any kind. Out: a lazy image. Pointwise; draws a random number, even if p is 0 or 1.
+/// With one `key`, all fields of a sample are mirrored, or none. Throws `errc::argument` unless p is in
+/// [0, 1].
+///
+///     auto train = map<"jpg">(random_resized_crop(224), horizontal_flip());
+///     auto always = map<"jpg">(horizontal_flip(1));
+[[nodiscard]] inline flip_operation horizontal_flip(double p = 0.5) { return {mirroring::horizontal, p}; }
+
+/// Mirrors images with probability `p`: top and bottom change places. torchvision's `RandomVerticalFlip`.
+/// Otherwise as `horizontal_flip`.
+///
+///     auto train = map<"jpg">(vertical_flip(0.25));
+[[nodiscard]] inline flip_operation vertical_flip(double p = 0.5) { return {mirroring::vertical, p}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/padded.hpp
+
+namespace penstock::inline v0_1 {
+
+/// What lies around an image. torchvision's `padding_mode`.
+///   constant    a colour
+///   edge        the nearest pixel of the image:           aaa abcd ddd
+///   reflect     the image in a mirror on its last pixel:  dcb abcd cba
+///   symmetric   the image in a mirror behind it:          cba abcd dcb
+/// Beyond the mirrored image lies the next one, as in numpy.pad.
+enum class padding_mode : std::uint8_t { constant, edge, reflect, symmetric };
+
+/// A colour for pixels that are not in an image: a value for all channels, or one for each. Values are those
+/// of the image: 0 to 255 for images of bytes.
+class pixel_fill {
+ public:
+  template <class T>
+    requires((std::integral<T> || std::floating_point<T>) && !std::same_as<T, bool>)
+  constexpr pixel_fill(T all)
+      : pixel_fill({static_cast<double>(all)}) {}  // NOLINT(google-explicit-constructor)
+  /// One for each channel. Throws `errc::argument` if there are none or more than 4, or one is not finite.
+  constexpr pixel_fill(std::initializer_list<double> channels) : count_(channels.size()) {
+    if (count_ == 0 || count_ > values_.size())
+      throw error(errc::argument,
+                  {"a fill of ", count_, " values; write one for all channels, or one for each"});
+    for (std::size_t i = 0; i < count_; ++i) {
+      values_[i] = channels.begin()[i];
+      if (!(values_[i] - values_[i] == 0))
+        throw error(errc::argument, "a fill that is not a finite number; write the value of a pixel");
+    }
+  }
+
+  /// As a pixel. Throws `errc::argument` if the number of channels is another one, or a value is none of T:
+  /// beyond its range, or not whole.
+  template <class T, std::size_t Channels>
+  [[nodiscard]] std::array<T, Channels> as() const {
+    if (count_ != 1 && count_ != Channels)
+      throw error(errc::argument, {"a fill of ", count_, " values for images of ", Channels,
+                                   " channels; write one for all channels, or one for each"});
+    std::array<T, Channels> pixel{};
+    for (std::size_t i = 0; i < Channels; ++i) {
+      const double value = values_[count_ == 1 ? 0 : i];
+      if constexpr (std::is_integral_v<T>) {
+        if (value < static_cast<double>(std::numeric_limits<T>::min()) ||
+            value > static_cast<double>(std::numeric_limits<T>::max()) || value != std::floor(value))
+          throw error(errc::argument,
+                      {"a fill that is no value of these images; write whole numbers from 0 to ",
+                       std::uint64_t{std::numeric_limits<T>::max()}});
+      }
+      if constexpr (std::is_arithmetic_v<T>)
+        pixel[i] = static_cast<T>(value);
+      else
+        pixel[i] = static_cast<T>(static_cast<float>(value));  // half, bfloat16
+    }
+    return pixel;
+  }
+
+ private:
+  std::array<double, 4> values_{};
+  std::size_t count_;
+};
+
+namespace detail {
+
+/// The index in [0, n) that stands for `i`, which may be outside. `n` is not 0.
+[[nodiscard]] constexpr std::int64_t padded_index(std::int64_t i, std::int64_t n,
+                                                  padding_mode mode) noexcept {
+  if (i >= 0 && i < n) return i;
+  if (mode == padding_mode::edge || n == 1) return i < 0 ? 0 : n - 1;
+  const std::int64_t period = mode == padding_mode::reflect ? 2 * (n - 1) : 2 * n;
+  const std::int64_t at = (i % period + period) % period;
+  return at < n ? at : mode == padding_mode::reflect ? period - at : period - 1 - at;
+}
+
+/// Throws `errc::limit` if a side is longer than 2^31 - 1.
+[[nodiscard]] inline image_size padded_size(std::uint64_t width, std::uint64_t height) {
+  constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
+  if (width > most || height > most) [[unlikely]]
+    throw error(errc::limit, {"an image of ", width, " x ", height, " pixels is too large; pad it less"});
+  return {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height)};
+}
+
+/// A part of a destination of shape (height, width, channels).
+template <class T>
+[[nodiscard]] destination<T> part_of(const destination<T>& into, const image_part& part) {
+  const element_strides strides = into.strides();
+  return {into.data() + std::int64_t{part.y} * strides[0] + std::int64_t{part.x} * strides[1],
+          extents(std::size_t{part.height}, std::size_t{part.width}, into.shape()[2]), strides, into.space()};
+}
+
+template <class T, std::size_t Channels>
+void fill_pixels(const std::array<T, Channels>& pixel, const destination<T>& into) {
+  const element_strides strides = into.strides();
+  const auto height = static_cast<std::int64_t>(into.shape()[0]);
+  const auto width = static_cast<std::int64_t>(into.shape()[1]);
+  for (std::int64_t y = 0; y < height; ++y) {
+    if (strides[2] == 1) {
+      for (std::int64_t x = 0; x < width; ++x)
+        std::copy_n(pixel.data(), Channels, into.data() + y * strides[0] + x * strides[1]);
+    } else {
+      for (std::size_t c = 0; c < Channels; ++c) {
+        T* const row = into.data() + y * strides[0] + static_cast<std::int64_t>(c) * strides[2];
+        for (std::int64_t x = 0; x < width; ++x) row[x * strides[1]] = pixel[c];
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
+/// A rectangle of the plane in which a lazy image lies with its upper left corner at (0, 0): a part of it, or
+/// all of it and more. What is not in the image is filled. Made by `pad`, `center_crop` and `random_crop`.
+///
+/// Reads no more of the image than needed. A part that lies within the image is passed through; so is what
+/// lies in it when it is drawn, straight to its destination, with `padding_mode::constant`.
+template <lazy_image I>
+class padded : public image_expression<padded<I>, typename I::value_type, I::channels> {
+ public:
+  using value_type = typename I::value_type;
+
+  /// (x, y) is the rectangle's upper left corner in the image's plane.
+  padded(I image, std::int64_t x, std::int64_t y, const image_size& size, const pixel_fill& fill,
+         padding_mode mode, image_scratch& scratch)
+      : image_(std::move(image)),
+        x_(x),
+        y_(y),
+        size_(size),
+        inner_(image_.size()),
+        fill_(fill.as<value_type, I::channels>()),
+        mode_(mode),
+        scratch_(&scratch) {
+    if (mode != padding_mode::constant && (inner_.width == 0 || inner_.height == 0) && size.width != 0 &&
+        size.height != 0)
+      throw error(errc::shape, {"an image of ", inner_.width, " x ", inner_.height,
+                                " has no pixels to repeat; pad it with a fill"});
+  }
+
+  [[nodiscard]] image_size size() const noexcept { return size_; }
+
+  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
+    if (within(part)) return image_.read(shifted(part));
+    value_type* const pixels =
+        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
+    draw(part, destination<value_type>(
+                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
+    return {pixels, part.size()};
+  }
+
+  void draw(const image_part& part, const destination<value_type>& into) const {
+    if (part.width == 0 || part.height == 0) return;
+    if (within(part)) return image_.draw(shifted(part), into);
+    if (mode_ == padding_mode::constant)
+      draw_filled(part, into);
+    else
+      draw_repeated(part, into);
+  }
+
+  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
+
+ private:
+  [[nodiscard]] bool within(const image_part& part) const noexcept {
+    return x_ + part.x >= 0 && y_ + part.y >= 0 && x_ + part.x + part.width <= inner_.width &&
+           y_ + part.y + part.height <= inner_.height;
+  }
+  [[nodiscard]] image_part shifted(const image_part& part) const noexcept {
+    return {static_cast<std::uint32_t>(x_ + part.x), static_cast<std::uint32_t>(y_ + part.y), part.width,
+            part.height};
+  }
+  /// Which of `count` indexes, from `first` on, are in [0, n): where they begin and end.
+  [[nodiscard]] static std::pair<std::uint32_t, std::uint32_t> inside(std::int64_t first, std::uint32_t count,
+                                                                      std::uint32_t n) noexcept {
+    const auto begin = std::clamp<std::int64_t>(-first, 0, count);
+    return {static_cast<std::uint32_t>(begin),
+            static_cast<std::uint32_t>(std::clamp<std::int64_t>(std::int64_t{n} - first, begin, count))};
+  }
+
+  void draw_filled(const image_part& part, const destination<value_type>& into) const {
+    const auto [left, right] = inside(x_ + part.x, part.width, inner_.width);
+    const auto [top, bottom] = inside(y_ + part.y, part.height, inner_.height);
+    const auto fill = [&](std::uint32_t x, std::uint32_t y, std::uint32_t to_x, std::uint32_t to_y) {
+      detail::fill_pixels(fill_, detail::part_of(into, {x, y, to_x - x, to_y - y}));
+    };
+    if (left == right || top == bottom) return fill(0, 0, part.width, part.height);
+    fill(0, 0, part.width, top);
+    fill(0, top, left, bottom);
+    fill(right, top, part.width, bottom);
+    fill(0, bottom, part.width, part.height);
+    const image_part here{left, top, right - left, bottom - top};
+    image_.draw(shifted({part.x + left, part.y + top, here.width, here.height}), detail::part_of(into, here));
+  }
+
+  /// The indexes that stand for `count` ones from `first` on; and their least one and the end.
+  std::pair<std::uint32_t, std::uint32_t> indexes(std::uint32_t* into, std::int64_t first,
+                                                  std::uint32_t count, std::uint32_t n) const {
+    std::uint32_t least = n, most = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      into[i] = static_cast<std::uint32_t>(detail::padded_index(first + i, n, mode_));
+      least = std::min(least, into[i]);
+      most = std::max(most, into[i]);
+    }
+    return {least, most + 1};
+  }
+
+  void draw_repeated(const image_part& part, const destination<value_type>& into) const {
+    std::uint32_t* const columns =
+        room_for<std::uint32_t>(scratch_->tables, std::size_t{part.width} + part.height);
+    std::uint32_t* const rows = columns + part.width;
+    const auto [left, right] = indexes(columns, x_ + part.x, part.width, inner_.width);
+    const auto [top, bottom] = indexes(rows, y_ + part.y, part.height, inner_.height);
+    const auto pixels = image_.read({left, top, right - left, bottom - top});
+    const element_strides strides = into.strides();
+    for (std::uint32_t y = 0; y < part.height; ++y) {
+      const value_type* const input = pixels.row(rows[y] - top);
+      value_type* to = into.data() + std::int64_t{y} * strides[0];
+      for (std::uint32_t x = 0; x < part.width; ++x, to += strides[1])
+        for (std::size_t c = 0; c < I::channels; ++c)
+          to[static_cast<std::int64_t>(c) * strides[2]] = input[(columns[x] - left) * I::channels + c];
+    }
+  }
+
+  I image_;
+  std::int64_t x_, y_;
+  image_size size_, inner_;
+  std::array<value_type, I::channels> fill_;
+  padding_mode mode_;
+  image_scratch* scratch_;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/image/image_places.hpp
+
+/// Where the pixels of an image come from, after flips and crops.
+namespace penstock::inline v0_1::detail {
+
+/// Follows geometric operations on an image, as `image_geometry` does with places in it: each pixel of the
+/// result is one of the image, or lies around it.
+class image_places {
+ public:
+  explicit image_places(const image_size& size) noexcept;
+
+  /// The size of the result so far.
+  [[nodiscard]] const image_size& size() const noexcept { return size_; }
+  image_places& mirror(mirroring how) noexcept;
+  /// Throws `errc::shape` if the rectangle is not within the image.
+  image_places& crop(const image_part& part);
+  /// The rectangle may reach beyond the image.
+  image_places& crop(std::int64_t x, std::int64_t y, const image_size& size) noexcept;
+  [[nodiscard]] const image_choice& choice() const noexcept { return choice_; }
+
+ private:
+  image_size size_;
+  image_choice choice_;
+};
+
+/// Throws `errc::shape` unless the column holds images of 1 to 4 channels, or of `channels` if that is not 1.
+void check_image_column(const extents& shape, std::size_t channels);
+/// Throws `errc::argument` unless padding is of a colour.
+void check_device_padding(padding_mode mode);
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/device/image/image_places.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE image_places::image_places(const image_size& size) noexcept : size_(size) {
+  choice_.right = size.width;
+  choice_.bottom = size.height;
+}
+
+PENSTOCK_INLINE image_places& image_places::mirror(mirroring how) noexcept {
+  // The last pixel is now the first one, and the part in the image is as far from the other side.
+  if (how == mirroring::horizontal) {
+    const std::int64_t last = std::int64_t{size_.width} - 1;
+    choice_.x += (choice_.mirrored & 1u) != 0 ? -last : last;
+    choice_.mirrored ^= 1u;
+    choice_.left = size_.width - std::exchange(choice_.right, size_.width - choice_.left);
+  } else if (how == mirroring::vertical) {
+    const std::int64_t last = std::int64_t{size_.height} - 1;
+    choice_.y += (choice_.mirrored & 2u) != 0 ? -last : last;
+    choice_.mirrored ^= 2u;
+    choice_.top = size_.height - std::exchange(choice_.bottom, size_.height - choice_.top);
+  }
+  return *this;
+}
+
+PENSTOCK_INLINE image_places& image_places::crop(const image_part& part) {
+  if (!part.within(size_))
+    throw error(errc::shape,
+                {"a crop of ", part.width, " x ", part.height, " at (", part.x, ", ", part.y,
+                 ") from images of ", size_.width, " x ", size_.height, "; resize or pad them first"});
+  return crop(part.x, part.y, part.size());
+}
+
+PENSTOCK_INLINE image_places& image_places::crop(std::int64_t x, std::int64_t y,
+                                                 const image_size& size) noexcept {
+  choice_.x += (choice_.mirrored & 1u) != 0 ? -x : x;
+  choice_.y += (choice_.mirrored & 2u) != 0 ? -y : y;
+  const auto moved = [](std::uint32_t edge, std::int64_t by, std::uint32_t most) {
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(std::int64_t{edge} - by, 0, most));
+  };
+  choice_.left = moved(choice_.left, x, size.width);
+  choice_.right = moved(choice_.right, x, size.width);
+  choice_.top = moved(choice_.top, y, size.height);
+  choice_.bottom = moved(choice_.bottom, y, size.height);
+  size_ = size;
+  return *this;
+}
+
+PENSTOCK_INLINE void check_image_column(const extents& shape, std::size_t channels) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 31;
+  const bool images = shape.rank() == 4 && shape[3] >= 1 && shape[3] <= 4;
+  if (!images)
+    throw error(errc::shape, {"operations on images on a device get columns of shape (slots, height, width, "
+                              "channels) with 1 to 4 channels, and this one has ",
+                              to_string(shape), "; decode or reshape before batch"});
+  if (channels != 1 && shape[3] != channels)
+    throw error(errc::shape, {"normalize has ", channels, " means and the images have ", shape[3],
+                              " channels; write one mean for all, or as many as there are channels"});
+  if (shape[1] >= most || shape[2] >= most || shape[1] * shape[2] >= most)
+    throw error(errc::limit, {"images of ", shape[2], " x ", shape[1],
+                              " are too large for a kernel; make "
+                              "parts of them before batch"});
+}
+
+PENSTOCK_INLINE void check_device_padding(padding_mode mode) {
+  if (mode != padding_mode::constant)
+    throw error(errc::argument,
+                "on_device pads with a colour only; write the operation in a map before batch, or "
+                "padding_mode::constant");
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/image/detail/convert_pixels.hpp
+
+/// Turns pixels of whole numbers into real numbers, interleaved or plane by plane.
+///
+/// Each value becomes (value - shift) * scale. A difference is never contracted with the product behind it,
+/// as a product with the sum behind it may be: the results are equal on all processors, with all options of
+/// all compilers, and for all ways that are here.
+///
+/// Measured: the portable loops have blocks of a length that compilers know, so that GCC 12 and Clang 16
+/// turn them into vector code at -O2. That does for pixels that stay interleaved; to take them apart they
+/// need shuffles that GCC does not find, hence the kernels for AVX2, chosen when the program runs.
+namespace penstock::inline v0_1::detail {
+
+/// A shift and a scale per channel.
+template <std::size_t Channels>
+struct channel_map {
+  std::array<float, Channels> shift, scale;
+};
+
+/// Interleaved pixels to interleaved numbers.
+template <std::size_t Channels, class In>
+void convert_row(const In* __restrict from, float* __restrict to, std::size_t pixels,
+                 const channel_map<Channels>& map) noexcept {
+  constexpr std::size_t block = 8 * Channels;
+  float shift[block], scale[block];
+  for (std::size_t k = 0; k < block; ++k) {
+    shift[k] = map.shift[k % Channels];
+    scale[k] = map.scale[k % Channels];
+  }
+  const std::size_t values = pixels * Channels;
+  std::size_t i = 0;
+  for (; i + block <= values; i += block)
+    for (std::size_t k = 0; k < block; ++k)
+      to[i + k] = (static_cast<float>(from[i + k]) - shift[k]) * scale[k];
+  for (std::size_t k = 0; i + k < values; ++k)
+    to[i + k] = (static_cast<float>(from[i + k]) - shift[k]) * scale[k];
+}
+
+/// One channel of interleaved pixels to numbers side by side.
+template <std::size_t Channels, class In>
+void convert_plane(const In* __restrict from, float* __restrict to, std::size_t pixels, float shift,
+                   float scale) noexcept {
+  constexpr std::size_t block = 8;
+  std::size_t i = 0;
+  for (; i + block <= pixels; i += block) {
+    float values[block];
+    for (std::size_t k = 0; k < block; ++k) values[k] = static_cast<float>(from[(i + k) * Channels]);
+    for (std::size_t k = 0; k < block; ++k) to[i + k] = (values[k] - shift) * scale;
+  }
+  for (; i < pixels; ++i) to[i] = (static_cast<float>(from[i * Channels]) - shift) * scale;
+}
+
+/// Interleaved pixels to planes: channel `c` to `to + c * plane`.
+template <std::size_t Channels, class In>
+void convert_planes(const In* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
+                    const channel_map<Channels>& map) noexcept {
+  if (pixels == 0) return;  // there may be no memory to point into
+  for (std::size_t c = 0; c < Channels; ++c)
+    convert_plane<Channels>(from + c, to + static_cast<std::ptrdiff_t>(c) * plane, pixels, map.shift[c],
+                            map.scale[c]);
+}
+
+/// The kernels for AVX2, which the processor must have: as `convert_row` and `convert_planes`. They return
+/// how many pixels they did, a multiple of 8.
+std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
+                             const channel_map<1>& map) noexcept;
+std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
+                             const channel_map<3>& map) noexcept;
+std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
+                             const channel_map<4>& map) noexcept;
+std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
+                                const channel_map<3>& map) noexcept;
+std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
+                                const channel_map<4>& map) noexcept;
+
+/// The fastest way that this processor has.
+template <std::size_t Channels, class In>
+void convert_row_fast(const In* from, float* to, std::size_t pixels,
+                      const channel_map<Channels>& map) noexcept {
+  std::size_t done = 0;
+  if constexpr (requires { convert_row_avx2(from, to, pixels, map); }) {
+    if (has_avx2()) done = convert_row_avx2(from, to, pixels, map);
+  }
+  convert_row(from + done * Channels, to + done * Channels, pixels - done, map);
+}
+template <std::size_t Channels, class In>
+void convert_planes_fast(const In* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
+                         const channel_map<Channels>& map) noexcept {
+  std::size_t done = 0;
+  if constexpr (requires { convert_planes_avx2(from, to, plane, pixels, map); }) {
+    if (has_avx2()) done = convert_planes_avx2(from, to, plane, pixels, map);
+  }
+  convert_planes(from + done * Channels, to + done, plane, pixels - done, map);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/image/detail/convert_pixels.ipp
+
+namespace penstock::inline v0_1::detail {
+
+#ifdef __x86_64__
+
+// Vectors as the compilers themselves know them, see core/half.ipp.
+using real_x8 [[gnu::vector_size(32)]] = float;
+using int_x8 [[gnu::vector_size(32)]] = std::int32_t;
+using byte_x32 [[gnu::vector_size(32)]] = char;
+using byte_x16 [[gnu::vector_size(16)]] = char;
+using long_x2 [[gnu::vector_size(16)]] = long long;
+using byte_x8 [[gnu::vector_size(8)]] = std::uint8_t;
+
+/// 16 bytes, and 16 others behind them.
+[[gnu::target("avx2")]] inline byte_x32 load_pair(const std::uint8_t* low,
+                                                  const std::uint8_t* high) noexcept {
+  byte_x16 a, b;
+  std::memcpy(&a, low, sizeof a);
+  std::memcpy(&b, high, sizeof b);
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+                                 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+}
+[[gnu::target("avx2")]] inline void store(float* to, real_x8 values) noexcept {
+  std::memcpy(to, &values, sizeof values);
+}
+
+/// Eight bytes as whole numbers. GCC 12 makes 25 instructions of Clang's way to say it.
+[[gnu::target("avx2")]] inline int_x8 widen(const std::uint8_t* from) noexcept {
+  byte_x8 bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+#ifdef __clang__
+  return __builtin_convertvector(bytes, int_x8);
+#else
+  return __builtin_ia32_pmovzxbd256(
+      reinterpret_cast<byte_x16>(long_x2{reinterpret_cast<long long>(bytes), 0}));
+#endif
+}
+
+/// Eight values at a time; the shifts and scales of interleaved channels repeat after `Vectors` times 8.
+template <std::size_t Vectors, std::size_t Channels>
+[[gnu::target("avx2")]] inline std::size_t convert_row_x8(const std::uint8_t* from, float* to,
+                                                          std::size_t pixels,
+                                                          const channel_map<Channels>& map) noexcept {
+  real_x8 shift[Vectors], scale[Vectors];
+#pragma GCC unroll 4
+  for (std::size_t v = 0; v < Vectors; ++v)
+#pragma GCC unroll 8
+    for (std::size_t k = 0; k < 8; ++k) {
+      shift[v][k] = map.shift[(8 * v + k) % Channels];
+      scale[v][k] = map.scale[(8 * v + k) % Channels];
+    }
+  const std::size_t values = pixels * Channels;
+  std::size_t i = 0;
+  for (; i + 8 * Channels <= values; i += 8 * Channels)
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < Channels; ++v) {
+      const real_x8 whole = __builtin_convertvector(widen(from + i + 8 * v), real_x8);
+      store(to + i + 8 * v, (whole - shift[v % Vectors]) * scale[v % Vectors]);
+    }
+  return i / Channels;
+}
+[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
+                                                                     std::size_t pixels,
+                                                                     const channel_map<1>& map) noexcept {
+  return convert_row_x8<1>(from, to, pixels, map);
+}
+[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
+                                                                     std::size_t pixels,
+                                                                     const channel_map<3>& map) noexcept {
+  return convert_row_x8<3>(from, to, pixels, map);
+}
+[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
+                                                                     std::size_t pixels,
+                                                                     const channel_map<4>& map) noexcept {
+  return convert_row_x8<1>(from, to, pixels, map);
+}
+
+/// Where the bytes of one channel of eight pixels are in two times 16 bytes, of which the second begin `high`
+/// bytes after the first: the shuffle that makes them whole numbers of 32 bits.
+template <std::size_t Channels>
+constexpr std::array<char, 32> channel_bytes(std::size_t c) noexcept {
+  constexpr std::size_t high = 8 * Channels - 16;
+  std::array<char, 32> pick{};
+  for (std::size_t k = 0; k < 8; ++k)
+    for (std::size_t byte = 0; byte < 4; ++byte)
+      pick[4 * k + byte] =
+          byte == 0 ? static_cast<char>(k * Channels + c - (k < 4 ? 0 : high)) : static_cast<char>(-1);
+  return pick;
+}
+template <std::size_t Channels, std::size_t C>
+inline constexpr std::array<char, 32> channel_shuffle = channel_bytes<Channels>(C);
+
+/// The shuffle, the shift and the scale of one channel.
+struct plane_x8 {
+  byte_x32 pick;
+  real_x8 shift, scale;
+
+  template <std::size_t C, std::size_t Channels>
+  [[gnu::target("avx2")]] void set(const channel_map<Channels>& map) noexcept {
+    std::memcpy(&pick, channel_shuffle<Channels, C>.data(), sizeof pick);
+    shift = real_x8{} + map.shift[C];
+    scale = real_x8{} + map.scale[C];
+  }
+  [[gnu::target("avx2")]] void convert(byte_x32 bytes, float* to) const noexcept {
+    const int_x8 whole = reinterpret_cast<int_x8>(__builtin_ia32_pshufb256(bytes, pick));
+    store(to, (__builtin_convertvector(whole, real_x8) - shift) * scale);
+  }
+};
+
+/// Eight pixels at a time. Reads nothing behind the pixels.
+template <std::size_t Channels>
+[[gnu::target("avx2")]] inline std::size_t convert_planes_x8(const std::uint8_t* from, float* to,
+                                                             std::ptrdiff_t plane, std::size_t pixels,
+                                                             const channel_map<Channels>& map) noexcept {
+  constexpr std::size_t high = 8 * Channels - 16;
+  plane_x8 red, green, blue, alpha;
+  red.set<0>(map);
+  green.set<1>(map);
+  blue.set<2>(map);
+  if constexpr (Channels == 4) alpha.set<3>(map);
+  std::size_t i = 0;
+  for (; i + 8 <= pixels; i += 8) {
+    const byte_x32 bytes = load_pair(from + i * Channels, from + i * Channels + high);
+    red.convert(bytes, to + i);
+    green.convert(bytes, to + i + plane);
+    blue.convert(bytes, to + i + 2 * plane);
+    if constexpr (Channels == 4) alpha.convert(bytes, to + i + 3 * plane);
+  }
+  return i;
+}
+[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
+                                                                        std::ptrdiff_t plane,
+                                                                        std::size_t pixels,
+                                                                        const channel_map<3>& map) noexcept {
+  return convert_planes_x8<3>(from, to, plane, pixels, map);
+}
+[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
+                                                                        std::ptrdiff_t plane,
+                                                                        std::size_t pixels,
+                                                                        const channel_map<4>& map) noexcept {
+  return convert_planes_x8<4>(from, to, plane, pixels, map);
+}
+
+#else
+
+PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
+                                             const channel_map<1>&) noexcept {
+  return 0;
+}
+PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
+                                             const channel_map<3>&) noexcept {
+  return 0;
+}
+PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
+                                             const channel_map<4>&) noexcept {
+  return 0;
+}
+PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t*, float*, std::ptrdiff_t, std::size_t,
+                                                const channel_map<3>&) noexcept {
+  return 0;
+}
+PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t*, float*, std::ptrdiff_t, std::size_t,
+                                                const channel_map<4>&) noexcept {
+  return 0;
+}
+
+#endif
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/image/to_chw.hpp
+
+namespace penstock::inline v0_1 {
+
+/// An image as an array of shape (channels, height, width). It is no image any more: operations on images
+/// come before `to_chw`.
+template <lazy_image I>
+class chw_array {
+ public:
+  using unfinished = void;
+  using is_channels_first_array = void;
+  using value_type = typename I::value_type;
+
+  chw_array(const I& image, image_scratch& scratch) : image_(image), scratch_(&scratch) {}
+
+  [[nodiscard]] extents shape() const {
+    const image_size size = image_.size();
+    return extents(I::channels, std::size_t{size.height}, std::size_t{size.width});
+  }
+  /// The image draws itself with the strides of its planes: nothing is moved twice.
+  void write_to(const destination<value_type>& into) const {
+    const image_size size = image_.size();
+    const element_strides planes = into.strides();
+    image_.write_to(destination<value_type>(
+        into.data(), extents(std::size_t{size.height}, std::size_t{size.width}, I::channels),
+        element_strides{planes[1], planes[2], planes[0]}, into.space()));
+  }
+  /// All values, without gaps, in the worker's scratch.
+  [[nodiscard]] tensor_view<const value_type> finish() const {
+    const extents all = shape();
+    value_type* const dense = room_for<value_type>(scratch_->dense, detail::to_size(all.elements()));
+    write_to(destination<value_type>(dense, all));
+    return {dense, all};
+  }
+
+ private:
+  I image_;
+  image_scratch* scratch_;
+};
+
+class to_chw_operation : public image_operation {
+ public:
+  using keeps_places = void;
+  template <lazy_image I>
+  [[nodiscard]] chw_array<std::remove_cvref_t<I>> operator()(const I& image,
+                                                             const call<image_scratch>& c) const {
+    return {image, c.scratch};
+  }
+};
+
+/// Ends the operations on an image: an array of shape (channels, height, width), as PyTorch wants it. The
+/// last operation writes its values there at once. torchvision: `ToImage` and `ToTensor` do this at the
+/// beginning.
+///
+///     const auto last = to_chw();
+[[nodiscard]] constexpr to_chw_operation to_chw() noexcept { return {}; }
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/values.hpp
+
+/// The last operations on images: their values as real numbers, normalised, of 32 or 16 bits.
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct operation_wants_values {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this operation works on images of 8 bits, of 16 bits or of float, and gets other "
+        "numbers; write to_half and to_bfloat16 after it");
+  }
+};
+struct normalize_of_other_channels {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: normalize has as many means as the image has channels, or one for all of them; "
+                  "decode to another format, as in jpeg_as<rgb8>, or write one mean and one deviation");
+  }
+};
+
+}  // namespace mistakes
+
+/// Means and standard deviations of the channels of many images, whose values are from 0 to 1.
+template <std::size_t Channels>
+struct channel_statistics {
+  std::array<double, Channels> mean{}, std{};
+};
+
+/// Those of ImageNet, with which most published networks were trained. Source: torchvision,
+/// `ImageClassification` presets.
+inline constexpr channel_statistics<3> imagenet{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
+
+/// An image whose values can become real numbers.
+template <class I>
+concept value_image =
+    lazy_image<I> && (std::same_as<typename std::remove_cvref_t<I>::value_type, std::uint8_t> ||
+                      std::same_as<typename std::remove_cvref_t<I>::value_type, std::uint16_t> ||
+                      std::same_as<typename std::remove_cvref_t<I>::value_type, float>);
+
+/// An image of real numbers: each value of another image, minus a shift, times a scale, both of its channel.
+/// Several such operations are one pass: shifts and scales are combined with 53 bits.
+template <value_image I, class Out>
+class converted_image : public image_expression<converted_image<I, Out>, Out, I::channels> {
+ public:
+  using base = image_expression<converted_image<I, Out>, Out, I::channels>;
+  using typename base::view_type;
+  using inner = I;
+  /// In the order in which they are applied.
+  struct channel_values {
+    std::array<double, I::channels> shift, scale;
+  };
+
+  converted_image(const I& image, const channel_values& values, image_scratch& scratch)
+      : image_(image), values_(values), scratch_(&scratch) {}
+
+  [[nodiscard]] image_size size() const { return image_.size(); }
+  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
+  [[nodiscard]] view_type read(const image_part& part) const {
+    const std::size_t row = std::size_t{part.width} * I::channels;
+    Out* const pixels = room_for<Out>(scratch_->pixels, row * part.height);
+    draw(part,
+         destination<Out>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
+    return {pixels, part.size()};
+  }
+  void draw(const image_part& part, const destination<Out>& into) const {
+    const auto pixels = image_.read(part);
+    const element_strides strides = into.strides();
+    detail::channel_map<I::channels> map;
+    for (std::size_t c = 0; c < I::channels; ++c) {
+      map.shift[c] = static_cast<float>(values_.shift[c]);
+      map.scale[c] = static_cast<float>(values_.scale[c]);
+    }
+    if (pixels.dense() && strides[0] == strides[1] * static_cast<std::int64_t>(pixels.width()))
+      return draw_row(pixels.data(), pixels.width() * pixels.height(), into.data(), strides, map);
+    for (std::size_t y = 0; y < pixels.height(); ++y)
+      draw_row(pixels.row(y), pixels.width(), into.data() + static_cast<std::int64_t>(y) * strides[0],
+               strides, map);
+  }
+
+  [[nodiscard]] const I& image() const { return image_; }
+  [[nodiscard]] const channel_values& values() const { return values_; }
+
+ private:
+  using in = typename I::value_type;
+
+  static void draw_row(const in* input, std::size_t width, Out* to, const element_strides& strides,
+                       const detail::channel_map<I::channels>& map) {
+    const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{I::channels};
+    const bool planes = strides[1] == 1;
+    if constexpr (std::is_same_v<Out, float>) {
+      if (interleaved) return detail::convert_row_fast(input, to, width, map);
+      if (planes) return detail::convert_planes_fast(input, to, strides[2], width, map);
+    }
+    // In pieces that stay in the nearest cache.
+    constexpr std::size_t most = 256;
+    alignas(64) float piece[most * I::channels];
+    for (std::size_t x = 0; x < width; x += most) {
+      const std::size_t count = width - x < most ? width - x : most;
+      const in* const at = input + x * I::channels;
+      Out* const place = to + static_cast<std::int64_t>(x) * strides[1];
+      if (planes && !interleaved) {
+        detail::convert_planes_fast(at, piece, most, count, map);
+        for (std::size_t c = 0; c < I::channels; ++c)
+          put(piece + c * most, place + static_cast<std::int64_t>(c) * strides[2], count);
+        continue;
+      }
+      detail::convert_row_fast(at, piece, count, map);
+      if (interleaved) {
+        put(piece, place, count * I::channels);
+        continue;
+      }
+      for (std::size_t i = 0; i < count; ++i)
+        for (std::size_t c = 0; c < I::channels; ++c)
+          place[static_cast<std::int64_t>(i) * strides[1] + static_cast<std::int64_t>(c) * strides[2]] =
+              Out(piece[i * I::channels + c]);
+    }
+  }
+  static void put(const float* input, Out* to, std::size_t count) {
+    if constexpr (!std::is_same_v<Out, float>) convert(input, to, count);
+  }
+
+  I image_;
+  channel_values values_;
+  image_scratch* scratch_;
+};
+
+namespace detail {
+
+/// The largest value of a type of pixels, which becomes 1.
+template <class T>
+inline constexpr double full_value = std::is_same_v<T, float>          ? 1.0
+                                     : std::is_same_v<T, std::uint8_t> ? 255.0
+                                                                       : 65535.0;
+
+template <class V>
+struct values_mistake : image_mistake<V> {};
+template <lazy_image V>
+struct values_mistake<V> {
+  using type = mistakes::operation_wants_values;
+};
+
+template <class Out, value_image I>
+[[nodiscard]] converted_image<I, Out> as_values(const I& image, image_scratch& scratch) {
+  typename converted_image<I, Out>::channel_values values;
+  values.shift.fill(0.0);
+  values.scale.fill(1.0 / full_value<typename I::value_type>);
+  return {image, values, scratch};
+}
+/// A conversion of what is converted already: one, with the same values.
+template <class Out, value_image I>
+[[nodiscard]] converted_image<I, Out> as_values(const converted_image<I, float>& image,
+                                                image_scratch& scratch) {
+  return {image.image(), {image.values().shift, image.values().scale}, scratch};
+}
+
+/// Throws `errc::argument` unless the mean is finite, and the deviation is a positive number within reason.
+void check_statistics(const double* mean, const double* std, std::size_t count);
+
+}  // namespace detail
+
+template <class Out>
+class convert_operation : public image_operation {
+ public:
+  using keeps_places = void;
+  template <class V>
+  using wrong_argument_for = typename detail::values_mistake<V>::type;
+
+  template <value_image I>
+  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
+    return detail::as_values<Out>(image, c.scratch);
+  }
+};
+
+template <std::size_t Channels>
+class normalize_operation : public image_operation {
+ public:
+  using keeps_places = void;
+  template <class V>
+  using wrong_argument_for = std::conditional_t<value_image<V>, mistakes::normalize_of_other_channels,
+                                                typename detail::values_mistake<V>::type>;
+
+  explicit normalize_operation(const channel_statistics<Channels>& statistics) : statistics_(statistics) {
+    detail::check_statistics(statistics.mean.data(), statistics.std.data(), Channels);
+  }
+
+  template <value_image I>
+    requires(Channels == 1 || Channels == I::channels)
+  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
+    const auto plain = detail::as_values<float>(image, c.scratch);
+    auto values = plain.values();
+    for (std::size_t i = 0; i < I::channels; ++i) {
+      const std::size_t own = Channels == 1 ? 0 : i;
+      values.shift[i] += statistics_.mean[own] / values.scale[i];
+      values.scale[i] /= statistics_.std[own];
+    }
+    return std::remove_const_t<decltype(plain)>(plain.image(), values, c.scratch);
+  }
+
+  [[nodiscard]] const channel_statistics<Channels>& statistics() const noexcept { return statistics_; }
+
+ private:
+  channel_statistics<Channels> statistics_;
+};
+
+/// Values from 0 to 1 as `float`: 8 bits divided by 255, 16 bits by 65,535; an image of `float` stays as it
+/// is.
+/// torchvision: `ToDtype(torch.float32, scale=True)`, equal but for the last bit.
+///
+///     const auto operation = to_float();
+[[nodiscard]] constexpr convert_operation<float> to_float() noexcept { return {}; }
+/// As `to_float`, rounded to `half`. One pass together with `to_float` and `normalize` before it.
+///
+///     const auto operation = to_half();
+[[nodiscard]] constexpr convert_operation<half> to_half() noexcept { return {}; }
+/// As `to_float`, rounded to `bfloat16`. One pass together with `to_float` and `normalize` before it.
+///
+///     const auto operation = to_bfloat16();
+[[nodiscard]] constexpr convert_operation<bfloat16> to_bfloat16() noexcept { return {}; }
+
+/// (value - mean) / std for each channel, as `float`, with values from 0 to 1: images of 8 or 16 bits are
+/// scaled to that by `normalize` itself. One mean and one deviation serve any number of channels; otherwise
+/// their number is the image's. Within 2 units in the last place of torchvision's `Normalize`, relative to
+/// the larger of value and mean; the results are equal on every processor.
+///
+/// Throws `errc::argument` if a mean is not finite or a deviation is not positive and finite. Cost: one pass
+/// from the pixels to their place in the batch, channels last or first, about as fast as copying that many
+/// bytes.
+///
+///     const auto photos = normalize(imagenet);
+///     const auto others = normalize({0.5, 0.5, 0.5}, {0.25, 0.25, 0.25});
+///     const auto digits = normalize(0.1307, 0.3081);
+template <std::size_t Channels>
+[[nodiscard]] normalize_operation<Channels> normalize(const channel_statistics<Channels>& statistics) {
+  return normalize_operation<Channels>(statistics);
+}
+template <std::size_t Channels>
+[[nodiscard]] normalize_operation<Channels> normalize(const double (&mean)[Channels],
+                                                      const double (&std)[Channels]) {
+  channel_statistics<Channels> statistics;
+  for (std::size_t c = 0; c < Channels; ++c) {
+    statistics.mean[c] = mean[c];
+    statistics.std[c] = std[c];
+  }
+  return normalize_operation<Channels>(statistics);
+}
+[[nodiscard]] inline normalize_operation<1> normalize(double mean, double std) {
+  return normalize_operation<1>(channel_statistics<1>{{mean}, {std}});
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/values.ipp
+
+namespace penstock::inline v0_1::detail {
+
+PENSTOCK_INLINE void check_statistics(const double* mean, const double* std, std::size_t count) {
+  for (std::size_t c = 0; c < count; ++c) {
+    // Beyond these the values would be no numbers of 32 bits.
+    if (!(std::fabs(mean[c]) <= 1e9))
+      throw error(errc::argument, {"normalize: the mean of channel ", c,
+                                   " is not a number within 1e9; pass the "
+                                   "mean of values from 0 to 1, as 0.485"});
+    if (!(std[c] >= 1e-9 && std[c] <= 1e9))
+      throw error(errc::argument,
+                  {"normalize: the deviation of channel ", c,
+                   " is not a positive number from "
+                   "1e-9 to 1e9; pass the standard deviation of values from 0 to 1, as 0.229"});
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/device/image/image_values.hpp
+
+/// What becomes of the values of pixels, after `normalize` and conversions.
+namespace penstock::inline v0_1::detail {
+
+/// Combines operations on values as `converted_image` does: shifts and scales with 53 bits. The colour around
+/// images is among the values.
+class image_values {
+ public:
+  explicit image_values(std::size_t channels) noexcept;
+
+  /// Bytes become numbers from 0 to 1, unless they are real numbers already.
+  void scale_to_one() noexcept;
+  template <std::size_t Channels>
+  void normalize(const channel_statistics<Channels>& statistics) noexcept {
+    normalize(statistics.mean.data(), statistics.std.data(), Channels);
+  }
+  /// Pixels of this colour are put around the image. Throws `errc::argument` if they have another one
+  /// already.
+  void fill(const pixel_fill& colour);
+  /// Writes shifts, scales and the colour for the numbers that the work makes.
+  void write(image_work& work) const noexcept;
+
+ private:
+  using of_channels = std::array<double, 4>;
+
+  void normalize(const double* mean, const double* std, std::size_t count) noexcept;
+
+  std::size_t channels_;
+  bool real_ = false;
+  of_channels shift_{}, scale_{};
+  bool filled_ = false, filled_bytes_ = false;
+  of_channels colour_{}, bytes_{};  // as it has become; as it was given, while pixels were bytes
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/device/image/image_values.ipp
+
+namespace penstock::inline v0_1::detail {
+
+/// A colour as a pixel of `T`, for a number of channels that is known when it is used.
+template <class T>
+std::array<double, 4> colour_of(const pixel_fill& colour, std::size_t channels) {
+  std::array<double, 4> found{};
+  const auto take = [&](const auto& pixel) {
+    for (std::size_t c = 0; c < pixel.size(); ++c) found[c] = static_cast<double>(pixel[c]);
+  };
+  switch (channels) {
+    case 1:
+      take(colour.as<T, 1>());
+      break;
+    case 2:
+      take(colour.as<T, 2>());
+      break;
+    case 3:
+      take(colour.as<T, 3>());
+      break;
+    default:
+      take(colour.as<T, 4>());
+  }
+  return found;
+}
+
+PENSTOCK_INLINE image_values::image_values(std::size_t channels) noexcept : channels_(channels) {
+  scale_.fill(1.0 / 255.0);
+}
+
+PENSTOCK_INLINE void image_values::scale_to_one() noexcept {
+  if (real_) return;
+  real_ = true;
+  for (double& value : colour_) value /= 255.0;
+}
+
+PENSTOCK_INLINE void image_values::normalize(const double* mean, const double* std,
+                                             std::size_t count) noexcept {
+  scale_to_one();
+  for (std::size_t c = 0; c < channels_; ++c) {
+    const std::size_t own = count == 1 ? 0 : c;
+    shift_[c] += mean[own] / scale_[c];
+    scale_[c] /= std[own];
+    colour_[c] = (colour_[c] - mean[own]) / std[own];
+  }
+}
+
+PENSTOCK_INLINE void image_values::fill(const pixel_fill& colour) {
+  const of_channels wanted =
+      real_ ? colour_of<float>(colour, channels_) : colour_of<std::uint8_t>(colour, channels_);
+  if (filled_ && wanted != colour_)
+    throw error(errc::argument,
+                "two operations of one on_device pad with different colours; write the first one in a map "
+                "before batch");
+  filled_ = true;
+  colour_ = wanted;
+  if (real_) return;
+  filled_bytes_ = true;
+  bytes_ = wanted;
+}
+
+PENSTOCK_INLINE void image_values::write(image_work& work) const noexcept {
+  for (std::size_t c = 0; c < channels_; ++c) {
+    work.shift[c] = static_cast<float>(shift_[c]);
+    work.scale[c] = static_cast<float>(scale_[c]);
+    // As a pixel of that colour, so that the last bit is the same.
+    const float value = filled_bytes_ ? (static_cast<float>(bytes_[c]) - work.shift[c]) * work.scale[c]
+                                      : static_cast<float>(colour_[c]);
+    switch (work.number) {
+      case image_number::bytes:
+        work.fill[c] = static_cast<std::uint32_t>(bytes_[c]);
+        break;
+      case image_number::float32:
+        work.fill[c] = std::bit_cast<std::uint32_t>(value);
+        break;
+      case image_number::float16:
+        work.fill[c] = half(value).bits();
+        break;
+      default:
+        work.fill[c] = bfloat16(value).bits();
+    }
+  }
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/image/detail/sides.hpp
+
+/// Sizes that operations on images are given.
+namespace penstock::inline v0_1::detail {
+
+/// The longest side of an image that an operation may be asked for.
+inline constexpr std::uint32_t longest_side = 1u << 20;
+
+/// A side of an image, or a distance in one. Throws `errc::argument`, naming `operation`, if it is negative,
+/// less than `least`, or more than 2^20.
+[[nodiscard]] inline std::uint32_t side_of(const any_count& n, std::string_view operation,
+                                           std::uint32_t least = 1) {
+  const std::uint64_t value = n.of(operation);
+  if (value < least)
+    throw error(errc::argument, {operation, ": a side of ", value, " pixels; write at least ", least});
+  if (value > longest_side)
+    throw error(errc::argument, {operation, ": ", value, " pixels; write at most ", longest_side});
+  return static_cast<std::uint32_t>(value);
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/image/pad.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How many pixels are added on each side.
+struct image_padding {
+  std::uint32_t left = 0, top = 0, right = 0, bottom = 0;
+
+  image_padding() = default;
+  /// An equal number of pixels on all sides.
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  image_padding(T all)
+      : image_padding(any_count(all), any_count(all)) {}  // NOLINT(google-explicit-constructor)
+  image_padding(any_count left_right, any_count top_bottom)
+      : image_padding(left_right, top_bottom, left_right, top_bottom) {}
+  image_padding(any_count l, any_count t, any_count r, any_count b)
+      : left(detail::side_of(l, "pad", 0)),
+        top(detail::side_of(t, "pad", 0)),
+        right(detail::side_of(r, "pad", 0)),
+        bottom(detail::side_of(b, "pad", 0)) {}
+};
+
+/// What is put on the sides.
+struct pad_options {
+  pixel_fill fill = 0;  ///< for `padding_mode::constant`
+  padding_mode mode = padding_mode::constant;
+};
+
+/// What `pad(...)` makes: a function for `map`.
+class pad_operation : public image_operation {
+ public:
+  using moves_places = void;
+
+  pad_operation(const image_padding& padding, const pad_options& options)
+      : padding_(padding), options_(options) {}
+
+  template <lazy_image I>
+  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
+    return {image,
+            -std::int64_t{padding_.left},
+            -std::int64_t{padding_.top},
+            new_size(image.size()),
+            options_.fill,
+            options_.mode,
+            c.scratch};
+  }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    places.crop(-std::int64_t{padding_.left}, -std::int64_t{padding_.top}, new_size(places.size()));
+  }
+  /// This operation with the fill of a mask.
+  [[nodiscard]] pad_operation for_mask(const pixel_fill& fill) const {
+    return {padding_, {fill, options_.mode}};
+  }
+
+  /// What it fills with, and whether it may fill anything around an image of this size.
+  [[nodiscard]] const pixel_fill& fill() const noexcept { return options_.fill; }
+  [[nodiscard]] padding_mode mode() const noexcept { return options_.mode; }
+  [[nodiscard]] bool may_fill(const image_size& input) const { return new_size(input) != input; }
+
+ private:
+  [[nodiscard]] image_size new_size(const image_size& input) const {
+    return detail::padded_size(std::uint64_t{input.width} + padding_.left + padding_.right,
+                               std::uint64_t{input.height} + padding_.top + padding_.bottom);
+  }
+
+  image_padding padding_;
+  pad_options options_;
+};
+
+/// Adds pixels on the sides of images: of a colour, or made of those at the edges. torchvision's `Pad`.
+///
+/// In: a lazy image of any kind. Out: a lazy image. Pointwise; costs nothing but the writing.
+/// Throws `errc::argument` if a number is negative or larger than 2^20; for a sample, `errc::argument` if
+/// `fill` has another number of channels than the image, or a value that its type does not hold, and
+/// `errc::shape` if there is no pixel to repeat.
+///
+///     auto framed = map<"jpg">(pad(4, {.fill = {124, 116, 104}}));
+///     auto wider = map<"jpg">(pad(8, 0, {.mode = padding_mode::reflect}));  // left and right, not top
+///     auto below = map<"jpg">(pad(0, 0, 0, 16));                            // left, top, right, bottom
+[[nodiscard]] inline pad_operation pad(any_count all, const pad_options& options = {}) {
+  return {image_padding(all, all), options};
+}
+[[nodiscard]] inline pad_operation pad(any_count left_right, any_count top_bottom,
+                                       const pad_options& options = {}) {
+  return {image_padding(left_right, top_bottom), options};
+}
+[[nodiscard]] inline pad_operation pad(any_count left, any_count top, any_count right, any_count bottom,
+                                       const pad_options& options = {}) {
+  return {image_padding(left, top, right, bottom), options};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/image/crop.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A rectangle of a lazy image. Reads and draws that rectangle of the inner image: costs nothing by itself.
+template <lazy_image I>
+class cropped : public image_expression<cropped<I>, typename I::value_type, I::channels> {
+ public:
+  /// `part` lies within the image.
+  cropped(I image, const image_part& part, image_scratch& scratch)
+      : image_(std::move(image)), part_(part), scratch_(&scratch) {}
+
+  [[nodiscard]] image_size size() const noexcept { return part_.size(); }
+  [[nodiscard]] pixel_view<typename I::value_type, I::channels> read(const image_part& part) const {
+    return image_.read(shifted(part));
+  }
+  void draw(const image_part& part, const destination<typename I::value_type>& into) const {
+    image_.draw(shifted(part), into);
+  }
+  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
+
+  [[nodiscard]] unsigned most_halvings() const
+    requires halvable_image<I>
+  {
+    return image_.most_halvings();
+  }
+  /// The rectangle may end within pixels of the smaller image, which then are all there.
+  [[nodiscard]] cropped halved(unsigned times, real_part& where) const
+    requires halvable_image<I>
+  {
+    real_part all{static_cast<double>(part_.x), static_cast<double>(part_.y),
+                  static_cast<double>(part_.width), static_cast<double>(part_.height)};
+    const double x = where.x, y = where.y;
+    I smaller = image_.halved(times, all);
+    const double scale = 1.0 / (1u << times);
+    const auto first = [](double at) { return static_cast<std::uint32_t>(at); };
+    const auto last = [](double at, std::uint32_t most) {
+      return std::min(most, static_cast<std::uint32_t>(std::ceil(at)));
+    };
+    const image_size size = smaller.size();
+    const std::uint32_t left = first(all.x), top = first(all.y);
+    const image_part part{left, top, last(all.x + all.width, size.width) - left,
+                          last(all.y + all.height, size.height) - top};
+    where = {all.x - left + x * scale, all.y - top + y * scale, where.width * scale, where.height * scale};
+    return {std::move(smaller), part, *scratch_};
+  }
+
+ private:
+  [[nodiscard]] image_part shifted(const image_part& part) const noexcept {
+    return {part_.x + part.x, part_.y + part.y, part.width, part.height};
+  }
+
+  I image_;
+  image_part part_;
+  image_scratch* scratch_;
+};
+
+namespace detail {
+
+/// Half of a number, rounded to the nearest integer, and to the even one of two: Python's `round(n / 2.0)`.
+[[nodiscard]] constexpr std::uint64_t half_to_even(std::uint64_t n) noexcept {
+  const std::uint64_t half = n / 2;
+  return n % 2 == 1 && half % 2 == 1 ? half + 1 : half;
+}
+/// Where the middle `wanted` pixels of `n` begin, by torchvision's rules; below 0 if there are fewer.
+[[nodiscard]] constexpr std::int64_t centre_of(std::uint32_t n, std::uint32_t wanted) noexcept {
+  if (wanted > n) return -static_cast<std::int64_t>((wanted - n) / 2);
+  return static_cast<std::int64_t>(half_to_even(n - wanted));
+}
+[[noreturn, gnu::cold]] inline void refuse_crop(const image_size& wanted, const image_size& found,
+                                                const char* advice) {
+  throw error(errc::shape, {"a crop of ", wanted.width, " x ", wanted.height, " from an image of ",
+                            found.width, " x ", found.height, "; ", advice});
+}
+
+}  // namespace detail
+
+/// What `crop(...)` makes: a function for `map`.
+class crop_operation : public image_operation {
+ public:
+  using moves_places = void;
+
+  explicit crop_operation(const image_part& part) : part_(part) {}
+
+  template <lazy_image I>
+  [[nodiscard]] cropped<I> operator()(const I& image, const call<image_scratch>& c) const {
+    if (const image_size input = image.size(); !part_.within(input)) [[unlikely]]
+      throw error(errc::shape, {"a crop of ", part_.width, " x ", part_.height, " at (", part_.x, ", ",
+                                part_.y, ") from an image of ", input.width, " x ", input.height,
+                                "; resize or pad the image first"});
+    return {image, part_, c.scratch};
+  }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    places.crop(part_);
+  }
+
+ private:
+  image_part part_;
+};
+
+/// What `center_crop(...)` makes: a function for `map`.
+class center_crop_operation : public image_operation {
+ public:
+  using moves_places = void;
+
+  explicit center_crop_operation(const image_size& size) : size_(size) {}
+
+  template <lazy_image I>
+  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
+    const image_size input = image.size();
+    return {image,
+            detail::centre_of(input.width, size_.width),
+            detail::centre_of(input.height, size_.height),
+            size_,
+            fill_,
+            padding_mode::constant,
+            c.scratch};
+  }
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& /*random*/) const {
+    const image_size input = places.size();
+    places.crop(detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height),
+                size_);
+  }
+  /// This operation with the fill of a mask.
+  [[nodiscard]] center_crop_operation for_mask(const pixel_fill& fill) const {
+    center_crop_operation filling = *this;
+    filling.fill_ = fill;
+    return filling;
+  }
+
+  /// What it fills with, and whether it may fill anything around an image of this size.
+  [[nodiscard]] const pixel_fill& fill() const noexcept { return fill_; }
+  [[nodiscard]] padding_mode mode() const noexcept { return padding_mode::constant; }
+  [[nodiscard]] bool may_fill(const image_size& input) const noexcept {
+    return size_.width > input.width || size_.height > input.height;
+  }
+
+ private:
+  image_size size_;
+  pixel_fill fill_ = 0;
+};
+
+/// What `random_crop` does before it crops.
+struct random_crop_options {
+  image_padding padding = {};  ///< pixels that are added on the sides first
+  bool pad_if_needed = false;  ///< an image that is too small is padded on both sides by what it lacks
+  pixel_fill fill = 0;         ///< for `padding_mode::constant`
+  padding_mode mode = padding_mode::constant;
+};
+
+/// What `random_crop(...)` makes: a function for `map`.
+class random_crop_operation : public image_operation {
+ public:
+  using moves_places = void;
+  template <class>
+  static constexpr bool draws = true;
+
+  random_crop_operation(const image_size& size, const random_crop_options& options)
+      : size_(size), options_(options) {}
+
+  template <lazy_image I>
+  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
+    rng random = c.random();
+    const auto [x, y] = choose(image.size(), random);
+    return {image, x, y, size_, options_.fill, options_.mode, c.scratch};
+  }
+
+  /// Moves an `image_geometry` as the pixels are moved.
+  template <class Places>
+  void follow(Places& places, rng& random) const {
+    const auto [x, y] = choose(places.size(), random);
+    places.crop(x, y, size_);
+  }
+  /// This operation with the fill of a mask.
+  [[nodiscard]] random_crop_operation for_mask(const pixel_fill& fill) const {
+    random_crop_operation filling = *this;
+    filling.options_.fill = fill;
+    return filling;
+  }
+
+  /// The upper left corner of the rectangle, in the plane of an image of this size; below 0 where it is in
+  /// the padding. It depends on the size and the random numbers only.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& input, rng& random) const {
+    std::uint64_t left = options_.padding.left, top = options_.padding.top;
+    std::uint64_t width = left + input.width + options_.padding.right;
+    std::uint64_t height = top + input.height + options_.padding.bottom;
+    if (options_.pad_if_needed) {
+      add_missing(left, width, size_.width);
+      add_missing(top, height, size_.height);
+    }
+    if (width < size_.width || height < size_.height) [[unlikely]]
+      detail::refuse_crop(size_, input,
+                          "write random_crop(size, {.pad_if_needed = true}), or resize it first");
+    const std::uint64_t y = random.below(height - size_.height + 1);
+    const std::uint64_t x = random.below(width - size_.width + 1);
+    return {static_cast<std::int64_t>(x) - static_cast<std::int64_t>(left),
+            static_cast<std::int64_t>(y) - static_cast<std::int64_t>(top)};
+  }
+
+  /// What it fills with, and whether it may fill anything around an image of this size.
+  [[nodiscard]] const pixel_fill& fill() const noexcept { return options_.fill; }
+  [[nodiscard]] padding_mode mode() const noexcept { return options_.mode; }
+  [[nodiscard]] bool may_fill(const image_size& input) const noexcept {
+    const image_padding& around = options_.padding;
+    return around.left != 0 || around.top != 0 || around.right != 0 || around.bottom != 0 ||
+           size_.width > input.width || size_.height > input.height;
+  }
+
+ private:
+  static void add_missing(std::uint64_t& before, std::uint64_t& length, std::uint64_t wanted) noexcept {
+    if (length >= wanted) return;
+    const std::uint64_t missing = wanted - length;
+    before += missing;
+    length += 2 * missing;
+  }
+
+  image_size size_;
+  random_crop_options options_;
+};
+
+/// The rectangle of this size whose upper left corner is (x, y). torchvision's `functional.crop`, which fills
+/// what is beyond the image, where this throws `errc::shape` for the sample.
+///
+/// In: a lazy image of any kind. Out: a lazy image, of which only the rectangle is ever read. Pointwise.
+/// Throws `errc::argument` if a number is negative, a side is 0, or one is larger than 2^20.
+///
+///     auto corner = map<"jpg">(crop(0, 0, 64, 48));  // x, y, width, height
+[[nodiscard]] inline crop_operation crop(any_count x, any_count y, any_count width, any_count height) {
+  return crop_operation({detail::side_of(x, "crop", 0), detail::side_of(y, "crop", 0),
+                         detail::side_of(width, "crop"), detail::side_of(height, "crop")});
+}
+
+/// The middle of images. Smaller images are padded with 0. torchvision's `CenterCrop`, whose rounding it has:
+/// an odd pixel is left away where Python's `round` says.
+///
+/// In: a lazy image of any kind. Out: a lazy image, of which only the middle is ever read. Pointwise.
+/// Throws `errc::argument` for sizes of 0, or of more than 2^20.
+///
+///     auto square = map<"jpg">(resize(256), center_crop(224));
+///     auto wide = map<"jpg">(center_crop(224, 448));  // height, width
+[[nodiscard]] inline center_crop_operation center_crop(any_count height, any_count width) {
+  return center_crop_operation(
+      {detail::side_of(width, "center_crop"), detail::side_of(height, "center_crop")});
+}
+[[nodiscard]] inline center_crop_operation center_crop(any_count size) { return center_crop(size, size); }
+
+/// A rectangle of this size from anywhere in an image. torchvision's `RandomCrop`, with its order: `padding`
+/// first, then `pad_if_needed`. Where both add pixels of the image, they are added at once.
+///
+/// In: a lazy image of any kind. Out: a lazy image, of which only the rectangle is ever read. Pointwise;
+/// draws two random numbers. With one `key`, images of one size get the same rectangle.
+/// Throws `errc::argument` for sizes of 0, or of more than 2^20; `errc::shape`, for a sample, if the image is
+/// smaller than the rectangle, and not padded.
+///
+///     auto shifted = map<"img">(random_crop(32, {.padding = 4}));
+///     auto image = map<"jpg">(random_crop(224, {.pad_if_needed = true}), key("crop"));
+///     auto mask = map<"png">(random_crop(224, {.pad_if_needed = true, .fill = 255}), key("crop"));
+[[nodiscard]] inline random_crop_operation random_crop(any_count height, any_count width,
+                                                       const random_crop_options& options = {}) {
+  return {{detail::side_of(width, "random_crop"), detail::side_of(height, "random_crop")}, options};
+}
+[[nodiscard]] inline random_crop_operation random_crop(any_count size,
+                                                       const random_crop_options& options = {}) {
+  return random_crop(size, size, options);
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/device/image/operations.hpp
+
+/// The host's operations on images as one operation of a device.
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct image_operation_on_host_only {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: this operation on images runs on the host only; write it in map<\"jpg\">(f) before batch, "
+        "and in on_device flips, crops, pad, normalize, to_float, to_half, to_bfloat16 and to_chw");
+  }
+};
+struct device_image_of_other_numbers {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: operations on images on a device get images of 8 bits, and this column has other "
+        "numbers; leave normalize, to_float and to_half away before batch, and write them in "
+        "on_device");
+  }
+};
+struct device_image_of_uneven_column {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: operations on images on a device get images of one size, and this column is "
+                  "ragged or padded; write resize(n) or a crop before batch, without a policy for the field");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// An image as it lies in its slot.
+template <std::size_t Channels>
+class image_in_slot : public image_expression<image_in_slot<Channels>, std::uint8_t, Channels> {
+ public:
+  using base = image_expression<image_in_slot<Channels>, std::uint8_t, Channels>;
+  using typename base::view_type;
+  [[nodiscard]] image_size size() const;
+  [[nodiscard]] view_type read(const image_part& part) const;
+  [[nodiscard]] image_scratch& memory() const;
+};
+
+template <class Op>
+inline constexpr bool runs_on_device = false;
+template <>
+inline constexpr bool runs_on_device<flip_operation> = true;
+template <>
+inline constexpr bool runs_on_device<crop_operation> = true;
+template <>
+inline constexpr bool runs_on_device<center_crop_operation> = true;
+template <>
+inline constexpr bool runs_on_device<random_crop_operation> = true;
+template <>
+inline constexpr bool runs_on_device<pad_operation> = true;
+template <>
+inline constexpr bool runs_on_device<to_chw_operation> = true;
+template <class Out>
+inline constexpr bool runs_on_device<convert_operation<Out>> = true;
+template <std::size_t Channels>
+inline constexpr bool runs_on_device<normalize_operation<Channels>> = true;
+
+/// How many channels a `normalize` asks for; 1 if it serves any number.
+template <class Op>
+inline constexpr std::size_t channels_asked = 1;
+template <std::size_t Channels>
+inline constexpr std::size_t channels_asked<normalize_operation<Channels>> = Channels;
+template <class... Ops>
+inline constexpr std::size_t channels_of_all = [] {
+  std::size_t found = 1;
+  ((found = found == 1 ? channels_asked<Ops> : found), ...);
+  return found;
+}();
+
+template <class Op>
+inline constexpr bool draws_for_image = requires { requires Op::template draws<image_in_slot<3>>; };
+
+/// What operations, one after another, make of an image on the host, or why they cannot.
+template <class Value, class... Ops>
+struct image_way {
+  using number = typename Value::value_type;
+  using wrong = mistakes::none;
+};
+template <class Wrong>
+struct no_image_way {
+  using number = void;
+  using wrong = Wrong;
+};
+template <class Value, class Op>
+concept image_step = std::invocable<const Op&, const Value&, const call<image_scratch>&>;
+template <class Value, class Op, class... Rest>
+struct image_way<Value, Op, Rest...> : no_image_way<typename Op::template wrong_argument_for<Value>> {};
+template <class Value, class Op, class... Rest>
+  requires(!runs_on_device<Op>)
+struct image_way<Value, Op, Rest...> : no_image_way<mistakes::image_operation_on_host_only> {};
+// Where planes are made does not matter to a kernel.
+template <class Value, class... Rest>
+struct image_way<Value, to_chw_operation, Rest...> : image_way<Value, Rest...> {};
+template <class Value, class Op, class... Rest>
+  requires(runs_on_device<Op> && image_step<Value, Op>)
+struct image_way<Value, Op, Rest...>
+    : image_way<
+          std::remove_cvref_t<std::invoke_result_t<const Op&, const Value&, const call<image_scratch>&>>,
+          Rest...> {};
+
+/// The views of columns that hold equal images of 8 bits.
+template <class View>
+inline constexpr bool is_image_column = false;
+template <class T>
+inline constexpr bool is_image_column<tensor_view<T>> = std::is_same_v<std::remove_const_t<T>, std::uint8_t>;
+template <class T>
+inline constexpr bool is_image_column<strided_view<T>> = std::is_same_v<std::remove_const_t<T>, std::uint8_t>;
+template <class View>
+inline constexpr bool is_even_column = false;
+template <class T>
+inline constexpr bool is_even_column<tensor_view<T>> = true;
+template <class T>
+inline constexpr bool is_even_column<strided_view<T>> = true;
+
+template <class View>
+inline constexpr bool is_uneven_view =
+    requires(const View& view) { view.offsets(); } || requires(const View& view) { view.sizes(); };
+
+template <class Way>
+inline constexpr bool is_right_way = is_right<typename Way::wrong>;
+
+template <class Op>
+inline constexpr bool converts_image = false;
+template <class Out>
+inline constexpr bool converts_image<convert_operation<Out>> = true;
+
+template <class Op>
+void refuse_mode(const Op& op) {
+  if constexpr (requires { op.mode(); }) check_device_padding(op.mode());
+}
+
+template <class T>
+inline constexpr image_number image_number_of = image_number::bytes;
+template <>
+inline constexpr image_number image_number_of<float> = image_number::float32;
+template <>
+inline constexpr image_number image_number_of<half> = image_number::float16;
+template <>
+inline constexpr image_number image_number_of<bfloat16> = image_number::brain16;
+
+}  // namespace detail
+
+/// Operations on images as one kernel: what `on_device` makes of flips, crops, `pad`, `normalize`,
+/// `to_float`, `to_half`, `to_bfloat16` and `to_chw` that follow each other. They are the host's own, and
+/// refuse the same; but `to_chw` may stand anywhere among them.
+///
+/// In: a column of images of 8 bits and 1 to 4 channels, of one size: (slots, height, width, channels). Out:
+/// the same, or (slots, channels, height, width) behind `to_chw`, of the last operation's numbers.
+/// The numbers are the host's, bit for bit, if `normalize` and conversions follow each other; where a flip, a
+/// crop or a pad stands between them, the host rounds to `float` there and this does not. Padding is with
+/// colours, and all with the same one.
+/// Cost: one kernel, which reads the pixels that it needs and writes each number once; 40 bytes of table for
+/// each slot if random numbers are drawn, or if there are holes.
+/// Errors: `errc::argument`, when it is made, for another `padding_mode`; `errc::shape` for a column of
+/// another shape, or with another number of channels than `normalize` has, when you ask for the batch;
+/// `errc::argument` for two colours.
+/// On `cuda` it needs the kernels: link `penstock::cuda_kernels`, or include
+/// `penstock/device/image/kernels.cuh` in one .cu file.
+template <class... Ops>
+class device_image {
+  using way = detail::image_way<detail::image_in_slot<detail::channels_of_all<Ops...>>, Ops...>;
+  using number = typename way::number;
+  static constexpr bool planes = (std::is_same_v<Ops, to_chw_operation> || ...);
+
+ public:
+  static constexpr std::uint64_t streams = (std::uint64_t{detail::draws_for_image<Ops>} + ...);
+
+  template <class View>
+    requires(detail::is_image_column<View> && detail::is_right_way<way>)
+  using output = number;
+  template <class View>
+  using wrong_column_for = std::conditional_t<
+      !detail::is_right_way<way>, typename way::wrong,
+      std::conditional_t<
+          detail::is_uneven_view<View>, mistakes::device_image_of_uneven_column,
+          std::conditional_t<detail::is_even_column<View>, mistakes::device_image_of_other_numbers,
+                             mistakes::operation_wants_image>>>;
+
+  explicit device_image(const Ops&... ops) : ops_(ops...) { (detail::refuse_mode(ops), ...); }
+
+  template <class View>
+  [[nodiscard]] extents shape(const View& column, const device_batch& /*batch*/) const {
+    const extents& in = column.shape();
+    if (in.elements() == 0) return extents(in[0], 0);
+    detail::check_image_column(in, detail::channels_of_all<Ops...>);
+    rng none(0, 0, 0);  // sizes do not depend on random numbers
+    const image_size out = places_of(size_of(in), [&](std::size_t) { return none; }).size();
+    (void)values_of(in);
+    return planes ? extents(in[0], in[3], out.height, out.width)
+                  : extents(in[0], out.height, out.width, in[3]);
+  }
+  template <class View>
+  [[nodiscard]] std::size_t table_bytes(const View& column, const device_batch& batch) const {
+    if (column.shape().elements() == 0 || (streams == 0 && !batch.has_holes())) return 0;
+    return batch.slots() * sizeof(image_choice);
+  }
+  template <class View>
+  void fill_table(const View& column, const device_batch& batch, std::span<std::byte> table) const {
+    const image_size size = size_of(column.shape());
+    for (std::size_t slot = 0; slot < batch.slots(); ++slot) {
+      image_choice choice;
+      if (batch.holds(slot))
+        choice = places_of(size, [&](std::size_t number) { return random_of(batch, slot, number); }).choice();
+      else
+        choice.blank = 1;
+      std::memcpy(table.data() + slot * sizeof choice, &choice, sizeof choice);
+    }
+  }
+  template <class Stream, class View>
+  void launch(Stream stream, const View& column, const device_batch& batch,
+              const device_places& places) const {
+    const extents& in = column.shape();
+    if (in.elements() == 0) return;
+    rng none(0, 0, 0);
+    const detail::image_places all = places_of(size_of(in), [&](std::size_t) { return none; });
+    const element_strides steps = column.strides();
+    image_work work;
+    work.from = reinterpret_cast<const std::uint8_t*>(places.input);
+    work.to = places.output;
+    if (table_bytes(column, batch) != 0) work.choices = reinterpret_cast<const image_choice*>(places.table);
+    work.all = all.choice();
+    work.slots = batch.slots();
+    work.valid = batch.valid();
+    work.slot_step = steps[0];
+    work.row_step = steps[1];
+    work.pixel_step = steps[2];
+    work.width = all.size().width;
+    work.height = all.size().height;
+    work.channels = static_cast<std::uint32_t>(in[3]);
+    work.number = detail::image_number_of<number>;
+    work.planes = planes;
+    values_of(in).write(work);
+    if constexpr (std::is_same_v<Stream, host_stream>)
+      run_image_work(work);
+    else
+      launch_image_work(work, stream);
+  }
+
+ private:
+  [[nodiscard]] static image_size size_of(const extents& in) noexcept {
+    return {static_cast<std::uint32_t>(in[2]), static_cast<std::uint32_t>(in[1])};
+  }
+  [[nodiscard]] static rng random_of(const device_batch& batch, std::size_t slot, std::size_t number) {
+    if constexpr (streams != 0)
+      return batch.random(slot, number);
+    else
+      return {0, 0, 0};
+  }
+  /// Where pixels come from, if the drawing operation number n draws from `random(n)`.
+  template <class Random>
+  [[nodiscard]] detail::image_places places_of(const image_size& size, const Random& random) const {
+    detail::image_places places(size);
+    std::size_t number = 0;
+    const auto one = [&]<class Op>(const Op& op) {
+      if constexpr (detail::draws_for_image<Op>) {
+        rng own = random(number++);
+        op.follow(places, own);
+      } else if constexpr (requires(rng& none) { op.follow(places, none); }) {
+        rng none(0, 0, 0);
+        op.follow(places, none);
+      }
+    };
+    std::apply([&](const Ops&... ops) { (one(ops), ...); }, ops_);
+    return places;
+  }
+  [[nodiscard]] detail::image_values values_of(const extents& in) const {
+    detail::image_values values(static_cast<std::size_t>(in[3]));
+    detail::image_places places(size_of(in));
+    const auto one = [&]<class Op>(const Op& op) {
+      if constexpr (requires { op.may_fill(places.size()); })
+        if (op.may_fill(places.size())) values.fill(op.fill());
+      if constexpr (requires { op.statistics(); })
+        values.normalize(op.statistics());
+      else if constexpr (detail::converts_image<Op>)
+        values.scale_to_one();
+      rng none(0, 0, 0);
+      if constexpr (requires { op.follow(places, none); }) op.follow(places, none);
+    };
+    std::apply([&](const Ops&... ops) { (one(ops), ...); }, ops_);
+    return values;
+  }
+
+  std::tuple<Ops...> ops_;
+};
+
+namespace detail {
+
+/// Operations on images are of one family: those that follow each other are one kernel.
+struct image_family {
+  template <class... Ops>
+  static auto join(const Ops&... ops) {
+    return device_image<Ops...>(ops...);
+  }
+};
+template <std::derived_from<image_operation> Op>
+struct device_family<Op> {
+  using type = image_family;
+};
+
+}  // namespace detail
 
 }  // namespace penstock::inline v0_1
 
@@ -9763,6 +12084,10 @@ class simulated {
     [[nodiscard]] const void* data(transfer& t, std::size_t i) { return t.columns[i].data(); }
 
    private:
+    /// As on a device: the words in which a column ends may be read whole.
+    [[nodiscard]] static constexpr std::size_t whole_lines(std::size_t bytes) noexcept {
+      return (bytes + 63) / 64 * 64;
+    }
     static void make_room(transfer& t, std::size_t columns, std::span<const std::size_t> rooms);
 
     options options_;
@@ -9797,7 +12122,7 @@ PENSTOCK_INLINE void simulated::session::start(transfer& t, std::span<const byte
   if (t.columns.size() < columns.size()) t.columns.resize(columns.size());
   double bytes = 0;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    t.columns[i].resize_for_overwrite(columns[i].size());
+    t.columns[i].resize_for_overwrite(whole_lines(columns[i].size()));
     if (!columns[i].empty()) std::memcpy(t.columns[i].data(), columns[i].data(), columns[i].size());
     bytes += static_cast<double>(columns[i].size());
   }
@@ -9811,7 +12136,8 @@ PENSTOCK_INLINE void simulated::session::start(transfer& t, std::span<const byte
 PENSTOCK_INLINE void simulated::session::make_room(transfer& t, std::size_t columns,
                                                    std::span<const std::size_t> rooms) {
   if (t.columns.size() < columns + rooms.size()) t.columns.resize(columns + rooms.size());
-  for (std::size_t i = 0; i < rooms.size(); ++i) t.columns[columns + i].resize_for_overwrite(rooms[i]);
+  for (std::size_t i = 0; i < rooms.size(); ++i)
+    t.columns[columns + i].resize_for_overwrite(whole_lines(rooms[i]));
 }
 
 PENSTOCK_INLINE void simulated::session::wait(transfer& t) { std::this_thread::sleep_until(t.done); }
@@ -12700,103 +15026,6 @@ inline float rounded(float x) noexcept {
 
 }  // namespace penstock::inline v0_1::detail
 
-// ---- penstock/image/operation.hpp
-
-namespace penstock::inline v0_1 {
-
-namespace mistakes {
-
-struct operation_wants_image {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this operation works on images and gets something else; decode them first, as in "
-        "decode<field<\"jpg\", jpeg>>, and name their field, as in map<\"jpg\">(resize(256))");
-  }
-};
-struct operation_wants_bytes {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this operation works on images of 8 bits and gets other numbers; write it before "
-        "to_float, normalize and to_half");
-  }
-};
-struct operation_after_to_chw {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this operation works on images and comes after to_chw, which makes an array; write "
-        "to_chw last");
-  }
-};
-
-}  // namespace mistakes
-
-/// An image of bytes: of 8-bit values.
-template <class I>
-concept byte_image = lazy_image<I> && std::same_as<typename std::remove_cvref_t<I>::value_type, std::uint8_t>;
-
-/// An array that was an image until `to_chw`.
-template <class V>
-concept channels_first_array = requires { typename std::remove_cvref_t<V>::is_channels_first_array; };
-
-namespace detail {
-
-template <class V>
-struct image_mistake {
-  using type = mistakes::operation_wants_image;
-};
-template <channels_first_array V>
-struct image_mistake<V> {
-  using type = mistakes::operation_after_to_chw;
-};
-
-template <class V>
-struct byte_image_mistake : image_mistake<V> {};
-template <lazy_image V>
-struct byte_image_mistake<V> {
-  using type = mistakes::operation_wants_bytes;
-};
-
-}  // namespace detail
-
-/// The base of operations on images: functions for `map` that wrap a lazy image in another, and have a
-/// scratch per worker. An operation has `operator()(const I& image, const call<image_scratch>& c) const` for
-/// a `lazy_image` I. One that draws random numbers, from `c.random()`, also has
-/// `template <class> static constexpr bool draws = true;`.
-///
-/// For a `map` of several fields it also says what becomes of the places in an image. One that leaves them
-/// where they are has `using keeps_places = void;`. One that moves them has `using moves_places = void;`, and
-/// a member `template <class Places> void follow(Places& places, rng& random) const` that calls the members
-/// of an `image_geometry` as the operation does with the pixels. If it interpolates or fills, it has
-/// `for_mask(const pixel_fill& fill) const`, which returns an operation for masks: the same one, but with
-/// `interpolation::nearest`, and this fill.
-///
-/// It costs nothing by itself: the image that it returns does the work when it is written to its place in
-/// the batch. Pointwise; the same pixels for any number of workers, and after a restore.
-struct image_operation {
-  using accepts_call = void;
-  using scratch = image_scratch;
-  /// The mistake of calling it with a `V`.
-  template <class V>
-  using wrong_argument_for = typename detail::image_mistake<V>::type;
-};
-
-/// The base of operations on images of bytes: its `operator()` takes a `byte_image`.
-struct byte_operation : image_operation {
-  template <class V>
-  using wrong_argument_for = typename detail::byte_image_mistake<V>::type;
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/image/detail/row_image.hpp
 
 namespace penstock::inline v0_1::detail {
@@ -13948,236 +16177,6 @@ enum class interpolation : std::uint8_t { nearest, bilinear, bicubic, area };
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/image/padded.hpp
-
-namespace penstock::inline v0_1 {
-
-/// What lies around an image. torchvision's `padding_mode`.
-///   constant    a colour
-///   edge        the nearest pixel of the image:           aaa abcd ddd
-///   reflect     the image in a mirror on its last pixel:  dcb abcd cba
-///   symmetric   the image in a mirror behind it:          cba abcd dcb
-/// Beyond the mirrored image lies the next one, as in numpy.pad.
-enum class padding_mode : std::uint8_t { constant, edge, reflect, symmetric };
-
-/// A colour for pixels that are not in an image: a value for all channels, or one for each. Values are those
-/// of the image: 0 to 255 for images of bytes.
-class pixel_fill {
- public:
-  template <class T>
-    requires((std::integral<T> || std::floating_point<T>) && !std::same_as<T, bool>)
-  constexpr pixel_fill(T all)
-      : pixel_fill({static_cast<double>(all)}) {}  // NOLINT(google-explicit-constructor)
-  /// One for each channel. Throws `errc::argument` if there are none or more than 4, or one is not finite.
-  constexpr pixel_fill(std::initializer_list<double> channels) : count_(channels.size()) {
-    if (count_ == 0 || count_ > values_.size())
-      throw error(errc::argument,
-                  {"a fill of ", count_, " values; write one for all channels, or one for each"});
-    for (std::size_t i = 0; i < count_; ++i) {
-      values_[i] = channels.begin()[i];
-      if (!(values_[i] - values_[i] == 0))
-        throw error(errc::argument, "a fill that is not a finite number; write the value of a pixel");
-    }
-  }
-
-  /// As a pixel. Throws `errc::argument` if the number of channels is another one, or a value is none of T:
-  /// beyond its range, or not whole.
-  template <class T, std::size_t Channels>
-  [[nodiscard]] std::array<T, Channels> as() const {
-    if (count_ != 1 && count_ != Channels)
-      throw error(errc::argument, {"a fill of ", count_, " values for images of ", Channels,
-                                   " channels; write one for all channels, or one for each"});
-    std::array<T, Channels> pixel{};
-    for (std::size_t i = 0; i < Channels; ++i) {
-      const double value = values_[count_ == 1 ? 0 : i];
-      if constexpr (std::is_integral_v<T>) {
-        if (value < static_cast<double>(std::numeric_limits<T>::min()) ||
-            value > static_cast<double>(std::numeric_limits<T>::max()) || value != std::floor(value))
-          throw error(errc::argument,
-                      {"a fill that is no value of these images; write whole numbers from 0 to ",
-                       std::uint64_t{std::numeric_limits<T>::max()}});
-      }
-      if constexpr (std::is_arithmetic_v<T>)
-        pixel[i] = static_cast<T>(value);
-      else
-        pixel[i] = static_cast<T>(static_cast<float>(value));  // half, bfloat16
-    }
-    return pixel;
-  }
-
- private:
-  std::array<double, 4> values_{};
-  std::size_t count_;
-};
-
-namespace detail {
-
-/// The index in [0, n) that stands for `i`, which may be outside. `n` is not 0.
-[[nodiscard]] constexpr std::int64_t padded_index(std::int64_t i, std::int64_t n,
-                                                  padding_mode mode) noexcept {
-  if (i >= 0 && i < n) return i;
-  if (mode == padding_mode::edge || n == 1) return i < 0 ? 0 : n - 1;
-  const std::int64_t period = mode == padding_mode::reflect ? 2 * (n - 1) : 2 * n;
-  const std::int64_t at = (i % period + period) % period;
-  return at < n ? at : mode == padding_mode::reflect ? period - at : period - 1 - at;
-}
-
-/// Throws `errc::limit` if a side is longer than 2^31 - 1.
-[[nodiscard]] inline image_size padded_size(std::uint64_t width, std::uint64_t height) {
-  constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
-  if (width > most || height > most) [[unlikely]]
-    throw error(errc::limit, {"an image of ", width, " x ", height, " pixels is too large; pad it less"});
-  return {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height)};
-}
-
-/// A part of a destination of shape (height, width, channels).
-template <class T>
-[[nodiscard]] destination<T> part_of(const destination<T>& into, const image_part& part) {
-  const element_strides strides = into.strides();
-  return {into.data() + std::int64_t{part.y} * strides[0] + std::int64_t{part.x} * strides[1],
-          extents(std::size_t{part.height}, std::size_t{part.width}, into.shape()[2]), strides, into.space()};
-}
-
-template <class T, std::size_t Channels>
-void fill_pixels(const std::array<T, Channels>& pixel, const destination<T>& into) {
-  const element_strides strides = into.strides();
-  const auto height = static_cast<std::int64_t>(into.shape()[0]);
-  const auto width = static_cast<std::int64_t>(into.shape()[1]);
-  for (std::int64_t y = 0; y < height; ++y) {
-    if (strides[2] == 1) {
-      for (std::int64_t x = 0; x < width; ++x)
-        std::copy_n(pixel.data(), Channels, into.data() + y * strides[0] + x * strides[1]);
-    } else {
-      for (std::size_t c = 0; c < Channels; ++c) {
-        T* const row = into.data() + y * strides[0] + static_cast<std::int64_t>(c) * strides[2];
-        for (std::int64_t x = 0; x < width; ++x) row[x * strides[1]] = pixel[c];
-      }
-    }
-  }
-}
-
-}  // namespace detail
-
-/// A rectangle of the plane in which a lazy image lies with its upper left corner at (0, 0): a part of it, or
-/// all of it and more. What is not in the image is filled. Made by `pad`, `center_crop` and `random_crop`.
-///
-/// Reads no more of the image than needed. A part that lies within the image is passed through; so is what
-/// lies in it when it is drawn, straight to its destination, with `padding_mode::constant`.
-template <lazy_image I>
-class padded : public image_expression<padded<I>, typename I::value_type, I::channels> {
- public:
-  using value_type = typename I::value_type;
-
-  /// (x, y) is the rectangle's upper left corner in the image's plane.
-  padded(I image, std::int64_t x, std::int64_t y, const image_size& size, const pixel_fill& fill,
-         padding_mode mode, image_scratch& scratch)
-      : image_(std::move(image)),
-        x_(x),
-        y_(y),
-        size_(size),
-        inner_(image_.size()),
-        fill_(fill.as<value_type, I::channels>()),
-        mode_(mode),
-        scratch_(&scratch) {
-    if (mode != padding_mode::constant && (inner_.width == 0 || inner_.height == 0) && size.width != 0 &&
-        size.height != 0)
-      throw error(errc::shape, {"an image of ", inner_.width, " x ", inner_.height,
-                                " has no pixels to repeat; pad it with a fill"});
-  }
-
-  [[nodiscard]] image_size size() const noexcept { return size_; }
-
-  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
-    if (within(part)) return image_.read(shifted(part));
-    value_type* const pixels =
-        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<value_type>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
-  }
-
-  void draw(const image_part& part, const destination<value_type>& into) const {
-    if (part.width == 0 || part.height == 0) return;
-    if (within(part)) return image_.draw(shifted(part), into);
-    if (mode_ == padding_mode::constant)
-      draw_filled(part, into);
-    else
-      draw_repeated(part, into);
-  }
-
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
- private:
-  [[nodiscard]] bool within(const image_part& part) const noexcept {
-    return x_ + part.x >= 0 && y_ + part.y >= 0 && x_ + part.x + part.width <= inner_.width &&
-           y_ + part.y + part.height <= inner_.height;
-  }
-  [[nodiscard]] image_part shifted(const image_part& part) const noexcept {
-    return {static_cast<std::uint32_t>(x_ + part.x), static_cast<std::uint32_t>(y_ + part.y), part.width,
-            part.height};
-  }
-  /// Which of `count` indexes, from `first` on, are in [0, n): where they begin and end.
-  [[nodiscard]] static std::pair<std::uint32_t, std::uint32_t> inside(std::int64_t first, std::uint32_t count,
-                                                                      std::uint32_t n) noexcept {
-    const auto begin = std::clamp<std::int64_t>(-first, 0, count);
-    return {static_cast<std::uint32_t>(begin),
-            static_cast<std::uint32_t>(std::clamp<std::int64_t>(std::int64_t{n} - first, begin, count))};
-  }
-
-  void draw_filled(const image_part& part, const destination<value_type>& into) const {
-    const auto [left, right] = inside(x_ + part.x, part.width, inner_.width);
-    const auto [top, bottom] = inside(y_ + part.y, part.height, inner_.height);
-    const auto fill = [&](std::uint32_t x, std::uint32_t y, std::uint32_t to_x, std::uint32_t to_y) {
-      detail::fill_pixels(fill_, detail::part_of(into, {x, y, to_x - x, to_y - y}));
-    };
-    if (left == right || top == bottom) return fill(0, 0, part.width, part.height);
-    fill(0, 0, part.width, top);
-    fill(0, top, left, bottom);
-    fill(right, top, part.width, bottom);
-    fill(0, bottom, part.width, part.height);
-    const image_part here{left, top, right - left, bottom - top};
-    image_.draw(shifted({part.x + left, part.y + top, here.width, here.height}), detail::part_of(into, here));
-  }
-
-  /// The indexes that stand for `count` ones from `first` on; and their least one and the end.
-  std::pair<std::uint32_t, std::uint32_t> indexes(std::uint32_t* into, std::int64_t first,
-                                                  std::uint32_t count, std::uint32_t n) const {
-    std::uint32_t least = n, most = 0;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      into[i] = static_cast<std::uint32_t>(detail::padded_index(first + i, n, mode_));
-      least = std::min(least, into[i]);
-      most = std::max(most, into[i]);
-    }
-    return {least, most + 1};
-  }
-
-  void draw_repeated(const image_part& part, const destination<value_type>& into) const {
-    std::uint32_t* const columns =
-        room_for<std::uint32_t>(scratch_->tables, std::size_t{part.width} + part.height);
-    std::uint32_t* const rows = columns + part.width;
-    const auto [left, right] = indexes(columns, x_ + part.x, part.width, inner_.width);
-    const auto [top, bottom] = indexes(rows, y_ + part.y, part.height, inner_.height);
-    const auto pixels = image_.read({left, top, right - left, bottom - top});
-    const element_strides strides = into.strides();
-    for (std::uint32_t y = 0; y < part.height; ++y) {
-      const value_type* const input = pixels.row(rows[y] - top);
-      value_type* to = into.data() + std::int64_t{y} * strides[0];
-      for (std::uint32_t x = 0; x < part.width; ++x, to += strides[1])
-        for (std::size_t c = 0; c < I::channels; ++c)
-          to[static_cast<std::int64_t>(c) * strides[2]] = input[(columns[x] - left) * I::channels + c];
-    }
-  }
-
-  I image_;
-  std::int64_t x_, y_;
-  image_size size_, inner_;
-  std::array<value_type, I::channels> fill_;
-  padding_mode mode_;
-  image_scratch* scratch_;
-};
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/image/warp_matrix.hpp
 
 /// The affine maps behind `rotate`, `affine` and `warp`.
@@ -14951,146 +16950,6 @@ PENSTOCK_INLINE warp_matrix matrix_of(const augmentation_step& step, const image
 
 }  // namespace penstock::inline v0_1
 
-// ---- penstock/image/flip.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How a lazy image is mirrored.
-///   none         it is passed through
-///   horizontal   left and right change places
-///   vertical     top and bottom do
-enum class mirroring : std::uint8_t { none, horizontal, vertical };
-
-namespace detail {
-
-/// Writes a row's pixels in the other order: `pixels` of them, which must not overlap `out`.
-template <class T, std::size_t Channels>
-void reverse_pixels(const T* from, std::size_t pixels, T* out) noexcept {
-  if (pixels == 0) return;
-  if constexpr (sizeof(T) == 1 && Channels == 3) {
-    // Four bytes at a time, of which the next pixel overwrites one; the first and the last one are exact.
-    const T* at = from + (pixels - 1) * 3;
-    std::memcpy(out, at, 3);
-    for (std::size_t x = 1; x + 1 < pixels; ++x) std::memcpy(out + x * 3, at - x * 3, 4);
-    std::memcpy(out + (pixels - 1) * 3, from, 3);
-  } else {
-    for (std::size_t x = 0; x < pixels; ++x)
-      std::memcpy(out + x * Channels, from + (pixels - 1 - x) * Channels, Channels * sizeof(T));
-  }
-}
-
-}  // namespace detail
-
-/// A lazy image in a mirror. Vertically it costs nothing: the inner image is drawn from the last row up.
-/// Horizontally an image that is resampled gets its columns in the other order; of others each row is read,
-/// and written in the other order to its destination.
-template <lazy_image I>
-class mirrored : public image_expression<mirrored<I>, typename I::value_type, I::channels> {
- public:
-  using value_type = typename I::value_type;
-
-  mirrored(I image, mirroring how, image_scratch& scratch)
-      : image_(std::move(image)), how_(how), scratch_(&scratch) {}
-
-  [[nodiscard]] image_size size() const { return image_.size(); }
-
-  [[nodiscard]] pixel_view<value_type, I::channels> read(const image_part& part) const {
-    if (how_ == mirroring::none) return image_.read(part);
-    value_type* const pixels =
-        room_for<value_type>(scratch_->pixels, std::size_t{part.width} * part.height * I::channels);
-    draw(part, destination<value_type>(
-                   pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
-  }
-
-  void draw(const image_part& part, const destination<value_type>& into) const {
-    if (part.width == 0 || part.height == 0) return;
-    if (how_ == mirroring::none) return image_.draw(part, into);
-    element_strides strides = into.strides();
-    const image_size size = image_.size();
-    image_part inner = part;
-    if (how_ == mirroring::vertical) {
-      inner.y = size.height - part.y - part.height;
-      value_type* const last = into.data() + std::int64_t{part.height - 1} * strides[0];
-      strides[0] = -strides[0];
-      return image_.draw(inner, destination<value_type>(last, into.shape(), strides, into.space()));
-    }
-    inner.x = size.width - part.x - part.width;
-    if constexpr (requires { image_.draw_mirrored(inner, into); }) {
-      if (image_.mirrors()) return image_.draw_mirrored(inner, into);
-    }
-    const auto pixels = image_.read(inner);
-    if (strides[2] == 1 && strides[1] == std::int64_t{I::channels}) {
-      for (std::uint32_t y = 0; y < part.height; ++y)
-        detail::reverse_pixels<value_type, I::channels>(pixels.row(y), part.width,
-                                                        into.data() + std::int64_t{y} * strides[0]);
-    } else {
-      value_type* const last = into.data() + std::int64_t{part.width - 1} * strides[1];
-      strides[1] = -strides[1];
-      copy_pixels(pixels, destination<value_type>(last, into.shape(), strides, into.space()));
-    }
-  }
-
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
- private:
-  I image_;
-  mirroring how_;
-  image_scratch* scratch_;
-};
-
-/// What `horizontal_flip(p)` and `vertical_flip(p)` make: a function for `map`.
-class flip_operation : public image_operation {
- public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool draws = true;
-
-  /// Throws `errc::argument` unless p is in [0, 1].
-  flip_operation(mirroring how, double p) : how_(how), p_(p) {
-    if (!(p >= 0 && p <= 1))
-      throw error(errc::argument, "a flip's probability is a number from 0 to 1, as in horizontal_flip(0.5)");
-  }
-
-  template <lazy_image I>
-  [[nodiscard]] mirrored<I> operator()(const I& image, const call<image_scratch>& c) const {
-    rng random = c.random();
-    return {image, choose(random), c.scratch};
-  }
-
-  /// Moves an `image_geometry` as the pixels are moved.
-  template <class Places>
-  void follow(Places& places, rng& random) const {
-    places.mirror(choose(random));
-  }
-  /// Whether this sample is mirrored. It depends on the random numbers only.
-  [[nodiscard]] mirroring choose(rng& random) const noexcept {
-    return random.chance(p_) ? how_ : mirroring::none;
-  }
-
- private:
-  mirroring how_;
-  double p_;
-};
-
-/// Mirrors images with probability `p`: left and right change places. torchvision's `RandomHorizontalFlip`.
-///
-/// In: a lazy image of any kind. Out: a lazy image. Pointwise; draws a random number, even if p is 0 or 1.
-/// With one `key`, all fields of a sample are mirrored, or none. Throws `errc::argument` unless p is in
-/// [0, 1].
-///
-///     auto train = map<"jpg">(random_resized_crop(224), horizontal_flip());
-///     auto always = map<"jpg">(horizontal_flip(1));
-[[nodiscard]] inline flip_operation horizontal_flip(double p = 0.5) { return {mirroring::horizontal, p}; }
-
-/// Mirrors images with probability `p`: top and bottom change places. torchvision's `RandomVerticalFlip`.
-/// Otherwise as `horizontal_flip`.
-///
-///     auto train = map<"jpg">(vertical_flip(0.25));
-[[nodiscard]] inline flip_operation vertical_flip(double p = 0.5) { return {mirroring::vertical, p}; }
-
-}  // namespace penstock::inline v0_1
-
 // ---- penstock/image/geometry.hpp
 
 namespace penstock::inline v0_1 {
@@ -15465,375 +17324,6 @@ inline constexpr named_field<Name, places_role<4>> as_boxes{Name.text};
 ///     auto posed = map<"jpg", as_points<"joints">>(resize(256, 256), rotate({-20, 20}));
 template <fixed_string Name>
 inline constexpr named_field<Name, places_role<2>> as_points{Name.text};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/detail/sides.hpp
-
-/// Sizes that operations on images are given.
-namespace penstock::inline v0_1::detail {
-
-/// The longest side of an image that an operation may be asked for.
-inline constexpr std::uint32_t longest_side = 1u << 20;
-
-/// A side of an image, or a distance in one. Throws `errc::argument`, naming `operation`, if it is negative,
-/// less than `least`, or more than 2^20.
-[[nodiscard]] inline std::uint32_t side_of(const any_count& n, std::string_view operation,
-                                           std::uint32_t least = 1) {
-  const std::uint64_t value = n.of(operation);
-  if (value < least)
-    throw error(errc::argument, {operation, ": a side of ", value, " pixels; write at least ", least});
-  if (value > longest_side)
-    throw error(errc::argument, {operation, ": ", value, " pixels; write at most ", longest_side});
-  return static_cast<std::uint32_t>(value);
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/image/pad.hpp
-
-namespace penstock::inline v0_1 {
-
-/// How many pixels are added on each side.
-struct image_padding {
-  std::uint32_t left = 0, top = 0, right = 0, bottom = 0;
-
-  image_padding() = default;
-  /// An equal number of pixels on all sides.
-  template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  image_padding(T all)
-      : image_padding(any_count(all), any_count(all)) {}  // NOLINT(google-explicit-constructor)
-  image_padding(any_count left_right, any_count top_bottom)
-      : image_padding(left_right, top_bottom, left_right, top_bottom) {}
-  image_padding(any_count l, any_count t, any_count r, any_count b)
-      : left(detail::side_of(l, "pad", 0)),
-        top(detail::side_of(t, "pad", 0)),
-        right(detail::side_of(r, "pad", 0)),
-        bottom(detail::side_of(b, "pad", 0)) {}
-};
-
-/// What is put on the sides.
-struct pad_options {
-  pixel_fill fill = 0;  ///< for `padding_mode::constant`
-  padding_mode mode = padding_mode::constant;
-};
-
-/// What `pad(...)` makes: a function for `map`.
-class pad_operation : public image_operation {
- public:
-  using moves_places = void;
-
-  pad_operation(const image_padding& padding, const pad_options& options)
-      : padding_(padding), options_(options) {}
-
-  template <lazy_image I>
-  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    return {image,
-            -std::int64_t{padding_.left},
-            -std::int64_t{padding_.top},
-            new_size(image.size()),
-            options_.fill,
-            options_.mode,
-            c.scratch};
-  }
-  /// Moves an `image_geometry` as the pixels are moved.
-  template <class Places>
-  void follow(Places& places, rng& /*random*/) const {
-    places.crop(-std::int64_t{padding_.left}, -std::int64_t{padding_.top}, new_size(places.size()));
-  }
-  /// This operation with the fill of a mask.
-  [[nodiscard]] pad_operation for_mask(const pixel_fill& fill) const {
-    return {padding_, {fill, options_.mode}};
-  }
-
- private:
-  [[nodiscard]] image_size new_size(const image_size& input) const {
-    return detail::padded_size(std::uint64_t{input.width} + padding_.left + padding_.right,
-                               std::uint64_t{input.height} + padding_.top + padding_.bottom);
-  }
-
-  image_padding padding_;
-  pad_options options_;
-};
-
-/// Adds pixels on the sides of images: of a colour, or made of those at the edges. torchvision's `Pad`.
-///
-/// In: a lazy image of any kind. Out: a lazy image. Pointwise; costs nothing but the writing.
-/// Throws `errc::argument` if a number is negative or larger than 2^20; for a sample, `errc::argument` if
-/// `fill` has another number of channels than the image, or a value that its type does not hold, and
-/// `errc::shape` if there is no pixel to repeat.
-///
-///     auto framed = map<"jpg">(pad(4, {.fill = {124, 116, 104}}));
-///     auto wider = map<"jpg">(pad(8, 0, {.mode = padding_mode::reflect}));  // left and right, not top
-///     auto below = map<"jpg">(pad(0, 0, 0, 16));                            // left, top, right, bottom
-[[nodiscard]] inline pad_operation pad(any_count all, const pad_options& options = {}) {
-  return {image_padding(all, all), options};
-}
-[[nodiscard]] inline pad_operation pad(any_count left_right, any_count top_bottom,
-                                       const pad_options& options = {}) {
-  return {image_padding(left_right, top_bottom), options};
-}
-[[nodiscard]] inline pad_operation pad(any_count left, any_count top, any_count right, any_count bottom,
-                                       const pad_options& options = {}) {
-  return {image_padding(left, top, right, bottom), options};
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/crop.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A rectangle of a lazy image. Reads and draws that rectangle of the inner image: costs nothing by itself.
-template <lazy_image I>
-class cropped : public image_expression<cropped<I>, typename I::value_type, I::channels> {
- public:
-  /// `part` lies within the image.
-  cropped(I image, const image_part& part, image_scratch& scratch)
-      : image_(std::move(image)), part_(part), scratch_(&scratch) {}
-
-  [[nodiscard]] image_size size() const noexcept { return part_.size(); }
-  [[nodiscard]] pixel_view<typename I::value_type, I::channels> read(const image_part& part) const {
-    return image_.read(shifted(part));
-  }
-  void draw(const image_part& part, const destination<typename I::value_type>& into) const {
-    image_.draw(shifted(part), into);
-  }
-  [[nodiscard]] image_scratch& memory() const noexcept { return *scratch_; }
-
-  [[nodiscard]] unsigned most_halvings() const
-    requires halvable_image<I>
-  {
-    return image_.most_halvings();
-  }
-  /// The rectangle may end within pixels of the smaller image, which then are all there.
-  [[nodiscard]] cropped halved(unsigned times, real_part& where) const
-    requires halvable_image<I>
-  {
-    real_part all{static_cast<double>(part_.x), static_cast<double>(part_.y),
-                  static_cast<double>(part_.width), static_cast<double>(part_.height)};
-    const double x = where.x, y = where.y;
-    I smaller = image_.halved(times, all);
-    const double scale = 1.0 / (1u << times);
-    const auto first = [](double at) { return static_cast<std::uint32_t>(at); };
-    const auto last = [](double at, std::uint32_t most) {
-      return std::min(most, static_cast<std::uint32_t>(std::ceil(at)));
-    };
-    const image_size size = smaller.size();
-    const std::uint32_t left = first(all.x), top = first(all.y);
-    const image_part part{left, top, last(all.x + all.width, size.width) - left,
-                          last(all.y + all.height, size.height) - top};
-    where = {all.x - left + x * scale, all.y - top + y * scale, where.width * scale, where.height * scale};
-    return {std::move(smaller), part, *scratch_};
-  }
-
- private:
-  [[nodiscard]] image_part shifted(const image_part& part) const noexcept {
-    return {part_.x + part.x, part_.y + part.y, part.width, part.height};
-  }
-
-  I image_;
-  image_part part_;
-  image_scratch* scratch_;
-};
-
-namespace detail {
-
-/// Half of a number, rounded to the nearest integer, and to the even one of two: Python's `round(n / 2.0)`.
-[[nodiscard]] constexpr std::uint64_t half_to_even(std::uint64_t n) noexcept {
-  const std::uint64_t half = n / 2;
-  return n % 2 == 1 && half % 2 == 1 ? half + 1 : half;
-}
-/// Where the middle `wanted` pixels of `n` begin, by torchvision's rules; below 0 if there are fewer.
-[[nodiscard]] constexpr std::int64_t centre_of(std::uint32_t n, std::uint32_t wanted) noexcept {
-  if (wanted > n) return -static_cast<std::int64_t>((wanted - n) / 2);
-  return static_cast<std::int64_t>(half_to_even(n - wanted));
-}
-[[noreturn, gnu::cold]] inline void refuse_crop(const image_size& wanted, const image_size& found,
-                                                const char* advice) {
-  throw error(errc::shape, {"a crop of ", wanted.width, " x ", wanted.height, " from an image of ",
-                            found.width, " x ", found.height, "; ", advice});
-}
-
-}  // namespace detail
-
-/// What `crop(...)` makes: a function for `map`.
-class crop_operation : public image_operation {
- public:
-  using moves_places = void;
-
-  explicit crop_operation(const image_part& part) : part_(part) {}
-
-  template <lazy_image I>
-  [[nodiscard]] cropped<I> operator()(const I& image, const call<image_scratch>& c) const {
-    if (const image_size input = image.size(); !part_.within(input)) [[unlikely]]
-      throw error(errc::shape, {"a crop of ", part_.width, " x ", part_.height, " at (", part_.x, ", ",
-                                part_.y, ") from an image of ", input.width, " x ", input.height,
-                                "; resize or pad the image first"});
-    return {image, part_, c.scratch};
-  }
-  /// Moves an `image_geometry` as the pixels are moved.
-  template <class Places>
-  void follow(Places& places, rng& /*random*/) const {
-    places.crop(part_);
-  }
-
- private:
-  image_part part_;
-};
-
-/// What `center_crop(...)` makes: a function for `map`.
-class center_crop_operation : public image_operation {
- public:
-  using moves_places = void;
-
-  explicit center_crop_operation(const image_size& size) : size_(size) {}
-
-  template <lazy_image I>
-  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    const image_size input = image.size();
-    return {image,
-            detail::centre_of(input.width, size_.width),
-            detail::centre_of(input.height, size_.height),
-            size_,
-            fill_,
-            padding_mode::constant,
-            c.scratch};
-  }
-  /// Moves an `image_geometry` as the pixels are moved.
-  template <class Places>
-  void follow(Places& places, rng& /*random*/) const {
-    const image_size input = places.size();
-    places.crop(detail::centre_of(input.width, size_.width), detail::centre_of(input.height, size_.height),
-                size_);
-  }
-  /// This operation with the fill of a mask.
-  [[nodiscard]] center_crop_operation for_mask(const pixel_fill& fill) const {
-    center_crop_operation filling = *this;
-    filling.fill_ = fill;
-    return filling;
-  }
-
- private:
-  image_size size_;
-  pixel_fill fill_ = 0;
-};
-
-/// What `random_crop` does before it crops.
-struct random_crop_options {
-  image_padding padding = {};  ///< pixels that are added on the sides first
-  bool pad_if_needed = false;  ///< an image that is too small is padded on both sides by what it lacks
-  pixel_fill fill = 0;         ///< for `padding_mode::constant`
-  padding_mode mode = padding_mode::constant;
-};
-
-/// What `random_crop(...)` makes: a function for `map`.
-class random_crop_operation : public image_operation {
- public:
-  using moves_places = void;
-  template <class>
-  static constexpr bool draws = true;
-
-  random_crop_operation(const image_size& size, const random_crop_options& options)
-      : size_(size), options_(options) {}
-
-  template <lazy_image I>
-  [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
-    rng random = c.random();
-    const auto [x, y] = choose(image.size(), random);
-    return {image, x, y, size_, options_.fill, options_.mode, c.scratch};
-  }
-
-  /// Moves an `image_geometry` as the pixels are moved.
-  template <class Places>
-  void follow(Places& places, rng& random) const {
-    const auto [x, y] = choose(places.size(), random);
-    places.crop(x, y, size_);
-  }
-  /// This operation with the fill of a mask.
-  [[nodiscard]] random_crop_operation for_mask(const pixel_fill& fill) const {
-    random_crop_operation filling = *this;
-    filling.options_.fill = fill;
-    return filling;
-  }
-
-  /// The upper left corner of the rectangle, in the plane of an image of this size; below 0 where it is in
-  /// the padding. It depends on the size and the random numbers only.
-  [[nodiscard]] std::pair<std::int64_t, std::int64_t> choose(const image_size& input, rng& random) const {
-    std::uint64_t left = options_.padding.left, top = options_.padding.top;
-    std::uint64_t width = left + input.width + options_.padding.right;
-    std::uint64_t height = top + input.height + options_.padding.bottom;
-    if (options_.pad_if_needed) {
-      add_missing(left, width, size_.width);
-      add_missing(top, height, size_.height);
-    }
-    if (width < size_.width || height < size_.height) [[unlikely]]
-      detail::refuse_crop(size_, input,
-                          "write random_crop(size, {.pad_if_needed = true}), or resize it first");
-    const std::uint64_t y = random.below(height - size_.height + 1);
-    const std::uint64_t x = random.below(width - size_.width + 1);
-    return {static_cast<std::int64_t>(x) - static_cast<std::int64_t>(left),
-            static_cast<std::int64_t>(y) - static_cast<std::int64_t>(top)};
-  }
-
- private:
-  static void add_missing(std::uint64_t& before, std::uint64_t& length, std::uint64_t wanted) noexcept {
-    if (length >= wanted) return;
-    const std::uint64_t missing = wanted - length;
-    before += missing;
-    length += 2 * missing;
-  }
-
-  image_size size_;
-  random_crop_options options_;
-};
-
-/// The rectangle of this size whose upper left corner is (x, y). torchvision's `functional.crop`, which fills
-/// what is beyond the image, where this throws `errc::shape` for the sample.
-///
-/// In: a lazy image of any kind. Out: a lazy image, of which only the rectangle is ever read. Pointwise.
-/// Throws `errc::argument` if a number is negative, a side is 0, or one is larger than 2^20.
-///
-///     auto corner = map<"jpg">(crop(0, 0, 64, 48));  // x, y, width, height
-[[nodiscard]] inline crop_operation crop(any_count x, any_count y, any_count width, any_count height) {
-  return crop_operation({detail::side_of(x, "crop", 0), detail::side_of(y, "crop", 0),
-                         detail::side_of(width, "crop"), detail::side_of(height, "crop")});
-}
-
-/// The middle of images. Smaller images are padded with 0. torchvision's `CenterCrop`, whose rounding it has:
-/// an odd pixel is left away where Python's `round` says.
-///
-/// In: a lazy image of any kind. Out: a lazy image, of which only the middle is ever read. Pointwise.
-/// Throws `errc::argument` for sizes of 0, or of more than 2^20.
-///
-///     auto square = map<"jpg">(resize(256), center_crop(224));
-///     auto wide = map<"jpg">(center_crop(224, 448));  // height, width
-[[nodiscard]] inline center_crop_operation center_crop(any_count height, any_count width) {
-  return center_crop_operation(
-      {detail::side_of(width, "center_crop"), detail::side_of(height, "center_crop")});
-}
-[[nodiscard]] inline center_crop_operation center_crop(any_count size) { return center_crop(size, size); }
-
-/// A rectangle of this size from anywhere in an image. torchvision's `RandomCrop`, with its order: `padding`
-/// first, then `pad_if_needed`. Where both add pixels of the image, they are added at once.
-///
-/// In: a lazy image of any kind. Out: a lazy image, of which only the rectangle is ever read. Pointwise;
-/// draws two random numbers. With one `key`, images of one size get the same rectangle.
-/// Throws `errc::argument` for sizes of 0, or of more than 2^20; `errc::shape`, for a sample, if the image is
-/// smaller than the rectangle, and not padded.
-///
-///     auto shifted = map<"img">(random_crop(32, {.padding = 4}));
-///     auto image = map<"jpg">(random_crop(224, {.pad_if_needed = true}), key("crop"));
-///     auto mask = map<"png">(random_crop(224, {.pad_if_needed = true, .fill = 255}), key("crop"));
-[[nodiscard]] inline random_crop_operation random_crop(any_count height, any_count width,
-                                                       const random_crop_options& options = {}) {
-  return {{detail::side_of(width, "random_crop"), detail::side_of(height, "random_crop")}, options};
-}
-[[nodiscard]] inline random_crop_operation random_crop(any_count size,
-                                                       const random_crop_options& options = {}) {
-  return random_crop(size, size, options);
-}
 
 }  // namespace penstock::inline v0_1
 
@@ -17425,610 +18915,6 @@ PENSTOCK_INLINE affine_change draw_affine(const affine_options& options, const i
   made.shear[0] = draw(options.shear);
   made.shear[1] = draw(options.shear_y);
   return made;
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/image/to_chw.hpp
-
-namespace penstock::inline v0_1 {
-
-/// An image as an array of shape (channels, height, width). It is no image any more: operations on images
-/// come before `to_chw`.
-template <lazy_image I>
-class chw_array {
- public:
-  using unfinished = void;
-  using is_channels_first_array = void;
-  using value_type = typename I::value_type;
-
-  chw_array(const I& image, image_scratch& scratch) : image_(image), scratch_(&scratch) {}
-
-  [[nodiscard]] extents shape() const {
-    const image_size size = image_.size();
-    return extents(I::channels, std::size_t{size.height}, std::size_t{size.width});
-  }
-  /// The image draws itself with the strides of its planes: nothing is moved twice.
-  void write_to(const destination<value_type>& into) const {
-    const image_size size = image_.size();
-    const element_strides planes = into.strides();
-    image_.write_to(destination<value_type>(
-        into.data(), extents(std::size_t{size.height}, std::size_t{size.width}, I::channels),
-        element_strides{planes[1], planes[2], planes[0]}, into.space()));
-  }
-  /// All values, without gaps, in the worker's scratch.
-  [[nodiscard]] tensor_view<const value_type> finish() const {
-    const extents all = shape();
-    value_type* const dense = room_for<value_type>(scratch_->dense, detail::to_size(all.elements()));
-    write_to(destination<value_type>(dense, all));
-    return {dense, all};
-  }
-
- private:
-  I image_;
-  image_scratch* scratch_;
-};
-
-class to_chw_operation : public image_operation {
- public:
-  using keeps_places = void;
-  template <lazy_image I>
-  [[nodiscard]] chw_array<std::remove_cvref_t<I>> operator()(const I& image,
-                                                             const call<image_scratch>& c) const {
-    return {image, c.scratch};
-  }
-};
-
-/// Ends the operations on an image: an array of shape (channels, height, width), as PyTorch wants it. The
-/// last operation writes its values there at once. torchvision: `ToImage` and `ToTensor` do this at the
-/// beginning.
-///
-///     const auto last = to_chw();
-[[nodiscard]] constexpr to_chw_operation to_chw() noexcept { return {}; }
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/detail/convert_pixels.hpp
-
-/// Turns pixels of whole numbers into real numbers, interleaved or plane by plane.
-///
-/// Each value becomes (value - shift) * scale. A difference is never contracted with the product behind it,
-/// as a product with the sum behind it may be: the results are equal on all processors, with all options of
-/// all compilers, and for all ways that are here.
-///
-/// Measured: the portable loops have blocks of a length that compilers know, so that GCC 12 and Clang 16
-/// turn them into vector code at -O2. That does for pixels that stay interleaved; to take them apart they
-/// need shuffles that GCC does not find, hence the kernels for AVX2, chosen when the program runs.
-namespace penstock::inline v0_1::detail {
-
-/// A shift and a scale per channel.
-template <std::size_t Channels>
-struct channel_map {
-  std::array<float, Channels> shift, scale;
-};
-
-/// Interleaved pixels to interleaved numbers.
-template <std::size_t Channels, class In>
-void convert_row(const In* __restrict from, float* __restrict to, std::size_t pixels,
-                 const channel_map<Channels>& map) noexcept {
-  constexpr std::size_t block = 8 * Channels;
-  float shift[block], scale[block];
-  for (std::size_t k = 0; k < block; ++k) {
-    shift[k] = map.shift[k % Channels];
-    scale[k] = map.scale[k % Channels];
-  }
-  const std::size_t values = pixels * Channels;
-  std::size_t i = 0;
-  for (; i + block <= values; i += block)
-    for (std::size_t k = 0; k < block; ++k)
-      to[i + k] = (static_cast<float>(from[i + k]) - shift[k]) * scale[k];
-  for (std::size_t k = 0; i + k < values; ++k)
-    to[i + k] = (static_cast<float>(from[i + k]) - shift[k]) * scale[k];
-}
-
-/// One channel of interleaved pixels to numbers side by side.
-template <std::size_t Channels, class In>
-void convert_plane(const In* __restrict from, float* __restrict to, std::size_t pixels, float shift,
-                   float scale) noexcept {
-  constexpr std::size_t block = 8;
-  std::size_t i = 0;
-  for (; i + block <= pixels; i += block) {
-    float values[block];
-    for (std::size_t k = 0; k < block; ++k) values[k] = static_cast<float>(from[(i + k) * Channels]);
-    for (std::size_t k = 0; k < block; ++k) to[i + k] = (values[k] - shift) * scale;
-  }
-  for (; i < pixels; ++i) to[i] = (static_cast<float>(from[i * Channels]) - shift) * scale;
-}
-
-/// Interleaved pixels to planes: channel `c` to `to + c * plane`.
-template <std::size_t Channels, class In>
-void convert_planes(const In* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
-                    const channel_map<Channels>& map) noexcept {
-  if (pixels == 0) return;  // there may be no memory to point into
-  for (std::size_t c = 0; c < Channels; ++c)
-    convert_plane<Channels>(from + c, to + static_cast<std::ptrdiff_t>(c) * plane, pixels, map.shift[c],
-                            map.scale[c]);
-}
-
-/// The kernels for AVX2, which the processor must have: as `convert_row` and `convert_planes`. They return
-/// how many pixels they did, a multiple of 8.
-std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
-                             const channel_map<1>& map) noexcept;
-std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
-                             const channel_map<3>& map) noexcept;
-std::size_t convert_row_avx2(const std::uint8_t* from, float* to, std::size_t pixels,
-                             const channel_map<4>& map) noexcept;
-std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
-                                const channel_map<3>& map) noexcept;
-std::size_t convert_planes_avx2(const std::uint8_t* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
-                                const channel_map<4>& map) noexcept;
-
-/// The fastest way that this processor has.
-template <std::size_t Channels, class In>
-void convert_row_fast(const In* from, float* to, std::size_t pixels,
-                      const channel_map<Channels>& map) noexcept {
-  std::size_t done = 0;
-  if constexpr (requires { convert_row_avx2(from, to, pixels, map); }) {
-    if (has_avx2()) done = convert_row_avx2(from, to, pixels, map);
-  }
-  convert_row(from + done * Channels, to + done * Channels, pixels - done, map);
-}
-template <std::size_t Channels, class In>
-void convert_planes_fast(const In* from, float* to, std::ptrdiff_t plane, std::size_t pixels,
-                         const channel_map<Channels>& map) noexcept {
-  std::size_t done = 0;
-  if constexpr (requires { convert_planes_avx2(from, to, plane, pixels, map); }) {
-    if (has_avx2()) done = convert_planes_avx2(from, to, plane, pixels, map);
-  }
-  convert_planes(from + done * Channels, to + done, plane, pixels - done, map);
-}
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/image/detail/convert_pixels.ipp
-
-namespace penstock::inline v0_1::detail {
-
-#ifdef __x86_64__
-
-// Vectors as the compilers themselves know them, see core/half.ipp.
-using real_x8 [[gnu::vector_size(32)]] = float;
-using int_x8 [[gnu::vector_size(32)]] = std::int32_t;
-using byte_x32 [[gnu::vector_size(32)]] = char;
-using byte_x16 [[gnu::vector_size(16)]] = char;
-using long_x2 [[gnu::vector_size(16)]] = long long;
-using byte_x8 [[gnu::vector_size(8)]] = std::uint8_t;
-
-/// 16 bytes, and 16 others behind them.
-[[gnu::target("avx2")]] inline byte_x32 load_pair(const std::uint8_t* low,
-                                                  const std::uint8_t* high) noexcept {
-  byte_x16 a, b;
-  std::memcpy(&a, low, sizeof a);
-  std::memcpy(&b, high, sizeof b);
-  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
-                                 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
-}
-[[gnu::target("avx2")]] inline void store(float* to, real_x8 values) noexcept {
-  std::memcpy(to, &values, sizeof values);
-}
-
-/// Eight bytes as whole numbers. GCC 12 makes 25 instructions of Clang's way to say it.
-[[gnu::target("avx2")]] inline int_x8 widen(const std::uint8_t* from) noexcept {
-  byte_x8 bytes;
-  std::memcpy(&bytes, from, sizeof bytes);
-#ifdef __clang__
-  return __builtin_convertvector(bytes, int_x8);
-#else
-  return __builtin_ia32_pmovzxbd256(
-      reinterpret_cast<byte_x16>(long_x2{reinterpret_cast<long long>(bytes), 0}));
-#endif
-}
-
-/// Eight values at a time; the shifts and scales of interleaved channels repeat after `Vectors` times 8.
-template <std::size_t Vectors, std::size_t Channels>
-[[gnu::target("avx2")]] inline std::size_t convert_row_x8(const std::uint8_t* from, float* to,
-                                                          std::size_t pixels,
-                                                          const channel_map<Channels>& map) noexcept {
-  real_x8 shift[Vectors], scale[Vectors];
-#pragma GCC unroll 4
-  for (std::size_t v = 0; v < Vectors; ++v)
-#pragma GCC unroll 8
-    for (std::size_t k = 0; k < 8; ++k) {
-      shift[v][k] = map.shift[(8 * v + k) % Channels];
-      scale[v][k] = map.scale[(8 * v + k) % Channels];
-    }
-  const std::size_t values = pixels * Channels;
-  std::size_t i = 0;
-  for (; i + 8 * Channels <= values; i += 8 * Channels)
-#pragma GCC unroll 4
-    for (std::size_t v = 0; v < Channels; ++v) {
-      const real_x8 whole = __builtin_convertvector(widen(from + i + 8 * v), real_x8);
-      store(to + i + 8 * v, (whole - shift[v % Vectors]) * scale[v % Vectors]);
-    }
-  return i / Channels;
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
-                                                                     std::size_t pixels,
-                                                                     const channel_map<1>& map) noexcept {
-  return convert_row_x8<1>(from, to, pixels, map);
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
-                                                                     std::size_t pixels,
-                                                                     const channel_map<3>& map) noexcept {
-  return convert_row_x8<3>(from, to, pixels, map);
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t* from, float* to,
-                                                                     std::size_t pixels,
-                                                                     const channel_map<4>& map) noexcept {
-  return convert_row_x8<1>(from, to, pixels, map);
-}
-
-/// Where the bytes of one channel of eight pixels are in two times 16 bytes, of which the second begin `high`
-/// bytes after the first: the shuffle that makes them whole numbers of 32 bits.
-template <std::size_t Channels>
-constexpr std::array<char, 32> channel_bytes(std::size_t c) noexcept {
-  constexpr std::size_t high = 8 * Channels - 16;
-  std::array<char, 32> pick{};
-  for (std::size_t k = 0; k < 8; ++k)
-    for (std::size_t byte = 0; byte < 4; ++byte)
-      pick[4 * k + byte] =
-          byte == 0 ? static_cast<char>(k * Channels + c - (k < 4 ? 0 : high)) : static_cast<char>(-1);
-  return pick;
-}
-template <std::size_t Channels, std::size_t C>
-inline constexpr std::array<char, 32> channel_shuffle = channel_bytes<Channels>(C);
-
-/// The shuffle, the shift and the scale of one channel.
-struct plane_x8 {
-  byte_x32 pick;
-  real_x8 shift, scale;
-
-  template <std::size_t C, std::size_t Channels>
-  [[gnu::target("avx2")]] void set(const channel_map<Channels>& map) noexcept {
-    std::memcpy(&pick, channel_shuffle<Channels, C>.data(), sizeof pick);
-    shift = real_x8{} + map.shift[C];
-    scale = real_x8{} + map.scale[C];
-  }
-  [[gnu::target("avx2")]] void convert(byte_x32 bytes, float* to) const noexcept {
-    const int_x8 whole = reinterpret_cast<int_x8>(__builtin_ia32_pshufb256(bytes, pick));
-    store(to, (__builtin_convertvector(whole, real_x8) - shift) * scale);
-  }
-};
-
-/// Eight pixels at a time. Reads nothing behind the pixels.
-template <std::size_t Channels>
-[[gnu::target("avx2")]] inline std::size_t convert_planes_x8(const std::uint8_t* from, float* to,
-                                                             std::ptrdiff_t plane, std::size_t pixels,
-                                                             const channel_map<Channels>& map) noexcept {
-  constexpr std::size_t high = 8 * Channels - 16;
-  plane_x8 red, green, blue, alpha;
-  red.set<0>(map);
-  green.set<1>(map);
-  blue.set<2>(map);
-  if constexpr (Channels == 4) alpha.set<3>(map);
-  std::size_t i = 0;
-  for (; i + 8 <= pixels; i += 8) {
-    const byte_x32 bytes = load_pair(from + i * Channels, from + i * Channels + high);
-    red.convert(bytes, to + i);
-    green.convert(bytes, to + i + plane);
-    blue.convert(bytes, to + i + 2 * plane);
-    if constexpr (Channels == 4) alpha.convert(bytes, to + i + 3 * plane);
-  }
-  return i;
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
-                                                                        std::ptrdiff_t plane,
-                                                                        std::size_t pixels,
-                                                                        const channel_map<3>& map) noexcept {
-  return convert_planes_x8<3>(from, to, plane, pixels, map);
-}
-[[gnu::target("avx2")]] PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t* from, float* to,
-                                                                        std::ptrdiff_t plane,
-                                                                        std::size_t pixels,
-                                                                        const channel_map<4>& map) noexcept {
-  return convert_planes_x8<4>(from, to, plane, pixels, map);
-}
-
-#else
-
-PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
-                                             const channel_map<1>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
-                                             const channel_map<3>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_row_avx2(const std::uint8_t*, float*, std::size_t,
-                                             const channel_map<4>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t*, float*, std::ptrdiff_t, std::size_t,
-                                                const channel_map<3>&) noexcept {
-  return 0;
-}
-PENSTOCK_INLINE std::size_t convert_planes_avx2(const std::uint8_t*, float*, std::ptrdiff_t, std::size_t,
-                                                const channel_map<4>&) noexcept {
-  return 0;
-}
-
-#endif
-
-}  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/image/values.hpp
-
-/// The last operations on images: their values as real numbers, normalised, of 32 or 16 bits.
-namespace penstock::inline v0_1 {
-
-namespace mistakes {
-
-struct operation_wants_values {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(
-        never<Reached>,
-        "penstock: this operation works on images of 8 bits, of 16 bits or of float, and gets other "
-        "numbers; write to_half and to_bfloat16 after it");
-  }
-};
-struct normalize_of_other_channels {
-  using penstock_mistake = about_element_tag;
-  template <class Reached>
-  static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: normalize has as many means as the image has channels, or one for all of them; "
-                  "decode to another format, as in jpeg_as<rgb8>, or write one mean and one deviation");
-  }
-};
-
-}  // namespace mistakes
-
-/// Means and standard deviations of the channels of many images, whose values are from 0 to 1.
-template <std::size_t Channels>
-struct channel_statistics {
-  std::array<double, Channels> mean{}, std{};
-};
-
-/// Those of ImageNet, with which most published networks were trained. Source: torchvision,
-/// `ImageClassification` presets.
-inline constexpr channel_statistics<3> imagenet{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
-
-/// An image whose values can become real numbers.
-template <class I>
-concept value_image =
-    lazy_image<I> && (std::same_as<typename std::remove_cvref_t<I>::value_type, std::uint8_t> ||
-                      std::same_as<typename std::remove_cvref_t<I>::value_type, std::uint16_t> ||
-                      std::same_as<typename std::remove_cvref_t<I>::value_type, float>);
-
-/// An image of real numbers: each value of another image, minus a shift, times a scale, both of its channel.
-/// Several such operations are one pass: shifts and scales are combined with 53 bits.
-template <value_image I, class Out>
-class converted_image : public image_expression<converted_image<I, Out>, Out, I::channels> {
- public:
-  using base = image_expression<converted_image<I, Out>, Out, I::channels>;
-  using typename base::view_type;
-  using inner = I;
-  /// In the order in which they are applied.
-  struct channel_values {
-    std::array<double, I::channels> shift, scale;
-  };
-
-  converted_image(const I& image, const channel_values& values, image_scratch& scratch)
-      : image_(image), values_(values), scratch_(&scratch) {}
-
-  [[nodiscard]] image_size size() const { return image_.size(); }
-  [[nodiscard]] image_scratch& memory() const { return *scratch_; }
-  [[nodiscard]] view_type read(const image_part& part) const {
-    const std::size_t row = std::size_t{part.width} * I::channels;
-    Out* const pixels = room_for<Out>(scratch_->pixels, row * part.height);
-    draw(part,
-         destination<Out>(pixels, extents(std::size_t{part.height}, std::size_t{part.width}, I::channels)));
-    return {pixels, part.size()};
-  }
-  void draw(const image_part& part, const destination<Out>& into) const {
-    const auto pixels = image_.read(part);
-    const element_strides strides = into.strides();
-    detail::channel_map<I::channels> map;
-    for (std::size_t c = 0; c < I::channels; ++c) {
-      map.shift[c] = static_cast<float>(values_.shift[c]);
-      map.scale[c] = static_cast<float>(values_.scale[c]);
-    }
-    if (pixels.dense() && strides[0] == strides[1] * static_cast<std::int64_t>(pixels.width()))
-      return draw_row(pixels.data(), pixels.width() * pixels.height(), into.data(), strides, map);
-    for (std::size_t y = 0; y < pixels.height(); ++y)
-      draw_row(pixels.row(y), pixels.width(), into.data() + static_cast<std::int64_t>(y) * strides[0],
-               strides, map);
-  }
-
-  [[nodiscard]] const I& image() const { return image_; }
-  [[nodiscard]] const channel_values& values() const { return values_; }
-
- private:
-  using in = typename I::value_type;
-
-  static void draw_row(const in* input, std::size_t width, Out* to, const element_strides& strides,
-                       const detail::channel_map<I::channels>& map) {
-    const bool interleaved = strides[2] == 1 && strides[1] == std::int64_t{I::channels};
-    const bool planes = strides[1] == 1;
-    if constexpr (std::is_same_v<Out, float>) {
-      if (interleaved) return detail::convert_row_fast(input, to, width, map);
-      if (planes) return detail::convert_planes_fast(input, to, strides[2], width, map);
-    }
-    // In pieces that stay in the nearest cache.
-    constexpr std::size_t most = 256;
-    alignas(64) float piece[most * I::channels];
-    for (std::size_t x = 0; x < width; x += most) {
-      const std::size_t count = width - x < most ? width - x : most;
-      const in* const at = input + x * I::channels;
-      Out* const place = to + static_cast<std::int64_t>(x) * strides[1];
-      if (planes && !interleaved) {
-        detail::convert_planes_fast(at, piece, most, count, map);
-        for (std::size_t c = 0; c < I::channels; ++c)
-          put(piece + c * most, place + static_cast<std::int64_t>(c) * strides[2], count);
-        continue;
-      }
-      detail::convert_row_fast(at, piece, count, map);
-      if (interleaved) {
-        put(piece, place, count * I::channels);
-        continue;
-      }
-      for (std::size_t i = 0; i < count; ++i)
-        for (std::size_t c = 0; c < I::channels; ++c)
-          place[static_cast<std::int64_t>(i) * strides[1] + static_cast<std::int64_t>(c) * strides[2]] =
-              Out(piece[i * I::channels + c]);
-    }
-  }
-  static void put(const float* input, Out* to, std::size_t count) {
-    if constexpr (!std::is_same_v<Out, float>) convert(input, to, count);
-  }
-
-  I image_;
-  channel_values values_;
-  image_scratch* scratch_;
-};
-
-namespace detail {
-
-/// The largest value of a type of pixels, which becomes 1.
-template <class T>
-inline constexpr double full_value = std::is_same_v<T, float>          ? 1.0
-                                     : std::is_same_v<T, std::uint8_t> ? 255.0
-                                                                       : 65535.0;
-
-template <class V>
-struct values_mistake : image_mistake<V> {};
-template <lazy_image V>
-struct values_mistake<V> {
-  using type = mistakes::operation_wants_values;
-};
-
-template <class Out, value_image I>
-[[nodiscard]] converted_image<I, Out> as_values(const I& image, image_scratch& scratch) {
-  typename converted_image<I, Out>::channel_values values;
-  values.shift.fill(0.0);
-  values.scale.fill(1.0 / full_value<typename I::value_type>);
-  return {image, values, scratch};
-}
-/// A conversion of what is converted already: one, with the same values.
-template <class Out, value_image I>
-[[nodiscard]] converted_image<I, Out> as_values(const converted_image<I, float>& image,
-                                                image_scratch& scratch) {
-  return {image.image(), {image.values().shift, image.values().scale}, scratch};
-}
-
-/// Throws `errc::argument` unless the mean is finite, and the deviation is a positive number within reason.
-void check_statistics(const double* mean, const double* std, std::size_t count);
-
-}  // namespace detail
-
-template <class Out>
-class convert_operation : public image_operation {
- public:
-  using keeps_places = void;
-  template <class V>
-  using wrong_argument_for = typename detail::values_mistake<V>::type;
-
-  template <value_image I>
-  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
-    return detail::as_values<Out>(image, c.scratch);
-  }
-};
-
-template <std::size_t Channels>
-class normalize_operation : public image_operation {
- public:
-  using keeps_places = void;
-  template <class V>
-  using wrong_argument_for = std::conditional_t<value_image<V>, mistakes::normalize_of_other_channels,
-                                                typename detail::values_mistake<V>::type>;
-
-  explicit normalize_operation(const channel_statistics<Channels>& statistics) : statistics_(statistics) {
-    detail::check_statistics(statistics.mean.data(), statistics.std.data(), Channels);
-  }
-
-  template <value_image I>
-    requires(Channels == 1 || Channels == I::channels)
-  [[nodiscard]] auto operator()(const I& image, const call<image_scratch>& c) const {
-    const auto plain = detail::as_values<float>(image, c.scratch);
-    auto values = plain.values();
-    for (std::size_t i = 0; i < I::channels; ++i) {
-      const std::size_t own = Channels == 1 ? 0 : i;
-      values.shift[i] += statistics_.mean[own] / values.scale[i];
-      values.scale[i] /= statistics_.std[own];
-    }
-    return std::remove_const_t<decltype(plain)>(plain.image(), values, c.scratch);
-  }
-
- private:
-  channel_statistics<Channels> statistics_;
-};
-
-/// Values from 0 to 1 as `float`: 8 bits divided by 255, 16 bits by 65,535; an image of `float` stays as it
-/// is.
-/// torchvision: `ToDtype(torch.float32, scale=True)`, equal but for the last bit.
-///
-///     const auto operation = to_float();
-[[nodiscard]] constexpr convert_operation<float> to_float() noexcept { return {}; }
-/// As `to_float`, rounded to `half`. One pass together with `to_float` and `normalize` before it.
-///
-///     const auto operation = to_half();
-[[nodiscard]] constexpr convert_operation<half> to_half() noexcept { return {}; }
-/// As `to_float`, rounded to `bfloat16`. One pass together with `to_float` and `normalize` before it.
-///
-///     const auto operation = to_bfloat16();
-[[nodiscard]] constexpr convert_operation<bfloat16> to_bfloat16() noexcept { return {}; }
-
-/// (value - mean) / std for each channel, as `float`, with values from 0 to 1: images of 8 or 16 bits are
-/// scaled to that by `normalize` itself. One mean and one deviation serve any number of channels; otherwise
-/// their number is the image's. Within 2 units in the last place of torchvision's `Normalize`, relative to
-/// the larger of value and mean; the results are equal on every processor.
-///
-/// Throws `errc::argument` if a mean is not finite or a deviation is not positive and finite. Cost: one pass
-/// from the pixels to their place in the batch, channels last or first, about as fast as copying that many
-/// bytes.
-///
-///     const auto photos = normalize(imagenet);
-///     const auto others = normalize({0.5, 0.5, 0.5}, {0.25, 0.25, 0.25});
-///     const auto digits = normalize(0.1307, 0.3081);
-template <std::size_t Channels>
-[[nodiscard]] normalize_operation<Channels> normalize(const channel_statistics<Channels>& statistics) {
-  return normalize_operation<Channels>(statistics);
-}
-template <std::size_t Channels>
-[[nodiscard]] normalize_operation<Channels> normalize(const double (&mean)[Channels],
-                                                      const double (&std)[Channels]) {
-  channel_statistics<Channels> statistics;
-  for (std::size_t c = 0; c < Channels; ++c) {
-    statistics.mean[c] = mean[c];
-    statistics.std[c] = std[c];
-  }
-  return normalize_operation<Channels>(statistics);
-}
-[[nodiscard]] inline normalize_operation<1> normalize(double mean, double std) {
-  return normalize_operation<1>(channel_statistics<1>{{mean}, {std}});
-}
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/image/values.ipp
-
-namespace penstock::inline v0_1::detail {
-
-PENSTOCK_INLINE void check_statistics(const double* mean, const double* std, std::size_t count) {
-  for (std::size_t c = 0; c < count; ++c) {
-    // Beyond these the values would be no numbers of 32 bits.
-    if (!(std::fabs(mean[c]) <= 1e9))
-      throw error(errc::argument, {"normalize: the mean of channel ", c,
-                                   " is not a number within 1e9; pass the "
-                                   "mean of values from 0 to 1, as 0.485"});
-    if (!(std[c] >= 1e-9 && std[c] <= 1e9))
-      throw error(errc::argument,
-                  {"normalize: the deviation of channel ", c,
-                   " is not a positive number from "
-                   "1e-9 to 1e9; pass the standard deviation of values from 0 to 1, as 0.229"});
-  }
 }
 
 }  // namespace penstock::inline v0_1::detail
@@ -20559,11 +21445,14 @@ struct run_counters {
   std::uint64_t bytes = 0;             ///< delivered
   std::uint64_t batches = 0;           ///< delivered; without batches, rows
   unsigned workers = 0;                ///< threads that work now
-  double seconds = 0;                  ///< since the run was opened
-  double worker_seconds = 0;           ///< `seconds` of all workers together, excluding parked ones
-  double stall_seconds = 0;            ///< time the consumer waited for a batch
-  double worker_busy_seconds = 0;      ///< all workers together: time spent evaluating
-  double waiting_for_room = 0;         ///< all workers together: seconds without a block to work on
+  /// batches in flight at most, those of the consumer included; chunks of samples after `filter`, over
+  /// forward sources and in loops without `batch`
+  std::uint64_t depth = 0;
+  double seconds = 0;              ///< since the run was opened
+  double worker_seconds = 0;       ///< `seconds` of all workers together, excluding parked ones
+  double stall_seconds = 0;        ///< time the consumer waited for a batch
+  double worker_busy_seconds = 0;  ///< all workers together: time spent evaluating
+  double waiting_for_room = 0;     ///< all workers together: seconds without a block to work on
   /// the part of `waiting_for_room` during which the consumer waited for a batch
   double waiting_for_room_in_stall = 0;
   /// all workers together: seconds spent waiting at the serial front of a forward source
@@ -28191,7 +29080,7 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
-    inner_->on_stop.emplace(inner_->token, machinery::stopper{this});
+    static_cast<void>(inner_->on_stop.emplace(inner_->token, machinery::stopper{this}));
     unsigned threads = count;
     for (unsigned i = 0; i < count; ++i)
       inner_->workers[i]->thread.start<&engine_worker::serve>(*inner_->workers[i]);
@@ -28466,6 +29355,8 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.batches = batches_;
   all.warnings = warnings_;
   all.workers = limits_.workers();
+  all.depth = *setup_.options.workers == 0 ? setup_.depth * setup_.batches_per_block
+                                           : static_cast<std::uint64_t>(limits_.now().depth.value_or(0));
   if (home_.here())  // in a child after fork another thread may have held the lock
     all.worker_seconds = static_cast<double>(limits_.worker_ns(detail::now_ns())) * 1e-9;
   all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;
@@ -36110,6 +37001,7 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
           .c_str(),
       c.workers);
   std::string text = line;
+  if (c.depth != 0) text.insert(text.size() - 1, ", " + std::to_string(c.depth) + " in flight");
   if (c.skipped + c.replaced != 0) {
     std::snprintf(line, sizeof line, "bad samples: %llu skipped, %llu replaced\n",
                   static_cast<unsigned long long>(c.skipped), static_cast<unsigned long long>(c.replaced));
@@ -61274,6 +62166,12 @@ inline constexpr std::uint64_t streams_of_all<pack<Ops...>> = (device_streams<Op
 /// Operations on a column of each batch, on the device: what crosses the bus is what `batch` wrote, such as
 /// 8-bit images, and the device makes numbers of it. Made by `on_device<"name">(f, g, ...)`, or
 /// `on_device(f, ...)` if samples are no records.
+///
+///     const auto loader = frames | batch(32) | pin_and_copy(simulated()) |
+///                         on_device(horizontal_flip(), normalize(imagenet), to_chw(), to_half());
+///     for (auto&& b : loader.epoch(0)) {
+///       const device_array<const half> images = b.device_view();  // (32, 3, height, width)
+///     }
 ///
 /// Write it after `pin_and_copy(device)`; the device's session is a `computing_session`, as that of `cuda`.
 /// In: a column as `map_batch` would get it. Out: on the device, what the last operation makes of it:

@@ -216,6 +216,19 @@ TEST_CASE("device/cuda_runs: by default a batch is copied while the one before i
   }
 }
 
+TEST_CASE("device/cuda_runs: the counters of a run say how many batches are in flight") {
+  const fresh_fake fake;
+  const auto in_flight = [](const auto& plan) {
+    auto run = plan.open();
+    return run.counters().depth;
+  };
+  const auto batches = ps::from(numbers(400)) | ps::batch(10);
+  CHECK(in_flight(batches | ps::workers(0) | ps::cuda::pin_and_copy) == 3);
+  CHECK(in_flight(batches | ps::workers(1) | ps::cuda::pin_and_copy) == 4);
+  CHECK(in_flight(batches | ps::workers(1) | ps::prefetch(6) | ps::cuda::pin_and_copy) == 7);
+  CHECK(in_flight(batches | ps::workers(0) | ps::prefetch(1) | ps::pin_and_copy) == 2);
+}
+
 TEST_CASE("device/cuda_runs: every kind of failure is told apart, with what to do") {
   const fresh_fake fake;
   const auto plan = ps::from(numbers(60)) | ps::workers(1) | ps::batch(10) | ps::cuda::pin_and_copy;

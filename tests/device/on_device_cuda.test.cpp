@@ -6,12 +6,16 @@
 
 #include "support/catch.hpp"
 #include "support/fake_cuda.hpp"
+#include "support/test_image.hpp"
 
+#include <penstock/device/image/operations.hpp>
 #include <penstock/integration/to_dlpack.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/from.hpp>
+#include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
 #include <penstock/stage/filter.hpp>
+#include <penstock/stage/map.hpp>
 #include <penstock/stage/on_device.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
@@ -32,6 +36,11 @@ using penstock_test::contains;
 using penstock_test::fake_cuda;
 
 static_assert(ps::computing_session<ps::cuda::session>, "a GPU can be given work");
+
+/// The kernels of a device: the code of their threads, when the stream gets there.
+void penstock::launch_image_work(const image_work& work, CUstream_st* stream) {
+  fake_cuda::get().launch(stream, [work] { run_image_work(work); });
+}
 
 namespace device_on_device_cuda_test {
 
@@ -177,6 +186,37 @@ TEST_CASE("device/on_device_cuda: DLPack gives the result on its device") {
   CHECK(static_cast<const float*>(there->data)[7] == 16.5f);
   CHECK(here->dtype == ps::dlpack::data_type_of<std::uint8_t>);
   CHECK(here->device == ps::dlpack::device{ps::dlpack::device_type::cuda_host, 0});
+}
+
+TEST_CASE("device/on_device_cuda: images are what a map before batch makes of them") {
+  const fresh_fake fresh;
+  using image = penstock_test::test_image<std::uint8_t, 3>;
+  const auto source = ps::generated(23, [](std::uint64_t i) { return image({20, 12}, i); });
+  const auto to_device = ps::batch(5, ps::tail::pad) | ps::prefetch(3) | ps::pin_and_copy(ps::cuda{});
+  const auto bits_of = [](const auto& plan) {
+    std::vector<std::uint16_t> all;
+    auto run = plan.open();
+    for (auto&& b : run) {
+      const auto view = b.device_view();
+      CHECK(view.shape() == ps::extents(5, 3, 9, 16));
+      fake_cuda::get().launch(nullptr, [&all, view] {
+        for (std::size_t i = 0; i < view.size(); ++i) all.push_back(view.data()[i].bits());
+      });
+    }
+    REQUIRE(cudaStreamSynchronize(nullptr) == cudaSuccess);
+    return all;
+  };
+  for (const unsigned threads : {0u, 2u}) {
+    const auto images = source | ps::workers(threads);
+    const auto host = bits_of(images |
+                              ps::map(ps::random_crop(9, 16), ps::horizontal_flip(),
+                                      ps::normalize(ps::imagenet), ps::to_half(), ps::to_chw()) |
+                              to_device);
+    CHECK(host.size() == 25 * 3 * 9 * 16);
+    CHECK(bits_of(images | to_device |
+                  ps::on_device(ps::random_crop(9, 16), ps::horizontal_flip(), ps::normalize(ps::imagenet),
+                                ps::to_chw(), ps::to_half())) == host);
+  }
 }
 
 namespace {

@@ -97,6 +97,60 @@ TEST_CASE("gpu/cuda: slots are pinned") {
   session.deallocate(memory, 1000);
 }
 
+TEST_CASE("gpu/cuda: a run's slots are registered, in large pieces too") {
+  if (!have_gpu()) return;
+  const std::vector<int> values(4'000'000, 7);
+  auto run = (ps::from(values) | ps::workers(2) | ps::batch(1'300'000) | ps::cuda::pin_and_copy).open();
+  std::size_t seen = 0;
+  for (auto&& b : run) {
+    cudaPointerAttributes facts{};
+    REQUIRE(cudaPointerGetAttributes(&facts, b.values().data() + b.size() - 1) == cudaSuccess);
+    CHECK(facts.type == cudaMemoryTypeHost);
+    seen += b.size();
+  }
+  CHECK(seen == values.size());
+}
+
+TEST_CASE("gpu/cuda: every device of the process, each with a run") {
+  if (!have_gpu()) return;
+  int devices = 0, before = 0, after = 0;
+  REQUIRE(cudaGetDeviceCount(&devices) == cudaSuccess);
+  REQUIRE(cudaGetDevice(&before) == cudaSuccess);
+  std::vector<int> values(100'000);
+  std::iota(values.begin(), values.end(), 0);
+  for (int number = 0; number < devices; ++number) {
+    auto run = (ps::from(values) | ps::workers(1) | ps::batch(10'000) |
+                ps::cuda::pin_and_copy(ps::cuda{.device = number, .wait = ps::cuda_wait::host}))
+                   .open();
+    for (auto&& b : run) {
+      CHECK(b.device_number() == number);
+      cudaPointerAttributes facts{};
+      REQUIRE(cudaPointerGetAttributes(&facts, b.device_data()) == cudaSuccess);
+      CHECK(facts.device == number);
+    }
+  }
+  REQUIRE(cudaGetDevice(&after) == cudaSuccess);
+  CHECK(after == before);
+}
+
+TEST_CASE("gpu/cuda: a stream of another device is refused") {
+  int devices = 0;
+  if (!have_gpu() || cudaGetDeviceCount(&devices) != cudaSuccess || devices < 2) {
+    WARN("not run: there is one GPU at most");
+    return;
+  }
+  cudaStream_t elsewhere = nullptr;
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  REQUIRE(cudaStreamCreateWithFlags(&elsewhere, cudaStreamNonBlocking) == cudaSuccess);
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  auto run =
+      (ps::from(std::vector<int>(100)) | ps::workers(0) | ps::batch(10) | ps::cuda::pin_and_copy).open();
+  for (auto&& b : run) CHECK_THROWS_AS(b.on(elsewhere), ps::error);
+  CHECK_THROWS_AS(ps::cuda{.stream = elsewhere}.connect(), ps::error);
+  CHECK(cudaGetLastError() == cudaSuccess);
+  CHECK(cudaStreamDestroy(elsewhere) == cudaSuccess);
+}
+
 TEST_CASE("gpu/cuda: a device that cannot be opened is a penstock error") {
   std::string what;
   try {

@@ -108,8 +108,9 @@ TEST_CASE("observe/verdict: a report has a line per stage and ends with the verd
   auto c = base();
   c.stall_seconds = 4;
   c.worker_busy_seconds = 19.5;
+  c.depth = 5;
   CHECK(ps::report(c) ==
-        "6400 samples in 10.0 s: 640 samples/s, 64.0 MB/s, 2 workers\n"
+        "6400 samples in 10.0 s: 640 samples/s, 64.0 MB/s, 2 workers, 5 in flight\n"
         "  webdataset                        80.0%     625 us a sample\n"
         "  decode<npy>                       20.0%     156 us a sample\n"
         "consumer waited 40.0%, workers busy 97.5%\n"

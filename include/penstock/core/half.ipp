@@ -60,8 +60,8 @@ __attribute__((target("avx2,f16c"))) inline std::size_t convert_avx2(const half*
 
 PENSTOCK_INLINE bool has_avx2() noexcept {
   static const bool has = [] {
-    unsigned a = 1, b = 0, c = 0, d = 0;
-    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    unsigned a = 1, c = 0;
+    __asm__("cpuid" : "+a"(a), "+c"(c) : : "ebx", "edx");
     const bool f16c = (c >> 29 & 1) != 0;  // which Clang 16 has no name for below
     __builtin_cpu_init();
     return f16c && __builtin_cpu_supports("avx2") != 0;

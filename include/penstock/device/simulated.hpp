@@ -66,6 +66,10 @@ class simulated {
     [[nodiscard]] const void* data(transfer& t, std::size_t i) { return t.columns[i].data(); }
 
    private:
+    /// As on a device: the words in which a column ends may be read whole.
+    [[nodiscard]] static constexpr std::size_t whole_lines(std::size_t bytes) noexcept {
+      return (bytes + 63) / 64 * 64;
+    }
     static void make_room(transfer& t, std::size_t columns, std::span<const std::size_t> rooms);
 
     options options_;

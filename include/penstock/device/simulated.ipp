@@ -18,7 +18,7 @@ PENSTOCK_INLINE void simulated::session::start(transfer& t, std::span<const byte
   if (t.columns.size() < columns.size()) t.columns.resize(columns.size());
   double bytes = 0;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    t.columns[i].resize_for_overwrite(columns[i].size());
+    t.columns[i].resize_for_overwrite(whole_lines(columns[i].size()));
     if (!columns[i].empty()) std::memcpy(t.columns[i].data(), columns[i].data(), columns[i].size());
     bytes += static_cast<double>(columns[i].size());
   }
@@ -32,7 +32,8 @@ PENSTOCK_INLINE void simulated::session::start(transfer& t, std::span<const byte
 PENSTOCK_INLINE void simulated::session::make_room(transfer& t, std::size_t columns,
                                                    std::span<const std::size_t> rooms) {
   if (t.columns.size() < columns + rooms.size()) t.columns.resize(columns + rooms.size());
-  for (std::size_t i = 0; i < rooms.size(); ++i) t.columns[columns + i].resize_for_overwrite(rooms[i]);
+  for (std::size_t i = 0; i < rooms.size(); ++i)
+    t.columns[columns + i].resize_for_overwrite(whole_lines(rooms[i]));
 }
 
 PENSTOCK_INLINE void simulated::session::wait(transfer& t) { std::this_thread::sleep_until(t.done); }

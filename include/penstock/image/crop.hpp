@@ -150,6 +150,13 @@ class center_crop_operation : public image_operation {
     return filling;
   }
 
+  /// What it fills with, and whether it may fill anything around an image of this size.
+  [[nodiscard]] const pixel_fill& fill() const noexcept { return fill_; }
+  [[nodiscard]] padding_mode mode() const noexcept { return padding_mode::constant; }
+  [[nodiscard]] bool may_fill(const image_size& input) const noexcept {
+    return size_.width > input.width || size_.height > input.height;
+  }
+
  private:
   image_size size_;
   pixel_fill fill_ = 0;
@@ -214,6 +221,15 @@ class random_crop_operation : public image_operation {
     const std::uint64_t x = random.below(width - size_.width + 1);
     return {static_cast<std::int64_t>(x) - static_cast<std::int64_t>(left),
             static_cast<std::int64_t>(y) - static_cast<std::int64_t>(top)};
+  }
+
+  /// What it fills with, and whether it may fill anything around an image of this size.
+  [[nodiscard]] const pixel_fill& fill() const noexcept { return options_.fill; }
+  [[nodiscard]] padding_mode mode() const noexcept { return options_.mode; }
+  [[nodiscard]] bool may_fill(const image_size& input) const noexcept {
+    const image_padding& around = options_.padding;
+    return around.left != 0 || around.top != 0 || around.right != 0 || around.bottom != 0 ||
+           size_.width > input.width || size_.height > input.height;
   }
 
  private:

@@ -67,6 +67,11 @@ class pad_operation : public image_operation {
     return {padding_, {fill, options_.mode}};
   }
 
+  /// What it fills with, and whether it may fill anything around an image of this size.
+  [[nodiscard]] const pixel_fill& fill() const noexcept { return options_.fill; }
+  [[nodiscard]] padding_mode mode() const noexcept { return options_.mode; }
+  [[nodiscard]] bool may_fill(const image_size& input) const { return new_size(input) != input; }
+
  private:
   [[nodiscard]] image_size new_size(const image_size& input) const {
     return detail::padded_size(std::uint64_t{input.width} + padding_.left + padding_.right,

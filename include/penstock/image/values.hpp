@@ -216,6 +216,8 @@ class normalize_operation : public image_operation {
     return std::remove_const_t<decltype(plain)>(plain.image(), values, c.scratch);
   }
 
+  [[nodiscard]] const channel_statistics<Channels>& statistics() const noexcept { return statistics_; }
+
  private:
   channel_statistics<Channels> statistics_;
 };

@@ -32,11 +32,14 @@ struct run_counters {
   std::uint64_t bytes = 0;             ///< delivered
   std::uint64_t batches = 0;           ///< delivered; without batches, rows
   unsigned workers = 0;                ///< threads that work now
-  double seconds = 0;                  ///< since the run was opened
-  double worker_seconds = 0;           ///< `seconds` of all workers together, excluding parked ones
-  double stall_seconds = 0;            ///< time the consumer waited for a batch
-  double worker_busy_seconds = 0;      ///< all workers together: time spent evaluating
-  double waiting_for_room = 0;         ///< all workers together: seconds without a block to work on
+  /// batches in flight at most, those of the consumer included; chunks of samples after `filter`, over
+  /// forward sources and in loops without `batch`
+  std::uint64_t depth = 0;
+  double seconds = 0;              ///< since the run was opened
+  double worker_seconds = 0;       ///< `seconds` of all workers together, excluding parked ones
+  double stall_seconds = 0;        ///< time the consumer waited for a batch
+  double worker_busy_seconds = 0;  ///< all workers together: time spent evaluating
+  double waiting_for_room = 0;     ///< all workers together: seconds without a block to work on
   /// the part of `waiting_for_room` during which the consumer waited for a batch
   double waiting_for_room_in_stall = 0;
   /// all workers together: seconds spent waiting at the serial front of a forward source

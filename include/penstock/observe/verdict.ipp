@@ -137,6 +137,7 @@ PENSTOCK_INLINE std::string report(const run_counters& counters, const run_count
           .c_str(),
       c.workers);
   std::string text = line;
+  if (c.depth != 0) text.insert(text.size() - 1, ", " + std::to_string(c.depth) + " in flight");
   if (c.skipped + c.replaced != 0) {
     std::snprintf(line, sizeof line, "bad samples: %llu skipped, %llu replaced\n",
                   static_cast<unsigned long long>(c.skipped), static_cast<unsigned long long>(c.replaced));

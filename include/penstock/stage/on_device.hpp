@@ -160,6 +160,12 @@ inline constexpr std::uint64_t streams_of_all<pack<Ops...>> = (device_streams<Op
 /// 8-bit images, and the device makes numbers of it. Made by `on_device<"name">(f, g, ...)`, or
 /// `on_device(f, ...)` if samples are no records.
 ///
+///     const auto loader = frames | batch(32) | pin_and_copy(simulated()) |
+///                         on_device(horizontal_flip(), normalize(imagenet), to_chw(), to_half());
+///     for (auto&& b : loader.epoch(0)) {
+///       const device_array<const half> images = b.device_view();  // (32, 3, height, width)
+///     }
+///
 /// Write it after `pin_and_copy(device)`; the device's session is a `computing_session`, as that of `cuda`.
 /// In: a column as `map_batch` would get it. Out: on the device, what the last operation makes of it:
 /// `device_view<"jpg">(batch)`, `to_dlpack<"jpg">(batch)`. The host's side, `get<"jpg">(batch)`, stays as it

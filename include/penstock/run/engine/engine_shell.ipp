@@ -151,7 +151,7 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
-    inner_->on_stop.emplace(inner_->token, machinery::stopper{this});
+    static_cast<void>(inner_->on_stop.emplace(inner_->token, machinery::stopper{this}));
     unsigned threads = count;
     for (unsigned i = 0; i < count; ++i)
       inner_->workers[i]->thread.start<&engine_worker::serve>(*inner_->workers[i]);
@@ -426,6 +426,8 @@ PENSTOCK_INLINE run_counters engine_shell::counters() const {
   all.batches = batches_;
   all.warnings = warnings_;
   all.workers = limits_.workers();
+  all.depth = *setup_.options.workers == 0 ? setup_.depth * setup_.batches_per_block
+                                           : static_cast<std::uint64_t>(limits_.now().depth.value_or(0));
   if (home_.here())  // in a child after fork another thread may have held the lock
     all.worker_seconds = static_cast<double>(limits_.worker_ns(detail::now_ns())) * 1e-9;
   all.seconds = static_cast<double>(detail::now_ns() - started_) * 1e-9;

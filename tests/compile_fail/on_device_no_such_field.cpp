@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: no field of that name reaches this stage
+
+#include <penstock/device/image/operations.hpp>
+#include <penstock/device/simulated.hpp>
+#include <penstock/run/run.hpp>
+#include <penstock/source/generated.hpp>
+#include <penstock/stage/batch.hpp>
+#include <penstock/stage/map.hpp>
+#include <penstock/stage/on_device.hpp>
+#include <penstock/stage/pin_and_copy.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+const std::vector<std::uint8_t> pixels(8 * 8 * 3);
+
+penstock::tensor_view<const std::uint8_t> image(std::uint64_t) {
+  return {pixels.data(), penstock::extents(8, 8, 3)};
+}
+
+}  // namespace
+
+int main() {
+  auto records =
+      penstock::generated(4, image) | penstock::map([](penstock::tensor_view<const std::uint8_t> one) {
+        return penstock::record<penstock::field<"jpg", penstock::tensor_view<const std::uint8_t>>>(one);
+      });
+#ifdef PENSTOCK_WRONG
+  auto loader = records | penstock::batch(2) | penstock::pin_and_copy(penstock::simulated()) |
+                penstock::on_device<"png">(penstock::horizontal_flip());
+#else
+  auto loader = records | penstock::batch(2) | penstock::pin_and_copy(penstock::simulated()) |
+                penstock::on_device<"jpg">(penstock::horizontal_flip());
+#endif
+  std::size_t sum = 0;
+  for (auto&& b : loader.epoch(0)) sum += b.size();
+  return sum == 0;
+}
