@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # What the component nvjpeg needs beside cuda and jpeg under one name, PenstockNvjpeg::PenstockNvjpeg: nvJPEG
-# of the CUDA toolkit, or of the wheel nvidia-nvjpeg of PyPI, if PenstockNvjpeg_ROOT is the folder of the wheel
-# that has include/nvjpeg.h. Installed beside penstockConfig.cmake.
+# of the CUDA toolkit, or of the wheel nvidia-nvjpeg of PyPI, if PenstockNvjpeg_ROOT is the folder of the
+# wheel that has include/nvjpeg.h. Installed beside penstockConfig.cmake.
 
 if(NOT TARGET PenstockNvjpeg::PenstockNvjpeg)
   find_package(CUDAToolkit QUIET)

@@ -2,7 +2,8 @@
 
 # Tests the logic of what uses the CUDA runtime with a fake one that needs no GPU: its order of calls, its
 # errors, what it releases. Compiled with the toolkit's headers if the component is on, otherwise with the few
-# declarations that are needed; so are nvJPEG and cuFile, whose fakes stand beside it. Each file is a program of its own, because each has the fake's functions.
+# declarations that are needed; so it is with nvJPEG and cuFile, whose fakes stand beside it. Each file is a
+# program of its own, because each has the fakes' functions.
 
 set(fake_headers "")
 set(fake_targets CUDA::cudart PenstockNvjpeg::PenstockNvjpeg PenstockCufile::PenstockCufile)

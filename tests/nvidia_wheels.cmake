@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# Compiles and links what uses nvJPEG and cuFile with the wheels of PyPI, where the components are off: what is
-# installed and packaged has no wheels. With the components, these tests are some of their rooms'. Without a GPU
-# they say so.
+# Compiles and links what uses nvJPEG and cuFile with the wheels of PyPI, where the components are off: what
+# is installed and packaged has no wheels. With the components, these tests are some of their rooms'. Without
+# a GPU they say so.
 
 set(wheel_tests "")
 foreach(library IN ITEMS Nvjpeg Cufile)
@@ -12,7 +12,7 @@ foreach(library IN ITEMS Nvjpeg Cufile)
   endif()
   find_package(Penstock${library} QUIET)
   if(NOT Penstock${library}_FOUND)
-    message(STATUS "penstock: no ${component} of the toolkit or a wheel, its tests with the real library are left out")
+    message(STATUS "penstock: the toolkit has no ${component}, and there is no wheel of it: not tested")
     continue()
   endif()
   list(APPEND wheel_tests ${component})

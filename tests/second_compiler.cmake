@@ -34,8 +34,8 @@ if(TARGET penstock::mpi)
   list(APPEND includes -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX)
 endif()
 
-# The tests with the fake runtime of CUDA and the fakes beside it, and the headers themselves where the libraries
-# are.
+# The tests with the fake runtime of CUDA and the fakes beside it, and the headers themselves where the
+# libraries are.
 set(fake_targets CUDA::cudart PenstockNvjpeg::PenstockNvjpeg PenstockCufile::PenstockCufile)
 foreach(library IN ITEMS cuda nvjpeg cufile)
   list(POP_FRONT fake_targets fake_target)

@@ -12,6 +12,7 @@
 #include <penstock/codec/npy.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/device/cuda.hpp>
+#include <penstock/inspection/describe.hpp>
 #include <penstock/order/shuffle.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/npy_ranges.hpp>
@@ -170,6 +171,9 @@ TEST_CASE("device/cufile: describe says which way rows are read, and why") {
         "cufile: 2 threads read to the device directly");
   CHECK(ps::cufile(rows, {.threads = 2, .direct = false}).describe() ==
         "cufile: 2 threads read through the host's memory, as they were told");
+  CHECK_THAT(ps::describe(rows | ps::batch(4) | ps::pin_and_copy(ps::cuda{}) |
+                          ps::on_device(ps::cufile(rows, {.threads = 2, .modules = readable}))),
+             contains("on_device, cufile: 2 threads read to the device directly"));
   fakes.cufile.direct = false;
   const auto indirect = ps::cufile(rows, {.threads = 2, .modules = readable});
   CHECK_THAT(indirect.describe(),
