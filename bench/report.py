@@ -57,6 +57,7 @@ PROGRAMS = (
     ("bench_crypto", ("29a", "29b", "29c", "29d", "29e")),
     ("bench_gpu_stand_in", ("30",)),
     ("bench_gpu", ("gpu1", "gpu2", "gpu3")),
+    ("bench_gpu_images", ("gpu4", "gpu5")),
 )
 # Programs of components that a build may lack: what their rows measure, and why they are left out.
 OPTIONAL = {"bench_formats": ("samples of other formats", "built without penstock::json or penstock::tfrecord"),

@@ -5,8 +5,8 @@
 #
 # One component: the target penstock_<name>, known as penstock::<name> here and once installed. Headers are
 # listed, because a glob is not reproducible; tools/check_headers.py compares the list with the tree. Files of
-# bodies (*.ipp) are listed with them. They are a file set of their own: a header includes its bodies, so
-# compiling each header by itself compiles them too.
+# bodies (*.ipp) and of kernels (*.cuh) are listed with them. They are a file set of their own: a header
+# includes its bodies, so compiling each header by itself compiles them too; kernels need nvcc.
 # PC_REQUIRES is the name that pkg-config knows the library by; PC_LIBS links a library without such a name.
 # Headers without one need neither.
 function(penstock_component component)
@@ -16,8 +16,8 @@ function(penstock_component component)
   add_library(penstock::${component} ALIAS ${target})
   list(TRANSFORM arg_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/penstock/ OUTPUT_VARIABLE headers)
   set(bodies ${headers})
-  list(FILTER headers EXCLUDE REGEX "[.]ipp$")
-  list(FILTER bodies INCLUDE REGEX "[.]ipp$")
+  list(FILTER headers EXCLUDE REGEX "[.](ipp|cuh)$")
+  list(FILTER bodies INCLUDE REGEX "[.](ipp|cuh)$")
   target_sources(
     ${target}
     INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The header lists of include/penstock/CMakeLists.txt against the tree.
+"""The header lists of include/penstock/CMakeLists.txt against the tree; files of kernels (*.cuh) are on them, too.
 
 A header belongs to the component that its __has_include guard names, and to core if it has no guard. Each header
 reaches core/cpp20.hpp before anything else.
@@ -10,7 +10,7 @@ reaches core/cpp20.hpp before anything else.
 import re
 import sys
 
-from source_tree import NEEDS, PENSTOCK, bodies, component_of, finish, headers, includes, relative
+from source_tree import NEEDS, PENSTOCK, bodies, component_of, finish, headers, includes, kernels, relative
 
 LISTS = PENSTOCK / "CMakeLists.txt"
 BLOCK = re.compile(r"(penstock_(?:optional_)?component\(\s*(\w+).*?HEADERS\n)(.*?)(?=\n\s*LINKS)", re.DOTALL)
@@ -19,7 +19,7 @@ BLOCK = re.compile(r"(penstock_(?:optional_)?component\(\s*(\w+).*?HEADERS\n)(.*
 def wanted():
     """component -> its headers in the tree."""
     result = {}
-    for header in sorted(headers() + bodies()):
+    for header in sorted(headers() + bodies() + kernels()):
         result.setdefault(component_of(header), []).append(relative(header))
     return result
 
@@ -75,8 +75,9 @@ def main():
     faults += first_include_faults()
 
     # A header that includes an optional one is optional itself, and says so.
-    of = {relative(header): component_of(header) for header in headers() + bodies()}
-    for header in headers() + bodies():
+    files = headers() + bodies() + kernels()
+    of = {relative(header): component_of(header) for header in files}
+    for header in files:
         name = relative(header)
         for number, _, what in includes(header):
             target = what.removeprefix("penstock/")

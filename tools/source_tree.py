@@ -35,6 +35,11 @@ def bodies():
     return sorted(p for p in PENSTOCK.rglob("*.ipp"))
 
 
+def kernels():
+    """Every file of kernels, which nvcc compiles, sorted by its path."""
+    return sorted(p for p in PENSTOCK.rglob("*.cuh"))
+
+
 def room_of(name):
     """The room of `stage/batch.hpp`; None for the umbrellas beside the rooms."""
     return name.split("/")[0] if "/" in name else None

@@ -11842,7 +11842,7 @@ class device_image {
     return places;
   }
   [[nodiscard]] detail::image_values values_of(const extents& in) const {
-    detail::image_values values(static_cast<std::size_t>(in[3]));
+    detail::image_values values(detail::to_size(in[3]));
     detail::image_places places(size_of(in));
     const auto one = [&]<class Op>(const Op& op) {
       if constexpr (requires { op.may_fill(places.size()); })

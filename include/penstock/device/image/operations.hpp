@@ -7,6 +7,7 @@
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/strided_view.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/device/concepts.hpp>
 #include <penstock/device/image/image_places.hpp>
 #include <penstock/device/image/image_values.hpp>
@@ -308,7 +309,7 @@ class device_image {
     return places;
   }
   [[nodiscard]] detail::image_values values_of(const extents& in) const {
-    detail::image_values values(static_cast<std::size_t>(in[3]));
+    detail::image_values values(detail::to_size(in[3]));
     detail::image_places places(size_of(in));
     const auto one = [&]<class Op>(const Op& op) {
       if constexpr (requires { op.may_fill(places.size()); })
