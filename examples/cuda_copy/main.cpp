@@ -71,9 +71,10 @@ void train() {
 
   {
     const auto loader = ps::generated(samples, made_up) | ps::shuffle(1) | ps::batch(256) | ps::prefetch(4) |
-                        ps::pin_and_copy(ps::cuda{.stream = stream}) | ps::on_device<"image">(ps::to_float());
-    std::printf("%s\n", ps::describe(loader).c_str());
-    auto run = loader.open();
+                        ps::pin_and_copy(ps::cuda{.stream = stream});
+    const auto plan = loader | ps::on_device<"image">(ps::to_float());
+    std::printf("%s\n", ps::describe(plan).c_str());
+    auto run = plan.open();
     for (auto epoch : run.epochs(3)) {
       check(cudaMemsetAsync(right, 0, sizeof(unsigned), stream));
       for (auto&& b : epoch) {
