@@ -9458,6 +9458,7 @@ struct device_places {
 ///   scratch_bytes(view, batch)              bytes of device memory that the kernels need beside the output
 ///   connect(device)                         makes the object that has these members, once for each run; `device` is the
 ///                                           session's `device()`, or 0. It outlives the run's last batch
+///   describe()                              a line for `describe(plan)`
 ///   wrong_column_for<View>                  a mistake that says why `output<View>` does not exist
 /// Everything is called in the consumer's thread, with the device current. One that writes a slot without a
 /// sample writes zeros.
@@ -62460,11 +62461,17 @@ struct on_device_stage {
       return Element::template index_of<Name>;
   }();
 
+  /// Names the stage, and what operations say of themselves, if they have a `describe()`.
   [[nodiscard]] std::string describe() const {
-    if constexpr (std::is_void_v<Name>)
-      return std::string(stage_name);
-    else
-      return detail::text({stage_name, "<\"", Name::value, "\">"});
+    std::string said(stage_name);
+    if constexpr (!std::is_void_v<Name>) said = detail::text({stage_name, "<\"", Name::value, "\">"});
+    all.apply([&](const Ops&... each) { (add_description(said, each), ...); });
+    return said;
+  }
+
+  template <class Op>
+  static void add_description(std::string& said, [[maybe_unused]] const Op& op) {
+    if constexpr (requires { op.describe(); }) said += detail::text({", ", op.describe()});
   }
 
   template <class Context>
