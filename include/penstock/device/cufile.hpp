@@ -173,10 +173,10 @@ class cufile_operation {
 /// after the plan was made, and for reads that fail; those of CUDA as `cuda` has them.
 /// Cost: the consumer's thread waits until the threads have read the batch, ahead of its delivery. Rows are
 /// read in whole blocks of 4 KiB to memory of the operation's own, two rows for each thread, and copied to
-/// their place on the device. Each file of the dataset is opened and registered at its first use, and keeps
-/// two descriptors until the run ends.
+/// their place on the device. Each file is opened and registered at its first use, and keeps two
+/// descriptors until the run ends; of more than 256 files, each is opened anew for each row.
 /// Keeps all guarantees. Compiles with nvcc.
-/// Source: cuFile API Reference Guide, CUDA 12 and 13.
+/// Source: cuFile API Reference Guide, CUDA 13.
 template <class Source>
   requires requires(const Source& s) {
     { s.located() } -> std::convertible_to<std::shared_ptr<const located_files>>;
