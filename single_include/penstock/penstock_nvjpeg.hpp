@@ -683,7 +683,7 @@ class nvjpeg_operation {
 /// its delivery. Each thread has buffers for one image, three times; they grow to the largest, and then
 /// nothing is allocated. The encoded bytes cross the bus with the batch.
 /// Keeps all guarantees. Compiles with nvcc.
-/// Source: nvJPEG's documentation, CUDA 12 and 13.
+/// Source: nvJPEG's documentation, CUDA 13.
 template <pixel_format Format = rgb8, class Crop>
   requires requires(const Crop& crop, detail::nvjpeg_setup& setup) {
     detail::nvjpeg_crop<Crop>::prepare(crop, setup);
