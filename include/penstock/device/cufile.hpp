@@ -25,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -93,11 +94,14 @@ class cufile_run {
   [[nodiscard]] extents shape(const View& /*column*/, const device_batch& batch) const {
     return row_.prepend(batch.slots());
   }
-  template <class View>
-  void launch(cudaStream_t stream, const View& column, const device_batch& batch,
+  template <class Stream, class View>
+  void launch(Stream stream, const View& column, const device_batch& batch,
               const device_places& places) const {
+    static_assert(std::is_same_v<Stream, cudaStream_t>,
+                  "penstock: cufile works on devices of CUDA; write pin_and_copy(cuda{}) before on_device");
     const rows<View> all{column, batch, batch.slots()};
-    reader_->read(all, places.output, to_size(row_.elements()) * sizeof(T), stream);
+    if constexpr (std::is_same_v<Stream, cudaStream_t>)
+      reader_->read(all, places.output, to_size(row_.elements()) * sizeof(T), stream);
   }
 
  private:
