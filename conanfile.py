@@ -33,6 +33,8 @@ COMPONENTS = {
     "arrow": ("arrow", "[>=15]", ["arrow", "parquet"]),
     "libtorch": ("libtorch", "[>=1.13 <3]", ["torch", "torch_cpu", "c10"]),
     "cuda": (None, None, ["cudart"]),
+    "nvjpeg": (None, None, ["nvjpeg"]),
+    "cufile": (None, None, ["cufile"]),
 }
 
 # What a component needs besides, in the same form.
@@ -42,7 +44,7 @@ MORE = {
 }
 
 # Components that need another one.
-NEEDS = {"arrow": ["json"], "s3": ["http"]}
+NEEDS = {"arrow": ["json"], "s3": ["http"], "nvjpeg": ["cuda", "jpeg"], "cufile": ["cuda"]}
 
 # Every option; `with_compiled` makes a library of what needs no template.
 OPTIONS = ("compiled", *COMPONENTS)

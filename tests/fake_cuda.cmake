@@ -2,8 +2,19 @@
 
 # Tests the logic of what uses the CUDA runtime with a fake one that needs no GPU: its order of calls, its
 # errors, what it releases. Compiled with the toolkit's headers if the component is on, otherwise with the few
-# declarations that are needed. Each file is a program of its own, because each has the fake's functions.
+# declarations that are needed; so it is with nvJPEG and cuFile, whose fakes stand beside it. Each file is a
+# program of its own, because each has the fakes' functions.
 
+set(fake_headers "")
+set(fake_targets CUDA::cudart PenstockNvjpeg::PenstockNvjpeg PenstockCufile::PenstockCufile)
+foreach(library IN ITEMS cuda nvjpeg cufile)
+  list(POP_FRONT fake_targets fake_target)
+  if(TARGET penstock::${library})
+    list(APPEND fake_headers $<TARGET_PROPERTY:${fake_target},INTERFACE_INCLUDE_DIRECTORIES>)
+  else()
+    list(APPEND fake_headers ${CMAKE_CURRENT_SOURCE_DIR}/support/fake_${library})
+  endif()
+endforeach()
 foreach(file IN LISTS fake_cuda_files)
   string(REGEX REPLACE "\\.test\\.cpp$" "" short ${file})
   string(REPLACE "/" "_" name penstock_test_fake_${short})
@@ -13,12 +24,10 @@ foreach(file IN LISTS fake_cuda_files)
     target_link_libraries(${name} PRIVATE penstock::compiled)
   endif()
   target_precompile_headers(${name} REUSE_FROM penstock_test_precompiled)
-  if(TARGET penstock::cuda)
-    set(cuda_headers $<TARGET_PROPERTY:CUDA::cudart,INTERFACE_INCLUDE_DIRECTORIES>)
-  else()
-    set(cuda_headers ${CMAKE_CURRENT_SOURCE_DIR}/support/fake_cuda)
+  target_include_directories(${name} SYSTEM PRIVATE ${fake_headers})
+  if(file MATCHES "nvjpeg")
+    target_link_libraries(${name} PRIVATE penstock::jpeg)
   endif()
-  target_include_directories(${name} SYSTEM PRIVATE ${cuda_headers})
   add_test(NAME ${short} COMMAND ${name})
   set_tests_properties(${short} PROPERTIES LABELS "unit;device" TIMEOUT 300
                                            ENVIRONMENT "${penstock_test_environment}")

@@ -34,14 +34,19 @@ if(TARGET penstock::mpi)
   list(APPEND includes -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX)
 endif()
 
-# The tests with the fake runtime of CUDA, and the header itself where the toolkit is.
-if(TARGET penstock::cuda)
-  get_target_property(cuda_includes CUDA::cudart INTERFACE_INCLUDE_DIRECTORIES)
-else()
-  set(cuda_includes ${CMAKE_CURRENT_SOURCE_DIR}/support/fake_cuda)
-endif()
-foreach(directory IN LISTS cuda_includes)
-  list(APPEND includes -isystem ${directory})
+# The tests with the fake runtime of CUDA and the fakes beside it, and the headers themselves where the
+# libraries are.
+set(fake_targets CUDA::cudart PenstockNvjpeg::PenstockNvjpeg PenstockCufile::PenstockCufile)
+foreach(library IN ITEMS cuda nvjpeg cufile)
+  list(POP_FRONT fake_targets fake_target)
+  if(TARGET penstock::${library})
+    get_target_property(fake_includes ${fake_target} INTERFACE_INCLUDE_DIRECTORIES)
+  else()
+    set(fake_includes ${CMAKE_CURRENT_SOURCE_DIR}/support/fake_${library})
+  endif()
+  foreach(directory IN LISTS fake_includes)
+    list(APPEND includes -isystem ${directory})
+  endforeach()
 endforeach()
 list(APPEND second_files ${fake_cuda_files})
 

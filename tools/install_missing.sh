@@ -279,6 +279,19 @@ tink_python() {
   echo "$python"
 }
 
+# nvidia_wheels <folder>: where nvJPEG and cuFile of PyPI are, a folder with include/ and lib/, likewise
+nvidia_wheels() {
+  local found
+  found=$(find "$1" -path '*/nvidia/*/include/nvjpeg.h' 2>/dev/null | head -n 1)
+  if [ -z "$found" ] || [ ! -e "$(dirname "$found")/cufile.h" ]; then
+    python3 -m venv "$1" >/dev/null 2>&1 &&
+      pip_in "$1" install --no-deps nvidia-nvjpeg nvidia-cufile ||
+      return 1
+    found=$(find "$1" -path '*/nvidia/*/include/nvjpeg.h' | head -n 1)
+  fi
+  [ -n "$found" ] && dirname "$(dirname "$found")"
+}
+
 # nanobind_python <folder>: a Python that has nanobind and NumPy, and PyTorch if an installed Python does, likewise
 nanobind_python() {
   local python=$1/bin/python base=python3

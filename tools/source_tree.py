@@ -14,7 +14,7 @@ ROOMS = ("core", "base", "order", "storage", "image", "codec", "source", "stage"
 INNER = ("source/tar",)
 
 # Components whose headers include those of another one.
-NEEDS = {"arrow": ("json",), "s3": ("http",)}
+NEEDS = {"arrow": ("json",), "s3": ("http",), "nvjpeg": ("cuda", "jpeg"), "cufile": ("cuda",)}
 
 INCLUDE_LINE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 GUARD = re.compile(r'#error "penstock/\S+ needs .*: link penstock::(\w+)"')

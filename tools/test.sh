@@ -63,6 +63,16 @@ settings=("-DPython3_EXECUTABLE=$(command -v python3)")
 # CUDA's toolkit is in no free package; without it the device's logic is tested with the tests' fake runtime.
 if have_header cuda_runtime_api.h || [ -e "${CUDA_PATH:-/usr/local/cuda}/include/cuda_runtime_api.h" ]; then
   cuda=(-DPENSTOCK_ENABLE_CUDA=ON)
+  # CMake looks for the packages where these say.
+  if [ "$full" = 1 ] || [ "${CI:-}" = true ]; then
+    if [ -z "${PenstockNvjpeg_ROOT:-}" ] && wheels=$(nvidia_wheels "$PWD/build/nvidia"); then
+      export PenstockNvjpeg_ROOT=$wheels PenstockCufile_ROOT=$wheels
+    fi
+    if [ -z "${PenstockNvjpeg_ROOT:-}" ] && [ "${CI:-}" = true ]; then
+      echo "CI must have nvJPEG and cuFile, with which nvjpeg and cufile are linked" >&2
+      exit 1
+    fi
+  fi
 else
   cuda=()
   echo "no CUDA toolkit here: what nvcc compiles is skipped" >&2

@@ -13,6 +13,7 @@
 #include <penstock/core/destination.hpp>
 #include <penstock/core/element.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/file_range.hpp>
 #include <penstock/core/fingerprint.hpp>
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/half.hpp>

@@ -19,8 +19,10 @@
 #include <penstock/source/lines.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/mix.hpp>
+#include <penstock/source/npy_ranges.hpp>
 #include <penstock/source/npy_rows.hpp>
 #include <penstock/source/npz_rows.hpp>
+#include <penstock/source/raw_ranges.hpp>
 #include <penstock/source/shard_names.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/synthetic.hpp>

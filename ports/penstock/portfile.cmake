@@ -35,7 +35,9 @@ vcpkg_check_features(
            s3 PENSTOCK_ENABLE_S3
            arrow PENSTOCK_ENABLE_ARROW
            libtorch PENSTOCK_ENABLE_LIBTORCH
-           cuda PENSTOCK_ENABLE_CUDA)
+           cuda PENSTOCK_ENABLE_CUDA
+           nvjpeg PENSTOCK_ENABLE_NVJPEG
+           cufile PENSTOCK_ENABLE_CUFILE)
 # vcpkg wants files for pkg-config that name libraries under lib/.
 vcpkg_cmake_configure(
   SOURCE_PATH "${SOURCE_PATH}"

@@ -7589,6 +7589,35 @@ struct policy_for {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/core/file_range.hpp
+
+/// Samples that are located and not read: a source says where their bytes are, and something after `batch`
+/// reads them, straight to where they will be used.
+namespace penstock::inline v0_1 {
+
+/// Where the bytes of a sample are. Its column in a batch has these three numbers for each row; the names of
+/// the files are with the source.
+struct file_range {
+  std::uint64_t file = 0;  ///< its place in `located_files::files`
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+
+  friend constexpr bool operator==(const file_range&, const file_range&) = default;
+};
+
+/// The files that ranges are of.
+struct located_files {
+  struct entry {
+    std::string path;
+    std::uint64_t bytes = 0;
+    std::uint64_t stamp = 0;  ///< when it was changed last, in nanoseconds
+  };
+  std::vector<entry> files;
+  extents row;  ///< the shape of a sample's array
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/core/fingerprint.hpp
 
 namespace penstock::inline v0_1 {
@@ -9895,6 +9924,7 @@ struct device_places {
 ///   scratch_bytes(view, batch)              bytes of device memory that the kernels need beside the output
 ///   connect(device)                         makes the object that has these members, once for each run; `device` is the
 ///                                           session's `device()`, or 0. It outlives the run's last batch
+///   describe()                              a line for `describe(plan)`
 ///   wrong_column_for<View>                  a mistake that says why `output<View>` does not exist
 /// Everything is called in the consumer's thread, with the device current. One that writes a slot without a
 /// sample writes zeros.
@@ -10793,6 +10823,8 @@ class image_places {
 
 /// Throws `errc::shape` unless the column holds images of 1 to 4 channels, or of `channels` if that is not 1.
 void check_image_column(const extents& shape, std::size_t channels);
+/// Throws `errc::limit` for more pixels than a kernel can number.
+void check_kernel_size(std::uint64_t width, std::uint64_t height);
 /// Throws `errc::argument` unless padding is of a colour.
 void check_device_padding(padding_mode mode);
 
@@ -10847,7 +10879,6 @@ PENSTOCK_INLINE image_places& image_places::crop(std::int64_t x, std::int64_t y,
 }
 
 PENSTOCK_INLINE void check_image_column(const extents& shape, std::size_t channels) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 31;
   const bool images = shape.rank() == 4 && shape[3] >= 1 && shape[3] <= 4;
   if (!images)
     throw error(errc::shape, {"operations on images on a device get columns of shape (slots, height, width, "
@@ -10856,10 +10887,14 @@ PENSTOCK_INLINE void check_image_column(const extents& shape, std::size_t channe
   if (channels != 1 && shape[3] != channels)
     throw error(errc::shape, {"normalize has ", channels, " means and the images have ", shape[3],
                               " channels; write one mean for all, or as many as there are channels"});
-  if (shape[1] >= most || shape[2] >= most || shape[1] * shape[2] >= most)
-    throw error(errc::limit, {"images of ", shape[2], " x ", shape[1],
-                              " are too large for a kernel; make "
-                              "parts of them before batch"});
+  check_kernel_size(shape[2], shape[1]);
+}
+
+PENSTOCK_INLINE void check_kernel_size(std::uint64_t width, std::uint64_t height) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 31;  // places in an image are of 32 bits there
+  if (width >= most || height >= most || width * height >= most)
+    throw error(errc::limit, {"images of ", width, " x ", height,
+                              " are too large for a kernel; make parts of them before batch"});
 }
 
 PENSTOCK_INLINE void check_device_padding(padding_mode mode) {
@@ -11828,6 +11863,9 @@ class center_crop_operation : public image_operation {
 
   explicit center_crop_operation(const image_size& size) : size_(size) {}
 
+  /// Of the result.
+  [[nodiscard]] const image_size& size() const noexcept { return size_; }
+
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
     const image_size input = image.size();
@@ -11882,6 +11920,10 @@ class random_crop_operation : public image_operation {
 
   random_crop_operation(const image_size& size, const random_crop_options& options)
       : size_(size), options_(options) {}
+
+  /// Of the result.
+  [[nodiscard]] const image_size& size() const noexcept { return size_; }
+  [[nodiscard]] const random_crop_options& options() const noexcept { return options_; }
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
@@ -12193,6 +12235,7 @@ class device_image {
     detail::check_image_column(in, detail::channels_of_all<Ops...>);
     rng none(0, 0, 0);  // sizes do not depend on random numbers
     const image_size out = places_of(size_of(in), [&](std::size_t) { return none; }).size();
+    detail::check_kernel_size(out.width, out.height);
     (void)values_of(in);
     return planes ? extents(in[0], in[3], out.height, out.width)
                   : extents(in[0], out.height, out.width, in[3]);
@@ -14412,6 +14455,8 @@ using object_id = std::uint32_t;
 
 /// Tells whether an object is unchanged: its size and a stamp (mtime in nanoseconds, or a hash of the ETag).
 struct object_signature {
+  // which the other one implies, and nvcc 13.0 does not define
+  friend bool operator==(const object_signature&, const object_signature&) = default;
   std::uint64_t size = 0;
   std::uint64_t stamp = 0;
   friend auto operator<=>(const object_signature&, const object_signature&) = default;
@@ -57616,6 +57661,215 @@ inline constexpr detail::mix_fn mix{};
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/source/detail/range_source.hpp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// A source of the places of rows in local files. `Format` is as for `row_source`; `wanted` is the shape of a
+/// row, or null.
+template <class Format, class T>
+class range_source : public opens_as_plan<range_source<Format, T>> {
+ public:
+  using penstock_part = source_tag;
+  using element = file_range;
+  using value_type = T;
+  static constexpr std::string_view source_name = Format::source_name;
+
+  class reader {
+   public:
+    struct worker {};
+
+    explicit reader(shared<const row_files> known) noexcept : known_(std::move(known)) {}
+
+    template <class Sink>
+    void evaluate(position p, worker& /*w*/, Sink&& sink) const {
+      const manifest::place place = known_->locate(p.index);
+      sink(file_range{place.shard, known_->begins[place.shard] + place.sample * known_->row_bytes,
+                      known_->row_bytes});
+    }
+    /// The file and the number of the row within it: "features.npy:17".
+    [[nodiscard]] std::string key(std::uint64_t index) const {
+      const manifest::place place = known_->locate(index);
+      return detail::text({known_->path(place.shard), ":", place.sample});
+    }
+    [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return sizeof(file_range); }
+
+   private:
+    shared<const row_files> known_;
+  };
+
+  range_source(const file& where, const Format& format, const extents* wanted) {
+    shared<row_files> known(new row_files());
+    auto session = where.connect();
+    known->read(facts_of(where), session, wanted,
+                {&format,
+                 [](const void* chosen, session_view opened, object_id object, std::uint64_t bytes) {
+                   return static_cast<const Format*>(chosen)->find(opened, object, bytes);
+                 },
+                 Format::holder, sizeof(T)});
+    auto located = std::make_shared<located_files>();
+    located->row = known->row;
+    for (std::size_t i = 0; i < known->signatures.size(); ++i) {
+      if (known->swapped[i] != 0)
+        throw error(errc::format, {Format::holder,
+                                   " has its numbers in the other byte order, and nobody "
+                                   "turns them on their way to a device; read it with npy_rows, or store it "
+                                   "anew"})
+            .in_file(known->path(i));
+      located->files.push_back({known->path(i), known->signatures[i].size, known->signatures[i].stamp});
+    }
+    located_ = std::move(located);
+    known_ = std::move(known);
+  }
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return known_->shards.starts();
+  }
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  /// The shape of a row: the shape of the files minus their first dimension.
+  [[nodiscard]] const extents& row() const noexcept { return known_->row; }
+  /// The files that the ranges are of; whoever reads them keeps it.
+  [[nodiscard]] const std::shared_ptr<const located_files>& located() const noexcept { return located_; }
+  /// Covers each file's name, size, rows and first and last 4 KiB.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return mix64(known_->shards.fingerprint() ^ Format::mark());
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({source_name, "(", known_->signatures.size(), " files): ", size(), " rows of ",
+                         to_string(known_->row), " '", Format::type_name(), "', not read"});
+  }
+  [[nodiscard]] reader connect() const noexcept { return reader(known_); }
+
+ private:
+  shared<const row_files> known_;
+  std::shared_ptr<const located_files> located_;
+};
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/npy_ranges.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class T>
+struct npy_range_format {
+  static constexpr std::string_view source_name = "npy_ranges", holder = "this npy file";
+  static constexpr npy_type type = npy_type::of<T>();
+
+  [[nodiscard]] static constexpr std::uint64_t mark() noexcept { return 0x6e70797267; }
+  [[nodiscard]] static std::string type_name() { return type.name(); }
+  [[nodiscard]] static stored_rows find(session_view session, object_id object, std::uint64_t size) {
+    return find_npy_rows(session, object, 0, size, type);
+  }
+};
+
+}  // namespace detail
+
+/// The source that `npy_ranges` makes.
+template <class T>
+using npy_range_source = detail::range_source<detail::npy_range_format<T>, T>;
+
+/// Where the rows of numpy's `.npy` files are, for something after `batch` that reads them straight to a
+/// device, as `cufile` does. What `npy_rows` reads this only locates.
+///
+///     auto rows = npy_ranges<float>("features-{00..07}.npy");
+///     auto places = rows | shuffle(seed) | batch(256);  // each row: file, offset, bytes
+///
+/// In: a pattern of names of local files, whose rows have one shape. Out: a `file_range` for each row along
+/// their first dimension; `located()` names the files.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the header and
+/// the ends of each file.
+/// Cost per sample: a binary search among the files. Nothing is read.
+/// Threads: any number at once.
+/// Errors, when the plan is made: those of `npy_rows`, and `errc::format` for files of the other byte order.
+/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
+template <class T>
+[[nodiscard]] npy_range_source<T> npy_ranges(std::string_view pattern) {
+  return {detail::tar::files_of(std::string(pattern)), {}, nullptr};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/raw_ranges.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+/// The rows of a file without a header, of so many bytes each. Throws `errc::format` if it does not end with
+/// a row.
+[[nodiscard]] stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item);
+
+template <class T>
+struct raw_range_format {
+  static constexpr std::string_view source_name = "raw_ranges", holder = "this raw file";
+  extents row;
+
+  [[nodiscard]] static constexpr std::uint64_t mark() noexcept { return 0x7261777267; }
+  [[nodiscard]] static std::string type_name() { return text({sizeof(T), " bytes"}); }
+  [[nodiscard]] stored_rows find(session_view /*session*/, object_id /*object*/, std::uint64_t size) const {
+    return find_raw_rows(size, row, sizeof(T));
+  }
+};
+
+}  // namespace detail
+
+/// The source that `raw_ranges` makes.
+template <class T>
+using raw_range_source = detail::range_source<detail::raw_range_format<T>, T>;
+
+/// Where the rows of files without a header are, which are arrays of one shape, one after another: for
+/// something after `batch` that reads them straight to a device, as `cufile` does. A file of one row is one
+/// sample.
+///
+///     auto images = raw_ranges<std::uint8_t>("images-{00..07}.raw", extents(224, 224, 3));
+///     auto places = images | shuffle(seed) | batch(256);  // each row: file, offset, bytes
+///
+/// In: a pattern of names of local files, and the shape of a row. Out: a `file_range` for each row;
+/// `located()` names the files. Nobody looks at the numbers, which are of this machine's byte order.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the ends of
+/// each file.
+/// Cost per sample: a binary search among the files. Nothing is read.
+/// Threads: any number at once.
+/// Errors, when the plan is made, with the file: `errc::format` if it does not consist of whole rows;
+/// `errc::argument` for a shape without elements; `errc::io` for a file that cannot be opened.
+template <class T>
+[[nodiscard]] raw_range_source<T> raw_ranges(std::string_view pattern, const extents& row) {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "penstock: raw_ranges<T> needs numbers, or other trivially copyable values");
+  return {detail::tar::files_of(std::string(pattern)), {row}, &row};
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/raw_ranges.ipp
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+PENSTOCK_INLINE stored_rows find_raw_rows(std::uint64_t size, const extents& row, std::size_t item) {
+  const std::uint64_t elements = row.elements();
+  if (row.rank() == extents::max_rank || elements == 0 ||
+      elements > std::numeric_limits<std::uint64_t>::max() / item)
+    throw error(errc::argument, {"rows of shape ", to_string(row),
+                                 " are no rows of a file; write the shape of one row, as in "
+                                 "raw_ranges<float>(pattern, extents(128))"});
+  const std::uint64_t row_bytes = elements * item;
+  if (size % row_bytes != 0)
+    throw error(errc::format, {"this raw file has ", size, " bytes, which are not rows of ", row_bytes,
+                               ": either it is cut, or its rows are not of shape ", to_string(row)})
+        .at_offset(size - size % row_bytes);
+  return {row.prepend(size / row_bytes), 0, 0, false};
+}
+
+}  // namespace detail
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/source/shard_names.hpp
 
 namespace penstock::inline v0_1 {
@@ -63008,11 +63262,17 @@ struct on_device_stage {
       return Element::template index_of<Name>;
   }();
 
+  /// Names the stage, and what operations say of themselves, if they have a `describe()`.
   [[nodiscard]] std::string describe() const {
-    if constexpr (std::is_void_v<Name>)
-      return std::string(stage_name);
-    else
-      return detail::text({stage_name, "<\"", Name::value, "\">"});
+    std::string said(stage_name);
+    if constexpr (!std::is_void_v<Name>) said = detail::text({stage_name, "<\"", Name::value, "\">"});
+    all.apply([&](const Ops&... each) { (add_description(said, each), ...); });
+    return said;
+  }
+
+  template <class Op>
+  static void add_description(std::string& said, [[maybe_unused]] const Op& op) {
+    if constexpr (requires { op.describe(); }) said += detail::text({", ", op.describe()});
   }
 
   template <class Context>

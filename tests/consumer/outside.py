@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SKIPPED = 77
 # Components that another one needs.
-NEEDS = {"arrow": ["json"], "s3": ["http"]}
+NEEDS = {"arrow": ["json"], "s3": ["http"], "nvjpeg": ["cuda", "jpeg"], "cufile": ["cuda"]}
 
 
 def run(*command, **options):

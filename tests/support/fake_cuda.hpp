@@ -387,9 +387,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, enum cudaMe
   auto& fake = penstock_test::fake_cuda::get();
   const std::lock_guard guard(fake.lock);
   if (const cudaError_t code = fake.enter("cudaMemcpyAsync")) return code;
-  if (size == 0 || kind != cudaMemcpyHostToDevice) return fake.wrong(cudaErrorInvalidValue);
+  if (size == 0 || (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice))
+    return fake.wrong(cudaErrorInvalidValue);
   if (!fake.counts) return cudaSuccess;
-  if (!fake.is_pinned(from, size)) ++fake.pageable;
+  if (kind == cudaMemcpyHostToDevice && !fake.is_pinned(from, size)) ++fake.pageable;
   fake.put(stream, {[=] { std::memcpy(to, from, size); }, nullptr, nullptr, 0});
   return cudaSuccess;
 }

@@ -186,6 +186,7 @@ struct device_places {
 ///   scratch_bytes(view, batch)              bytes of device memory that the kernels need beside the output
 ///   connect(device)                         makes the object that has these members, once for each run; `device` is the
 ///                                           session's `device()`, or 0. It outlives the run's last batch
+///   describe()                              a line for `describe(plan)`
 ///   wrong_column_for<View>                  a mistake that says why `output<View>` does not exist
 /// Everything is called in the consumer's thread, with the device current. One that writes a slot without a
 /// sample writes zeros.

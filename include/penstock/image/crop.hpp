@@ -122,6 +122,9 @@ class center_crop_operation : public image_operation {
 
   explicit center_crop_operation(const image_size& size) : size_(size) {}
 
+  /// Of the result.
+  [[nodiscard]] const image_size& size() const noexcept { return size_; }
+
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {
     const image_size input = image.size();
@@ -176,6 +179,10 @@ class random_crop_operation : public image_operation {
 
   random_crop_operation(const image_size& size, const random_crop_options& options)
       : size_(size), options_(options) {}
+
+  /// Of the result.
+  [[nodiscard]] const image_size& size() const noexcept { return size_; }
+  [[nodiscard]] const random_crop_options& options() const noexcept { return options_; }
 
   template <lazy_image I>
   [[nodiscard]] padded<I> operator()(const I& image, const call<image_scratch>& c) const {

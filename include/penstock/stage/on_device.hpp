@@ -206,11 +206,17 @@ struct on_device_stage {
       return Element::template index_of<Name>;
   }();
 
+  /// Names the stage, and what operations say of themselves, if they have a `describe()`.
   [[nodiscard]] std::string describe() const {
-    if constexpr (std::is_void_v<Name>)
-      return std::string(stage_name);
-    else
-      return detail::text({stage_name, "<\"", Name::value, "\">"});
+    std::string said(stage_name);
+    if constexpr (!std::is_void_v<Name>) said = detail::text({stage_name, "<\"", Name::value, "\">"});
+    all.apply([&](const Ops&... each) { (add_description(said, each), ...); });
+    return said;
+  }
+
+  template <class Op>
+  static void add_description(std::string& said, [[maybe_unused]] const Op& op) {
+    if constexpr (requires { op.describe(); }) said += detail::text({", ", op.describe()});
   }
 
   template <class Context>

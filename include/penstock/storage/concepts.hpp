@@ -25,6 +25,8 @@ using object_id = std::uint32_t;
 
 /// Tells whether an object is unchanged: its size and a stamp (mtime in nanoseconds, or a hash of the ETag).
 struct object_signature {
+  // which the other one implies, and nvcc 13.0 does not define
+  friend bool operator==(const object_signature&, const object_signature&) = default;
   std::uint64_t size = 0;
   std::uint64_t stamp = 0;
   friend auto operator<=>(const object_signature&, const object_signature&) = default;

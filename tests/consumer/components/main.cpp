@@ -59,6 +59,13 @@
 #ifdef CONSUMER_CUDA
 #include <penstock/device/cuda.hpp>
 #endif
+#ifdef CONSUMER_NVJPEG
+#include <penstock/device/image/nvjpeg.hpp>
+#endif
+#ifdef CONSUMER_CUFILE
+#include <penstock/device/cufile.hpp>
+#include <penstock/source/raw_ranges.hpp>
+#endif
 #ifdef CONSUMER_FMT
 #include <penstock/integration/fmt.hpp>
 #endif
@@ -193,6 +200,14 @@ int main() {
 #ifdef CONSUMER_CACHE
   refuses("cache", [](ps::bytes_view) {
     (void)ps::cached(ps::memory_files(), ps::disk_cache("/dev/null", std::uint64_t{1} << 30)).connect();
+  });
+#endif
+#ifdef CONSUMER_NVJPEG
+  refuses("nvjpeg", [](ps::bytes_view) { (void)ps::nvjpeg(ps::center_crop(8)).connect(1000); });
+#endif
+#ifdef CONSUMER_CUFILE
+  refuses("cufile", [](ps::bytes_view) {
+    (void)ps::cufile(ps::raw_ranges<float>("/no such file", ps::extents(1))).connect(0);
   });
 #endif
 #ifdef CONSUMER_FMT

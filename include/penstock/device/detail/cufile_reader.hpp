@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<cufile.h>)
+#error "penstock/device/detail/cufile_reader.hpp needs cuFile: link penstock::cufile"
+#endif
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/file_range.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/device/detail/cuda_calls.hpp>
+#include <penstock/device/detail/cuda_lanes.hpp>
+#include <penstock/device/detail/cufile_calls.hpp>
+#include <penstock/storage/detail/paths.hpp>
+
+#include <cuda_runtime_api.h>
+#include <cufile.h>
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1::detail {
+
+/// How rows were read; counted by any thread.
+struct cufile_tally {
+  std::atomic<std::uint64_t> direct{0}, host{0};
+};
+
+/// Device memory that files are read to: two halves, registered with the library, so that one is read to
+/// while the other is still being copied to its place. A copy within the device is fast, and the library
+/// would make one itself for rows that begin in the middle of a block of the disk.
+class cufile_room {
+ public:
+  cufile_room() = default;
+  cufile_room(const cufile_room&) = delete;
+  cufile_room& operator=(const cufile_room&) = delete;
+  ~cufile_room() {
+    for (half& h : halves_) release(h);
+  }
+
+  /// Room for the next row, which nothing reads any more.
+  [[nodiscard]] std::byte* next(std::size_t bytes) {
+    next_ = 1 - next_;
+    half& h = halves_[next_];
+    if (h.used != nullptr) cuda_check(cudaEventSynchronize(h.used.get()), "waiting for a copy on the device");
+    if (bytes > h.bytes) {
+      release(h);
+      void* made = nullptr;
+      cuda_check(cudaMalloc(&made, bytes), "allocating room for a row of a file on the device");
+      h.memory.reset(static_cast<std::byte*>(made));
+      h.bytes = bytes;
+      // Without it the library reads all the same, through memory of its own.
+      h.registered = cuFileBufRegister(made, bytes, 0).err == CU_FILE_SUCCESS;
+    }
+    return h.memory.get();
+  }
+  void copy(void* to, std::size_t begin, std::size_t bytes, cudaStream_t stream) {
+    half& h = halves_[next_];
+    if (h.used == nullptr) h.used = make_cuda_event();
+    cuda_check(cudaMemcpyAsync(to, h.memory.get() + begin, bytes, cudaMemcpyDeviceToDevice, stream),
+               "copying a row on the device");
+    cuda_check(cudaEventRecord(h.used.get(), stream), "recording an event after a copy");
+  }
+
+ private:
+  struct half {
+    cuda_memory memory;
+    std::size_t bytes = 0;
+    bool registered = false;
+    cuda_event used;
+  };
+  static void release(half& h) noexcept {
+    if (h.registered) static_cast<void>(cuFileBufDeregister(h.memory.get()));
+    h.registered = false;
+    h.memory.reset();
+    h.bytes = 0;
+  }
+
+  std::array<half, 2> halves_;
+  std::size_t next_ = 1;
+};
+
+/// Reads rows of files to device memory: directly where the driver and the file system can, otherwise through
+/// pinned memory of the host.
+class cufile_reader {
+ public:
+  /// `modules` as for `cufile_driver`; null: without the driver.
+  cufile_reader(int device, unsigned threads, const char* modules, std::shared_ptr<const located_files> files,
+                cufile_tally& tally)
+      : tally_(tally),
+        device_(device),
+        files_(std::move(files)),
+        known_(files_->files.size() > most_open ? 0 : files_->files.size()) {
+    const cuda_on_device here(device);
+    here.check();
+    if (modules != nullptr) driver_ = std::make_unique<cufile_driver>(modules);
+    for (unsigned i = 0; i < std::max(1u, threads); ++i) rooms_.push_back(std::make_unique<cufile_room>());
+    lanes_ = std::make_unique<cuda_lanes>(device, threads);
+  }
+  cufile_reader(const cufile_reader&) = delete;
+  cufile_reader& operator=(const cufile_reader&) = delete;
+  ~cufile_reader() {
+    const cuda_on_device here(device_);
+    lanes_.reset();
+    rooms_.clear();
+    known_.clear();
+  }
+
+  [[nodiscard]] bool direct() const noexcept { return driver_ != nullptr && driver_->direct(); }
+
+  /// Reads the rows of a batch, of `bytes` each, to `output`; `stream` comes after it. `Batch` has, and any
+  /// thread may call, `count`, `holds(i)` and `range(i)`; a slot without a sample becomes zeros. If it
+  /// throws, nothing of it is in progress, except for what is on `stream`.
+  template <class Batch>
+  void read(const Batch& batch, std::byte* output, std::size_t bytes, cudaStream_t stream) {
+    struct work {
+      cufile_reader* self;
+      const Batch* batch;
+      std::byte* output;
+      std::size_t bytes;
+    } all{this, &batch, output, bytes};
+    cuda_lane_job job;
+    job.self = &all;
+    job.count = bytes == 0 ? 0 : batch.count;
+    job.sample = [](void* given, cuda_lane& lane, std::size_t i) {
+      const work& of = *static_cast<work*>(given);
+      std::byte* const to = of.output + i * of.bytes;
+      if (of.batch->holds(i)) {
+        of.self->read_row(of.batch->range(i), lane, to, of.bytes);
+      } else {
+        std::memset(lane.staging.room(of.bytes), 0, of.bytes);
+        lane.staging.send(to, of.bytes, lane.stream.get());
+      }
+    };
+    lanes_->start(job, stream);
+    lanes_->finish(job, stream);
+  }
+
+ private:
+  static constexpr std::uint64_t block = 4096;   // of the disk: direct reads begin and end with one
+  static constexpr std::size_t most_open = 256;  // files; of more, each is open while a row of it is read
+
+  /// A file of the run, opened at its first use.
+  struct known_file {
+    std::mutex lock;
+    std::atomic<bool> opened{false};
+    files::descriptor unbuffered;  // for the library
+    files::descriptor buffered;    // for the host
+    cufile_handle handle;
+    std::atomic<bool> direct{false};
+  };
+
+  /// Opens a file, unless it is open.
+  void open(known_file& file, const located_files::entry& entry) const {
+    if (file.opened.load(std::memory_order_acquire)) return;
+    const std::lock_guard hold(file.lock);
+    if (file.opened.load(std::memory_order_relaxed)) return;
+    files::descriptor buffered(files::open_quietly(entry.path));
+    if (buffered.get() < 0) throw files::failure("open", entry.path, errno);
+    const object_signature found = files::signature_of(buffered.get(), entry.path);
+    if (found.size != entry.bytes || found.stamp != entry.stamp)
+      throw error(errc::io, {"the file has ", found.size,
+                             " bytes, and was changed after the plan was made, "
+                             "when it had ",
+                             entry.bytes, "; make the plan again"})
+          .in_file(entry.path);
+    if (direct()) {
+      file.unbuffered = files::descriptor(::open(entry.path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+      if (file.unbuffered.get() >= 0) file.handle = cufile_handle(file.unbuffered.get());
+      file.direct = static_cast<bool>(file.handle);
+    }
+    file.buffered = std::move(buffered);
+    file.opened.store(true, std::memory_order_release);
+  }
+
+  void read_row(const file_range& range, cuda_lane& lane, std::byte* to, std::size_t bytes) {
+    if (range.file >= files_->files.size())
+      throw error(errc::argument, {"a row is of file ", range.file, " of ", files_->files.size(),
+                                   "; give cufile the source that the ranges are from"});
+    const located_files::entry& entry = files_->files[range.file];
+    std::optional<known_file> once;
+    known_file& file = known_.empty() ? once.emplace() : known_[to_size(range.file)];
+    open(file, entry);
+    if (range.bytes != bytes || range.offset > entry.bytes || entry.bytes - range.offset < bytes)
+      throw error(errc::argument, {"a row of ", range.bytes, " bytes where rows have ", bytes,
+                                   "; give cufile the source that the ranges are from"})
+          .in_file(entry.path)
+          .at_offset(range.offset);
+    if (file.direct.load(std::memory_order_relaxed)) {
+      if (read_directly(file, entry, range, lane, to)) {
+        tally_.direct.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+      file.direct.store(false, std::memory_order_relaxed);
+    }
+    read_by_host(file, entry, range, lane, to);
+    tally_.host.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  /// False if the library cannot; then it will not be asked for this file again.
+  bool read_directly(const known_file& file, const located_files::entry& entry, const file_range& range,
+                     cuda_lane& lane, std::byte* to) {
+    cufile_room& room = *rooms_[lane.number];
+    const std::uint64_t begin = range.offset / block * block;
+    const auto before = to_size(range.offset - begin);
+    const auto bytes = to_size(range.bytes), needed = before + bytes;
+    const std::size_t whole = (needed + block - 1) / block * block;
+    std::byte* const memory = room.next(whole);
+    std::size_t done = 0;
+    while (done < needed) {
+      errno = 0;
+      const ssize_t got = file.handle.read(memory + done, whole - done, static_cast<off_t>(begin + done));
+      if (got < -1) return false;  // the library's own error
+      if (got == -1 && errno == EINTR) continue;
+      if (got == -1) throw failed(entry, range, errno);
+      if (got == 0) throw cut(entry, begin + done);
+      done += static_cast<std::size_t>(got);
+    }
+    room.copy(to, before, bytes, lane.stream.get());
+    return true;
+  }
+  void read_by_host(const known_file& file, const located_files::entry& entry, const file_range& range,
+                    cuda_lane& lane, std::byte* to) {
+    const auto bytes = to_size(range.bytes);
+    std::byte* const memory = lane.staging.room(bytes);
+    for (std::size_t done = 0; done < bytes;) {
+      const ssize_t got =
+          ::pread(file.buffered.get(), memory + done, bytes - done, static_cast<off_t>(range.offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw failed(entry, range, errno);
+      if (got == 0) throw cut(entry, range.offset + done);
+      done += static_cast<std::size_t>(got);
+    }
+    lane.staging.send(to, bytes, lane.stream.get());
+  }
+
+  [[nodiscard]] static error failed(const located_files::entry& entry, const file_range& range, int code) {
+    return files::failure("read", entry.path, code).at_offset(range.offset);
+  }
+  [[nodiscard]] static error cut(const located_files::entry& entry, std::uint64_t offset) {
+    return error(errc::io, {"the file ends at ", offset, " and had ", entry.bytes,
+                            " bytes when the plan was made; it was cut meanwhile"})
+        .in_file(entry.path)
+        .at_offset(offset);
+  }
+
+  cufile_tally& tally_;
+  int device_;
+  std::shared_ptr<const located_files> files_;
+  std::unique_ptr<cufile_driver> driver_;  // outlives what it registered
+  std::vector<known_file> known_;
+  std::vector<std::unique_ptr<cufile_room>> rooms_;
+  std::unique_ptr<cuda_lanes> lanes_;  // last: its threads use the rest
+};
+
+}  // namespace penstock::inline v0_1::detail

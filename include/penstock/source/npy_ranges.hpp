@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/source/detail/range_source.hpp>
+#include <penstock/source/detail/row_files.hpp>
+#include <penstock/source/detail/stored_npy.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0_1 {
+
+namespace detail {
+
+template <class T>
+struct npy_range_format {
+  static constexpr std::string_view source_name = "npy_ranges", holder = "this npy file";
+  static constexpr npy_type type = npy_type::of<T>();
+
+  [[nodiscard]] static constexpr std::uint64_t mark() noexcept { return 0x6e70797267; }
+  [[nodiscard]] static std::string type_name() { return type.name(); }
+  [[nodiscard]] static stored_rows find(session_view session, object_id object, std::uint64_t size) {
+    return find_npy_rows(session, object, 0, size, type);
+  }
+};
+
+}  // namespace detail
+
+/// The source that `npy_ranges` makes.
+template <class T>
+using npy_range_source = detail::range_source<detail::npy_range_format<T>, T>;
+
+/// Where the rows of numpy's `.npy` files are, for something after `batch` that reads them straight to a
+/// device, as `cufile` does. What `npy_rows` reads this only locates.
+///
+///     auto rows = npy_ranges<float>("features-{00..07}.npy");
+///     auto places = rows | shuffle(seed) | batch(256);  // each row: file, offset, bytes
+///
+/// In: a pattern of names of local files, whose rows have one shape. Out: a `file_range` for each row along
+/// their first dimension; `located()` names the files.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads the header and
+/// the ends of each file.
+/// Cost per sample: a binary search among the files. Nothing is read.
+/// Threads: any number at once.
+/// Errors, when the plan is made: those of `npy_rows`, and `errc::format` for files of the other byte order.
+/// Source: numpy, "A simple file format for NumPy arrays" (numpy/lib/format.py).
+template <class T>
+[[nodiscard]] npy_range_source<T> npy_ranges(std::string_view pattern) {
+  return {detail::tar::files_of(std::string(pattern)), {}, nullptr};
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Penstock 0.1.0, the component cufile. It needs penstock.hpp and penstock_cuda.hpp beside it.
+// Made by tools/amalgamate.py from include/penstock; do not edit.
+#pragma once
+
+#if !__has_include(<cufile.h>)
+#error "penstock_cufile.hpp needs cuFile: link penstock::cufile"
+#endif
+
+#include "penstock.hpp"
+#include "penstock_cuda.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <cuda_runtime_api.h>
+#include <cufile.h>
+#include <fcntl.h>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <type_traits>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+// ---- penstock/device/detail/cufile_calls.hpp
+
+/// The calls of cuFile, which reads files to device memory.
+namespace penstock::inline v0_1::detail {
+
+/// What the library says of an error, which is a number beyond those of the system.
+[[nodiscard]] inline std::string cufile_reason(CUfileOpError code) {
+  return text({cufileop_status_error(code), " (cuFile ", static_cast<int>(code), ")"});
+}
+
+/// The library's driver, open while this lives, or the reason why nothing can be read directly.
+class cufile_driver {
+ public:
+  /// `modules` is the kernel's list of modules. Where there is no such file, as in some containers, the
+  /// library reads it without end, so it is not asked. Found with cuFile 1.20.
+  explicit cufile_driver(const char* modules) {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+      static_cast<void>(cudaGetLastError());  // the session says so if the device is used
+      reason_ = "there is no CUDA device";
+      return;
+    }
+    if (::access(modules, R_OK) != 0) {
+      reason_ = text({"the kernel has no ", modules, ", in which cuFile would look for nvidia-fs"});
+      return;
+    }
+    const CUfileError_t opened = cuFileDriverOpen();
+    opened_ = opened.err == CU_FILE_SUCCESS;
+    if (!opened_ && opened.err != CU_FILE_DRIVER_ALREADY_OPEN) {
+      reason_ = cufile_reason(opened.err);
+      return;
+    }
+    CUfileDrvProps_t facts{};
+    const CUfileError_t asked = cuFileDriverGetProperties(&facts);
+    if (asked.err != CU_FILE_SUCCESS)
+      reason_ = cufile_reason(asked.err);
+    else if (facts.nvfs.major_version == 0 && (facts.fflags >> p2p_supported & 1u) == 0)
+      reason_ = "there is neither the nvidia-fs driver nor peer-to-peer access of the kernel's";
+  }
+  cufile_driver(const cufile_driver&) = delete;
+  cufile_driver& operator=(const cufile_driver&) = delete;
+  ~cufile_driver() {
+    if (opened_) static_cast<void>(cuFileDriverClose());
+  }
+
+  [[nodiscard]] bool direct() const noexcept { return reason_.empty(); }
+  /// Why not, without a full stop.
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  static constexpr unsigned p2p_supported = 4;  // CU_FILE_P2P_SUPPORTED, which older headers do not have
+  bool opened_ = false;
+  std::string reason_;
+};
+
+/// A file that the library knows.
+class cufile_handle {
+ public:
+  cufile_handle() = default;
+  /// Empty if the library cannot read the file.
+  explicit cufile_handle(int opened) noexcept {
+    CUfileDescr_t about{};
+    about.type = CU_FILE_HANDLE_TYPE_OPAQUE_FD;
+    about.handle.fd = opened;
+    CUfileHandle_t made = nullptr;
+    if (cuFileHandleRegister(&made, &about).err == CU_FILE_SUCCESS) handle_ = made;
+  }
+  cufile_handle(cufile_handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  cufile_handle& operator=(cufile_handle&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~cufile_handle() {
+    if (handle_ != nullptr) cuFileHandleDeregister(handle_);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
+  /// Returns the number of bytes; -1 with errno, or the library's error, negative.
+  [[nodiscard]] ssize_t read(void* into, std::size_t bytes, off_t offset) const noexcept {
+    return cuFileRead(handle_, into, bytes, offset, 0);
+  }
+
+ private:
+  CUfileHandle_t handle_ = nullptr;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/device/detail/cufile_reader.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// How rows were read; counted by any thread.
+struct cufile_tally {
+  std::atomic<std::uint64_t> direct{0}, host{0};
+};
+
+/// Device memory that files are read to: two halves, registered with the library, so that one is read to
+/// while the other is still being copied to its place. A copy within the device is fast, and the library
+/// would make one itself for rows that begin in the middle of a block of the disk.
+class cufile_room {
+ public:
+  cufile_room() = default;
+  cufile_room(const cufile_room&) = delete;
+  cufile_room& operator=(const cufile_room&) = delete;
+  ~cufile_room() {
+    for (half& h : halves_) release(h);
+  }
+
+  /// Room for the next row, which nothing reads any more.
+  [[nodiscard]] std::byte* next(std::size_t bytes) {
+    next_ = 1 - next_;
+    half& h = halves_[next_];
+    if (h.used != nullptr) cuda_check(cudaEventSynchronize(h.used.get()), "waiting for a copy on the device");
+    if (bytes > h.bytes) {
+      release(h);
+      void* made = nullptr;
+      cuda_check(cudaMalloc(&made, bytes), "allocating room for a row of a file on the device");
+      h.memory.reset(static_cast<std::byte*>(made));
+      h.bytes = bytes;
+      // Without it the library reads all the same, through memory of its own.
+      h.registered = cuFileBufRegister(made, bytes, 0).err == CU_FILE_SUCCESS;
+    }
+    return h.memory.get();
+  }
+  void copy(void* to, std::size_t begin, std::size_t bytes, cudaStream_t stream) {
+    half& h = halves_[next_];
+    if (h.used == nullptr) h.used = make_cuda_event();
+    cuda_check(cudaMemcpyAsync(to, h.memory.get() + begin, bytes, cudaMemcpyDeviceToDevice, stream),
+               "copying a row on the device");
+    cuda_check(cudaEventRecord(h.used.get(), stream), "recording an event after a copy");
+  }
+
+ private:
+  struct half {
+    cuda_memory memory;
+    std::size_t bytes = 0;
+    bool registered = false;
+    cuda_event used;
+  };
+  static void release(half& h) noexcept {
+    if (h.registered) static_cast<void>(cuFileBufDeregister(h.memory.get()));
+    h.registered = false;
+    h.memory.reset();
+    h.bytes = 0;
+  }
+
+  std::array<half, 2> halves_;
+  std::size_t next_ = 1;
+};
+
+/// Reads rows of files to device memory: directly where the driver and the file system can, otherwise through
+/// pinned memory of the host.
+class cufile_reader {
+ public:
+  /// `modules` as for `cufile_driver`; null: without the driver.
+  cufile_reader(int device, unsigned threads, const char* modules, std::shared_ptr<const located_files> files,
+                cufile_tally& tally)
+      : tally_(tally),
+        device_(device),
+        files_(std::move(files)),
+        known_(files_->files.size() > most_open ? 0 : files_->files.size()) {
+    const cuda_on_device here(device);
+    here.check();
+    if (modules != nullptr) driver_ = std::make_unique<cufile_driver>(modules);
+    for (unsigned i = 0; i < std::max(1u, threads); ++i) rooms_.push_back(std::make_unique<cufile_room>());
+    lanes_ = std::make_unique<cuda_lanes>(device, threads);
+  }
+  cufile_reader(const cufile_reader&) = delete;
+  cufile_reader& operator=(const cufile_reader&) = delete;
+  ~cufile_reader() {
+    const cuda_on_device here(device_);
+    lanes_.reset();
+    rooms_.clear();
+    known_.clear();
+  }
+
+  [[nodiscard]] bool direct() const noexcept { return driver_ != nullptr && driver_->direct(); }
+
+  /// Reads the rows of a batch, of `bytes` each, to `output`; `stream` comes after it. `Batch` has, and any
+  /// thread may call, `count`, `holds(i)` and `range(i)`; a slot without a sample becomes zeros. If it
+  /// throws, nothing of it is in progress, except for what is on `stream`.
+  template <class Batch>
+  void read(const Batch& batch, std::byte* output, std::size_t bytes, cudaStream_t stream) {
+    struct work {
+      cufile_reader* self;
+      const Batch* batch;
+      std::byte* output;
+      std::size_t bytes;
+    } all{this, &batch, output, bytes};
+    cuda_lane_job job;
+    job.self = &all;
+    job.count = bytes == 0 ? 0 : batch.count;
+    job.sample = [](void* given, cuda_lane& lane, std::size_t i) {
+      const work& of = *static_cast<work*>(given);
+      std::byte* const to = of.output + i * of.bytes;
+      if (of.batch->holds(i)) {
+        of.self->read_row(of.batch->range(i), lane, to, of.bytes);
+      } else {
+        std::memset(lane.staging.room(of.bytes), 0, of.bytes);
+        lane.staging.send(to, of.bytes, lane.stream.get());
+      }
+    };
+    lanes_->start(job, stream);
+    lanes_->finish(job, stream);
+  }
+
+ private:
+  static constexpr std::uint64_t block = 4096;   // of the disk: direct reads begin and end with one
+  static constexpr std::size_t most_open = 256;  // files; of more, each is open while a row of it is read
+
+  /// A file of the run, opened at its first use.
+  struct known_file {
+    std::mutex lock;
+    std::atomic<bool> opened{false};
+    files::descriptor unbuffered;  // for the library
+    files::descriptor buffered;    // for the host
+    cufile_handle handle;
+    std::atomic<bool> direct{false};
+  };
+
+  /// Opens a file, unless it is open.
+  void open(known_file& file, const located_files::entry& entry) const {
+    if (file.opened.load(std::memory_order_acquire)) return;
+    const std::lock_guard hold(file.lock);
+    if (file.opened.load(std::memory_order_relaxed)) return;
+    files::descriptor buffered(files::open_quietly(entry.path));
+    if (buffered.get() < 0) throw files::failure("open", entry.path, errno);
+    const object_signature found = files::signature_of(buffered.get(), entry.path);
+    if (found.size != entry.bytes || found.stamp != entry.stamp)
+      throw error(errc::io, {"the file has ", found.size,
+                             " bytes, and was changed after the plan was made, "
+                             "when it had ",
+                             entry.bytes, "; make the plan again"})
+          .in_file(entry.path);
+    if (direct()) {
+      file.unbuffered = files::descriptor(::open(entry.path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+      if (file.unbuffered.get() >= 0) file.handle = cufile_handle(file.unbuffered.get());
+      file.direct = static_cast<bool>(file.handle);
+    }
+    file.buffered = std::move(buffered);
+    file.opened.store(true, std::memory_order_release);
+  }
+
+  void read_row(const file_range& range, cuda_lane& lane, std::byte* to, std::size_t bytes) {
+    if (range.file >= files_->files.size())
+      throw error(errc::argument, {"a row is of file ", range.file, " of ", files_->files.size(),
+                                   "; give cufile the source that the ranges are from"});
+    const located_files::entry& entry = files_->files[range.file];
+    std::optional<known_file> once;
+    known_file& file = known_.empty() ? once.emplace() : known_[to_size(range.file)];
+    open(file, entry);
+    if (range.bytes != bytes || range.offset > entry.bytes || entry.bytes - range.offset < bytes)
+      throw error(errc::argument, {"a row of ", range.bytes, " bytes where rows have ", bytes,
+                                   "; give cufile the source that the ranges are from"})
+          .in_file(entry.path)
+          .at_offset(range.offset);
+    if (file.direct.load(std::memory_order_relaxed)) {
+      if (read_directly(file, entry, range, lane, to)) {
+        tally_.direct.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+      file.direct.store(false, std::memory_order_relaxed);
+    }
+    read_by_host(file, entry, range, lane, to);
+    tally_.host.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  /// False if the library cannot; then it will not be asked for this file again.
+  bool read_directly(const known_file& file, const located_files::entry& entry, const file_range& range,
+                     cuda_lane& lane, std::byte* to) {
+    cufile_room& room = *rooms_[lane.number];
+    const std::uint64_t begin = range.offset / block * block;
+    const auto before = to_size(range.offset - begin);
+    const auto bytes = to_size(range.bytes), needed = before + bytes;
+    const std::size_t whole = (needed + block - 1) / block * block;
+    std::byte* const memory = room.next(whole);
+    std::size_t done = 0;
+    while (done < needed) {
+      errno = 0;
+      const ssize_t got = file.handle.read(memory + done, whole - done, static_cast<off_t>(begin + done));
+      if (got < -1) return false;  // the library's own error
+      if (got == -1 && errno == EINTR) continue;
+      if (got == -1) throw failed(entry, range, errno);
+      if (got == 0) throw cut(entry, begin + done);
+      done += static_cast<std::size_t>(got);
+    }
+    room.copy(to, before, bytes, lane.stream.get());
+    return true;
+  }
+  void read_by_host(const known_file& file, const located_files::entry& entry, const file_range& range,
+                    cuda_lane& lane, std::byte* to) {
+    const auto bytes = to_size(range.bytes);
+    std::byte* const memory = lane.staging.room(bytes);
+    for (std::size_t done = 0; done < bytes;) {
+      const ssize_t got =
+          ::pread(file.buffered.get(), memory + done, bytes - done, static_cast<off_t>(range.offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw failed(entry, range, errno);
+      if (got == 0) throw cut(entry, range.offset + done);
+      done += static_cast<std::size_t>(got);
+    }
+    lane.staging.send(to, bytes, lane.stream.get());
+  }
+
+  [[nodiscard]] static error failed(const located_files::entry& entry, const file_range& range, int code) {
+    return files::failure("read", entry.path, code).at_offset(range.offset);
+  }
+  [[nodiscard]] static error cut(const located_files::entry& entry, std::uint64_t offset) {
+    return error(errc::io, {"the file ends at ", offset, " and had ", entry.bytes,
+                            " bytes when the plan was made; it was cut meanwhile"})
+        .in_file(entry.path)
+        .at_offset(offset);
+  }
+
+  cufile_tally& tally_;
+  int device_;
+  std::shared_ptr<const located_files> files_;
+  std::unique_ptr<cufile_driver> driver_;  // outlives what it registered
+  std::vector<known_file> known_;
+  std::vector<std::unique_ptr<cufile_room>> rooms_;
+  std::unique_ptr<cuda_lanes> lanes_;  // last: its threads use the rest
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/device/cufile.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct cufile_wants_ranges {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: cufile reads rows that a source has located, and this column has none; write "
+                  "npy_ranges<float>(files) or raw_ranges<float>(files, shape) as the source, and let "
+                  "nothing change its column");
+  }
+};
+
+}  // namespace mistakes
+
+/// Options of `cufile`.
+struct cufile_options {
+  /// Threads that read, each a row at a time; 0: half of the processor's, 8 at most.
+  unsigned threads = 0;
+  /// false: reads through the host's memory, without asking the library.
+  bool direct = true;
+  /// The kernel's list of modules. Where it is missing, as in some containers, the library is not asked,
+  /// because it would not return.
+  const char* modules = "/proc/modules";
+};
+
+/// How the rows of a plan were read, in all its runs.
+struct cufile_counts {
+  std::uint64_t direct = 0;  ///< from the disk to the device
+  std::uint64_t host = 0;    ///< through memory of the host
+};
+
+namespace detail {
+
+template <class View>
+concept range_column = requires(const View& v, std::size_t i) {
+  { v[i] } -> std::convertible_to<const file_range&>;
+};
+
+/// What all copies of an operation know.
+struct cufile_account : cufile_tally {
+  std::mutex lock;
+  std::optional<std::string> reason;  // why nothing is read directly, or empty; once the driver was asked
+};
+
+/// `cufile` in a run.
+template <class T>
+class cufile_run {
+ public:
+  template <range_column View>
+  using output = T;
+  template <class View>
+  using wrong_column_for = mistakes::cufile_wants_ranges;
+
+  cufile_run(int device, unsigned threads, const char* modules,
+             const std::shared_ptr<const located_files>& files, std::shared_ptr<cufile_account> account)
+      : row_(files->row),
+        account_(std::move(account)),
+        reader_(std::make_shared<cufile_reader>(device, threads, modules, files, *account_)) {}
+
+  template <class View>
+  [[nodiscard]] extents shape(const View& /*column*/, const device_batch& batch) const {
+    return row_.prepend(batch.slots());
+  }
+  template <class Stream, class View>
+  void launch(Stream stream, const View& column, const device_batch& batch,
+              const device_places& places) const {
+    static_assert(std::is_same_v<Stream, cudaStream_t>,
+                  "penstock: cufile works on devices of CUDA; write pin_and_copy(cuda{}) before on_device");
+    const rows<View> all{column, batch, batch.slots()};
+    if constexpr (std::is_same_v<Stream, cudaStream_t>)
+      reader_->read(all, places.output, to_size(row_.elements()) * sizeof(T), stream);
+  }
+
+ private:
+  template <class View>
+  struct rows {
+    const View& column;
+    const device_batch& batch;
+    std::size_t count;
+
+    [[nodiscard]] bool holds(std::size_t i) const { return batch.holds(i); }
+    [[nodiscard]] const file_range& range(std::size_t i) const { return column[i]; }
+  };
+
+  extents row_;
+  std::shared_ptr<cufile_account> account_;  // before the reader, which counts in it
+  std::shared_ptr<cufile_reader> reader_;
+};
+
+}  // namespace detail
+
+/// What `cufile(...)` makes: an operation for `on_device`.
+template <class T>
+class cufile_operation {
+ public:
+  cufile_operation(std::shared_ptr<const located_files> files, const cufile_options& options)
+      : files_(std::move(files)), options_(options), account_(std::make_shared<detail::cufile_account>()) {}
+
+  [[nodiscard]] detail::cufile_run<T> connect(int device) const {
+    return {device, threads(), options_.direct && reason().empty() ? options_.modules : nullptr, files_,
+            account_};
+  }
+  /// A copy of the numbers, also while a run works.
+  [[nodiscard]] cufile_counts counts() const noexcept { return {account_->direct, account_->host}; }
+  /// Asks the library's driver, the first time, whether it can read directly.
+  [[nodiscard]] std::string describe() const {
+    if (!options_.direct)
+      return detail::text(
+          {"cufile: ", threads(), " threads read through the host's memory, as they were told"});
+    if (const std::string why = reason(); !why.empty())
+      return detail::text({"cufile: ", threads(), " threads read through the host's memory: ", why});
+    return detail::text({"cufile: ", threads(), " threads read to the device directly"});
+  }
+
+ private:
+  [[nodiscard]] unsigned threads() const noexcept {
+    return options_.threads == 0 ? detail::default_cuda_lanes() : options_.threads;
+  }
+  [[nodiscard]] std::string reason() const {
+    if (!options_.direct) return {};
+    const std::lock_guard hold(account_->lock);
+    if (!account_->reason) account_->reason = detail::cufile_driver(options_.modules).reason();
+    return *account_->reason;
+  }
+
+  std::shared_ptr<const located_files> files_;
+  cufile_options options_;
+  std::shared_ptr<detail::cufile_account> account_;
+};
+
+/// Reads rows of local files straight to a device with GPUDirect Storage, the first operation of an
+/// `on_device`: what `batch` gets is where the rows are.
+///
+///     const auto rows = npy_ranges<float>("features-{00..07}.npy");
+///     const auto loader = rows | shuffle(seed) | batch(256) | pin_and_copy(cuda{}) | on_device(cufile(rows));
+///
+/// In: a column of `file_range`, from the source that it is given: `npy_ranges` or `raw_ranges`. Out: on the
+/// device, an array of the source's numbers, of shape (slots, row...), with the bytes that `npy_rows` would
+/// put there.
+/// Where the library's driver and the file system can, bytes go from the disk to the device. Where they
+/// cannot, the same threads read them to pinned memory, from which they are copied; `describe()` says why,
+/// and `counts()` how many rows went which way. A file that only the library refuses is read by the host.
+/// Errors, when you ask for the batch, `errc::io` with file and offset: for a file that was cut or changed
+/// after the plan was made, and for reads that fail; those of CUDA as `cuda` has them.
+/// Cost: the consumer's thread waits until the threads have read the batch, ahead of its delivery. Rows are
+/// read in whole blocks of 4 KiB to memory of the operation's own, two rows for each thread, and copied to
+/// their place on the device. Each file is opened and registered at its first use, and keeps two
+/// descriptors until the run ends; of more than 256 files, each is opened anew for each row.
+/// Keeps all guarantees. Compiles with nvcc.
+/// Source: cuFile API Reference Guide, CUDA 13.
+template <class Source>
+  requires requires(const Source& s) {
+    { s.located() } -> std::convertible_to<std::shared_ptr<const located_files>>;
+    typename Source::value_type;
+  }
+[[nodiscard]] cufile_operation<typename Source::value_type> cufile(const Source& rows,
+                                                                   const cufile_options& options = {}) {
+  return {rows.located(), options};
+}
+
+}  // namespace penstock::inline v0_1

@@ -1,0 +1,697 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Penstock 0.1.0, the component nvjpeg. It needs penstock.hpp and penstock_cuda.hpp and penstock_jpeg.hpp beside it.
+// Made by tools/amalgamate.py from include/penstock; do not edit.
+#pragma once
+
+#if !__has_include(<nvjpeg.h>)
+#error "penstock_nvjpeg.hpp needs nvJPEG: link penstock::nvjpeg"
+#endif
+
+#include "penstock.hpp"
+#include "penstock_cuda.hpp"
+#include "penstock_jpeg.hpp"
+
+#include <array>
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <nvjpeg.h>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// ---- penstock/device/image/detail/nvjpeg_calls.hpp
+
+/// The calls of nvJPEG: its errors as sentences, and owners of what it makes.
+namespace penstock::inline v0_1::detail {
+
+[[nodiscard]] inline std::string_view nvjpeg_status_name(nvjpegStatus_t code) noexcept {
+  switch (code) {
+    case NVJPEG_STATUS_SUCCESS:
+      return "NVJPEG_STATUS_SUCCESS";
+    case NVJPEG_STATUS_NOT_INITIALIZED:
+      return "NVJPEG_STATUS_NOT_INITIALIZED";
+    case NVJPEG_STATUS_INVALID_PARAMETER:
+      return "NVJPEG_STATUS_INVALID_PARAMETER";
+    case NVJPEG_STATUS_BAD_JPEG:
+      return "NVJPEG_STATUS_BAD_JPEG";
+    case NVJPEG_STATUS_JPEG_NOT_SUPPORTED:
+      return "NVJPEG_STATUS_JPEG_NOT_SUPPORTED";
+    case NVJPEG_STATUS_ALLOCATOR_FAILURE:
+      return "NVJPEG_STATUS_ALLOCATOR_FAILURE";
+    case NVJPEG_STATUS_EXECUTION_FAILED:
+      return "NVJPEG_STATUS_EXECUTION_FAILED";
+    case NVJPEG_STATUS_ARCH_MISMATCH:
+      return "NVJPEG_STATUS_ARCH_MISMATCH";
+    case NVJPEG_STATUS_INTERNAL_ERROR:
+      return "NVJPEG_STATUS_INTERNAL_ERROR";
+    case NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED:
+      return "NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED";
+    case NVJPEG_STATUS_INCOMPLETE_BITSTREAM:
+      return "NVJPEG_STATUS_INCOMPLETE_BITSTREAM";
+  }
+  return "a status that this version does not know";
+}
+
+/// The remedy for an error, phrased as the end of a sentence.
+[[nodiscard]] inline std::string_view nvjpeg_cure(nvjpegStatus_t code) noexcept {
+  switch (code) {
+    case NVJPEG_STATUS_ALLOCATOR_FAILURE:
+      return "lower prefetch(n) after batch or the threads of nvjpeg, or make batches smaller";
+    case NVJPEG_STATUS_ARCH_MISMATCH:
+      return "the library was built for other devices; install the nvJPEG of this CUDA version";
+    case NVJPEG_STATUS_NOT_INITIALIZED:
+      return "see whether nvidia-smi lists a device, and whether its driver is as new as nvJPEG";
+    default:
+      return "after a kernel fails, every later call reports it; compute-sanitizer finds the kernel";
+  }
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void nvjpeg_fail(nvjpegStatus_t code, std::string_view what) {
+  throw error(errc::io, {what, " failed with ", nvjpeg_status_name(code), "; ", nvjpeg_cure(code)});
+}
+inline void nvjpeg_check(nvjpegStatus_t code, std::string_view what) {
+  if (code != NVJPEG_STATUS_SUCCESS) nvjpeg_fail(code, what);
+}
+
+/// Whether a status speaks of the file and not of the device, so that the host's codec may do better.
+[[nodiscard]] constexpr bool is_about_jpeg(nvjpegStatus_t code) noexcept {
+  return code == NVJPEG_STATUS_BAD_JPEG || code == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
+         code == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED || code == NVJPEG_STATUS_INCOMPLETE_BITSTREAM;
+}
+
+struct nvjpeg_destroy {
+  void operator()(nvjpegHandle* it) const noexcept { static_cast<void>(nvjpegDestroy(it)); }
+  void operator()(nvjpegJpegState* it) const noexcept { static_cast<void>(nvjpegJpegStateDestroy(it)); }
+  void operator()(nvjpegJpegStream* it) const noexcept { static_cast<void>(nvjpegJpegStreamDestroy(it)); }
+  void operator()(nvjpegJpegDecoder* it) const noexcept { static_cast<void>(nvjpegDecoderDestroy(it)); }
+  void operator()(nvjpegDecodeParams* it) const noexcept { static_cast<void>(nvjpegDecodeParamsDestroy(it)); }
+  void operator()(nvjpegBufferPinned* it) const noexcept { static_cast<void>(nvjpegBufferPinnedDestroy(it)); }
+  void operator()(nvjpegBufferDevice* it) const noexcept { static_cast<void>(nvjpegBufferDeviceDestroy(it)); }
+};
+/// Owns what a handle of nvJPEG, such as `nvjpegJpegState_t`, names.
+template <class Handle>
+using nvjpeg_owned = std::unique_ptr<std::remove_pointer_t<Handle>, nvjpeg_destroy>;
+
+/// Calls one of the library's functions that make something: `make(arguments..., &made)`.
+template <class Handle, class Make, class... Arguments>
+[[nodiscard]] nvjpeg_owned<Handle> nvjpeg_made(Make make, std::string_view what, Arguments... arguments) {
+  Handle made = nullptr;
+  nvjpeg_check(make(arguments..., &made), what);
+  return nvjpeg_owned<Handle>(made);
+}
+
+[[nodiscard]] inline nvjpeg_owned<nvjpegDecodeParams_t> make_nvjpeg_params(nvjpegHandle_t handle,
+                                                                           nvjpegOutputFormat_t format) {
+  auto params =
+      nvjpeg_made<nvjpegDecodeParams_t>(nvjpegDecodeParamsCreate, "making parameters of nvJPEG", handle);
+  nvjpeg_check(nvjpegDecodeParamsSetOutputFormat(params.get(), format), "choosing nvJPEG's format of pixels");
+  return params;
+}
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/device/image/detail/nvjpeg_lane.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// What one thread decodes with: the host's half of nvJPEG's work, the Huffman code, goes to one of two
+/// buffers, while the other may still be on its way to the device.
+class nvjpeg_lane {
+ public:
+  nvjpeg_lane(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder, nvjpegOutputFormat_t format)
+      : handle_(handle),
+        decoder_(decoder),
+        parsed_(nvjpeg_made<nvjpegJpegStream_t>(nvjpegJpegStreamCreate, "making a parser of nvJPEG", handle)),
+        params_(make_nvjpeg_params(handle, format)),
+        device_(nvjpeg_made<nvjpegBufferDevice_t>(nvjpegBufferDeviceCreate, "making a buffer of nvJPEG",
+                                                  handle, nullptr)) {
+    for (half& h : halves_) {
+      h.pinned = nvjpeg_made<nvjpegBufferPinned_t>(nvjpegBufferPinnedCreate, "making a buffer of nvJPEG",
+                                                   handle, nullptr);
+      h.passed = make_cuda_event();
+    }
+    // The last member, because it refers to the buffers.
+    state_ = nvjpeg_made<nvjpegJpegState_t>(nvjpegDecoderStateCreate, "making a decoder of nvJPEG", handle,
+                                            decoder);
+    nvjpeg_check(nvjpegStateAttachDeviceBuffer(state_.get(), device_.get()), "giving nvJPEG a buffer");
+  }
+
+  /// Reads the markers of a file; false if the library does not understand them.
+  [[nodiscard]] bool parse(bytes_view file) {
+    const nvjpegStatus_t code = nvjpegJpegStreamParse(
+        handle_, reinterpret_cast<const unsigned char*>(file.data()), file.size(), 0, 0, parsed_.get());
+    if (is_about_jpeg(code)) return false;
+    nvjpeg_check(code, "reading the markers of a jpeg file");
+    return true;
+  }
+  [[nodiscard]] nvjpegJpegStream_t parsed() const noexcept { return parsed_.get(); }
+
+  /// Decodes a part of the file that was parsed last to `to`, with rows of `pitch` bytes; false if the
+  /// library cannot, and then `to` will not be written to.
+  [[nodiscard]] bool decode(const image_part& part, std::byte* to, std::size_t pitch, cudaStream_t stream) {
+    set_part(params_.get(), part);
+    int refused = 0;
+    nvjpegStatus_t code = nvjpegDecoderJpegSupported(decoder_, parsed_.get(), params_.get(), &refused);
+    if (is_about_jpeg(code) || (code == NVJPEG_STATUS_SUCCESS && refused != 0)) return false;
+    nvjpeg_check(code, "asking nvJPEG about a jpeg file");
+
+    next_ = 1 - next_;
+    half& h = halves_[next_];
+    cuda_check(cudaEventSynchronize(h.passed.get()), "waiting for a copy to the device");
+    nvjpeg_check(nvjpegStateAttachPinnedBuffer(state_.get(), h.pinned.get()), "giving nvJPEG a buffer");
+    code = nvjpegDecodeJpegHost(handle_, decoder_, state_.get(), params_.get(), parsed_.get());
+    if (is_about_jpeg(code)) return false;
+    nvjpeg_check(code, "decoding the Huffman code of a jpeg file");
+    nvjpeg_check(nvjpegDecodeJpegTransferToDevice(handle_, decoder_, state_.get(), parsed_.get(), stream),
+                 "copying a jpeg image's coefficients to the device");
+    cuda_check(cudaEventRecord(h.passed.get(), stream), "recording an event after a copy");
+    nvjpegImage_t image{};
+    image.channel[0] = reinterpret_cast<unsigned char*>(to);
+    image.pitch[0] = pitch;
+    nvjpeg_check(nvjpegDecodeJpegDevice(handle_, decoder_, state_.get(), &image, stream),
+                 "decoding a jpeg image on the device");
+    return true;
+  }
+
+  static void set_part(nvjpegDecodeParams_t params, const image_part& part) {
+    nvjpeg_check(nvjpegDecodeParamsSetROI(params, static_cast<int>(part.x), static_cast<int>(part.y),
+                                          static_cast<int>(part.width), static_cast<int>(part.height)),
+                 "choosing a part of a jpeg image");
+  }
+
+ private:
+  struct half {
+    nvjpeg_owned<nvjpegBufferPinned_t> pinned;
+    cuda_event passed;
+  };
+
+  nvjpegHandle_t handle_;
+  nvjpegJpegDecoder_t decoder_;
+  nvjpeg_owned<nvjpegJpegStream_t> parsed_;
+  nvjpeg_owned<nvjpegDecodeParams_t> params_;
+  nvjpeg_owned<nvjpegBufferDevice_t> device_;
+  std::array<half, 2> halves_;
+  nvjpeg_owned<nvjpegJpegState_t> state_;
+  std::size_t next_ = 1;
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/device/image/detail/nvjpeg_decoder.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Where images were decoded; counted by any thread.
+struct nvjpeg_tally {
+  std::atomic<std::uint64_t> device{0}, engine{0}, host{0}, bad{0};
+};
+
+/// What a decoder is made for.
+struct nvjpeg_setup {
+  image_size size{};    ///< of what is decoded
+  pixel_fill fill = 0;  ///< of pixels beyond an image
+  padding_mode mode = padding_mode::constant;
+  image_limits limits{};
+  bool orient = true;
+  bool bad_is_black = false;
+  bool engine = true;  ///< asks for the device's JPEG engine
+  unsigned threads = 1;
+};
+
+/// Decodes parts of JPEG files to equal slots in device memory.
+///
+/// Every file's header is read with libjpeg first, so that what is no JPEG file, and which rectangle a sample
+/// becomes, is decided as on the host. Then the device's JPEG engine decodes what it can, all at once; of the
+/// rest nvJPEG decodes what it can, the Huffman code on threads of the decoder's and everything else on the
+/// device; and the host's codec what is left, in the same threads, to pinned memory.
+template <pixel_format Format>
+class nvjpeg_decoder {
+  static_assert(std::is_same_v<Format, gray8> || std::is_same_v<Format, rgb8>,
+                "penstock: nvjpeg decodes to gray8 or rgb8");
+  static constexpr nvjpegOutputFormat_t output =
+      std::is_same_v<Format, gray8> ? NVJPEG_OUTPUT_Y : NVJPEG_OUTPUT_RGBI;
+
+ public:
+  nvjpeg_decoder(int device, const nvjpeg_setup& setup, nvjpeg_tally& tally)
+      : setup_(setup),
+        tally_(tally),
+        slot_bytes_(std::size_t{setup.size.width} * setup.size.height * Format::channels) {
+    const cuda_on_device here(device);
+    here.check();
+    make_handle();
+    decoder_ = nvjpeg_made<nvjpegJpegDecoder_t>(nvjpegDecoderCreate, "making a decoder of nvJPEG",
+                                                handle_.get(), NVJPEG_BACKEND_HYBRID);
+    if (engine_)
+      state_ =
+          nvjpeg_made<nvjpegJpegState_t>(nvjpegJpegStateCreate, "making a decoder of nvJPEG", handle_.get());
+    for (unsigned i = 0; i < std::max(1u, setup.threads); ++i)
+      rooms_.push_back(std::make_unique<room>(handle_.get(), decoder_.get(), output));
+    lanes_ = std::make_unique<cuda_lanes>(device, setup.threads);
+  }
+  nvjpeg_decoder(const nvjpeg_decoder&) = delete;
+  nvjpeg_decoder& operator=(const nvjpeg_decoder&) = delete;
+  ~nvjpeg_decoder() {
+    const cuda_on_device here(lanes_->device());
+    lanes_.reset();
+    params_.clear();
+    rooms_.clear();
+    state_.reset();
+    decoder_.reset();
+    handle_.reset();
+  }
+
+  /// Whether the device has a JPEG engine, and it is used.
+  [[nodiscard]] bool engine() const noexcept { return engine_; }
+  [[nodiscard]] std::size_t threads() const noexcept { return lanes_->size(); }
+
+  /// Decodes a batch; `stream` comes after it. `Batch` has, and any thread may call,
+  ///   count            slots
+  ///   output           the first slot, on the device
+  ///   holds(i)         whether there is a sample; a slot without one becomes black
+  ///   file(i)          its bytes
+  ///   corner(i, size)  where its rectangle begins in an image of this size: {x, y}, below 0 where it is padded
+  /// If it throws, nothing of it is in progress, except for what is on `stream`.
+  template <class Batch>
+  void decode(const Batch& batch, cudaStream_t stream) {
+    if (engine_) {
+      for_engine_.assign(batch.count, 0);
+      while (params_.size() < batch.count) params_.push_back(make_nvjpeg_params(handle_.get(), output));
+    }
+    work<Batch> all{this, &batch, nullptr};
+    run(all, batch.count, stream);
+    if (engine_) decode_on_engine(batch, stream);
+  }
+
+ private:
+  /// What a lane has for decoding.
+  struct room {
+    room(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder, nvjpegOutputFormat_t format)
+        : device(handle, decoder, format) {}
+    nvjpeg_lane device;
+    jpeg_scratch host;
+    image_scratch padding;
+  };
+  template <class Batch>
+  struct work {
+    nvjpeg_decoder* self;
+    const Batch* batch;
+    const std::vector<std::size_t>* which;  // null: all, of which some are left to the engine
+  };
+
+  void make_handle() {
+    constexpr unsigned flags = static_cast<unsigned>(NVJPEG_FLAGS_BITSTREAM_STRICT);
+    nvjpegHandle_t made = nullptr;
+    if (setup_.engine) {
+      const nvjpegStatus_t code = nvjpegCreateEx(NVJPEG_BACKEND_HARDWARE, nullptr, nullptr, flags, &made);
+      engine_ = code == NVJPEG_STATUS_SUCCESS;
+      // Most devices have none, and say so in one of these ways.
+      if (!engine_ && code != NVJPEG_STATUS_ARCH_MISMATCH && code != NVJPEG_STATUS_NOT_INITIALIZED &&
+          code != NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED && code != NVJPEG_STATUS_INVALID_PARAMETER)
+        nvjpeg_fail(code, "opening the device's JPEG engine");
+      static_cast<void>(cudaGetLastError());
+    }
+    if (!engine_)
+      nvjpeg_check(nvjpegCreateEx(NVJPEG_BACKEND_DEFAULT, nullptr, nullptr, flags, &made), "opening nvJPEG");
+    handle_.reset(made);
+  }
+
+  template <class Batch>
+  void run(work<Batch>& what, std::size_t count, cudaStream_t stream) {
+    cuda_lane_job job;
+    job.self = &what;
+    job.count = count;
+    job.sample = [](void* given, cuda_lane& lane, std::size_t i) {
+      const auto& of = *static_cast<work<Batch>*>(given);
+      of.self->decode_one(*of.batch, lane, of.which == nullptr ? i : (*of.which)[i], of.which == nullptr);
+    };
+    lanes_->start(job, stream);
+    lanes_->finish(job, stream);
+  }
+
+  template <class Batch>
+  void decode_one(const Batch& batch, cuda_lane& lane, std::size_t i, bool may_leave) {
+    std::byte* const to = batch.output + i * slot_bytes_;
+    if (!batch.holds(i)) {
+      blacken(lane, to);
+      return;
+    }
+    try {
+      decode_file(batch, lane, i, to, may_leave);
+    } catch (const error& e) {
+      if (!depends_on_bytes(e.code())) throw;
+      tally_.bad.fetch_add(1, std::memory_order_relaxed);
+      if (!setup_.bad_is_black)
+        throw error(e.code(), {e.message(), ", in row ", i,
+                               " of its batch; nvjpeg_options{.bad_is_black = "
+                               "true} goes on with black pixels"});
+      blacken(lane, to);
+    }
+  }
+
+  template <class Batch>
+  void decode_file(const Batch& batch, cuda_lane& lane, std::size_t i, std::byte* to, bool may_leave) {
+    room& own = *rooms_[lane.number];
+    const bytes_view file = batch.file(i);
+    const auto image =
+        jpeg_as<Format>{.limits = setup_.limits, .orient = setup_.orient}.decode(file, own.host);
+    const auto [x, y] = batch.corner(i, image.size());
+    if (is_plain(own) && lies_within(x, y, image.size()) && own.device.parse(file)) {
+      const image_part part{static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y), setup_.size.width,
+                            setup_.size.height};
+      if (engine_ && may_leave && engine_takes(own, i, part)) {
+        for_engine_[i] = 1;
+        return;
+      }
+      if (own.device.decode(part, to, std::size_t{setup_.size.width} * Format::channels, lane.stream.get())) {
+        tally_.device.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+    }
+    auto* const pixels = reinterpret_cast<std::uint8_t*>(lane.staging.room(slot_bytes_));
+    padded(image, x, y, setup_.size, setup_.fill, setup_.mode, own.padding)
+        .write_to(destination<std::uint8_t>(
+            pixels, extents(setup_.size.height, setup_.size.width, Format::channels)));
+    lane.staging.send(to, slot_bytes_, lane.stream.get());
+    tally_.host.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  /// Whether nvJPEG means by the file's pixels what the host's codec means by them.
+  [[nodiscard]] bool is_plain(room& own) const {
+    const jpeg_reader& reader = own.host.reader();
+    if (setup_.orient && reader.turned() != orientation::upright) return false;
+    return reader.colours() == JCS_YCbCr || (Format::channels == 1 && reader.colours() == JCS_GRAYSCALE);
+  }
+  [[nodiscard]] bool lies_within(std::int64_t x, std::int64_t y, const image_size& image) const noexcept {
+    return x >= 0 && y >= 0 && x + std::int64_t{setup_.size.width} <= std::int64_t{image.width} &&
+           y + std::int64_t{setup_.size.height} <= std::int64_t{image.height};
+  }
+  [[nodiscard]] bool engine_takes(room& own, std::size_t i, const image_part& part) {
+    nvjpeg_lane::set_part(params_[i].get(), part);
+    int refused = 0;
+    const nvjpegStatus_t code =
+        nvjpegDecodeBatchedSupportedEx(handle_.get(), own.device.parsed(), params_[i].get(), &refused);
+    if (is_about_jpeg(code)) return false;
+    nvjpeg_check(code, "asking nvJPEG about a jpeg file");
+    return refused == 0;
+  }
+
+  void blacken(cuda_lane& lane, std::byte* to) {
+    std::memset(lane.staging.room(slot_bytes_), 0, slot_bytes_);
+    lane.staging.send(to, slot_bytes_, lane.stream.get());
+  }
+
+  /// If the engine refuses the files after all, nobody knows which of them: the others' way is taken for all.
+  template <class Batch>
+  void decode_on_engine(const Batch& batch, cudaStream_t stream) {
+    which_.clear();
+    files_.clear();
+    lengths_.clear();
+    images_.clear();
+    parts_.clear();
+    for (std::size_t i = 0; i < batch.count; ++i) {
+      if (for_engine_[i] == 0) continue;
+      which_.push_back(i);
+      files_.push_back(reinterpret_cast<const unsigned char*>(batch.file(i).data()));
+      lengths_.push_back(batch.file(i).size());
+      images_.emplace_back();
+      images_.back().channel[0] = reinterpret_cast<unsigned char*>(batch.output + i * slot_bytes_);
+      images_.back().pitch[0] = std::size_t{setup_.size.width} * Format::channels;
+      parts_.push_back(params_[i].get());
+    }
+    if (which_.empty()) return;
+    if (initialised_for_ != which_.size()) {
+      initialised_for_ = 0;
+      nvjpeg_check(nvjpegDecodeBatchedInitialize(handle_.get(), state_.get(), static_cast<int>(which_.size()),
+                                                 1, output),
+                   "preparing the device's JPEG engine");
+      initialised_for_ = which_.size();
+    }
+    const nvjpegStatus_t code = nvjpegDecodeBatchedEx(handle_.get(), state_.get(), files_.data(),
+                                                      lengths_.data(), images_.data(), parts_.data(), stream);
+    if (code == NVJPEG_STATUS_SUCCESS) {
+      tally_.engine.fetch_add(which_.size(), std::memory_order_relaxed);
+      return;
+    }
+    initialised_for_ = 0;
+    if (!is_about_jpeg(code)) nvjpeg_fail(code, "decoding on the device's JPEG engine");
+    work<Batch> rest{this, &batch, &which_};
+    run(rest, which_.size(), stream);
+  }
+
+  nvjpeg_setup setup_;
+  nvjpeg_tally& tally_;
+  std::size_t slot_bytes_;
+  bool engine_ = false;
+  nvjpeg_owned<nvjpegHandle_t> handle_;
+  nvjpeg_owned<nvjpegJpegDecoder_t> decoder_;
+  nvjpeg_owned<nvjpegJpegState_t> state_;
+  std::vector<std::unique_ptr<room>> rooms_;
+  std::vector<nvjpeg_owned<nvjpegDecodeParams_t>> params_;  // by slot, for the engine
+  std::vector<unsigned char> for_engine_;                   // by slot
+  std::size_t initialised_for_ = 0;
+  std::vector<std::size_t> which_;
+  std::vector<const unsigned char*> files_;
+  std::vector<std::size_t> lengths_;
+  std::vector<nvjpegImage_t> images_;
+  std::vector<nvjpegDecodeParams_t> parts_;
+  std::unique_ptr<cuda_lanes> lanes_;  // last: its threads use the rest
+};
+
+}  // namespace penstock::inline v0_1::detail
+
+// ---- penstock/device/image/nvjpeg.hpp
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct nvjpeg_wants_files {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: nvjpeg decodes the bytes of JPEG files, first of all operations; leave the field "
+        "encoded and batch it as it is: decode<field<\"jpg\", identity>> | batch(n, "
+        "collate<\"jpg\">(ragged))");
+  }
+};
+
+}  // namespace mistakes
+
+/// Options of `nvjpeg`.
+struct nvjpeg_options {
+  /// Threads that decode the Huffman code of what the engine does not decode, and whole images that the
+  /// device cannot; 0: half of the processor's, 8 at most.
+  unsigned threads = 0;
+  /// Decodes with the device's JPEG engine what it can, if the device has one.
+  bool engine = true;
+  /// Of width, height and bytes, as those of the codec `jpeg`.
+  image_limits limits{};
+  /// Turns the image as its EXIF block says.
+  bool orient = true;
+  /// A file that cannot be decoded becomes black and is counted; otherwise it is an error of its batch.
+  bool bad_is_black = false;
+};
+
+/// Where the images of a plan were decoded, in all its runs.
+struct nvjpeg_counts {
+  std::uint64_t engine = 0;  ///< by the device's JPEG engine
+  std::uint64_t device = 0;  ///< by the device, the Huffman code by the host
+  std::uint64_t host = 0;    ///< by the host's codec
+  std::uint64_t bad = 0;     ///< by nobody
+};
+
+namespace detail {
+
+/// A column of bytes whose samples differ in length.
+template <class View>
+concept ragged_bytes = requires(const View& v, std::size_t i) {
+  v.offsets();
+  { v[i].data() } -> std::convertible_to<const void*>;
+  requires sizeof(v[i][0]) == 1;
+};
+
+/// What a crop says of the rectangle that a sample becomes.
+template <class Crop>
+struct nvjpeg_crop;
+template <>
+struct nvjpeg_crop<center_crop_operation> {
+  static constexpr std::uint64_t streams = 0;
+  static void prepare(const center_crop_operation& crop, nvjpeg_setup& setup) { setup.size = crop.size(); }
+  static std::pair<std::int64_t, std::int64_t> corner(const center_crop_operation& crop,
+                                                      const image_size& image, rng& /*random*/) {
+    return {centre_of(image.width, crop.size().width), centre_of(image.height, crop.size().height)};
+  }
+  static std::string describe(const center_crop_operation& crop) {
+    return text({"center_crop(", crop.size().height, ", ", crop.size().width, ")"});
+  }
+};
+template <>
+struct nvjpeg_crop<random_crop_operation> {
+  static constexpr std::uint64_t streams = 1;
+  static void prepare(const random_crop_operation& crop, nvjpeg_setup& setup) {
+    setup.size = crop.size();
+    setup.fill = crop.options().fill;
+    setup.mode = crop.options().mode;
+  }
+  static std::pair<std::int64_t, std::int64_t> corner(const random_crop_operation& crop,
+                                                      const image_size& image, rng& random) {
+    return crop.choose(image, random);
+  }
+  static std::string describe(const random_crop_operation& crop) {
+    return text({"random_crop(", crop.size().height, ", ", crop.size().width, ")"});
+  }
+};
+
+/// What all copies of an operation know of their runs.
+struct nvjpeg_account : nvjpeg_tally {
+  std::atomic<int> engine_found{-1};  // whether the last run has an engine; -1 before the first
+};
+
+/// `nvjpeg` in a run.
+template <pixel_format Format, class Crop>
+class nvjpeg_run {
+  using crop_facts = nvjpeg_crop<Crop>;
+  using decoder_type = nvjpeg_decoder<Format>;
+
+ public:
+  static constexpr std::uint64_t streams = crop_facts::streams;
+  template <ragged_bytes View>
+  using output = std::uint8_t;
+  template <class View>
+  using wrong_column_for = mistakes::nvjpeg_wants_files;
+
+  nvjpeg_run(int device, const Crop& crop, const nvjpeg_setup& setup, std::shared_ptr<nvjpeg_account> account)
+      : crop_(crop),
+        size_(setup.size),
+        account_(std::move(account)),
+        decoder_(std::make_shared<decoder_type>(device, setup, *account_)) {
+    account_->engine_found = decoder_->engine() ? 1 : 0;
+  }
+
+  template <class View>
+  [[nodiscard]] extents shape(const View& /*column*/, const device_batch& batch) const {
+    return extents(batch.slots(), std::size_t{size_.height}, std::size_t{size_.width}, Format::channels);
+  }
+  template <class Stream, class View>
+  void launch(Stream stream, const View& column, const device_batch& batch,
+              const device_places& places) const {
+    static_assert(std::is_same_v<Stream, cudaStream_t>,
+                  "penstock: nvjpeg works on devices of CUDA; write pin_and_copy(cuda{}) before on_device");
+    const files<View> all{column, batch, crop_, batch.slots(), places.output};
+    if constexpr (std::is_same_v<Stream, cudaStream_t>) decoder_->decode(all, stream);
+  }
+
+ private:
+  template <class View>
+  struct files {
+    const View& column;
+    const device_batch& batch;
+    const Crop& crop;
+    std::size_t count;
+    std::byte* output;
+
+    [[nodiscard]] bool holds(std::size_t i) const { return batch.holds(i); }
+    [[nodiscard]] bytes_view file(std::size_t i) const { return std::as_bytes(column[i]); }
+    [[nodiscard]] std::pair<std::int64_t, std::int64_t> corner(std::size_t i, const image_size& image) const {
+      rng random = streams == 0 ? rng(0, 0, 0) : batch.random(i);
+      return crop_facts::corner(crop, image, random);
+    }
+  };
+
+  Crop crop_;
+  image_size size_;
+  std::shared_ptr<nvjpeg_account> account_;  // before the decoder, which counts in it
+  std::shared_ptr<decoder_type> decoder_;
+};
+
+}  // namespace detail
+
+/// What `nvjpeg(...)` makes: an operation for `on_device`.
+template <pixel_format Format, class Crop>
+class nvjpeg_operation {
+  using crop_facts = detail::nvjpeg_crop<Crop>;
+
+ public:
+  static constexpr std::uint64_t streams = crop_facts::streams;
+  static constexpr std::string_view operation_name = "nvjpeg";
+
+  nvjpeg_operation(const Crop& crop, const nvjpeg_options& options)
+      : crop_(crop), options_(options), account_(std::make_shared<detail::nvjpeg_account>()) {}
+
+  [[nodiscard]] detail::nvjpeg_run<Format, Crop> connect(int device) const {
+    detail::nvjpeg_setup setup{.limits = options_.limits,
+                               .orient = options_.orient,
+                               .bad_is_black = options_.bad_is_black,
+                               .engine = options_.engine,
+                               .threads = threads()};
+    crop_facts::prepare(crop_, setup);
+    return {device, crop_, setup, account_};
+  }
+  /// A copy of the numbers, also while a run works.
+  [[nodiscard]] nvjpeg_counts counts() const noexcept {
+    return {account_->engine, account_->device, account_->host, account_->bad};
+  }
+  [[nodiscard]] std::string describe() const {
+    const int found = account_->engine_found;
+    return detail::text({"nvjpeg(", crop_facts::describe(crop_), "): ",
+                         found > 0                      ? "the device's JPEG engine, and "
+                         : found < 0 && options_.engine ? "the device's JPEG engine if it has one, and "
+                                                        : "",
+                         threads(), " threads for the Huffman code"});
+  }
+
+ private:
+  [[nodiscard]] unsigned threads() const noexcept {
+    return options_.threads == 0 ? detail::default_cuda_lanes() : options_.threads;
+  }
+
+  Crop crop_;
+  nvjpeg_options options_;
+  std::shared_ptr<detail::nvjpeg_account> account_;
+};
+
+/// Decodes JPEG files on the device with nvJPEG, the first operation of an `on_device`: what `batch` gets is
+/// the encoded bytes.
+///
+///     const auto pixels = nvjpeg(random_crop(224), {.threads = 4});
+///     auto loader = records | decode<field<"jpg", identity>> | batch(256, collate<"jpg">(ragged)) |
+///                   pin_and_copy(cuda{}) | on_device<"jpg">(pixels);
+///
+/// In: a column of bytes, `ragged`, that are JPEG files. Out: on the device, images of bytes of shape (slots,
+/// height, width, channels) in `Format`, which is `rgb8` or `gray8`. Batches need one size, so a crop is part
+/// of the decoding: `center_crop(...)` or `random_crop(...)`, with the rectangle that
+/// `decode<field<"jpg", jpeg>> | map<"jpg">(crop)` at this place would take, and the same random numbers.
+/// Images are not resized; store them at the size that they are cropped from.
+/// Who decodes: the device's JPEG engine what it can, if there is one; then the device, after the Huffman
+/// code was decoded by threads of the operation's own; the host's codec what is left: files with an
+/// orientation, CMYK, RGB or gray channels where others are asked for, arithmetic coding, rectangles that are
+/// beyond the image, and whatever nvJPEG refuses. `counts()` of the operation, or of any copy of it, says how
+/// many each.
+/// Pixels: the host's codec gives those of `jpeg`, to the bit. The device's are near to those and not equal:
+/// nvJPEG has another inverse DCT and another interpolation of chroma.
+/// Errors: `errc::io` for the device, with the name of nvJPEG's status and what to do. A file that the host's
+/// codec cannot decode either is an error of its batch, with the codec's sentence and the row;
+/// `{.bad_is_black = true}` makes it black instead. `bad_samples` comes too early to see it, and damage that
+/// nvJPEG does not notice becomes pixels.
+/// Cost: the consumer's thread waits until the threads have decoded the Huffman code of the batch, ahead of
+/// its delivery. Each thread has buffers for one image, three times; they grow to the largest, and then
+/// nothing is allocated. The encoded bytes cross the bus with the batch.
+/// Keeps all guarantees. Compiles with nvcc.
+/// Source: nvJPEG's documentation, CUDA 13.
+template <pixel_format Format = rgb8, class Crop>
+  requires requires(const Crop& crop, detail::nvjpeg_setup& setup) {
+    detail::nvjpeg_crop<Crop>::prepare(crop, setup);
+  }
+[[nodiscard]] nvjpeg_operation<Format, Crop> nvjpeg(const Crop& crop, const nvjpeg_options& options = {}) {
+  return {crop, options};
+}
+
+}  // namespace penstock::inline v0_1
