@@ -55,7 +55,7 @@ PROGRAMS = (
     ("bench_cache", ("28a", "28b", "28c", "28d")),
     ("bench_cache_stage_to", ("28e", "28h")),
     ("bench_crypto", ("29a", "29b", "29c", "29d", "29e")),
-    ("bench_gpu_stand_in", ("30",)),
+    ("bench_gpu_stand_in", ("30", "30b")),
     ("bench_gpu", ("gpu1", "gpu2", "gpu3")),
     ("bench_gpu_images", ("gpu4", "gpu5")),
 )

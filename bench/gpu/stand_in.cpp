@@ -4,17 +4,20 @@
 // stand-in for the CUDA runtime, in which copies cost nothing. Batches are 256 images of 224 x 224 x 3 bytes
 // and their labels; the worker writes one byte of each image. Counted is the processor time of the thread
 // that asks for batches, from dropping one to having the next: it opens blocks, starts copies, makes the
-// stream wait, and hands out. In between it lets 100 us pass, so that a batch is always ready. No GPU takes
-// part, and what the calls of a real runtime take comes on top.
+// stream wait, and hands out. Row 30b is the same with random crops and flips on the device: the loop's
+// thread draws for 256 images and copies a table; the kernel is not run. In between it lets 100 us pass, so
+// that a batch is always ready. No GPU takes part, and what the calls of a real runtime take comes on top.
 
 #include "support/fake_cuda.hpp"
 #include "support/harness.hpp"
 
 #include <penstock/core/destination.hpp>
 #include <penstock/device/cuda.hpp>
+#include <penstock/device/image/operations.hpp>
 #include <penstock/run.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/on_device.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/workers.hpp>
 
@@ -26,6 +29,8 @@
 #include <vector>
 
 namespace ps = penstock;
+
+void penstock::launch_image_work(const image_work& work, CUstream_st*) { bench::escape(&work); }
 
 namespace {
 
@@ -80,17 +85,24 @@ std::vector<double> of_loop(const bench::options& o, const Stage& stage) {
 void measure(const bench::options& o) {
   const bench::row engine{"30", "the engine's share of a batch on its way to a GPU, without the GPU, us", 50,
                           true};
-  if (!o.wants(engine.id)) return;
+  const bench::row drawing{"30b", "the same with random crops and flips on the device, us", 50, true};
   penstock_test::fake_cuda::get().counts = false;
-  const std::vector<double> copied = of_loop(o, ps::cuda::pin_and_copy), host = of_loop(o, ps::pin_and_copy);
   const auto rounded = [](double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.3g us", value);
     return std::string(text);
   };
-  bench::print_row(engine, bench::quantile(copied, 0.75), bench::quantile(copied, 0.5),
-                   "processor time of the loop's thread, of which " + rounded(bench::quantile(host, 0.5)) +
-                       " also without a device; " + std::to_string(o.pairs) + " epochs");
+  const auto print = [&](const bench::row& r, const auto& stages) {
+    if (!o.wants(r.id)) return;
+    const std::vector<double> copied = of_loop(o, stages), host = of_loop(o, ps::pin_and_copy);
+    bench::print_row(r, bench::quantile(copied, 0.75), bench::quantile(copied, 0.5),
+                     "processor time of the loop's thread, of which " + rounded(bench::quantile(host, 0.5)) +
+                         " also without a device; " + std::to_string(o.pairs) + " epochs");
+  };
+  print(engine, ps::cuda::pin_and_copy);
+  print(drawing, ps::cuda::pin_and_copy | ps::on_device<"image">(ps::random_crop(200), ps::horizontal_flip(),
+                                                                 ps::normalize(ps::imagenet), ps::to_half(),
+                                                                 ps::to_chw()));
 }
 
 }  // namespace

@@ -4,14 +4,19 @@
 // the stream of the kernels waits for each batch, not the host. The C++ compiler compiles the pipeline, nvcc
 // the kernels (step.cu).
 //
-// The samples are synthetic: 28 x 28 bytes, one of ten patterns with noise. Without a GPU it says so and
+// The samples are synthetic: images of 28 x 28 bytes, one of ten patterns with noise. They cross the bus as
+// bytes;
+// on_device makes real numbers of them, with a kernel of penstock::cuda_kernels. Without a GPU it says so and
 // exits with status 77.
 
 #include "step.hpp"
 
 #include <penstock/device/cuda.hpp>
+#include <penstock/device/image/operations.hpp>
 #include <penstock/penstock.hpp>
+#include <penstock/stage/on_device.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -26,16 +31,25 @@ namespace {
 constexpr std::uint64_t samples = 20'000;
 constexpr std::size_t length = 28 * 28;
 
-using pixels = std::array<std::uint8_t, length>;
-using sample = ps::record<ps::field<"image", pixels>, ps::field<"label", std::int64_t>>;
+/// An image whose shape is part of its type, as a batch wants it: height, width, channels.
+struct digit {
+  using unfinished = void;
+  using value_type = std::uint8_t;
+  static constexpr ps::extents static_shape{28, 28, 1};
+  std::array<std::uint8_t, length> pixels{};
+
+  [[nodiscard]] static constexpr ps::extents shape() { return static_shape; }
+  void write_to(std::uint8_t* into) const { std::copy(pixels.begin(), pixels.end(), into); }
+};
+using sample = ps::record<ps::field<"image", digit>, ps::field<"label", std::int64_t>>;
 
 sample made_up(std::uint64_t index) {
   const std::uint64_t label = index % 10;
-  pixels image{};
+  digit image;
   for (std::size_t i = 0; i < length; ++i) {
     const std::uint64_t noise = ps::mix64(index * length + i) % 120;
     const bool bright = ps::mix64(label * length + i) % 4 == 0;
-    image[i] = static_cast<std::uint8_t>(noise + (bright ? 130 : 0));
+    image.pixels[i] = static_cast<std::uint8_t>(noise + (bright ? 130 : 0));
   }
   return sample(image, static_cast<std::int64_t>(label));
 }
@@ -58,12 +72,13 @@ void train() {
   {
     const auto loader = ps::generated(samples, made_up) | ps::shuffle(1) | ps::batch(256) | ps::prefetch(4) |
                         ps::pin_and_copy(ps::cuda{.stream = stream});
-    std::printf("%s\n", ps::describe(loader).c_str());
-    auto run = loader.open();
+    const auto plan = loader | ps::on_device<"image">(ps::to_float());
+    std::printf("%s\n", ps::describe(plan).c_str());
+    auto run = plan.open();
     for (auto epoch : run.epochs(3)) {
       check(cudaMemsetAsync(right, 0, sizeof(unsigned), stream));
       for (auto&& b : epoch) {
-        const auto* const images = static_cast<const std::uint8_t*>(b.device_data<0>());
+        const float* const images = ps::device_view<"image">(b).data();
         const auto* const labels = static_cast<const std::int64_t*>(b.device_data<1>());
         count_right(images, labels, b.size(), length, weights, right, stream);
         train_step(images, labels, b.size(), length, weights, 0.5f, stream);

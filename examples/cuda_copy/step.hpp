@@ -8,11 +8,11 @@
 
 /// What main.cpp knows of step.cu: functions that launch kernels on a stream and return at once.
 
-/// One step of a linear classifier of 10 classes on `count` samples of `length` bytes: the gradient of the
+/// One step of a linear classifier of 10 classes on `count` samples of `length` numbers: the gradient of the
 /// logistic loss is taken from the weights (`10 * length` of them).
-void train_step(const std::uint8_t* samples, const std::int64_t* labels, std::size_t count,
-                std::size_t length, float* weights, float rate, cudaStream_t stream);
+void train_step(const float* samples, const std::int64_t* labels, std::size_t count, std::size_t length,
+                float* weights, float rate, cudaStream_t stream);
 
 /// Adds the number of samples that the weights put into the right class.
-void count_right(const std::uint8_t* samples, const std::int64_t* labels, std::size_t count,
-                 std::size_t length, const float* weights, unsigned* right, cudaStream_t stream);
+void count_right(const float* samples, const std::int64_t* labels, std::size_t count, std::size_t length,
+                 const float* weights, unsigned* right, cudaStream_t stream);

@@ -221,6 +221,57 @@ TEST_CASE("device/on_device_cuda: images are what a map before batch makes of th
 
 namespace {
 
+/// In the place of a function of a .cu file that launches a kernel.
+void launch_scale(const std::byte* from, std::byte* to, std::size_t count, float factor,
+                  cudaStream_t stream) {
+  fake_cuda::get().launch(stream, [=] {
+    for (std::size_t i = 0; i < count; ++i) {
+      const float out = static_cast<float>(from[i]) * factor;
+      std::memcpy(to + i * sizeof out, &out, sizeof out);
+    }
+  });
+}
+
+struct scaled {
+  float factor;
+  template <class View>
+  using output = float;
+  template <class View>
+  ps::extents shape(const View& column, const ps::device_batch&) const {
+    return column.shape();
+  }
+  template <class View>
+  void launch(cudaStream_t stream, const View& column, const ps::device_batch&,
+              const ps::device_places& at) const {
+    launch_scale(at.input, at.output, column.size(), factor, stream);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("device/on_device_cuda: the examples of the documentation") {
+  const fresh_fake fresh;
+  using image = penstock_test::test_image<std::uint8_t, 3>;
+  using sample = ps::record<ps::field<"jpg", image>, ps::field<"cls", int>>;
+  const auto photos = ps::generated(32, [](std::uint64_t i) { return sample(image({8, 8}, i), 1); });
+  auto loader =
+      photos | ps::batch(16) | ps::pin_and_copy(ps::cuda{.wait = ps::cuda_wait::host}) |
+      ps::on_device<"jpg">(ps::horizontal_flip(), ps::normalize(ps::imagenet), ps::to_chw(), ps::to_half());
+  for (auto&& b : loader.epoch(0)) {
+    const auto images = ps::device_view<"jpg">(b);  // half, (16, 3, 8, 8)
+    CHECK(images.shape() == ps::extents(16, 3, 8, 8));
+    CHECK(ps::get<"jpg">(b).shape() == ps::extents(16, 8, 8, 3));  // the host's side
+  }
+  for (auto&& b : photos | ps::batch(16) | ps::pin_and_copy(ps::cuda{.wait = ps::cuda_wait::host}) |
+                      ps::on_device<"jpg">(scaled{2})) {
+    const auto numbers = ps::device_view<"jpg">(b);
+    CHECK(numbers.shape() == ps::extents(16, 8, 8, 3));
+    CHECK(numbers.data()[5] == 2.0f * static_cast<float>(ps::get<"jpg">(b).data()[5]));
+  }
+}
+
+namespace {
+
 /// Puts something on the stream, then throws, for the batch that begins with a value.
 struct failing : twice {
   int at = 0;

@@ -4,6 +4,7 @@
 
 #include <penstock/core/half.hpp>
 #include <penstock/core/record.hpp>
+#include <penstock/device/image/operations.hpp>
 #include <penstock/device/simulated.hpp>
 #include <penstock/integration/from_dlpack.hpp>
 #include <penstock/order/shuffle.hpp>
@@ -11,6 +12,7 @@
 #include <penstock/source/from.hpp>
 #include <penstock/source/generated.hpp>
 #include <penstock/stage/batch.hpp>
+#include <penstock/stage/on_device.hpp>
 #include <penstock/stage/pin_and_copy.hpp>
 #include <penstock/stage/prefetch.hpp>
 #include <penstock/stage/workers.hpp>
@@ -186,6 +188,22 @@ TEST_CASE("integration/libtorch: of a device that copies, both sides") {
   const auto there = ps::as_tensors(*batch), here = ps::as_host_tensors(*batch);
   CHECK(ps::get<"x">(there).data_ptr() != ps::get<"x">(here).data_ptr());
   CHECK(ps::get<"x">(there).equal(ps::get<"x">(here)));
+}
+
+TEST_CASE("integration/libtorch: behind on_device a tensor is what the device made") {
+  static constexpr std::array<std::uint8_t, 2 * 4 * 3> pixels{9, 8, 7};
+  const auto images = ps::generated(6, [](std::uint64_t) {
+    return ps::tensor_view<const std::uint8_t>(pixels.data(), ps::extents(2, 4, 3));
+  });
+  auto run =
+      (images | ps::batch(3) | ps::pin_and_copy(ps::simulated()) | ps::on_device(ps::to_half(), ps::to_chw()))
+          .open();
+  auto batch = run.next();
+  const torch::Tensor there = ps::as_tensors(*batch), here = ps::as_host_tensors(*batch);
+  CHECK(there.sizes() == torch::IntArrayRef({3, 3, 2, 4}));
+  CHECK(there.dtype() == torch::kHalf);
+  CHECK(here.sizes() == torch::IntArrayRef({3, 2, 4, 3}));
+  CHECK(there.equal(here.permute({0, 3, 1, 2}).to(torch::kFloat).mul(1 / 255.0f).to(torch::kHalf)));
 }
 
 TEST_CASE("integration/libtorch: libtorch's own converters agree, in both directions") {

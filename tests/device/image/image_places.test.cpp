@@ -103,6 +103,8 @@ TEST_CASE("device/image/image_places: a rectangle outside, and columns that are 
   CHECK_THROWS_WITH(ps::detail::check_image_column(ps::extents(2, 5, 6, 4), 3), contains("has 3 means"));
   CHECK_THROWS_WITH(ps::detail::check_image_column(ps::extents(2, 65'536, 32'768, 1), 1),
                     contains("too large for a kernel"));
+  CHECK_THROWS_WITH(ps::detail::check_kernel_size(1u << 20, 1u << 20), contains("1048576 x 1048576"));
+  CHECK_NOTHROW(ps::detail::check_kernel_size(46'000, 46'000));
   CHECK_THROWS_WITH(ps::detail::check_device_padding(ps::padding_mode::reflect),
                     contains("pads with a colour"));
   CHECK_NOTHROW(ps::detail::check_device_padding(ps::padding_mode::constant));

@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -373,6 +374,15 @@ auto example(const Records& records) {
 }
 static_assert(ps::elastic<decltype(example(ps::generated(1, made_up)))>);
 
+// Images that were decoded already.
+template <class View>
+using wrong_for =
+    typename ps::detail::device_check<View, ps::pack<decltype(ps::nvjpeg(ps::center_crop(8)))>>::wrong;
+static_assert(std::is_same_v<wrong_for<ps::tensor_view<std::uint8_t>>, ps::mistakes::nvjpeg_wants_files>);
+static_assert(
+    std::is_same_v<wrong_for<ps::basic_ragged_view<std::uint16_t>>, ps::mistakes::nvjpeg_wants_files>);
+static_assert(std::is_same_v<wrong_for<ps::basic_ragged_view<std::byte>>, ps::mistakes::none>);
+
 TEST_CASE("device/image/nvjpeg: a pipeline's batches are those of the host, whoever decodes them") {
   const fresh_fakes fakes;
   const auto samples = ps::generated(23, made_up) | ps::shuffle(5);
@@ -445,28 +455,34 @@ TEST_CASE("device/image/nvjpeg: a damaged file ends the run at its batch, and a 
   const auto good = ps::from(all) | ps::workers(0) | ps::batch(2, ps::ragged) |
                     ps::pin_and_copy(ps::cuda{.device = 1}) |
                     ps::on_device(ps::nvjpeg(ps::center_crop(32), {.threads = 1}));
-  std::uint64_t failed = 0;
-  for (std::uint64_t n = 1;; ++n) {
-    fakes.cuda.calls = 0;
-    fakes.cuda.fail_at = n;
-    what.clear();
-    try {
-      for (auto&& b : good) CHECK(b.size() == 2);
-    } catch (const ps::error& e) {
-      what = e.what();
-      CHECK(e.code() == ps::errc::io);
+  for (const bool stays : {false, true}) {  // after one failure, every call fails
+    std::uint64_t failed = 0;
+    for (std::uint64_t n = 1;; ++n) {
+      fakes.cuda.stays = stays;
+      fakes.cuda.calls = 0;
+      fakes.cuda.fail_at = n;
+      what.clear();
+      try {
+        for (auto&& b : good) CHECK(b.size() == 2);
+      } catch (const ps::error& e) {
+        what = e.what();
+        CHECK(e.code() == ps::errc::io);
+      }
+      fakes.cuda.stays = false;
+      fakes.cuda.stuck = fakes.cuda.last = cudaSuccess;
+      REQUIRE(fakes.cuda.live() == 0);
+      REQUIRE(fakes.nvjpeg.live() == 0);
+      if (stays) fake_cuda::current() = 0;  // nobody could restore it
+      REQUIRE(fake_cuda::current() == 0);
+      if (what.empty()) {
+        if (fakes.cuda.calls < n) break;
+        continue;  // failed while releasing, which cannot be reported
+      }
+      CHECK_THAT(what, contains("failed with"));
+      ++failed;
     }
-    REQUIRE(fakes.cuda.live() == 0);
-    REQUIRE(fakes.nvjpeg.live() == 0);
-    REQUIRE(fake_cuda::current() == 0);
-    if (what.empty()) {
-      if (fakes.cuda.calls < n) break;
-      continue;  // failed while releasing, which cannot be reported
-    }
-    CHECK_THAT(what, contains("failed with"));
-    ++failed;
+    CHECK(failed > 80);
   }
-  CHECK(failed > 80);
 }
 
 TEST_CASE("device/image/nvjpeg: it says where images are decoded") {

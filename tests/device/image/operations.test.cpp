@@ -87,21 +87,25 @@ ps::channel_statistics<C> some_statistics() {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE_SIG("device/image/operations: the bits of the host, for any channels, numbers and order",
-                       "", ((std::size_t C), C), 1, 2, 3, 4) {
-  for (const ps::image_size size : {ps::image_size{1, 1}, {8, 3}, {16, 5}, {13, 7}, {40, 2}}) {
+TEMPLATE_TEST_CASE_SIG("device/image/operations: the bits of the host, for any number of channels", "",
+                       ((std::size_t C), C), 1, 2, 3, 4) {
+  for (const ps::image_size size : {ps::image_size{1, 1}, {8, 3}, {13, 7}, {40, 2}}) {
     INFO(size.width << "x" << size.height);
     const auto source = images<C>(size);
-    const auto normal = ps::normalize(some_statistics<C>());
+    CHECK(same_bits(source, ps::horizontal_flip(), ps::normalize(some_statistics<C>()), ps::to_half(),
+                    ps::to_chw()));
+    CHECK(same_bits(source, ps::vertical_flip(), ps::to_float()));
+  }
+}
+
+TEST_CASE("device/image/operations: the bits of the host, for any numbers and order") {
+  const auto normal = ps::normalize(ps::imagenet);
+  for (const ps::image_size size : {ps::image_size{16, 5}, {13, 7}}) {
+    INFO(size.width << "x" << size.height);
+    const auto source = images<3>(size);
     CHECK(same_bits(source, ps::to_chw()));
-    CHECK(same_bits(source, ps::horizontal_flip()));
-    CHECK(same_bits(source, ps::to_float()));
-    CHECK(same_bits(source, ps::to_half(), ps::to_chw()));
     CHECK(same_bits(source, ps::to_bfloat16()));
-    CHECK(same_bits(source, normal));
     CHECK(same_bits(source, normal, ps::to_chw()));
-    CHECK(same_bits(source, ps::normalize(0.5, 0.25), ps::to_half()));
-    CHECK(same_bits(source, ps::horizontal_flip(), normal, ps::to_half(), ps::to_chw()));
     CHECK(same_bits(source, ps::vertical_flip(), ps::horizontal_flip(), normal, ps::to_bfloat16(),
                     ps::to_chw()));
     CHECK(same_bits(source, ps::to_float(), normal, ps::to_half(), ps::horizontal_flip(), ps::to_chw()));
@@ -116,9 +120,7 @@ TEST_CASE("device/image/operations: crops and pads, within images and beyond the
     INFO(size.width << "x" << size.height);
     const auto source = images<3>(size);
     const auto normal = ps::normalize(ps::imagenet);
-    CHECK(same_bits(source, ps::center_crop(8)));
     CHECK(same_bits(source, ps::center_crop(40, 33), normal, ps::to_half(), ps::to_chw()));
-    CHECK(same_bits(source, ps::random_crop(8)));
     CHECK(same_bits(source, ps::random_crop(7, 5), ps::horizontal_flip(), ps::to_chw()));
     CHECK(same_bits(source, ps::horizontal_flip(), ps::random_crop(8, {.padding = 3, .fill = {1, 2, 3}}),
                     normal));
@@ -127,7 +129,6 @@ TEST_CASE("device/image/operations: crops and pads, within images and beyond the
     CHECK(same_bits(source, ps::pad(4, {.fill = {124, 116, 104}}), ps::horizontal_flip(), ps::random_crop(9),
                     ps::vertical_flip(), normal, ps::to_bfloat16()));
     CHECK(same_bits(source, ps::crop(1, 2, 5, 6), ps::to_float(), ps::to_chw()));
-    CHECK(same_bits(source, ps::pad(0, 0, 5, 1), ps::to_chw()));
     CHECK(same_bits(source, normal, ps::pad(2, {.fill = 0.25}), ps::to_chw()));
   }
 }

@@ -8,6 +8,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/file_range.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 #include <penstock/device/detail/cuda_calls.hpp>
 #include <penstock/device/detail/cuda_lanes.hpp>
 #include <penstock/device/detail/cufile_calls.hpp>
@@ -187,7 +188,7 @@ class cufile_reader {
   }
 
   void read_row(const file_range& range, cuda_lane& lane, std::byte* to, std::size_t bytes) {
-    known_file& file = open(static_cast<std::size_t>(range.file));
+    known_file& file = open(to_size(range.file));
     const located_files::entry& entry = files_->files[range.file];
     if (range.bytes != bytes || range.offset > entry.bytes || entry.bytes - range.offset < bytes)
       throw error(errc::argument, {"a row of ", range.bytes, " bytes where rows have ", bytes,
@@ -210,8 +211,8 @@ class cufile_reader {
                      cuda_lane& lane, std::byte* to) {
     cufile_room& room = *rooms_[lane.number];
     const std::uint64_t begin = range.offset / block * block;
-    const auto before = static_cast<std::size_t>(range.offset - begin);
-    const auto bytes = static_cast<std::size_t>(range.bytes), needed = before + bytes;
+    const auto before = to_size(range.offset - begin);
+    const auto bytes = to_size(range.bytes), needed = before + bytes;
     const std::size_t whole = (needed + block - 1) / block * block;
     std::byte* const memory = room.next(whole);
     std::size_t done = 0;
@@ -229,7 +230,7 @@ class cufile_reader {
   }
   void read_by_host(const known_file& file, const located_files::entry& entry, const file_range& range,
                     cuda_lane& lane, std::byte* to) {
-    const auto bytes = static_cast<std::size_t>(range.bytes);
+    const auto bytes = to_size(range.bytes);
     std::byte* const memory = lane.staging.room(bytes);
     for (std::size_t done = 0; done < bytes;) {
       const ssize_t got =

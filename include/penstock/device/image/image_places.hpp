@@ -36,6 +36,8 @@ class image_places {
 
 /// Throws `errc::shape` unless the column holds images of 1 to 4 channels, or of `channels` if that is not 1.
 void check_image_column(const extents& shape, std::size_t channels);
+/// Throws `errc::limit` for more pixels than a kernel can number.
+void check_kernel_size(std::uint64_t width, std::uint64_t height);
 /// Throws `errc::argument` unless padding is of a colour.
 void check_device_padding(padding_mode mode);
 

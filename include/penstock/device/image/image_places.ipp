@@ -56,7 +56,6 @@ PENSTOCK_INLINE image_places& image_places::crop(std::int64_t x, std::int64_t y,
 }
 
 PENSTOCK_INLINE void check_image_column(const extents& shape, std::size_t channels) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 31;
   const bool images = shape.rank() == 4 && shape[3] >= 1 && shape[3] <= 4;
   if (!images)
     throw error(errc::shape, {"operations on images on a device get columns of shape (slots, height, width, "
@@ -65,10 +64,14 @@ PENSTOCK_INLINE void check_image_column(const extents& shape, std::size_t channe
   if (channels != 1 && shape[3] != channels)
     throw error(errc::shape, {"normalize has ", channels, " means and the images have ", shape[3],
                               " channels; write one mean for all, or as many as there are channels"});
-  if (shape[1] >= most || shape[2] >= most || shape[1] * shape[2] >= most)
-    throw error(errc::limit, {"images of ", shape[2], " x ", shape[1],
-                              " are too large for a kernel; make "
-                              "parts of them before batch"});
+  check_kernel_size(shape[2], shape[1]);
+}
+
+PENSTOCK_INLINE void check_kernel_size(std::uint64_t width, std::uint64_t height) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 31;  // places in an image are of 32 bits there
+  if (width >= most || height >= most || width * height >= most)
+    throw error(errc::limit, {"images of ", width, " x ", height,
+                              " are too large for a kernel; make parts of them before batch"});
 }
 
 PENSTOCK_INLINE void check_device_padding(padding_mode mode) {

@@ -230,6 +230,7 @@ class device_image {
     detail::check_image_column(in, detail::channels_of_all<Ops...>);
     rng none(0, 0, 0);  // sizes do not depend on random numbers
     const image_size out = places_of(size_of(in), [&](std::size_t) { return none; }).size();
+    detail::check_kernel_size(out.width, out.height);
     (void)values_of(in);
     return planes ? extents(in[0], in[3], out.height, out.width)
                   : extents(in[0], out.height, out.width, in[3]);
