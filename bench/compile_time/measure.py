@@ -31,7 +31,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import source_tree  # noqa: E402
 
 # The folders that a component's headers need besides the compiler's own.
-FLAGS = {"mpi": ("mpicxx", "--showme:compile"), "cuda": ("echo", "-I/usr/local/cuda/include")}
+TOOLKIT = ("echo", "-I/usr/local/cuda/include")
+FLAGS = {"mpi": ("mpicxx", "--showme:compile"), "cuda": TOOLKIT, "nvjpeg": TOOLKIT, "cufile": TOOLKIT}
 # Included only where the library has them.
 NOT_EVERYWHERE = {"mdspan"}
 # Names that an #include only prints in an error.

@@ -26,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <sys/types.h>
+#include <type_traits>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -188,7 +189,10 @@ class cufile_reader {
   /// `modules` as for `cufile_driver`; null: without the driver.
   cufile_reader(int device, unsigned threads, const char* modules, std::shared_ptr<const located_files> files,
                 cufile_tally& tally)
-      : tally_(tally), device_(device), files_(std::move(files)), known_(files_->files.size()) {
+      : tally_(tally),
+        device_(device),
+        files_(std::move(files)),
+        known_(files_->files.size() > most_open ? 0 : files_->files.size()) {
     const cuda_on_device here(device);
     here.check();
     if (modules != nullptr) driver_ = std::make_unique<cufile_driver>(modules);
@@ -235,7 +239,8 @@ class cufile_reader {
   }
 
  private:
-  static constexpr std::uint64_t block = 4096;  // of the disk: direct reads begin and end with one
+  static constexpr std::uint64_t block = 4096;   // of the disk: direct reads begin and end with one
+  static constexpr std::size_t most_open = 256;  // files; of more, each is open while a row of it is read
 
   /// A file of the run, opened at its first use.
   struct known_file {
@@ -247,15 +252,11 @@ class cufile_reader {
     std::atomic<bool> direct{false};
   };
 
-  known_file& open(std::size_t number) {
-    if (number >= files_->files.size())
-      throw error(errc::argument, {"a row is of file ", number, " of ", files_->files.size(),
-                                   "; give cufile the source that the ranges are from"});
-    known_file& file = known_[number];
-    if (file.opened.load(std::memory_order_acquire)) return file;
+  /// Opens a file, unless it is open.
+  void open(known_file& file, const located_files::entry& entry) const {
+    if (file.opened.load(std::memory_order_acquire)) return;
     const std::lock_guard hold(file.lock);
-    if (file.opened.load(std::memory_order_relaxed)) return file;
-    const located_files::entry& entry = files_->files[number];
+    if (file.opened.load(std::memory_order_relaxed)) return;
     files::descriptor buffered(files::open_quietly(entry.path));
     if (buffered.get() < 0) throw files::failure("open", entry.path, errno);
     const object_signature found = files::signature_of(buffered.get(), entry.path);
@@ -272,12 +273,16 @@ class cufile_reader {
     }
     file.buffered = std::move(buffered);
     file.opened.store(true, std::memory_order_release);
-    return file;
   }
 
   void read_row(const file_range& range, cuda_lane& lane, std::byte* to, std::size_t bytes) {
-    known_file& file = open(to_size(range.file));
+    if (range.file >= files_->files.size())
+      throw error(errc::argument, {"a row is of file ", range.file, " of ", files_->files.size(),
+                                   "; give cufile the source that the ranges are from"});
     const located_files::entry& entry = files_->files[range.file];
+    std::optional<known_file> once;
+    known_file& file = known_.empty() ? once.emplace() : known_[to_size(range.file)];
+    open(file, entry);
     if (range.bytes != bytes || range.offset > entry.bytes || entry.bytes - range.offset < bytes)
       throw error(errc::argument, {"a row of ", range.bytes, " bytes where rows have ", bytes,
                                    "; give cufile the source that the ranges are from"})
@@ -420,11 +425,14 @@ class cufile_run {
   [[nodiscard]] extents shape(const View& /*column*/, const device_batch& batch) const {
     return row_.prepend(batch.slots());
   }
-  template <class View>
-  void launch(cudaStream_t stream, const View& column, const device_batch& batch,
+  template <class Stream, class View>
+  void launch(Stream stream, const View& column, const device_batch& batch,
               const device_places& places) const {
+    static_assert(std::is_same_v<Stream, cudaStream_t>,
+                  "penstock: cufile works on devices of CUDA; write pin_and_copy(cuda{}) before on_device");
     const rows<View> all{column, batch, batch.slots()};
-    reader_->read(all, places.output, to_size(row_.elements()) * sizeof(T), stream);
+    if constexpr (std::is_same_v<Stream, cudaStream_t>)
+      reader_->read(all, places.output, to_size(row_.elements()) * sizeof(T), stream);
   }
 
  private:
@@ -500,10 +508,10 @@ class cufile_operation {
 /// after the plan was made, and for reads that fail; those of CUDA as `cuda` has them.
 /// Cost: the consumer's thread waits until the threads have read the batch, ahead of its delivery. Rows are
 /// read in whole blocks of 4 KiB to memory of the operation's own, two rows for each thread, and copied to
-/// their place on the device. Each file of the dataset is opened and registered at its first use, and keeps
-/// two descriptors until the run ends.
+/// their place on the device. Each file is opened and registered at its first use, and keeps two
+/// descriptors until the run ends; of more than 256 files, each is opened anew for each row.
 /// Keeps all guarantees. Compiles with nvcc.
-/// Source: cuFile API Reference Guide, CUDA 12 and 13.
+/// Source: cuFile API Reference Guide, CUDA 13.
 template <class Source>
   requires requires(const Source& s) {
     { s.located() } -> std::convertible_to<std::shared_ptr<const located_files>>;

@@ -231,6 +231,35 @@ TEST_CASE("device/cufile: raw files, beside a column of the host, and slots with
   CHECK(seen == pixels);
 }
 
+TEST_CASE("device/cufile: many files do not stay open") {
+  const fresh_fakes fakes;
+  const penstock_test::temp_dir folder;
+  constexpr std::size_t files = 300;
+  for (std::size_t i = 0; i < files; ++i) {
+    const std::vector<std::uint16_t> values(10, static_cast<std::uint16_t>(i));
+    write(folder / (std::to_string(i) + ".raw"), std::as_bytes(std::span(values)));
+  }
+  const auto rows = ps::raw_ranges<std::uint16_t>((folder / "{0..299}.raw").string(), ps::extents(10));
+  const auto open_files = [] {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+    return count;
+  };
+  const std::size_t before = open_files();
+  for (const bool direct : {false, true}) {
+    std::size_t seen = 0;
+    auto run = (rows | ps::batch(100) | ps::pin_and_copy(ps::cuda{.wait = ps::cuda_wait::host}) |
+                ps::on_device(ps::cufile(rows, {.direct = direct, .modules = readable})))
+                   .open();
+    for (auto&& b : run) {
+      const auto made = b.device_view();
+      for (std::size_t i = 0; i < b.size(); ++i) CHECK(made.data()[i * 10 + 9] == seen++);
+      CHECK(open_files() < before + 50);
+    }
+    CHECK(seen == files);
+  }
+}
+
 TEST_CASE("device/cufile: nothing is allocated or registered in the steady state") {
   const fresh_fakes fakes;
   const dataset data;

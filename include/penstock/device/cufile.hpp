@@ -25,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace penstock::inline v0_1 {
@@ -93,11 +94,14 @@ class cufile_run {
   [[nodiscard]] extents shape(const View& /*column*/, const device_batch& batch) const {
     return row_.prepend(batch.slots());
   }
-  template <class View>
-  void launch(cudaStream_t stream, const View& column, const device_batch& batch,
+  template <class Stream, class View>
+  void launch(Stream stream, const View& column, const device_batch& batch,
               const device_places& places) const {
+    static_assert(std::is_same_v<Stream, cudaStream_t>,
+                  "penstock: cufile works on devices of CUDA; write pin_and_copy(cuda{}) before on_device");
     const rows<View> all{column, batch, batch.slots()};
-    reader_->read(all, places.output, to_size(row_.elements()) * sizeof(T), stream);
+    if constexpr (std::is_same_v<Stream, cudaStream_t>)
+      reader_->read(all, places.output, to_size(row_.elements()) * sizeof(T), stream);
   }
 
  private:
@@ -173,10 +177,10 @@ class cufile_operation {
 /// after the plan was made, and for reads that fail; those of CUDA as `cuda` has them.
 /// Cost: the consumer's thread waits until the threads have read the batch, ahead of its delivery. Rows are
 /// read in whole blocks of 4 KiB to memory of the operation's own, two rows for each thread, and copied to
-/// their place on the device. Each file of the dataset is opened and registered at its first use, and keeps
-/// two descriptors until the run ends.
+/// their place on the device. Each file is opened and registered at its first use, and keeps two
+/// descriptors until the run ends; of more than 256 files, each is opened anew for each row.
 /// Keeps all guarantees. Compiles with nvcc.
-/// Source: cuFile API Reference Guide, CUDA 12 and 13.
+/// Source: cuFile API Reference Guide, CUDA 13.
 template <class Source>
   requires requires(const Source& s) {
     { s.located() } -> std::convertible_to<std::shared_ptr<const located_files>>;

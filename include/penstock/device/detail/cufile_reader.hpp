@@ -28,6 +28,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,7 +101,10 @@ class cufile_reader {
   /// `modules` as for `cufile_driver`; null: without the driver.
   cufile_reader(int device, unsigned threads, const char* modules, std::shared_ptr<const located_files> files,
                 cufile_tally& tally)
-      : tally_(tally), device_(device), files_(std::move(files)), known_(files_->files.size()) {
+      : tally_(tally),
+        device_(device),
+        files_(std::move(files)),
+        known_(files_->files.size() > most_open ? 0 : files_->files.size()) {
     const cuda_on_device here(device);
     here.check();
     if (modules != nullptr) driver_ = std::make_unique<cufile_driver>(modules);
@@ -147,7 +151,8 @@ class cufile_reader {
   }
 
  private:
-  static constexpr std::uint64_t block = 4096;  // of the disk: direct reads begin and end with one
+  static constexpr std::uint64_t block = 4096;   // of the disk: direct reads begin and end with one
+  static constexpr std::size_t most_open = 256;  // files; of more, each is open while a row of it is read
 
   /// A file of the run, opened at its first use.
   struct known_file {
@@ -159,15 +164,11 @@ class cufile_reader {
     std::atomic<bool> direct{false};
   };
 
-  known_file& open(std::size_t number) {
-    if (number >= files_->files.size())
-      throw error(errc::argument, {"a row is of file ", number, " of ", files_->files.size(),
-                                   "; give cufile the source that the ranges are from"});
-    known_file& file = known_[number];
-    if (file.opened.load(std::memory_order_acquire)) return file;
+  /// Opens a file, unless it is open.
+  void open(known_file& file, const located_files::entry& entry) const {
+    if (file.opened.load(std::memory_order_acquire)) return;
     const std::lock_guard hold(file.lock);
-    if (file.opened.load(std::memory_order_relaxed)) return file;
-    const located_files::entry& entry = files_->files[number];
+    if (file.opened.load(std::memory_order_relaxed)) return;
     files::descriptor buffered(files::open_quietly(entry.path));
     if (buffered.get() < 0) throw files::failure("open", entry.path, errno);
     const object_signature found = files::signature_of(buffered.get(), entry.path);
@@ -184,12 +185,16 @@ class cufile_reader {
     }
     file.buffered = std::move(buffered);
     file.opened.store(true, std::memory_order_release);
-    return file;
   }
 
   void read_row(const file_range& range, cuda_lane& lane, std::byte* to, std::size_t bytes) {
-    known_file& file = open(to_size(range.file));
+    if (range.file >= files_->files.size())
+      throw error(errc::argument, {"a row is of file ", range.file, " of ", files_->files.size(),
+                                   "; give cufile the source that the ranges are from"});
     const located_files::entry& entry = files_->files[range.file];
+    std::optional<known_file> once;
+    known_file& file = known_.empty() ? once.emplace() : known_[to_size(range.file)];
+    open(file, entry);
     if (range.bytes != bytes || range.offset > entry.bytes || entry.bytes - range.offset < bytes)
       throw error(errc::argument, {"a row of ", range.bytes, " bytes where rows have ", bytes,
                                    "; give cufile the source that the ranges are from"})

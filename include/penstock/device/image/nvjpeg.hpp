@@ -139,11 +139,13 @@ class nvjpeg_run {
   [[nodiscard]] extents shape(const View& /*column*/, const device_batch& batch) const {
     return extents(batch.slots(), std::size_t{size_.height}, std::size_t{size_.width}, Format::channels);
   }
-  template <class View>
-  void launch(cudaStream_t stream, const View& column, const device_batch& batch,
+  template <class Stream, class View>
+  void launch(Stream stream, const View& column, const device_batch& batch,
               const device_places& places) const {
+    static_assert(std::is_same_v<Stream, cudaStream_t>,
+                  "penstock: nvjpeg works on devices of CUDA; write pin_and_copy(cuda{}) before on_device");
     const files<View> all{column, batch, crop_, batch.slots(), places.output};
-    decoder_->decode(all, stream);
+    if constexpr (std::is_same_v<Stream, cudaStream_t>) decoder_->decode(all, stream);
   }
 
  private:
@@ -242,7 +244,7 @@ class nvjpeg_operation {
 /// its delivery. Each thread has buffers for one image, three times; they grow to the largest, and then
 /// nothing is allocated. The encoded bytes cross the bus with the batch.
 /// Keeps all guarantees. Compiles with nvcc.
-/// Source: nvJPEG's documentation, CUDA 12 and 13.
+/// Source: nvJPEG's documentation, CUDA 13.
 template <pixel_format Format = rgb8, class Crop>
   requires requires(const Crop& crop, detail::nvjpeg_setup& setup) {
     detail::nvjpeg_crop<Crop>::prepare(crop, setup);
