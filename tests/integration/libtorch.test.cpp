@@ -195,9 +195,9 @@ TEST_CASE("integration/libtorch: behind on_device a tensor is what the device ma
   const auto images = ps::generated(6, [](std::uint64_t) {
     return ps::tensor_view<const std::uint8_t>(pixels.data(), ps::extents(2, 4, 3));
   });
-  auto run = (images | ps::batch(3) | ps::pin_and_copy(ps::simulated()) |
-              ps::on_device(ps::to_half(), ps::to_chw()))
-                 .open();
+  auto run =
+      (images | ps::batch(3) | ps::pin_and_copy(ps::simulated()) | ps::on_device(ps::to_half(), ps::to_chw()))
+          .open();
   auto batch = run.next();
   const torch::Tensor there = ps::as_tensors(*batch), here = ps::as_host_tensors(*batch);
   CHECK(there.sizes() == torch::IntArrayRef({3, 3, 2, 4}));
