@@ -25,7 +25,7 @@ struct nothing {
   nothing(Session&, ps::memory_account&) {}
 };
 struct identity_binding {};
-using block = ps::block_of<nothing, identity_binding, ps::host::session::transfer>;
+using block = ps::block_of<nothing, identity_binding, ps::host::session::transfer, nothing>;
 
 }  // namespace
 
