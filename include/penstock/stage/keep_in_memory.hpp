@@ -25,6 +25,15 @@ struct keep_after_random {
                   "same in every epoch; move it before that stage");
   }
 };
+struct keep_after_enumerate {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: keep_in_memory after enumerate, or another stage whose values depend on a sample's "
+                  "place in the order, which would then be that of the first epoch; move it before that stage");
+  }
+};
 struct keep_on_forward {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -115,6 +124,8 @@ struct keep_in_memory_stage {
       return mistakes::keep_over_mixed_epochs{};
     else if constexpr (facts.drawn)
       return mistakes::keep_after_random{};
+    else if constexpr (facts.placed)
+      return mistakes::keep_after_enumerate{};
     else if constexpr (facts.expanded)
       return mistakes::keep_after_unbatch{};
     else if constexpr (!keepable<std::remove_cvref_t<typename Context::element>>)
