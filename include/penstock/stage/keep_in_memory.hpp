@@ -110,6 +110,7 @@ struct keep_without_limit {
 /// anew each time. So of a run that goes through all its data in every epoch, the share that fits is had from
 /// memory, in any order. Each process has its own. What is kept is not fetched ahead, and storages with a
 /// cache do not count on it. A state does not hold samples: a restored run keeps them anew.
+/// A sample is kept once its evaluation has succeeded: one that is bad, there or behind this stage, is not.
 /// `run.counters().kept` counts; `report` says it.
 /// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock; of a sample that
 /// is kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
