@@ -48,7 +48,6 @@ struct mapped {
 
 struct point {
   int x = 0, y = 0;
-  friend bool operator==(const point&, const point&) = default;
 };
 
 template <class T>

@@ -85,11 +85,11 @@ TEST_CASE(
 TEST_CASE("evaluation/kept_table: where memory is short, nothing is counted that it does not hold") {
   kept_table table(1 << 20, destroy);
   auto one = std::make_unique<std::uint64_t>(1);
-  const std::uint64_t failed = penstock_test::fail_each_allocation(
-      [&] { (void)table.add(7, one.get(), 100); },
-      [&](bool whole) {
-        if (!whole) CHECK(table.counters().bytes == 0);
-      });
+  const std::uint64_t failed =
+      penstock_test::fail_each_allocation([&] { (void)table.add(7, one.get(), 100); },
+                                          [&](bool whole) {
+                                            if (!whole) CHECK(table.counters().bytes == 0);
+                                          });
   CHECK(failed != 0);
   CHECK(table.find(7) == one.release());
 }

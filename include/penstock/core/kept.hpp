@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -133,12 +132,17 @@ template <class T>
     return value.has_value() ? bytes_owned(*value) : 0;
   } else if constexpr (requires { std::tuple_size<T>::value; }) {
     return std::apply([](const auto&... all) { return (bytes_owned(all) + ... + std::uint64_t{0}); }, value);
-  } else if constexpr (std::ranges::sized_range<const T>) {
-    using member = std::ranges::range_value_t<const T>;
+  } else if constexpr (requires {
+                         typename T::value_type;
+                         value.begin();
+                         value.end();
+                         value.size();
+                       }) {
+    using member = typename T::value_type;
     if constexpr (std::same_as<member, T>) {
       return 0;
     } else {
-      std::uint64_t bytes = std::uint64_t{std::ranges::size(value)} * sizeof(member);
+      std::uint64_t bytes = std::uint64_t{value.size()} * sizeof(member);
       if constexpr (!std::is_trivially_copyable_v<member>)
         for (const auto& one : value) bytes += bytes_owned(one);
       return bytes;

@@ -95,8 +95,8 @@ class keeper_node {
       } else {
         std::unique_ptr<form> made;
         up.evaluate(
-            p, w.up,
-            [&]<class V>(V&& value) { sink(show_kept(make(std::forward<V>(value), made, w.own))); }, timing);
+            p, w.up, [&]<class V>(V&& value) { sink(show_kept(make(std::forward<V>(value), made, w.own))); },
+            timing);
         add(source, made);
       }
     }

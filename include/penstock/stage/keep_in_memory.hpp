@@ -29,9 +29,10 @@ struct keep_after_enumerate {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
   static consteval void explain() {
-    static_assert(never<Reached>,
-                  "penstock: keep_in_memory after enumerate, or another stage whose values depend on a sample's "
-                  "place in the order, which would then be that of the first epoch; move it before that stage");
+    static_assert(
+        never<Reached>,
+        "penstock: keep_in_memory after enumerate, or another stage whose values depend on a sample's "
+        "place in the order, which would then be that of the first epoch; move it before that stage");
   }
 };
 struct keep_on_forward {
@@ -104,8 +105,8 @@ struct keep_without_limit {
 /// of what is kept: bytes, texts, spans, tensor views; images stay images, whose pixels are then free;
 /// numbers are copies. Where it stands decides what is kept: before `decode` encoded bytes, behind it decoded
 /// values.
-/// Augmentations, `enumerate`, and all that draws random numbers, stand after it. Pointwise; keeps all five guarantees,
-/// and the sequence is the same with it and without it.
+/// Augmentations, `enumerate`, and all that draws random numbers, stand after it. Pointwise; keeps all five
+/// guarantees, and the sequence is the same with it and without it.
 /// Samples that come first stay until the run ends, up to `limit` bytes; once they are full, the rest is made
 /// anew each time. So of a run that goes through all its data in every epoch, the share that fits is had from
 /// memory, in any order. Each process has its own. What is kept is not fetched ahead, and storages with a
