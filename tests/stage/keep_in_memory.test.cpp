@@ -176,6 +176,7 @@ TEST_CASE("stage/keep_in_memory: images stay images, which augmentations work on
     auto b = kept.next();
     CHECK(std::ranges::equal(a->values().flat(), b->values().flat()));
   }
+  static_assert(!ps::keepable<ps::pixel_view<std::uint8_t, 3>>);  // pixels that somebody else owns
   CHECK(kept.counters().kept.samples == 40);
   CHECK(kept.counters().kept.hits >= 80);
 }

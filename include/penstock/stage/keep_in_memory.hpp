@@ -113,11 +113,12 @@ struct keep_without_limit {
 /// cache do not count on it. A state does not hold samples: a restored run keeps them anew.
 /// A sample is kept once its evaluation has succeeded: one that is bad, there or behind this stage, is not.
 /// `run.counters().kept` counts; `report` says it.
-/// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock; of a sample that
-/// is kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
+/// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock, and a copy of
+/// those members of records that are neither numbers nor shown as views (lists of texts); of a sample that is
+/// kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
 /// Workers may go beyond the limit by a sample each while they make it. The limit is for what values have in
-/// place and in standard containers; memory that a type of your own owns is not seen, unless a `kept_as`
-/// says it.
+/// place and in standard containers; what other types own, such as `json_value` and those of yours, is not
+/// seen, unless a `kept_as` says it.
 /// Throws `errc::argument` for a limit of 0.
 ///
 ///     auto kept = samples | decode<field<"npy", npy<float>>, field<"cls", integer>> | keep_in_memory(8_GiB) |
