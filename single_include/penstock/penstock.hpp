@@ -4839,6 +4839,7 @@ template <class T, std::size_t Channels>
 class pixel_view {
  public:
   using value_type = T;
+  using is_view = void;
   static constexpr std::size_t channels = Channels;
 
   constexpr pixel_view() = default;
@@ -8166,6 +8167,68 @@ inline constexpr bool is_whole_tensor = false;
 template <class T>
 inline constexpr bool is_whole_tensor<whole_tensor<T>> = true;
 
+/// Whether a kept form would refer to something that it does not own: views within other types, such as an
+/// array of texts, are not copied.
+template <class K>
+inline constexpr bool lends = unfinished<K> || requires { typename K::is_view; };
+template <class C, class Traits>
+inline constexpr bool lends<std::basic_string_view<C, Traits>> = true;
+template <class T, std::size_t N>
+inline constexpr bool lends<std::span<T, N>> = true;
+template <class T>
+inline constexpr bool lends<tensor_view<T>> = true;
+template <class T>
+inline constexpr bool lends<tensor_part<T>> = true;
+template <class T>
+inline constexpr bool lends<strided_view<T>> = true;
+template <class T>
+inline constexpr bool lends<std::optional<T>> = lends<T>;
+template <class T, std::size_t N>
+inline constexpr bool lends<std::array<T, N>> = lends<T>;
+template <class T, class A>
+inline constexpr bool lends<std::vector<T, A>> = lends<T>;
+template <class A, class B>
+inline constexpr bool lends<std::pair<A, B>> = lends<A> || lends<B>;
+template <class... Ts>
+inline constexpr bool lends<std::tuple<Ts...>> = (lends<Ts> || ...);
+template <class... Ts>
+inline constexpr bool lends<std::variant<Ts...>> = (lends<Ts> || ...);
+template <class... Fields>
+inline constexpr bool lends<record<Fields...>> = (lends<std::remove_cvref_t<typename Fields::type>> || ...);
+
+/// Bytes that a value owns outside of its own object, as far as its type shows them: those of standard
+/// containers, of what they hold, and of optional values.
+template <class T>
+[[nodiscard]] std::uint64_t bytes_owned(const T& value) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    return 0;
+  } else if constexpr (requires {
+                         value.has_value();
+                         *value;
+                       }) {
+    return value.has_value() ? bytes_owned(*value) : 0;
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    return std::apply([](const auto&... all) { return (bytes_owned(all) + ... + std::uint64_t{0}); }, value);
+  } else if constexpr (requires {
+                         typename T::value_type;
+                         value.begin();
+                         value.end();
+                         value.size();
+                       }) {
+    using member = typename T::value_type;
+    if constexpr (std::same_as<member, T>) {
+      return 0;
+    } else {
+      std::uint64_t bytes = std::uint64_t{value.size()} * sizeof(member);
+      if constexpr (!std::is_trivially_copyable_v<member>)
+        for (const auto& one : value) bytes += bytes_owned(one);
+      return bytes;
+    }
+  } else {
+    return 0;
+  }
+}
+
 /// A kept form that says how it is filled and shown.
 template <class K>
 concept shows_itself = requires(const K& k) {
@@ -8179,9 +8242,15 @@ concept shows_itself = requires(const K& k) {
 template <class T>
 using kept = typename detail::kept_form<std::remove_cvref_t<T>>::type;
 
-/// Whether an element can be kept: all but samples whose members are known only at run time.
+/// Whether an element's kept form owns all that it refers to. Views are copied, and so are those in records;
+/// those in other types, such as `std::optional<std::string_view>`, are not.
 template <class T>
-inline constexpr bool keepable = !open_sample<T>;
+inline constexpr bool owned_when_kept = !detail::lends<kept<T>>;
+
+/// Whether an element can be kept: all but samples whose members are known only at run time, and those that
+/// would not own what they refer to.
+template <class T>
+inline constexpr bool keepable = !open_sample<T> && owned_when_kept<T>;
 template <class... Fields>
 inline constexpr bool keepable<record<Fields...>> =
     (keepable<std::remove_cvref_t<typename Fields::type>> && ...);
@@ -8200,7 +8269,8 @@ void make_kept(V&& value, K& into) {
   }
 }
 
-/// Bytes of a kept element, without those of its own object.
+/// Bytes of a kept element, without those of its own object; of a type that is neither a standard container
+/// nor says `bytes()`, none.
 template <class K>
 [[nodiscard]] std::uint64_t bytes_of_kept(const K& kept) {
   if constexpr (any_record<K>) {
@@ -8209,12 +8279,12 @@ template <class K>
     }(std::make_index_sequence<K::size>{});
   } else if constexpr (detail::shows_itself<K>) {
     return kept.bytes();
-  } else if constexpr (std::is_trivially_copyable_v<K>) {
-    return 0;
   } else if constexpr (detail::is_whole_tensor<K>) {
     return detail::whole_size(kept.values());
+  } else if constexpr (std::same_as<K, whole_bytes>) {
+    return kept.size();
   } else {
-    return detail::whole_size(kept);
+    return detail::bytes_owned(kept);
   }
 }
 
@@ -8411,6 +8481,11 @@ concept renumbering_part = part<T> && requires { requires T::renumbers; };
 /// bool varies_by_epoch = true`. Looping over a plan that has one is a mistake: see `plan::begin`.
 template <class T>
 concept varying_part = part<T> && requires { requires std::remove_cvref_t<T>::varies_by_epoch; };
+
+/// A value stage whose values depend on where a sample stands in the order, so that they may be others in the
+/// next epoch: `static constexpr bool tells_position = true`.
+template <class T>
+concept positional_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::tells_position); };
 
 /// A source or stage whose samples take far longer to make than their bytes say, as images do: `static
 /// constexpr bool one_at_a_time = true`. Workers take such samples one by one.
@@ -8688,7 +8763,7 @@ consteval guarantee_set lost_by_itself(place where) {
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
        steps = false, bad_samples = false, uneven = false, renumbers = false, expanded = false, drawn = false,
-       varies = false, computes = false;
+       varies = false, placed = false, computes = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
@@ -8764,6 +8839,7 @@ consteval chain_facts facts_after(chain_facts f) {
   if (part_of_kind<Stage, expander_tag>) f.expanded = true;
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (Draws) f.drawn = true;
+  if (positional_part<Stage>) f.placed = true;
   if (uneven_batch<Stage>) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (computing_part<Stage>) f.computes = true;
@@ -12932,7 +13008,14 @@ PENSTOCK_INLINE bool kept_table::make_place(part& to) {
   if ((to.used + 1) * 4 <= now * 3) return true;
   const std::size_t places = now == 0 ? smallest : now * 2;
   if (!take_room(places * sizeof(entry))) return false;
-  auto larger = std::make_unique<table>(places);
+  std::unique_ptr<table> larger;
+  try {
+    to.all.reserve(to.all.size() + 1);
+    larger = std::make_unique<table>(places);
+  } catch (...) {
+    bytes_.fetch_sub(places * sizeof(entry), std::memory_order_relaxed);
+    throw;
+  }
   if (now != 0)
     for (const entry& one : to.all.back()->entries)
       if (const void* const object = one.object.load(std::memory_order_relaxed); object != nullptr)
@@ -13026,17 +13109,21 @@ class keeper_node {
       const form* const found = find(source);
       count(w, Timing::now() - begin);
       if (found == nullptr) {
+        std::unique_ptr<form> made;
         up.evaluate(
             p, w.up,
             [&]<class V>(V&& value) {
               const std::uint64_t arrived = Timing::now();
-              const held made(*table_, source.index, std::forward<V>(value), w.own);
+              const form& here = make(std::forward<V>(value), made, w.own);
               w.cost.nanoseconds += Timing::now() - arrived;
-              root.landing.hand_on(timing, sink, show_kept(*made));
+              root.landing.hand_on(timing, sink, show_kept(here));
               w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
               root.landing.passed();
             },
             timing);
+        const std::uint64_t evaluated = Timing::now();
+        add(source, made);
+        w.cost.nanoseconds += Timing::now() - evaluated;
       } else {
         up.pass_over(w.up, timing);
         root.landing.hand_on(timing, sink, show_kept(*found));
@@ -13049,43 +13136,31 @@ class keeper_node {
         up.pass_over(w.up, timing);
         sink(show_kept(*found));
       } else {
+        std::unique_ptr<form> made;
         up.evaluate(
-            p, w.up,
-            [&]<class V>(V&& value) {
-              const held made(*table_, source.index, std::forward<V>(value), w.own);
-              sink(show_kept(*made));
-            },
+            p, w.up, [&]<class V>(V&& value) { sink(show_kept(make(std::forward<V>(value), made, w.own))); },
             timing);
+        add(source, made);
       }
     }
   }
 
  private:
-  /// A sample that was just made: in the table, or in a place of its own while it passes.
-  class held {
-   public:
-    template <class V>
-    held(detail::kept_table& table, std::uint64_t number, V&& value, form& passing) : shown_(&passing) {
-      if (table.full()) {
-        make_kept(std::forward<V>(value), passing);
-        return;
-      }
-      mine_ = std::make_unique<form>();
-      make_kept(std::forward<V>(value), *mine_);
-      const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*mine_) + of_allocator;
-      shown_ = mine_.get();
-      const void* const there = table.add(number, mine_.get(), bytes);
-      if (there != nullptr) shown_ = static_cast<const form*>(there);
-      if (there == mine_.get()) (void)mine_.release();
-    }
-    [[nodiscard]] const form& operator*() const noexcept { return *shown_; }
-
-   private:
-    static constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
-    std::unique_ptr<form> mine_;
-    const form* shown_;
-  };
-
+  /// A sample in its kept form: in an object of its own, or in a place of the worker if the table is full.
+  template <class V>
+  [[nodiscard]] const form& make(V&& value, std::unique_ptr<form>& made, form& passing) const {
+    if (!table_->full()) made = std::make_unique<form>();
+    form& into = made ? *made : passing;
+    make_kept(std::forward<V>(value), into);
+    return into;
+  }
+  /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.
+  void add(position source, std::unique_ptr<form>& made) const {
+    if (!made) return;
+    constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
+    const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*made) + of_allocator;
+    if (table_->add(source.index, made.get(), bytes) == made.get()) (void)made.release();
+  }
   static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
   [[nodiscard]] const form* find(position source) const noexcept {
     return static_cast<const form*>(table_->use(source.index));
@@ -61150,6 +61225,7 @@ struct enumerate_after_decider {
 struct enumerate_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "enumerate";
+  static constexpr bool tells_position = true;
 
   template <class V, class Call>
   constexpr auto apply(V&& value, const Call& c) const {
@@ -62048,6 +62124,16 @@ struct keep_after_random {
                   "same in every epoch; move it before that stage");
   }
 };
+struct keep_after_enumerate {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: keep_in_memory after enumerate, or another stage whose values depend on a sample's "
+        "place in the order, which would then be that of the first epoch; move it before that stage");
+  }
+};
 struct keep_on_forward {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -62086,6 +62172,16 @@ struct keep_open_sample {
                   "to keep, as in fields<\"jpg\", \"cls\"> | keep_in_memory(limit)");
   }
 };
+struct keep_views {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: keep_in_memory of a value with views in it, such as "
+                  "std::optional<std::string_view>, which would outlive what they refer to; make it of types "
+                  "that own what they have, such as std::string");
+  }
+};
 struct keep_without_limit {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -62101,20 +62197,27 @@ struct keep_without_limit {
 /// Keeps samples in memory as they are at this place in the expression, so that later epochs neither read nor
 /// make them again. Made by `keep_in_memory(limit)`.
 ///
-/// In: any element but one whose members are known only at run time; unfinished ones are finished. Out: views
+/// In: any element but one whose members are known only at run time; unfinished ones are finished. Views are
+/// copied, also those in records, but values of other types with views in them do not compile: an array of
+/// texts must be one of `std::string`. A type of your own must own what it has, or have a member alias
+/// `is_view`, which says that it does not. Out: views
 /// of what is kept: bytes, texts, spans, tensor views; images stay images, whose pixels are then free;
 /// numbers are copies. Where it stands decides what is kept: before `decode` encoded bytes, behind it decoded
 /// values.
-/// Augmentations, and all that draws random numbers, stand after it. Pointwise; keeps all five guarantees,
-/// and the sequence is the same with it and without it.
+/// Augmentations, `enumerate`, and all that draws random numbers, stand after it. Pointwise; keeps all five
+/// guarantees, and the sequence is the same with it and without it.
 /// Samples that come first stay until the run ends, up to `limit` bytes; once they are full, the rest is made
 /// anew each time. So of a run that goes through all its data in every epoch, the share that fits is had from
 /// memory, in any order. Each process has its own. What is kept is not fetched ahead, and storages with a
 /// cache do not count on it. A state does not hold samples: a restored run keeps them anew.
+/// A sample is kept once its evaluation has succeeded: one that is bad, there or behind this stage, is not.
 /// `run.counters().kept` counts; `report` says it.
-/// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock; of a sample that
-/// is kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
-/// Workers may go beyond the limit by a sample each while they make it.
+/// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock, and a copy of
+/// those members of records that are neither numbers nor shown as views (lists of texts); of a sample that is
+/// kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
+/// Workers may go beyond the limit by a sample each while they make it. The limit is for what values have in
+/// place and in standard containers; what other types own, such as `json_value` and those of yours, is not
+/// seen, unless a `kept_as` says it.
 /// Throws `errc::argument` for a limit of 0.
 ///
 ///     auto kept = samples | decode<field<"npy", npy<float>>, field<"cls", integer>> | keep_in_memory(8_GiB) |
@@ -62138,8 +62241,12 @@ struct keep_in_memory_stage {
       return mistakes::keep_over_mixed_epochs{};
     else if constexpr (facts.drawn)
       return mistakes::keep_after_random{};
+    else if constexpr (facts.placed)
+      return mistakes::keep_after_enumerate{};
     else if constexpr (facts.expanded)
       return mistakes::keep_after_unbatch{};
+    else if constexpr (!owned_when_kept<typename Context::element>)
+      return mistakes::keep_views{};
     else if constexpr (!keepable<std::remove_cvref_t<typename Context::element>>)
       return mistakes::keep_open_sample{};
     else

@@ -7,10 +7,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace kept_test {
@@ -44,7 +48,6 @@ struct mapped {
 
 struct point {
   int x = 0, y = 0;
-  friend bool operator==(const point&, const point&) = default;
 };
 
 template <class T>
@@ -117,6 +120,32 @@ TEST_CASE("core/kept: numbers are copies, records are kept field by field, anyth
   static_assert(std::is_same_v<std::remove_cvref_t<decltype(shown)>, sample>);
   CHECK(ps::bytes_of_kept(kept) == 6);
   CHECK(ps::show_kept(keep(list{"a", "b"}))[1] == "b");
+}
+
+TEST_CASE("core/kept: the bytes of containers are those of what they hold, too") {
+  using list = std::vector<std::string>;
+  const list words{std::string(1000, 'a'), std::string(500, 'b')};
+  CHECK(ps::bytes_of_kept(keep(words)) == 2 * sizeof(std::string) + 1500);
+  CHECK(ps::bytes_of_kept(keep(std::vector<list>{words, {}})) ==
+        2 * sizeof(list) + 2 * sizeof(std::string) + 1500);
+  CHECK(ps::bytes_of_kept(keep(std::optional<std::string>(words[0]))) == 1000);
+  CHECK(ps::bytes_of_kept(keep(std::optional<std::string>())) == 0);
+  CHECK(ps::bytes_of_kept(keep(std::array<std::string, 2>{words[0], words[1]})) == 1500);
+  CHECK(ps::bytes_of_kept(keep(std::pair<int, std::string>(7, words[1]))) == 500);
+  CHECK(ps::bytes_of_kept(keep(std::optional<int>(7))) == 0);
+  CHECK(ps::bytes_of_kept(keep(std::vector<bool>(64))) >= 8);
+}
+
+TEST_CASE("core/kept: views in types that are kept as they are cannot be kept") {
+  using text = std::string_view;
+  static_assert(ps::keepable<text> && ps::keepable<std::span<const float>> && ps::keepable<mapped>);
+  static_assert(ps::keepable<std::optional<std::string>> && ps::keepable<std::array<int, 3>>);
+  static_assert(!ps::keepable<std::optional<text>> && !ps::keepable<std::array<text, 2>>);
+  static_assert(!ps::keepable<std::vector<text>> && !ps::keepable<std::span<const text>>);
+  static_assert(!ps::keepable<std::pair<int, text>> && !ps::keepable<std::tuple<int, std::span<int>>>);
+  static_assert(!ps::keepable<std::variant<int, ps::bytes_view>> && !ps::keepable<std::optional<mapped>>);
+  static_assert(ps::keepable<ps::record<ps::field<"a", text>, ps::field<"b", halves>>>);
+  static_assert(!ps::keepable<ps::record<ps::field<"a", text>, ps::field<"b", std::optional<text>>>>);
 }
 
 TEST_CASE("core/kept: what is kept is added up") {

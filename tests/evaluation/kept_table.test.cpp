@@ -2,6 +2,7 @@
 #include <penstock/evaluation/kept_table.hpp>
 
 #include "support/catch.hpp"
+#include "support/count_allocations.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -79,6 +80,18 @@ TEST_CASE(
   CHECK(small.add(1, large.get(), 20'000) == nullptr);
   CHECK(!small.full());  // others may fit
   CHECK(small.add(1, large.get(), ~std::uint64_t{0}) == nullptr);
+}
+
+TEST_CASE("evaluation/kept_table: where memory is short, nothing is counted that it does not hold") {
+  kept_table table(1 << 20, destroy);
+  auto one = std::make_unique<std::uint64_t>(1);
+  const std::uint64_t failed =
+      penstock_test::fail_each_allocation([&] { (void)table.add(7, one.get(), 100); },
+                                          [&](bool whole) {
+                                            if (!whole) CHECK(table.counters().bytes == 0);
+                                          });
+  CHECK(failed != 0);
+  CHECK(table.find(7) == one.release());
 }
 
 TEST_CASE("evaluation/kept_table: many threads add and find the same numbers") {

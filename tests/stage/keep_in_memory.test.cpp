@@ -62,6 +62,25 @@ struct made {
   return text.find(part) != std::string::npos;
 }
 
+/// A source that finds out only after it has shown number 3 that its bytes are bad.
+struct late_source {
+  using penstock_part = ps::source_tag;
+  using element = std::uint64_t;
+  static constexpr std::string_view source_name = "late";
+  struct reader {
+    struct worker {};
+    template <class Sink>
+    void evaluate(ps::position p, worker&, Sink&& sink) const {
+      sink(p.index == 3 ? std::uint64_t{777} : p.index);
+      if (p.index == 3) throw ps::error(ps::errc::checksum, "broken");
+    }
+  };
+  [[nodiscard]] static std::uint64_t size() { return 10; }
+  [[nodiscard]] static std::shared_ptr<const std::vector<std::uint64_t>> starts() { return nullptr; }
+  [[nodiscard]] static std::uint64_t fingerprint() { return 1; }
+  [[nodiscard]] static reader connect() { return {}; }
+};
+
 /// What two epochs deliver, and in which order.
 template <class Plan>
 std::vector<std::uint64_t> two_epochs(const Plan& plan) {
@@ -157,6 +176,7 @@ TEST_CASE("stage/keep_in_memory: images stay images, which augmentations work on
     auto b = kept.next();
     CHECK(std::ranges::equal(a->values().flat(), b->values().flat()));
   }
+  static_assert(!ps::keepable<ps::pixel_view<std::uint8_t, 3>>);  // pixels that somebody else owns
   CHECK(kept.counters().kept.samples == 40);
   CHECK(kept.counters().kept.hits >= 80);
 }
@@ -234,6 +254,20 @@ TEST_CASE("stage/keep_in_memory: bad samples are not kept, and found bad in each
     return plan | ps::bad_samples::replace(50) | ps::shuffle(9) | ps::batch(10) | ps::workers(2);
   };
   CHECK(two_epochs(rest(source | ps::keep_in_memory(1_MiB))) == two_epochs(rest(source)));
+}
+
+TEST_CASE("stage/keep_in_memory: a sample that turns out to be bad after it was shown is not kept either") {
+  for (const unsigned workers : {0u, 2u}) {
+    const auto plan = ps::plan<late_source>(late_source{}) | ps::keep_in_memory(1_MiB) |
+                      ps::bad_samples::skip(100) | ps::batch(10) | ps::workers(workers);
+    auto run = plan.open();
+    (void)run.epochs(4);
+    for (int i = 0; i < 4; ++i) {
+      auto b = run.next();
+      for (const std::uint64_t v : b->values()) CHECK(v != 777);
+    }
+    CHECK(run.counters().kept.samples == 9);
+  }
 }
 
 TEST_CASE("stage/keep_in_memory: a filter before it decides once for what it lets through") {

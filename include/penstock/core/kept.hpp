@@ -9,14 +9,18 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/core/whole.hpp>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 /// Elements that are kept in memory and shown again and again: the form that owns them, and the view of it
@@ -86,6 +90,68 @@ inline constexpr bool is_whole_tensor = false;
 template <class T>
 inline constexpr bool is_whole_tensor<whole_tensor<T>> = true;
 
+/// Whether a kept form would refer to something that it does not own: views within other types, such as an
+/// array of texts, are not copied.
+template <class K>
+inline constexpr bool lends = unfinished<K> || requires { typename K::is_view; };
+template <class C, class Traits>
+inline constexpr bool lends<std::basic_string_view<C, Traits>> = true;
+template <class T, std::size_t N>
+inline constexpr bool lends<std::span<T, N>> = true;
+template <class T>
+inline constexpr bool lends<tensor_view<T>> = true;
+template <class T>
+inline constexpr bool lends<tensor_part<T>> = true;
+template <class T>
+inline constexpr bool lends<strided_view<T>> = true;
+template <class T>
+inline constexpr bool lends<std::optional<T>> = lends<T>;
+template <class T, std::size_t N>
+inline constexpr bool lends<std::array<T, N>> = lends<T>;
+template <class T, class A>
+inline constexpr bool lends<std::vector<T, A>> = lends<T>;
+template <class A, class B>
+inline constexpr bool lends<std::pair<A, B>> = lends<A> || lends<B>;
+template <class... Ts>
+inline constexpr bool lends<std::tuple<Ts...>> = (lends<Ts> || ...);
+template <class... Ts>
+inline constexpr bool lends<std::variant<Ts...>> = (lends<Ts> || ...);
+template <class... Fields>
+inline constexpr bool lends<record<Fields...>> = (lends<std::remove_cvref_t<typename Fields::type>> || ...);
+
+/// Bytes that a value owns outside of its own object, as far as its type shows them: those of standard
+/// containers, of what they hold, and of optional values.
+template <class T>
+[[nodiscard]] std::uint64_t bytes_owned(const T& value) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    return 0;
+  } else if constexpr (requires {
+                         value.has_value();
+                         *value;
+                       }) {
+    return value.has_value() ? bytes_owned(*value) : 0;
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    return std::apply([](const auto&... all) { return (bytes_owned(all) + ... + std::uint64_t{0}); }, value);
+  } else if constexpr (requires {
+                         typename T::value_type;
+                         value.begin();
+                         value.end();
+                         value.size();
+                       }) {
+    using member = typename T::value_type;
+    if constexpr (std::same_as<member, T>) {
+      return 0;
+    } else {
+      std::uint64_t bytes = std::uint64_t{value.size()} * sizeof(member);
+      if constexpr (!std::is_trivially_copyable_v<member>)
+        for (const auto& one : value) bytes += bytes_owned(one);
+      return bytes;
+    }
+  } else {
+    return 0;
+  }
+}
+
 /// A kept form that says how it is filled and shown.
 template <class K>
 concept shows_itself = requires(const K& k) {
@@ -99,9 +165,15 @@ concept shows_itself = requires(const K& k) {
 template <class T>
 using kept = typename detail::kept_form<std::remove_cvref_t<T>>::type;
 
-/// Whether an element can be kept: all but samples whose members are known only at run time.
+/// Whether an element's kept form owns all that it refers to. Views are copied, and so are those in records;
+/// those in other types, such as `std::optional<std::string_view>`, are not.
 template <class T>
-inline constexpr bool keepable = !open_sample<T>;
+inline constexpr bool owned_when_kept = !detail::lends<kept<T>>;
+
+/// Whether an element can be kept: all but samples whose members are known only at run time, and those that
+/// would not own what they refer to.
+template <class T>
+inline constexpr bool keepable = !open_sample<T> && owned_when_kept<T>;
 template <class... Fields>
 inline constexpr bool keepable<record<Fields...>> =
     (keepable<std::remove_cvref_t<typename Fields::type>> && ...);
@@ -120,7 +192,8 @@ void make_kept(V&& value, K& into) {
   }
 }
 
-/// Bytes of a kept element, without those of its own object.
+/// Bytes of a kept element, without those of its own object; of a type that is neither a standard container
+/// nor says `bytes()`, none.
 template <class K>
 [[nodiscard]] std::uint64_t bytes_of_kept(const K& kept) {
   if constexpr (any_record<K>) {
@@ -129,12 +202,12 @@ template <class K>
     }(std::make_index_sequence<K::size>{});
   } else if constexpr (detail::shows_itself<K>) {
     return kept.bytes();
-  } else if constexpr (std::is_trivially_copyable_v<K>) {
-    return 0;
   } else if constexpr (detail::is_whole_tensor<K>) {
     return detail::whole_size(kept.values());
+  } else if constexpr (std::same_as<K, whole_bytes>) {
+    return kept.size();
   } else {
-    return detail::whole_size(kept);
+    return detail::bytes_owned(kept);
   }
 }
 

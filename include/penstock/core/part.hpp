@@ -106,6 +106,11 @@ concept renumbering_part = part<T> && requires { requires T::renumbers; };
 template <class T>
 concept varying_part = part<T> && requires { requires std::remove_cvref_t<T>::varies_by_epoch; };
 
+/// A value stage whose values depend on where a sample stands in the order, so that they may be others in the
+/// next epoch: `static constexpr bool tells_position = true`.
+template <class T>
+concept positional_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::tells_position); };
+
 /// A source or stage whose samples take far longer to make than their bytes say, as images do: `static
 /// constexpr bool one_at_a_time = true`. Workers take such samples one by one.
 template <class T>

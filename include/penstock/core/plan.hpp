@@ -94,7 +94,7 @@ consteval guarantee_set lost_by_itself(place where) {
 struct chain_facts {
   bool forward = false, sharded = false, cursor = false, decided = false, batched = false, copied = false,
        steps = false, bad_samples = false, uneven = false, renumbers = false, expanded = false, drawn = false,
-       varies = false, computes = false;
+       varies = false, placed = false, computes = false;
   guarantee_set lost{};
 
   [[nodiscard]] constexpr bool keeps(guarantee g) const noexcept { return !lost.has(g); }
@@ -170,6 +170,7 @@ consteval chain_facts facts_after(chain_facts f) {
   if (part_of_kind<Stage, expander_tag>) f.expanded = true;
   if (part_of_kind<Stage, batch_tag>) f.batched = true;
   if (Draws) f.drawn = true;
+  if (positional_part<Stage>) f.placed = true;
   if (uneven_batch<Stage>) f.uneven = true;
   if (part_of_kind<Stage, device_tag>) f.copied = true;
   if (computing_part<Stage>) f.computes = true;

@@ -66,17 +66,21 @@ class keeper_node {
       const form* const found = find(source);
       count(w, Timing::now() - begin);
       if (found == nullptr) {
+        std::unique_ptr<form> made;
         up.evaluate(
             p, w.up,
             [&]<class V>(V&& value) {
               const std::uint64_t arrived = Timing::now();
-              const held made(*table_, source.index, std::forward<V>(value), w.own);
+              const form& here = make(std::forward<V>(value), made, w.own);
               w.cost.nanoseconds += Timing::now() - arrived;
-              root.landing.hand_on(timing, sink, show_kept(*made));
+              root.landing.hand_on(timing, sink, show_kept(here));
               w.cost.nanoseconds += root.landing.template share_of_stage<form, shown_of<Element>>();
               root.landing.passed();
             },
             timing);
+        const std::uint64_t evaluated = Timing::now();
+        add(source, made);
+        w.cost.nanoseconds += Timing::now() - evaluated;
       } else {
         up.pass_over(w.up, timing);
         root.landing.hand_on(timing, sink, show_kept(*found));
@@ -89,43 +93,31 @@ class keeper_node {
         up.pass_over(w.up, timing);
         sink(show_kept(*found));
       } else {
+        std::unique_ptr<form> made;
         up.evaluate(
-            p, w.up,
-            [&]<class V>(V&& value) {
-              const held made(*table_, source.index, std::forward<V>(value), w.own);
-              sink(show_kept(*made));
-            },
+            p, w.up, [&]<class V>(V&& value) { sink(show_kept(make(std::forward<V>(value), made, w.own))); },
             timing);
+        add(source, made);
       }
     }
   }
 
  private:
-  /// A sample that was just made: in the table, or in a place of its own while it passes.
-  class held {
-   public:
-    template <class V>
-    held(detail::kept_table& table, std::uint64_t number, V&& value, form& passing) : shown_(&passing) {
-      if (table.full()) {
-        make_kept(std::forward<V>(value), passing);
-        return;
-      }
-      mine_ = std::make_unique<form>();
-      make_kept(std::forward<V>(value), *mine_);
-      const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*mine_) + of_allocator;
-      shown_ = mine_.get();
-      const void* const there = table.add(number, mine_.get(), bytes);
-      if (there != nullptr) shown_ = static_cast<const form*>(there);
-      if (there == mine_.get()) (void)mine_.release();
-    }
-    [[nodiscard]] const form& operator*() const noexcept { return *shown_; }
-
-   private:
-    static constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
-    std::unique_ptr<form> mine_;
-    const form* shown_;
-  };
-
+  /// A sample in its kept form: in an object of its own, or in a place of the worker if the table is full.
+  template <class V>
+  [[nodiscard]] const form& make(V&& value, std::unique_ptr<form>& made, form& passing) const {
+    if (!table_->full()) made = std::make_unique<form>();
+    form& into = made ? *made : passing;
+    make_kept(std::forward<V>(value), into);
+    return into;
+  }
+  /// Once all is well: a source may find only after it has shown a sample that the bytes were bad.
+  void add(position source, std::unique_ptr<form>& made) const {
+    if (!made) return;
+    constexpr std::uint64_t of_allocator = 32;  // about what it takes for its own
+    const std::uint64_t bytes = sizeof(form) + bytes_of_kept(*made) + of_allocator;
+    if (table_->add(source.index, made.get(), bytes) == made.get()) (void)made.release();
+  }
   static void destroy(void* one) noexcept { delete static_cast<form*>(one); }
   [[nodiscard]] const form* find(position source) const noexcept {
     return static_cast<const form*>(table_->use(source.index));

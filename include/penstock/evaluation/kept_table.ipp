@@ -34,7 +34,14 @@ PENSTOCK_INLINE bool kept_table::make_place(part& to) {
   if ((to.used + 1) * 4 <= now * 3) return true;
   const std::size_t places = now == 0 ? smallest : now * 2;
   if (!take_room(places * sizeof(entry))) return false;
-  auto larger = std::make_unique<table>(places);
+  std::unique_ptr<table> larger;
+  try {
+    to.all.reserve(to.all.size() + 1);
+    larger = std::make_unique<table>(places);
+  } catch (...) {
+    bytes_.fetch_sub(places * sizeof(entry), std::memory_order_relaxed);
+    throw;
+  }
   if (now != 0)
     for (const entry& one : to.all.back()->entries)
       if (const void* const object = one.object.load(std::memory_order_relaxed); object != nullptr)

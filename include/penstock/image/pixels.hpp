@@ -100,6 +100,7 @@ template <class T, std::size_t Channels>
 class pixel_view {
  public:
   using value_type = T;
+  using is_view = void;
   static constexpr std::size_t channels = Channels;
 
   constexpr pixel_view() = default;

@@ -34,6 +34,7 @@ struct enumerate_after_decider {
 struct enumerate_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "enumerate";
+  static constexpr bool tells_position = true;
 
   template <class V, class Call>
   constexpr auto apply(V&& value, const Call& c) const {

@@ -25,6 +25,16 @@ struct keep_after_random {
                   "same in every epoch; move it before that stage");
   }
 };
+struct keep_after_enumerate {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: keep_in_memory after enumerate, or another stage whose values depend on a sample's "
+        "place in the order, which would then be that of the first epoch; move it before that stage");
+  }
+};
 struct keep_on_forward {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -63,6 +73,16 @@ struct keep_open_sample {
                   "to keep, as in fields<\"jpg\", \"cls\"> | keep_in_memory(limit)");
   }
 };
+struct keep_views {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: keep_in_memory of a value with views in it, such as "
+                  "std::optional<std::string_view>, which would outlive what they refer to; make it of types "
+                  "that own what they have, such as std::string");
+  }
+};
 struct keep_without_limit {
   using penstock_mistake = about_expression_tag;
   template <class Reached>
@@ -78,20 +98,27 @@ struct keep_without_limit {
 /// Keeps samples in memory as they are at this place in the expression, so that later epochs neither read nor
 /// make them again. Made by `keep_in_memory(limit)`.
 ///
-/// In: any element but one whose members are known only at run time; unfinished ones are finished. Out: views
+/// In: any element but one whose members are known only at run time; unfinished ones are finished. Views are
+/// copied, also those in records, but values of other types with views in them do not compile: an array of
+/// texts must be one of `std::string`. A type of your own must own what it has, or have a member alias
+/// `is_view`, which says that it does not. Out: views
 /// of what is kept: bytes, texts, spans, tensor views; images stay images, whose pixels are then free;
 /// numbers are copies. Where it stands decides what is kept: before `decode` encoded bytes, behind it decoded
 /// values.
-/// Augmentations, and all that draws random numbers, stand after it. Pointwise; keeps all five guarantees,
-/// and the sequence is the same with it and without it.
+/// Augmentations, `enumerate`, and all that draws random numbers, stand after it. Pointwise; keeps all five
+/// guarantees, and the sequence is the same with it and without it.
 /// Samples that come first stay until the run ends, up to `limit` bytes; once they are full, the rest is made
 /// anew each time. So of a run that goes through all its data in every epoch, the share that fits is had from
 /// memory, in any order. Each process has its own. What is kept is not fetched ahead, and storages with a
 /// cache do not count on it. A state does not hold samples: a restored run keeps them anew.
+/// A sample is kept once its evaluation has succeeded: one that is bad, there or behind this stage, is not.
 /// `run.counters().kept` counts; `report` says it.
-/// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock; of a sample that
-/// is kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
-/// Workers may go beyond the limit by a sample each while they make it.
+/// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock, and a copy of
+/// those members of records that are neither numbers nor shown as views (lists of texts); of a sample that is
+/// kept, an allocation and a copy; of one that does not fit, a copy, and images are decoded as a whole.
+/// Workers may go beyond the limit by a sample each while they make it. The limit is for what values have in
+/// place and in standard containers; what other types own, such as `json_value` and those of yours, is not
+/// seen, unless a `kept_as` says it.
 /// Throws `errc::argument` for a limit of 0.
 ///
 ///     auto kept = samples | decode<field<"npy", npy<float>>, field<"cls", integer>> | keep_in_memory(8_GiB) |
@@ -115,8 +142,12 @@ struct keep_in_memory_stage {
       return mistakes::keep_over_mixed_epochs{};
     else if constexpr (facts.drawn)
       return mistakes::keep_after_random{};
+    else if constexpr (facts.placed)
+      return mistakes::keep_after_enumerate{};
     else if constexpr (facts.expanded)
       return mistakes::keep_after_unbatch{};
+    else if constexpr (!owned_when_kept<typename Context::element>)
+      return mistakes::keep_views{};
     else if constexpr (!keepable<std::remove_cvref_t<typename Context::element>>)
       return mistakes::keep_open_sample{};
     else
