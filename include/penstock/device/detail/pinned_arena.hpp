@@ -31,10 +31,10 @@ namespace penstock::inline v0_1::detail {
 /// Pinned memory of one run: a few large pieces, each registered with CUDA once, and the gaps in them. What
 /// is returned is used again; pinning, which takes milliseconds, happens only while a run finds its size.
 ///
-/// A piece begins as huge pages where it has room for them, on the node that is given. It is pinned, and given
-/// back while the run goes on, by a thread of its own: a device that a worker makes current would stay so,
-/// and changing back would make CUDA initialise the device that was current before, which the process may not
-/// use at all.
+/// A piece begins as huge pages where it has room for them, on the node that is given. It is pinned, and
+/// given back while the run goes on, by a thread of its own: a device that a worker makes current would stay
+/// so, and changing back would make CUDA initialise the device that was current before, which the process may
+/// not use at all.
 /// Threads: any.
 class pinned_arena {
  public:

@@ -407,8 +407,8 @@ PENSTOCK_INLINE void engine_shell::start_copy(block& b) {
   watch_.consumer({begin, watch_.now(), activity::copy}, b);
 }
 
-/// Starts copying batches that are ready and not yet requested. An error of one is kept until it is requested,
-/// because those before it are good.
+/// Starts copying batches that are ready and not yet requested. An error of one is kept until it is
+/// requested, because those before it are good.
 PENSTOCK_INLINE void engine_shell::send_ahead() {
   for (std::uint64_t s = delivered_; s != opened_ && not_sent_ == nullptr && ring_.is_ready(s); ++s) {
     block& b = *inner_->block_of(s);
