@@ -177,9 +177,10 @@ namespace penstock::inline v0_1::detail {
 /// Pinned memory of one run: a few large pieces, each registered with CUDA once, and the gaps in them. What
 /// is returned is used again; pinning, which takes milliseconds, happens only while a run finds its size.
 ///
-/// A piece begins as huge pages where it has room for them, on the node that is given. It is pinned by a
-/// thread of its own: a device that a worker makes current would stay so, and changing back would make CUDA
-/// initialise the device that was current before, which the process may not use at all.
+/// A piece begins as huge pages where it has room for them, on the node that is given. It is pinned, and
+/// given back while the run goes on, by a thread of its own: a device that a worker makes current would stay
+/// so, and changing back would make CUDA initialise the device that was current before, which the process may
+/// not use at all.
 /// Threads: any.
 class pinned_arena {
  public:
@@ -280,7 +281,9 @@ class pinned_arena {
   }
 
   void add_piece(std::size_t size) {
-    give_back_idle();
+    cudaError_t code = cudaSuccess;
+    if (std::ranges::any_of(pieces_, [&](const piece& one) { return is_idle(one); }))
+      on_thread([&] { return give_back_idle(), cudaSuccess; }, code);  // if not now, when the run is gone
     // A fourth more than needed keeps pieces few where nobody knows what is to come.
     std::size_t more = std::max(expected_, std::min(total_ / 4, most_without_reason));
     if (most_) more = std::min<std::uint64_t>(more, *most_ > total_ ? *most_ - total_ : 0);
@@ -289,7 +292,6 @@ class pinned_arena {
       return in_pages(bytes, bytes >= 2 * huge_page ? huge_page : page);
     };
     pieces_.reserve(pieces_.size() + 1);
-    cudaError_t code = cudaErrorMemoryAllocation;
     std::optional<piece> made;
     if (more > size) made = pinned(rounded(more), code);
     if (!made) made = pinned(rounded(size), code);
@@ -305,14 +307,16 @@ class pinned_arena {
     add_gap(*made);
   }
 
+  /// Whether all of it is free.
+  [[nodiscard]] bool is_idle(const piece& one) const noexcept {
+    const auto gap = std::ranges::find(gaps_, one.begin, &stretch::begin);
+    return gap != gaps_.end() && gap->size == one.size;
+  }
   /// Returns to the system what is whole, and too small: all of it is free, and no gap was large enough.
   void give_back_idle() noexcept {
-    std::optional<cuda_on_device> here;
     std::erase_if(pieces_, [&](const piece& one) {
-      const auto gap = std::ranges::find(gaps_, one.begin, &stretch::begin);
-      if (gap == gaps_.end() || gap->size != one.size) return false;
-      if (!here) here.emplace(device_);
-      gaps_.erase(gap);
+      if (!is_idle(one)) return false;
+      gaps_.erase(std::ranges::find(gaps_, one.begin, &stretch::begin));
       total_ -= one.size;
       unpin(one);
       return true;
@@ -581,10 +585,10 @@ class cuda::session {
                            "copying a batch to the device");
       }
       if (!rooms.empty()) {
-        const bool was_well =
-            cudaPeekAtLastError() == cudaSuccess;  // the program may have left an error there
+        const cudaError_t before = cudaPeekAtLastError();  // the program may have left an error there
         work(copy_.get());
-        if (was_well) detail::cuda_check(cudaPeekAtLastError(), "launching the kernels of on_device");
+        if (const cudaError_t after = cudaPeekAtLastError(); after != before)
+          detail::cuda_check(after, "launching the kernels of on_device");
       }
       detail::cuda_check(cudaEventRecord(t.copied_.get(), copy_.get()), "recording an event after a copy");
     } catch (...) {

@@ -149,6 +149,18 @@ TEST_CASE("device/cuda_memory: pieces that are free and too small make place for
   CHECK(arena.pinned() <= 4 * huge);
 }
 
+TEST_CASE("device/cuda_memory: whoever allocates, no device but the run's is made current") {
+  const fresh_fake fake;
+  pinned_arena arena(1, {});
+  for (const std::size_t size : {page, 3 * page, 9 * page}) {
+    void* const memory = arena.allocate(size);
+    arena.deallocate(memory, size);
+  }
+  CHECK(fake.fake.count["cudaHostUnregister"] == 2);
+  CHECK(fake.fake.chosen == std::set<int>{1});
+  CHECK(fake_cuda::current() == 0);
+}
+
 TEST_CASE("device/cuda_memory: large pieces begin huge pages") {
   const fresh_fake fake;
   pinned_arena arena(1, {});

@@ -350,7 +350,12 @@ TEST_CASE("device/cuda_runs: a launch that fails is told, an error that the prog
   CHECK(cudaPeekAtLastError() == cudaErrorInvalidValue);
   session.wait(transfer);
   session.reuse(transfer);
-  CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+  CHECK_THAT(message_of([&] {
+               session.start(transfer, columns, rooms,
+                             [&fake](cudaStream_t) { fake.fake.last = cudaErrorMemoryAllocation; });
+             }),
+             contains("launching the kernels of on_device failed with cudaErrorMemoryAllocation"));
+  CHECK(cudaGetLastError() == cudaSuccess);
   CHECK_THAT(message_of([&] {
                session.start(transfer, columns, rooms,
                              [&fake](cudaStream_t) { fake.fake.last = cudaErrorInvalidValue; });

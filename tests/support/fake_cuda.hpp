@@ -69,6 +69,7 @@ struct fake_cuda {
   std::set<CUstream_st*> streams;
   std::set<CUevent_st*> events;
   std::map<int, CUstream_st> default_streams;
+  std::set<int> chosen;  // devices that were made current
   bool misused = false;  // something was released twice, or was of the wrong kind
 
   static fake_cuda& get() {
@@ -92,6 +93,7 @@ struct fake_cuda {
     fail_with = cudaErrorLaunchFailure;
     log.clear();
     count.clear();
+    chosen.clear();
     current() = 0;
     misused = false;
   }
@@ -187,6 +189,7 @@ cudaError_t cudaSetDevice(int device) {
   if (const cudaError_t code = fake.enter("cudaSetDevice", device != 0)) return code;
   if (device < 0 || device >= fake.devices) return fake.wrong(cudaErrorInvalidDevice);
   penstock_test::fake_cuda::current() = device;
+  fake.chosen.insert(device);
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() {

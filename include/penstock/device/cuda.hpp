@@ -204,10 +204,10 @@ class cuda::session {
                            "copying a batch to the device");
       }
       if (!rooms.empty()) {
-        const bool was_well =
-            cudaPeekAtLastError() == cudaSuccess;  // the program may have left an error there
+        const cudaError_t before = cudaPeekAtLastError();  // the program may have left an error there
         work(copy_.get());
-        if (was_well) detail::cuda_check(cudaPeekAtLastError(), "launching the kernels of on_device");
+        if (const cudaError_t after = cudaPeekAtLastError(); after != before)
+          detail::cuda_check(after, "launching the kernels of on_device");
       }
       detail::cuda_check(cudaEventRecord(t.copied_.get(), copy_.get()), "recording an event after a copy");
     } catch (...) {

@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -225,8 +226,10 @@ class engine_shell {
   any_ring ring_;
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
-  std::uint64_t turn_ = 0;     // slots of all blocks prepared so far
-  std::uint64_t largest_ = 0;  // bytes of a block
+  std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery
+  std::uint64_t not_sent_at_ = 0;  // its number
+  std::uint64_t turn_ = 0;         // slots of all blocks prepared so far
+  std::uint64_t largest_ = 0;      // bytes of a block
   bool sizes_known_ = false;
   std::atomic<bool> abandon_{false};
   std::uint64_t samples_ = 0, bytes_ = 0, batches_ = 0, warnings_ = 0;

@@ -348,6 +348,8 @@ PENSTOCK_INLINE block* engine_shell::next() {
   sizes_known_ = true;
   if (setup_.copies && setup_.in_place) {
     try {
+      if (not_sent_ != nullptr && not_sent_at_ + 1 == delivered_)
+        std::rethrow_exception(std::exchange(not_sent_, nullptr));
       if (b->what == nullptr) start_copy(*b);  // blocks are copied in order
       send_ahead();
     } catch (...) {
@@ -370,6 +372,7 @@ PENSTOCK_INLINE void engine_shell::drop_opened() {
   if (delivered_ != opened_) inner_->ahead.halt();
   while (delivered_ != opened_ && wait_for(delivered_))
     inner_->pool.give_back(inner_->block_of(delivered_++));
+  not_sent_ = nullptr;
   abandon_.store(false, std::memory_order_relaxed);
 }
 
@@ -404,12 +407,18 @@ PENSTOCK_INLINE void engine_shell::start_copy(block& b) {
   watch_.consumer({begin, watch_.now(), activity::copy}, b);
 }
 
-/// Starts copying batches that are ready and not yet requested.
+/// Starts copying batches that are ready and not yet requested. An error of one is kept until it is
+/// requested, because those before it are good.
 PENSTOCK_INLINE void engine_shell::send_ahead() {
-  for (std::uint64_t s = delivered_; s != opened_ && ring_.is_ready(s); ++s) {
+  for (std::uint64_t s = delivered_; s != opened_ && not_sent_ == nullptr && ring_.is_ready(s); ++s) {
     block& b = *inner_->block_of(s);
     if (b.what != nullptr) return;
-    start_copy(b);
+    try {
+      start_copy(b);
+    } catch (...) {
+      not_sent_ = std::current_exception();
+      not_sent_at_ = s;
+    }
   }
 }
 
