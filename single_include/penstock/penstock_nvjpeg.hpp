@@ -82,7 +82,8 @@ inline void nvjpeg_check(nvjpegStatus_t code, std::string_view what) {
 /// Whether a status speaks of the file and not of the device, so that the host's codec may do better.
 [[nodiscard]] constexpr bool is_about_jpeg(nvjpegStatus_t code) noexcept {
   return code == NVJPEG_STATUS_BAD_JPEG || code == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
-         code == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED || code == NVJPEG_STATUS_INCOMPLETE_BITSTREAM;
+         code == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED || code == NVJPEG_STATUS_INCOMPLETE_BITSTREAM ||
+         code == NVJPEG_STATUS_INVALID_PARAMETER;  // an odd file
 }
 
 struct nvjpeg_destroy {
@@ -121,7 +122,8 @@ template <class Handle, class Make, class... Arguments>
 namespace penstock::inline v0_1::detail {
 
 /// What one thread decodes with: the host's half of nvJPEG's work, the Huffman code, goes to one of two
-/// buffers, while the other may still be on its way to the device.
+/// buffers, while the device works on what was in the other. The device's half of a file begins once that of
+/// the file before has ended, as in NVIDIA's sample of the decoupled API: both have one state.
 class nvjpeg_lane {
  public:
   nvjpeg_lane(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder, nvjpegOutputFormat_t format)
@@ -131,11 +133,9 @@ class nvjpeg_lane {
         params_(make_nvjpeg_params(handle, format)),
         device_(nvjpeg_made<nvjpegBufferDevice_t>(nvjpegBufferDeviceCreate, "making a buffer of nvJPEG",
                                                   handle, nullptr)) {
-    for (half& h : halves_) {
-      h.pinned = nvjpeg_made<nvjpegBufferPinned_t>(nvjpegBufferPinnedCreate, "making a buffer of nvJPEG",
-                                                   handle, nullptr);
-      h.passed = make_cuda_event();
-    }
+    for (auto& half : halves_)
+      half = nvjpeg_made<nvjpegBufferPinned_t>(nvjpegBufferPinnedCreate, "making a buffer of nvJPEG", handle,
+                                               nullptr);
     // The last member, because it refers to the buffers.
     state_ = nvjpeg_made<nvjpegJpegState_t>(nvjpegDecoderStateCreate, "making a decoder of nvJPEG", handle,
                                             decoder);
@@ -162,20 +162,19 @@ class nvjpeg_lane {
     nvjpeg_check(code, "asking nvJPEG about a jpeg file");
 
     next_ = 1 - next_;
-    half& h = halves_[next_];
-    cuda_check(cudaEventSynchronize(h.passed.get()), "waiting for a copy to the device");
-    nvjpeg_check(nvjpegStateAttachPinnedBuffer(state_.get(), h.pinned.get()), "giving nvJPEG a buffer");
+    nvjpeg_check(nvjpegStateAttachPinnedBuffer(state_.get(), halves_[next_].get()), "giving nvJPEG a buffer");
     code = nvjpegDecodeJpegHost(handle_, decoder_, state_.get(), params_.get(), parsed_.get());
     if (is_about_jpeg(code)) return false;
     nvjpeg_check(code, "decoding the Huffman code of a jpeg file");
+    cuda_check(cudaEventSynchronize(decoded_.get()), "waiting for the image before");
     nvjpeg_check(nvjpegDecodeJpegTransferToDevice(handle_, decoder_, state_.get(), parsed_.get(), stream),
                  "copying a jpeg image's coefficients to the device");
-    cuda_check(cudaEventRecord(h.passed.get(), stream), "recording an event after a copy");
     nvjpegImage_t image{};
     image.channel[0] = reinterpret_cast<unsigned char*>(to);
     image.pitch[0] = pitch;
     nvjpeg_check(nvjpegDecodeJpegDevice(handle_, decoder_, state_.get(), &image, stream),
                  "decoding a jpeg image on the device");
+    cuda_check(cudaEventRecord(decoded_.get(), stream), "recording an event after an image");
     return true;
   }
 
@@ -186,17 +185,13 @@ class nvjpeg_lane {
   }
 
  private:
-  struct half {
-    nvjpeg_owned<nvjpegBufferPinned_t> pinned;
-    cuda_event passed;
-  };
-
   nvjpegHandle_t handle_;
   nvjpegJpegDecoder_t decoder_;
   nvjpeg_owned<nvjpegJpegStream_t> parsed_;
   nvjpeg_owned<nvjpegDecodeParams_t> params_;
   nvjpeg_owned<nvjpegBufferDevice_t> device_;
-  std::array<half, 2> halves_;
+  std::array<nvjpeg_owned<nvjpegBufferPinned_t>, 2> halves_;
+  cuda_event decoded_ = make_cuda_event();
   nvjpeg_owned<nvjpegJpegState_t> state_;
   std::size_t next_ = 1;
 };
@@ -425,6 +420,9 @@ class nvjpeg_decoder {
       parts_.push_back(params_[i].get());
     }
     if (which_.empty()) return;
+    // The library does not say that a state may be used again while the engine still works with it.
+    if (engine_done_ == nullptr) engine_done_ = make_cuda_event();
+    cuda_check(cudaEventSynchronize(engine_done_.get()), "waiting for the device's JPEG engine");
     if (initialised_for_ != which_.size()) {
       initialised_for_ = 0;
       nvjpeg_check(nvjpegDecodeBatchedInitialize(handle_.get(), state_.get(), static_cast<int>(which_.size()),
@@ -435,6 +433,7 @@ class nvjpeg_decoder {
     const nvjpegStatus_t code = nvjpegDecodeBatchedEx(handle_.get(), state_.get(), files_.data(),
                                                       lengths_.data(), images_.data(), parts_.data(), stream);
     if (code == NVJPEG_STATUS_SUCCESS) {
+      cuda_check(cudaEventRecord(engine_done_.get(), stream), "recording an event after a batch");
       tally_.engine.fetch_add(which_.size(), std::memory_order_relaxed);
       return;
     }
@@ -451,6 +450,7 @@ class nvjpeg_decoder {
   nvjpeg_owned<nvjpegHandle_t> handle_;
   nvjpeg_owned<nvjpegJpegDecoder_t> decoder_;
   nvjpeg_owned<nvjpegJpegState_t> state_;
+  cuda_event engine_done_;
   std::vector<std::unique_ptr<room>> rooms_;
   std::vector<nvjpeg_owned<nvjpegDecodeParams_t>> params_;  // by slot, for the engine
   std::vector<unsigned char> for_engine_;                   // by slot

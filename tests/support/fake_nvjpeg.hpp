@@ -45,6 +45,7 @@ struct nvjpegJpegState {
   nvjpegBufferDevice* device = nullptr;
   std::size_t row_bytes = 0, rows = 0;
   int batch = 0;
+  int working = 0;  // what the device has yet to do with it
   nvjpegOutputFormat_t format = NVJPEG_OUTPUT_RGBI;
 };
 
@@ -105,6 +106,11 @@ struct fake_nvjpeg {
     std::vector<std::uint8_t> pixels;
     std::size_t row_bytes = 0, rows = 0;
   };
+  /// A state must not be used again while the device still works with it.
+  void check_idle(const nvjpegJpegState& state) noexcept {
+    if (state.working != 0) misused = true;
+  }
+
   /// What the host's half and the device's give together; no pixels for a damaged file.
   static part decode(penstock::bytes_view file, const nvjpegDecodeParams& params) {
     const std::size_t channels = params.format == NVJPEG_OUTPUT_Y ? 1 : 3;
@@ -259,7 +265,12 @@ nvjpegStatus_t nvjpegDecodeJpegTransferToDevice(nvjpegHandle_t, nvjpegJpegDecode
   const std::lock_guard guard(cuda.lock);
   if (const nvjpegStatus_t code = penstock_test::fake_nvjpeg::get().enter("nvjpegDecodeJpegTransferToDevice"))
     return code;
-  cuda.launch(stream, [from = state->pinned, to = state->device] { to->pixels = from->pixels; });
+  penstock_test::fake_nvjpeg::get().check_idle(*state);
+  ++state->working;
+  cuda.launch(stream, [from = state->pinned, to = state->device, state] {
+    to->pixels = from->pixels;
+    --state->working;
+  });
   return NVJPEG_STATUS_SUCCESS;
 }
 nvjpegStatus_t nvjpegDecodeJpegDevice(nvjpegHandle_t, nvjpegJpegDecoder_t, nvjpegJpegState_t state,
@@ -268,10 +279,12 @@ nvjpegStatus_t nvjpegDecodeJpegDevice(nvjpegHandle_t, nvjpegJpegDecoder_t, nvjpe
   const std::lock_guard guard(cuda.lock);
   if (const nvjpegStatus_t code = penstock_test::fake_nvjpeg::get().enter("nvjpegDecodeJpegDevice"))
     return code;
-  cuda.launch(stream,
-              [from = state->device, row_bytes = state->row_bytes, rows = state->rows, to = *destination] {
-                penstock_test::fake_nvjpeg::place(from->pixels, row_bytes, rows, to);
-              });
+  ++state->working;
+  cuda.launch(stream, [from = state->device, row_bytes = state->row_bytes, rows = state->rows,
+                       to = *destination, state] {
+    penstock_test::fake_nvjpeg::place(from->pixels, row_bytes, rows, to);
+    --state->working;
+  });
   return NVJPEG_STATUS_SUCCESS;
 }
 nvjpegStatus_t nvjpegDecodeBatchedInitialize(nvjpegHandle_t, nvjpegJpegState_t state, int count, int,
@@ -279,6 +292,7 @@ nvjpegStatus_t nvjpegDecodeBatchedInitialize(nvjpegHandle_t, nvjpegJpegState_t s
   const std::lock_guard guard(penstock_test::fake_cuda::get().lock);
   if (const nvjpegStatus_t code = penstock_test::fake_nvjpeg::get().enter("nvjpegDecodeBatchedInitialize"))
     return code;
+  penstock_test::fake_nvjpeg::get().check_idle(*state);
   state->batch = count;
   state->format = format;
   return NVJPEG_STATUS_SUCCESS;
@@ -300,12 +314,15 @@ nvjpegStatus_t nvjpegDecodeBatchedEx(nvjpegHandle_t, nvjpegJpegState_t state,
   const std::lock_guard guard(cuda.lock);
   if (const nvjpegStatus_t code = fake.enter("nvjpegDecodeBatchedEx")) return code;
   if (fake.engine_stumbles) return NVJPEG_STATUS_JPEG_NOT_SUPPORTED;
+  fake.check_idle(*state);
   for (int i = 0; i < state->batch; ++i) {
     auto made = penstock_test::fake_nvjpeg::decode({reinterpret_cast<const std::byte*>(data[i]), lengths[i]},
                                                    *params[i]);
     if (made.pixels.empty()) return NVJPEG_STATUS_BAD_JPEG;
-    cuda.launch(stream, [made = std::move(made), to = destinations[i]] {
+    ++state->working;
+    cuda.launch(stream, [made = std::move(made), to = destinations[i], state] {
       penstock_test::fake_nvjpeg::place(made.pixels, made.row_bytes, made.rows, to);
+      --state->working;
     });
   }
   return NVJPEG_STATUS_SUCCESS;

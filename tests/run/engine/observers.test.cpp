@@ -167,6 +167,7 @@ TEST_CASE("run/observers: a batch is held until any thread drops its last handle
   first.value.reset();
   CHECK(seen.seen().held.empty());
   std::uint64_t copies = 0, waits = 0;
+  const std::lock_guard none_notes(seen.seen().lock);  // the worker still waits for room
   for (const auto& [thread, e] : seen.seen().events) {
     copies += e.what == ps::activity::copy;
     waits += e.what == ps::activity::wait_for_copy;

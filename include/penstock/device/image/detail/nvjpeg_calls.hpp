@@ -68,7 +68,8 @@ inline void nvjpeg_check(nvjpegStatus_t code, std::string_view what) {
 /// Whether a status speaks of the file and not of the device, so that the host's codec may do better.
 [[nodiscard]] constexpr bool is_about_jpeg(nvjpegStatus_t code) noexcept {
   return code == NVJPEG_STATUS_BAD_JPEG || code == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
-         code == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED || code == NVJPEG_STATUS_INCOMPLETE_BITSTREAM;
+         code == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED || code == NVJPEG_STATUS_INCOMPLETE_BITSTREAM ||
+         code == NVJPEG_STATUS_INVALID_PARAMETER;  // an odd file
 }
 
 struct nvjpeg_destroy {

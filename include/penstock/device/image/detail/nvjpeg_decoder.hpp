@@ -250,6 +250,9 @@ class nvjpeg_decoder {
       parts_.push_back(params_[i].get());
     }
     if (which_.empty()) return;
+    // The library does not say that a state may be used again while the engine still works with it.
+    if (engine_done_ == nullptr) engine_done_ = make_cuda_event();
+    cuda_check(cudaEventSynchronize(engine_done_.get()), "waiting for the device's JPEG engine");
     if (initialised_for_ != which_.size()) {
       initialised_for_ = 0;
       nvjpeg_check(nvjpegDecodeBatchedInitialize(handle_.get(), state_.get(), static_cast<int>(which_.size()),
@@ -260,6 +263,7 @@ class nvjpeg_decoder {
     const nvjpegStatus_t code = nvjpegDecodeBatchedEx(handle_.get(), state_.get(), files_.data(),
                                                       lengths_.data(), images_.data(), parts_.data(), stream);
     if (code == NVJPEG_STATUS_SUCCESS) {
+      cuda_check(cudaEventRecord(engine_done_.get(), stream), "recording an event after a batch");
       tally_.engine.fetch_add(which_.size(), std::memory_order_relaxed);
       return;
     }
@@ -276,6 +280,7 @@ class nvjpeg_decoder {
   nvjpeg_owned<nvjpegHandle_t> handle_;
   nvjpeg_owned<nvjpegJpegDecoder_t> decoder_;
   nvjpeg_owned<nvjpegJpegState_t> state_;
+  cuda_event engine_done_;
   std::vector<std::unique_ptr<room>> rooms_;
   std::vector<nvjpeg_owned<nvjpegDecodeParams_t>> params_;  // by slot, for the engine
   std::vector<unsigned char> for_engine_;                   // by slot

@@ -18,7 +18,8 @@
 namespace penstock::inline v0_1::detail {
 
 /// What one thread decodes with: the host's half of nvJPEG's work, the Huffman code, goes to one of two
-/// buffers, while the other may still be on its way to the device.
+/// buffers, while the device works on what was in the other. The device's half of a file begins once that of
+/// the file before has ended, as in NVIDIA's sample of the decoupled API: both have one state.
 class nvjpeg_lane {
  public:
   nvjpeg_lane(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder, nvjpegOutputFormat_t format)
@@ -28,11 +29,9 @@ class nvjpeg_lane {
         params_(make_nvjpeg_params(handle, format)),
         device_(nvjpeg_made<nvjpegBufferDevice_t>(nvjpegBufferDeviceCreate, "making a buffer of nvJPEG",
                                                   handle, nullptr)) {
-    for (half& h : halves_) {
-      h.pinned = nvjpeg_made<nvjpegBufferPinned_t>(nvjpegBufferPinnedCreate, "making a buffer of nvJPEG",
-                                                   handle, nullptr);
-      h.passed = make_cuda_event();
-    }
+    for (auto& half : halves_)
+      half = nvjpeg_made<nvjpegBufferPinned_t>(nvjpegBufferPinnedCreate, "making a buffer of nvJPEG", handle,
+                                               nullptr);
     // The last member, because it refers to the buffers.
     state_ = nvjpeg_made<nvjpegJpegState_t>(nvjpegDecoderStateCreate, "making a decoder of nvJPEG", handle,
                                             decoder);
@@ -59,20 +58,19 @@ class nvjpeg_lane {
     nvjpeg_check(code, "asking nvJPEG about a jpeg file");
 
     next_ = 1 - next_;
-    half& h = halves_[next_];
-    cuda_check(cudaEventSynchronize(h.passed.get()), "waiting for a copy to the device");
-    nvjpeg_check(nvjpegStateAttachPinnedBuffer(state_.get(), h.pinned.get()), "giving nvJPEG a buffer");
+    nvjpeg_check(nvjpegStateAttachPinnedBuffer(state_.get(), halves_[next_].get()), "giving nvJPEG a buffer");
     code = nvjpegDecodeJpegHost(handle_, decoder_, state_.get(), params_.get(), parsed_.get());
     if (is_about_jpeg(code)) return false;
     nvjpeg_check(code, "decoding the Huffman code of a jpeg file");
+    cuda_check(cudaEventSynchronize(decoded_.get()), "waiting for the image before");
     nvjpeg_check(nvjpegDecodeJpegTransferToDevice(handle_, decoder_, state_.get(), parsed_.get(), stream),
                  "copying a jpeg image's coefficients to the device");
-    cuda_check(cudaEventRecord(h.passed.get(), stream), "recording an event after a copy");
     nvjpegImage_t image{};
     image.channel[0] = reinterpret_cast<unsigned char*>(to);
     image.pitch[0] = pitch;
     nvjpeg_check(nvjpegDecodeJpegDevice(handle_, decoder_, state_.get(), &image, stream),
                  "decoding a jpeg image on the device");
+    cuda_check(cudaEventRecord(decoded_.get(), stream), "recording an event after an image");
     return true;
   }
 
@@ -83,17 +81,13 @@ class nvjpeg_lane {
   }
 
  private:
-  struct half {
-    nvjpeg_owned<nvjpegBufferPinned_t> pinned;
-    cuda_event passed;
-  };
-
   nvjpegHandle_t handle_;
   nvjpegJpegDecoder_t decoder_;
   nvjpeg_owned<nvjpegJpegStream_t> parsed_;
   nvjpeg_owned<nvjpegDecodeParams_t> params_;
   nvjpeg_owned<nvjpegBufferDevice_t> device_;
-  std::array<half, 2> halves_;
+  std::array<nvjpeg_owned<nvjpegBufferPinned_t>, 2> halves_;
+  cuda_event decoded_ = make_cuda_event();
   nvjpeg_owned<nvjpegJpegState_t> state_;
   std::size_t next_ = 1;
 };
