@@ -8319,7 +8319,7 @@ template <class K>
 template <class T>
 using shown_of = decltype(show_kept(std::declval<const kept<T>&>()));
 
-/// What is kept in memory for a run.
+/// The samples that a run keeps in memory.
 struct kept_counters {
   std::uint64_t samples = 0;  ///< in memory now
   std::uint64_t bytes = 0;    ///< that they take
@@ -9941,7 +9941,8 @@ struct host_stream {};
 /// random numbers of each.
 class device_batch {
  public:
-  /// What is known of it. `positions` are those of the first `valid` slots, if random numbers are drawn.
+  /// What its operations may ask. `positions` has those of the first `valid` slots, if an operation draws
+  /// random numbers.
   struct facts {
     std::size_t slots = 0;
     std::size_t valid = 0;
@@ -10119,8 +10120,8 @@ namespace penstock::inline v0_1 {
 /// The numbers that a kernel makes of pixels of 8 bits.
 enum class image_number : std::uint8_t { bytes, float32, float16, brain16 };
 
-/// What is done to one image: pixel (i, j) of the result is pixel (x + i, y + j) of the image, or with minus
-/// signs where it is mirrored.
+/// Which pixels of one image the result has: its pixel (i, j) is the image's pixel (x + i, y + j), or
+/// (x - i, y - j) where the image is mirrored.
 struct image_choice {
   std::int64_t x = 0, y = 0;
   std::uint32_t left = 0, top = 0, right = 0, bottom = 0;  ///< the part of the result that is in the image
@@ -22859,8 +22860,7 @@ struct block_of : block {
 
 /// Free blocks. The last one used is taken first, because its memory is still in the cache, or the one that
 /// has been free for longest, because the device may still use the memory of the others. Any thread returns
-/// blocks;
-/// only the consumer takes them.
+/// blocks; only the consumer takes them.
 class block_pool {
  public:
   /// Reserves room for `most` blocks, so that returning one never allocates. `destroy` destroys a block.
@@ -43668,12 +43668,14 @@ class arrow_rows {
 
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
-    const std::size_t turn = w.turn++;
+    std::size_t turn = w.turn;  // rows before it may not have been evaluated, because they are kept in memory
+    while (turn < w.count && w.next[turn].index != p.index) ++turn;
+    if (turn < w.count) w.turn = turn + 1;
     const auto& looked_up = w.next[turn % w.next.size()];
     std::size_t shard = looked_up.place.shard;
     std::uint64_t sample = looked_up.place.sample;
     const arrow_batch* batch = looked_up.batch;
-    if (turn >= w.count || looked_up.index != p.index || batch == nullptr) [[unlikely]] {
+    if (turn >= w.count || batch == nullptr) [[unlikely]] {
       if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
       shard = w.shard;
       sample = p.index - w.begin;
@@ -53937,11 +53939,16 @@ class coming_samples {
     const std::uint64_t begin = one.tables->offset(first);
     return {one.shard, begin, one.tables->end(end - 1) - begin};
   }
-  /// The next sample if it has this index and its tables are loaded, else null.
+  /// How many have not been taken, nor passed over.
+  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
+  /// The next sample of this index, if its tables are loaded, else null. Those before it were not evaluated
+  /// after all, because they are kept in memory.
   [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
-    if (next_ == end_ || all_[next_].index != index) return nullptr;
-    const coming_sample& one = all_[next_++];
-    return one.tables != nullptr ? &one : nullptr;
+    std::size_t i = next_;
+    while (i != end_ && all_[i].index != index) ++i;
+    if (i == end_) return nullptr;
+    next_ = i + 1;
+    return all_[i].tables != nullptr ? &all_[i] : nullptr;
   }
 
  private:
@@ -62211,16 +62218,15 @@ struct keep_without_limit {
 /// In: any element but one whose members are known only at run time; unfinished ones are finished. Views are
 /// copied, also those in records, but values of other types with views in them do not compile: an array of
 /// texts must be one of `std::string`. A type of your own must own what it has, or have a member alias
-/// `is_view`, which says that it does not. Out: views
-/// of what is kept: bytes, texts, spans, tensor views; images stay images, whose pixels are then free;
-/// numbers are copies. Where it stands decides what is kept: before `decode` encoded bytes, behind it decoded
-/// values.
+/// `is_view`, which says that it does not. Out: views of what is kept: bytes, texts, spans, tensor views;
+/// images stay images, whose pixels are then free; numbers are copies. Where it stands decides what is kept:
+/// before `decode` encoded bytes, behind it decoded values.
 /// Augmentations, `enumerate`, and all that draws random numbers, stand after it. Pointwise; keeps all five
 /// guarantees, and the sequence is the same with it and without it.
-/// Samples that come first stay until the run ends, up to `limit` bytes; once they are full, the rest is made
-/// anew each time. So of a run that goes through all its data in every epoch, the share that fits is had from
-/// memory, in any order. Each process has its own. What is kept is not fetched ahead, and storages with a
-/// cache do not count on it. A state does not hold samples: a restored run keeps them anew.
+/// Samples that come first stay until the run ends, up to `limit` bytes; the others are made anew each time.
+/// So of a run that goes through all its data in every epoch, the share that fits is had from memory, in any
+/// order. Each process has its own. What is kept is not fetched ahead, and storages with a cache do not count
+/// on it. A state does not hold samples: a restored run keeps them anew.
 /// A sample is kept once its evaluation has succeeded: one that is bad, there or behind this stage, is not.
 /// `run.counters().kept` counts; `report` says it.
 /// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock, and a copy of

@@ -344,7 +344,7 @@ class nvjpeg_decoder {
       if (!setup_.bad_is_black)
         throw error(e.code(), {e.message(), ", in row ", i,
                                " of its batch; nvjpeg_options{.bad_is_black = "
-                               "true} goes on with black pixels"});
+                               "true} uses black pixels instead"});
       blacken(lane, to);
     }
   }

@@ -242,7 +242,7 @@ template <class K>
 template <class T>
 using shown_of = decltype(show_kept(std::declval<const kept<T>&>()));
 
-/// What is kept in memory for a run.
+/// The samples that a run keeps in memory.
 struct kept_counters {
   std::uint64_t samples = 0;  ///< in memory now
   std::uint64_t bytes = 0;    ///< that they take

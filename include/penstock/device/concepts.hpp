@@ -127,7 +127,8 @@ struct host_stream {};
 /// random numbers of each.
 class device_batch {
  public:
-  /// What is known of it. `positions` are those of the first `valid` slots, if random numbers are drawn.
+  /// What its operations may ask. `positions` has those of the first `valid` slots, if an operation draws
+  /// random numbers.
   struct facts {
     std::size_t slots = 0;
     std::size_t valid = 0;

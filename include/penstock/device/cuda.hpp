@@ -32,8 +32,9 @@ namespace penstock::inline v0_1 {
 /// Who waits for the copy of a batch: only the stream that uses it, or also the thread of the training loop.
 enum class cuda_wait { stream, host };
 
-/// What is placed on the device's node, on a machine with several: slots, and workers if there are at most as
-/// many as processors near the device; the same, and workers whatever their number; nothing.
+/// On a machine with several NUMA nodes, what a run puts on the node of its device. `automatic`: its slots,
+/// and its workers if the node has a processor for each; `always`: both, whatever the number of workers;
+/// `off`: nothing.
 enum class cuda_numa { automatic, always, off };
 
 /// A CUDA GPU as the device where batches end up: `cuda::pin_and_copy`, or `pin_and_copy(cuda{...})` with

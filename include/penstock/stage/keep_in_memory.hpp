@@ -101,16 +101,15 @@ struct keep_without_limit {
 /// In: any element but one whose members are known only at run time; unfinished ones are finished. Views are
 /// copied, also those in records, but values of other types with views in them do not compile: an array of
 /// texts must be one of `std::string`. A type of your own must own what it has, or have a member alias
-/// `is_view`, which says that it does not. Out: views
-/// of what is kept: bytes, texts, spans, tensor views; images stay images, whose pixels are then free;
-/// numbers are copies. Where it stands decides what is kept: before `decode` encoded bytes, behind it decoded
-/// values.
+/// `is_view`, which says that it does not. Out: views of what is kept: bytes, texts, spans, tensor views;
+/// images stay images, whose pixels are then free; numbers are copies. Where it stands decides what is kept:
+/// before `decode` encoded bytes, behind it decoded values.
 /// Augmentations, `enumerate`, and all that draws random numbers, stand after it. Pointwise; keeps all five
 /// guarantees, and the sequence is the same with it and without it.
-/// Samples that come first stay until the run ends, up to `limit` bytes; once they are full, the rest is made
-/// anew each time. So of a run that goes through all its data in every epoch, the share that fits is had from
-/// memory, in any order. Each process has its own. What is kept is not fetched ahead, and storages with a
-/// cache do not count on it. A state does not hold samples: a restored run keeps them anew.
+/// Samples that come first stay until the run ends, up to `limit` bytes; the others are made anew each time.
+/// So of a run that goes through all its data in every epoch, the share that fits is had from memory, in any
+/// order. Each process has its own. What is kept is not fetched ahead, and storages with a cache do not count
+/// on it. A state does not hold samples: a restored run keeps them anew.
 /// A sample is kept once its evaluation has succeeded: one that is bad, there or behind this stage, is not.
 /// `run.counters().kept` counts; `report` says it.
 /// Cost: of a hit, one hash, one or two cache lines and an atomic addition, without a lock, and a copy of

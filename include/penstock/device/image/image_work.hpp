@@ -28,8 +28,8 @@ namespace penstock::inline v0_1 {
 /// The numbers that a kernel makes of pixels of 8 bits.
 enum class image_number : std::uint8_t { bytes, float32, float16, brain16 };
 
-/// What is done to one image: pixel (i, j) of the result is pixel (x + i, y + j) of the image, or with minus
-/// signs where it is mirrored.
+/// Which pixels of one image the result has: its pixel (i, j) is the image's pixel (x + i, y + j), or
+/// (x - i, y - j) where the image is mirrored.
 struct image_choice {
   std::int64_t x = 0, y = 0;
   std::uint32_t left = 0, top = 0, right = 0, bottom = 0;  ///< the part of the result that is in the image

@@ -83,8 +83,7 @@ struct block_of : block {
 
 /// Free blocks. The last one used is taken first, because its memory is still in the cache, or the one that
 /// has been free for longest, because the device may still use the memory of the others. Any thread returns
-/// blocks;
-/// only the consumer takes them.
+/// blocks; only the consumer takes them.
 class block_pool {
  public:
   /// Reserves room for `most` blocks, so that returning one never allocates. `destroy` destroys a block.

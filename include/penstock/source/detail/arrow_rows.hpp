@@ -121,12 +121,14 @@ class arrow_rows {
 
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
-    const std::size_t turn = w.turn++;
+    std::size_t turn = w.turn;  // rows before it may not have been evaluated, because they are kept in memory
+    while (turn < w.count && w.next[turn].index != p.index) ++turn;
+    if (turn < w.count) w.turn = turn + 1;
     const auto& looked_up = w.next[turn % w.next.size()];
     std::size_t shard = looked_up.place.shard;
     std::uint64_t sample = looked_up.place.sample;
     const arrow_batch* batch = looked_up.batch;
-    if (turn >= w.count || looked_up.index != p.index || batch == nullptr) [[unlikely]] {
+    if (turn >= w.count || batch == nullptr) [[unlikely]] {
       if (p.index < w.begin || p.index >= w.end) move_to(w, p.index);
       shard = w.shard;
       sample = p.index - w.begin;

@@ -60,11 +60,16 @@ class coming_samples {
     const std::uint64_t begin = one.tables->offset(first);
     return {one.shard, begin, one.tables->end(end - 1) - begin};
   }
-  /// The next sample if it has this index and its tables are loaded, else null.
+  /// How many have not been taken, nor passed over.
+  [[nodiscard]] std::size_t left() const noexcept { return end_ - next_; }
+  /// The next sample of this index, if its tables are loaded, else null. Those before it were not evaluated
+  /// after all, because they are kept in memory.
   [[nodiscard]] const coming_sample* take(std::uint64_t index) noexcept {
-    if (next_ == end_ || all_[next_].index != index) return nullptr;
-    const coming_sample& one = all_[next_++];
-    return one.tables != nullptr ? &one : nullptr;
+    std::size_t i = next_;
+    while (i != end_ && all_[i].index != index) ++i;
+    if (i == end_) return nullptr;
+    next_ = i + 1;
+    return all_[i].tables != nullptr ? &all_[i] : nullptr;
   }
 
  private:
