@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/cold_copy.hpp>
 #include <penstock/base/fixed_array.hpp>
 #include <penstock/base/flat_json.hpp>
 #include <penstock/base/name_list.hpp>

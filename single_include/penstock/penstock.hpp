@@ -85,6 +85,200 @@
 /// cannot parse.
 namespace penstock::inline v0_1 {}
 
+// ---- penstock/core/compiled.hpp
+
+/// Every definition of this file is inline.
+#define PENSTOCK_INLINE inline
+
+// ---- penstock/core/detail/exceptions.hpp
+
+#if !defined(__cpp_exceptions)
+#error "penstock reports errors with exceptions, which -fno-exceptions disables: compile without it"
+#endif
+
+/// Include this before anything that throws, so that its #error comes first. It declares nothing.
+namespace penstock::inline v0_1 {}
+
+// ---- penstock/core/bytes.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A non-owning view of bytes.
+using bytes_view = std::span<const std::byte>;
+/// A non-owning view of bytes for the callee to write.
+using mutable_bytes = std::span<std::byte>;
+
+/// The bytes of a text. The view is valid as long as the text.
+[[nodiscard]] inline bytes_view bytes_of(std::string_view text) noexcept {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+/// Bytes as text: no copy, and the encoding is not checked.
+[[nodiscard]] inline std::string_view text_of(bytes_view bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// A size in bytes, for arguments where a plain number would mean samples: `prefetch(64_MiB)`. Converts to a
+/// plain number.
+class byte_count {
+ public:
+  constexpr byte_count() noexcept = default;
+  constexpr explicit byte_count(std::uint64_t bytes) noexcept : bytes_(bytes) {}
+  constexpr operator std::uint64_t() const noexcept { return bytes_; }
+
+ private:
+  std::uint64_t bytes_ = 0;
+};
+
+inline namespace literals {
+[[nodiscard]] consteval byte_count operator""_KiB(unsigned long long n) { return byte_count(n << 10); }
+[[nodiscard]] consteval byte_count operator""_MiB(unsigned long long n) { return byte_count(n << 20); }
+[[nodiscard]] consteval byte_count operator""_GiB(unsigned long long n) { return byte_count(n << 30); }
+}  // namespace literals
+
+namespace detail {
+
+/// Reads and writes the numbers in files, which are little-endian on every machine.
+template <std::unsigned_integral T>
+[[nodiscard]] inline T load_little(const std::byte* at) noexcept {
+  T value{};
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&value, at, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(at[i]) << (8 * i));
+  }
+  return value;
+}
+
+template <std::unsigned_integral T>
+inline void store_little(std::byte* at, T value) noexcept {
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(at, &value, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
+  }
+}
+
+}  // namespace detail
+
+/// An owned, 64-byte-aligned byte buffer that keeps its capacity: the scratch space of workers and codecs.
+///
+/// Growing does not initialise the new bytes. A default-constructed buffer allocates nothing. Move-only,
+/// because a copy on the sample path would be a mistake.
+class buffer {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  buffer() = default;
+  explicit buffer(std::size_t size) { resize_for_overwrite(size); }
+  buffer(buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  buffer& operator=(buffer&& other) noexcept {
+    buffer taken(std::move(other));
+    std::swap(data_, taken.data_);
+    std::swap(size_, taken.size_);
+    std::swap(capacity_, taken.capacity_);
+    return *this;
+  }
+  ~buffer() { release(); }
+
+  [[nodiscard]] std::byte* data() noexcept { return data_; }
+  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
+  [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
+
+  /// Sets the size; the contents are unspecified afterwards. Allocates only if `size` exceeds the capacity;
+  /// throws std::bad_alloc if that fails.
+  void resize_for_overwrite(std::size_t size) {
+    if (size > capacity_) reserve(size);
+    size_ = size;
+  }
+
+  /// Appends a copy of `bytes`, which may be part of this buffer, and keeps the existing contents. Amortised
+  /// constant time per byte.
+  void append(bytes_view bytes);
+
+  void clear() noexcept { size_ = 0; }
+
+ private:
+  [[gnu::cold]] void reserve(std::size_t size);
+  void release() noexcept {
+    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
+  }
+
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/core/bytes.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void buffer::reserve(std::size_t size) {
+  constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
+  if (size > largest) throw std::bad_alloc();
+  const std::size_t wanted = size + size / 4;
+  auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
+  release();
+  data_ = fresh;
+  capacity_ = wanted;
+}
+
+PENSTOCK_INLINE void buffer::append(bytes_view bytes) {
+  const std::size_t before = size_;
+  buffer grown;  // frees the old memory once everything is copied
+  if (before + bytes.size() > capacity_) {
+    grown.resize_for_overwrite((before + bytes.size()) * 2);
+    if (before != 0) std::memcpy(grown.data_, data_, before);
+    std::swap(data_, grown.data_);
+    std::swap(capacity_, grown.capacity_);
+  }
+  if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
+  size_ = before + bytes.size();
+}
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/base/cold_copy.hpp
+
+namespace penstock::inline v0_1::detail {
+
+/// Copies ranges that follow each other in memory, but are hardly in the processor's cache, as those of a
+/// mapped file that is read in order.
+///
+/// While a KiB is copied, the lines that stand 6 KiB further on are prefetched, also those behind the range:
+/// the processor's own prefetching begins anew at each range and each page, so that copies of 1 or 10 KiB
+/// mostly wait for the first lines. Where no memory is mapped, a prefetch does nothing.
+class cold_copy {
+ public:
+  void operator()(mutable_bytes into, const std::byte* from) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(from);
+    std::uintptr_t next = next_ > begin && next_ - begin <= ahead + piece ? next_ : begin;
+    for (std::size_t done = 0; done < into.size();) {
+      const std::size_t n = std::min(piece, into.size() - done);
+      for (const std::uintptr_t end = begin + done + n + ahead; next < end; next += line)
+        __builtin_prefetch(reinterpret_cast<const void*>(next));
+      std::memcpy(into.data() + done, from + done, n);
+      done += n;
+    }
+    next_ = next;
+  }
+
+ private:
+  static constexpr std::size_t line = 64, piece = 1024, ahead = 6144;
+
+  std::uintptr_t next_ = 0;  // the first line that has not been prefetched
+};
+
+}  // namespace penstock::inline v0_1::detail
+
 // ---- penstock/base/fixed_array.hpp
 
 namespace penstock::inline v0_1 {
@@ -115,20 +309,6 @@ class fixed_array {
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
-
-// ---- penstock/core/compiled.hpp
-
-/// Every definition of this file is inline.
-#define PENSTOCK_INLINE inline
-
-// ---- penstock/core/detail/exceptions.hpp
-
-#if !defined(__cpp_exceptions)
-#error "penstock reports errors with exceptions, which -fno-exceptions disables: compile without it"
-#endif
-
-/// Include this before anything that throws, so that its #error comes first. It declares nothing.
-namespace penstock::inline v0_1 {}
 
 // ---- penstock/core/message.hpp
 
@@ -893,164 +1073,17 @@ PENSTOCK_INLINE void shared_owner::let_go() noexcept { kept_.~shared_ptr(); }
 
 namespace penstock::inline v0_1::detail {
 
-/// Prefetches the beginning of a range, up to 2 KiB, into the processor's cache; in longer ranges the
+/// Prefetches the beginning of a range, up to 4 KiB, into the processor's cache; in longer ranges the
 /// processor itself notices what is read next. Does nothing where no memory is mapped.
 // Always inline: at -O2 the call of a function that only prefetches counts as having no effect, and is
 // removed.
 [[gnu::always_inline]] inline void touch_lines(const void* begin, std::uint64_t size) noexcept {
-  constexpr std::uint64_t line = 64, most = 2048;
+  constexpr std::uint64_t line = 64, most = 4096;
   const auto* const bytes = static_cast<const char*>(begin);
   for (std::uint64_t at = 0; at < std::min(size, most); at += line) __builtin_prefetch(bytes + at);
 }
 
 }  // namespace penstock::inline v0_1::detail
-
-// ---- penstock/core/bytes.hpp
-
-namespace penstock::inline v0_1 {
-
-/// A non-owning view of bytes.
-using bytes_view = std::span<const std::byte>;
-/// A non-owning view of bytes for the callee to write.
-using mutable_bytes = std::span<std::byte>;
-
-/// The bytes of a text. The view is valid as long as the text.
-[[nodiscard]] inline bytes_view bytes_of(std::string_view text) noexcept {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
-/// Bytes as text: no copy, and the encoding is not checked.
-[[nodiscard]] inline std::string_view text_of(bytes_view bytes) noexcept {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// A size in bytes, for arguments where a plain number would mean samples: `prefetch(64_MiB)`. Converts to a
-/// plain number.
-class byte_count {
- public:
-  constexpr byte_count() noexcept = default;
-  constexpr explicit byte_count(std::uint64_t bytes) noexcept : bytes_(bytes) {}
-  constexpr operator std::uint64_t() const noexcept { return bytes_; }
-
- private:
-  std::uint64_t bytes_ = 0;
-};
-
-inline namespace literals {
-[[nodiscard]] consteval byte_count operator""_KiB(unsigned long long n) { return byte_count(n << 10); }
-[[nodiscard]] consteval byte_count operator""_MiB(unsigned long long n) { return byte_count(n << 20); }
-[[nodiscard]] consteval byte_count operator""_GiB(unsigned long long n) { return byte_count(n << 30); }
-}  // namespace literals
-
-namespace detail {
-
-/// Reads and writes the numbers in files, which are little-endian on every machine.
-template <std::unsigned_integral T>
-[[nodiscard]] inline T load_little(const std::byte* at) noexcept {
-  T value{};
-  if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(&value, at, sizeof(T));
-  } else {
-    for (std::size_t i = 0; i < sizeof(T); ++i) value |= static_cast<T>(static_cast<T>(at[i]) << (8 * i));
-  }
-  return value;
-}
-
-template <std::unsigned_integral T>
-inline void store_little(std::byte* at, T value) noexcept {
-  if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(at, &value, sizeof(T));
-  } else {
-    for (std::size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
-  }
-}
-
-}  // namespace detail
-
-/// An owned, 64-byte-aligned byte buffer that keeps its capacity: the scratch space of workers and codecs.
-///
-/// Growing does not initialise the new bytes. A default-constructed buffer allocates nothing. Move-only,
-/// because a copy on the sample path would be a mistake.
-class buffer {
- public:
-  static constexpr std::size_t alignment = 64;
-
-  buffer() = default;
-  explicit buffer(std::size_t size) { resize_for_overwrite(size); }
-  buffer(buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        size_(std::exchange(other.size_, 0)),
-        capacity_(std::exchange(other.capacity_, 0)) {}
-  buffer& operator=(buffer&& other) noexcept {
-    buffer taken(std::move(other));
-    std::swap(data_, taken.data_);
-    std::swap(size_, taken.size_);
-    std::swap(capacity_, taken.capacity_);
-    return *this;
-  }
-  ~buffer() { release(); }
-
-  [[nodiscard]] std::byte* data() noexcept { return data_; }
-  [[nodiscard]] const std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] bytes_view view() const noexcept { return {data_, size_}; }
-  [[nodiscard]] mutable_bytes span() noexcept { return {data_, size_}; }
-
-  /// Sets the size; the contents are unspecified afterwards. Allocates only if `size` exceeds the capacity;
-  /// throws std::bad_alloc if that fails.
-  void resize_for_overwrite(std::size_t size) {
-    if (size > capacity_) reserve(size);
-    size_ = size;
-  }
-
-  /// Appends a copy of `bytes`, which may be part of this buffer, and keeps the existing contents. Amortised
-  /// constant time per byte.
-  void append(bytes_view bytes);
-
-  void clear() noexcept { size_ = 0; }
-
- private:
-  [[gnu::cold]] void reserve(std::size_t size);
-  void release() noexcept {
-    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
-  }
-
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::size_t capacity_ = 0;
-};
-
-}  // namespace penstock::inline v0_1
-
-// ---- penstock/core/bytes.ipp
-
-namespace penstock::inline v0_1 {
-
-PENSTOCK_INLINE void buffer::reserve(std::size_t size) {
-  constexpr std::size_t largest = static_cast<std::size_t>(-1) / 4;  // so that no sum of sizes overflows
-  if (size > largest) throw std::bad_alloc();
-  const std::size_t wanted = size + size / 4;
-  auto* fresh = static_cast<std::byte*>(::operator new(wanted, std::align_val_t{alignment}));
-  release();
-  data_ = fresh;
-  capacity_ = wanted;
-}
-
-PENSTOCK_INLINE void buffer::append(bytes_view bytes) {
-  const std::size_t before = size_;
-  buffer grown;  // frees the old memory once everything is copied
-  if (before + bytes.size() > capacity_) {
-    grown.resize_for_overwrite((before + bytes.size()) * 2);
-    if (before != 0) std::memcpy(grown.data_, data_, before);
-    std::swap(data_, grown.data_);
-    std::swap(capacity_, grown.capacity_);
-  }
-  if (!bytes.empty()) std::memcpy(data_ + before, bytes.data(), bytes.size());
-  size_ = before + bytes.size();
-}
-
-}  // namespace penstock::inline v0_1
 
 // ---- penstock/core/detail/index_range.hpp
 
@@ -55737,6 +55770,9 @@ struct sample_cursor {
 /// Throws the error for a buffer whose size is not the member's.
 [[noreturn]] void wrong_size(std::uint64_t size, std::uint64_t room);
 
+/// Members from this size on are read straight into their destinations.
+inline constexpr std::uint64_t direct = 32_KiB;
+
 /// The bytes of a member that has not gone through the window.
 struct spare_member {
   buffer bytes;
@@ -55746,10 +55782,10 @@ void grow(std::vector<spare_member>& spares, std::size_t count);
 
 /// The state of one worker that reads through a session that copies.
 ///
-/// Members below 32 KiB come through a window. One read fills it with all adjacent small members of the
-/// sample that are used, including gaps of up to 8 KiB that are not used; when samples are read in order,
-/// the window grows, so that small samples cost one memcpy each. Larger members are read straight into their
-/// destination. Bytes that were fetched ahead are not read again.
+/// Members below 32 KiB come through a window, unless the session shows their shard in place. One read fills
+/// it with all adjacent small members of the sample that are used, including gaps of up to 8 KiB that are not
+/// used; when samples are read in order, the window grows, so that small samples cost one memcpy each. Larger
+/// members are read straight into their destination. Bytes that were fetched ahead are not read again.
 template <storage_session Session>
 class copying_worker : public fetch_link<Session> {
  public:
@@ -55774,6 +55810,12 @@ class copying_worker : public fetch_link<Session> {
       std::memcpy(into.data(), there.data(), into.size());
       return;
     }
+    if constexpr (partly_viewing_session<Session>)
+      if (in_order_ && into.size() < direct && session_->shows(at.shard)) {
+        copy_(into, session_->view(at.shard, offset, into.size()).data());
+        (void)session_->view(at.shard, offset, into.size());  // checks again that the file is whole
+        return;
+      }
     if (into.size() < direct && uses_window()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
@@ -55827,7 +55869,6 @@ class copying_worker : public fetch_link<Session> {
   }
 
  private:
-  static constexpr std::uint64_t direct = 32_KiB;
   static constexpr std::uint64_t first_ahead = 16_KiB;
   static constexpr std::uint64_t most_ahead = 256_KiB;
   // gaps of unused bytes up to this size are read along, to save another call
@@ -55838,11 +55879,11 @@ class copying_worker : public fetch_link<Session> {
     std::uint32_t last;
   };
 
-  /// Whether small members go through the window. In a shard that is shown in place they are copied one by
-  /// one, unless samples are read in order, when the few long copies of a window are faster.
+  /// Whether small members go through the window: in a shard that is shown in place they are copied from
+  /// there.
   [[nodiscard]] bool uses_window() const noexcept {
     if constexpr (partly_viewing_session<Session>)
-      return in_order_ || !session_->shows(at.shard);
+      return !session_->shows(at.shard);
     else
       return true;
   }
@@ -55897,6 +55938,7 @@ class copying_worker : public fetch_link<Session> {
   std::uint64_t window_begin_ = 0;
   std::uint64_t ahead_ = 0;
   std::uint64_t generation_ = 0;
+  cold_copy copy_;
   bool in_order_ = false;
   bool pinned_ = false;
   bool has_shown_ = false;
@@ -55910,13 +55952,20 @@ class viewing_worker {
   static constexpr bool views = true;
   sample_cursor at;
 
-  void begin(Session& session, bool) noexcept { session_ = &session; }
+  void begin(Session& session, bool in_order) noexcept {
+    session_ = &session;
+    in_order_ = in_order;
+  }
   [[nodiscard]] static constexpr bool has_shown() noexcept { return true; }
   [[nodiscard]] static constexpr bool reads_straight(std::uint64_t, std::uint64_t) noexcept { return false; }
   void read_more(std::uint64_t offset, mutable_bytes into) { read(0, offset, into); }
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     const bytes_view found = finish(member, offset, into.size());
-    if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+    if (found.empty()) return;
+    if (in_order_ && into.size() < direct)
+      copy_(into, found.data());
+    else
+      std::memcpy(into.data(), found.data(), found.size());
   }
   [[nodiscard]] bytes_view finish(std::uint32_t, std::uint64_t offset, std::uint64_t size) {
     at.touched = offset;
@@ -55925,6 +55974,8 @@ class viewing_worker {
 
  private:
   Session* session_ = nullptr;
+  cold_copy copy_;
+  bool in_order_ = false;
 };
 
 template <class Session>

@@ -3,6 +3,7 @@
 
 #include <penstock/order/repeat.hpp>
 #include <penstock/order/shuffle.hpp>
+#include <penstock/order/take.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/shard_writer.hpp>
 #include <penstock/source/webdataset.hpp>
@@ -337,10 +338,10 @@ TEST_CASE("storage/file: the way of reading does not change a run's samples and 
       out.write(std::to_string(i), {{"bin", many_bytes(500 + i).substr(i)}, {"cls", std::to_string(i % 10)}});
     out.close();
   }
-  const auto samples = [&](penstock::file_access access) {
+  const auto samples = [&](penstock::file_access access, const auto& in_which_order) {
     const penstock::file shards((dir / "{00..01}.tar").string(), {.access = access});
     std::string all;
-    for (auto&& b : (penstock::webdataset(shards) | penstock::shuffle(3) | penstock::fields<"bin", "cls"> |
+    for (auto&& b : (penstock::webdataset(shards) | in_which_order | penstock::fields<"bin", "cls"> |
                      penstock::repeat(3) | penstock::batch(32) | penstock::workers(2))
                         .epoch(0)) {
       for (const auto position : b.positions()) all += std::to_string(position.index) + " ";
@@ -349,8 +350,12 @@ TEST_CASE("storage/file: the way of reading does not change a run's samples and 
     }
     return all;
   };
-  const std::string read = samples(penstock::file_access::read);
-  CHECK(read.size() > 400 * 3 * 500);
-  CHECK(samples(penstock::file_access::map) == read);
-  CHECK(samples(penstock::file_access::automatic) == read);
+  const auto check = [&](const auto& in_which_order) {
+    const std::string read = samples(penstock::file_access::read, in_which_order);
+    CHECK(read.size() > 400 * 3 * 500);
+    CHECK(samples(penstock::file_access::map, in_which_order) == read);
+    CHECK(samples(penstock::file_access::automatic, in_which_order) == read);
+  };
+  SECTION("shuffled") { check(penstock::shuffle(3)); }
+  SECTION("in order") { check(penstock::take(400)); }
 }

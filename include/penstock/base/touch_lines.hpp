@@ -8,12 +8,12 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// Prefetches the beginning of a range, up to 2 KiB, into the processor's cache; in longer ranges the
+/// Prefetches the beginning of a range, up to 4 KiB, into the processor's cache; in longer ranges the
 /// processor itself notices what is read next. Does nothing where no memory is mapped.
 // Always inline: at -O2 the call of a function that only prefetches counts as having no effect, and is
 // removed.
 [[gnu::always_inline]] inline void touch_lines(const void* begin, std::uint64_t size) noexcept {
-  constexpr std::uint64_t line = 64, most = 2048;
+  constexpr std::uint64_t line = 64, most = 4096;
   const auto* const bytes = static_cast<const char*>(begin);
   for (std::uint64_t at = 0; at < std::min(size, most); at += line) __builtin_prefetch(bytes + at);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/cold_copy.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
@@ -45,6 +46,9 @@ struct sample_cursor {
 /// Throws the error for a buffer whose size is not the member's.
 [[noreturn]] void wrong_size(std::uint64_t size, std::uint64_t room);
 
+/// Members from this size on are read straight into their destinations.
+inline constexpr std::uint64_t direct = 32_KiB;
+
 /// The bytes of a member that has not gone through the window.
 struct spare_member {
   buffer bytes;
@@ -54,10 +58,10 @@ void grow(std::vector<spare_member>& spares, std::size_t count);
 
 /// The state of one worker that reads through a session that copies.
 ///
-/// Members below 32 KiB come through a window. One read fills it with all adjacent small members of the
-/// sample that are used, including gaps of up to 8 KiB that are not used; when samples are read in order,
-/// the window grows, so that small samples cost one memcpy each. Larger members are read straight into their
-/// destination. Bytes that were fetched ahead are not read again.
+/// Members below 32 KiB come through a window, unless the session shows their shard in place. One read fills
+/// it with all adjacent small members of the sample that are used, including gaps of up to 8 KiB that are not
+/// used; when samples are read in order, the window grows, so that small samples cost one memcpy each. Larger
+/// members are read straight into their destination. Bytes that were fetched ahead are not read again.
 template <storage_session Session>
 class copying_worker : public fetch_link<Session> {
  public:
@@ -82,6 +86,12 @@ class copying_worker : public fetch_link<Session> {
       std::memcpy(into.data(), there.data(), into.size());
       return;
     }
+    if constexpr (partly_viewing_session<Session>)
+      if (in_order_ && into.size() < direct && session_->shows(at.shard)) {
+        copy_(into, session_->view(at.shard, offset, into.size()).data());
+        (void)session_->view(at.shard, offset, into.size());  // checks again that the file is whole
+        return;
+      }
     if (into.size() < direct && uses_window()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
@@ -135,7 +145,6 @@ class copying_worker : public fetch_link<Session> {
   }
 
  private:
-  static constexpr std::uint64_t direct = 32_KiB;
   static constexpr std::uint64_t first_ahead = 16_KiB;
   static constexpr std::uint64_t most_ahead = 256_KiB;
   // gaps of unused bytes up to this size are read along, to save another call
@@ -146,11 +155,11 @@ class copying_worker : public fetch_link<Session> {
     std::uint32_t last;
   };
 
-  /// Whether small members go through the window. In a shard that is shown in place they are copied one by
-  /// one, unless samples are read in order, when the few long copies of a window are faster.
+  /// Whether small members go through the window: in a shard that is shown in place they are copied from
+  /// there.
   [[nodiscard]] bool uses_window() const noexcept {
     if constexpr (partly_viewing_session<Session>)
-      return in_order_ || !session_->shows(at.shard);
+      return !session_->shows(at.shard);
     else
       return true;
   }
@@ -205,6 +214,7 @@ class copying_worker : public fetch_link<Session> {
   std::uint64_t window_begin_ = 0;
   std::uint64_t ahead_ = 0;
   std::uint64_t generation_ = 0;
+  cold_copy copy_;
   bool in_order_ = false;
   bool pinned_ = false;
   bool has_shown_ = false;
@@ -218,13 +228,20 @@ class viewing_worker {
   static constexpr bool views = true;
   sample_cursor at;
 
-  void begin(Session& session, bool) noexcept { session_ = &session; }
+  void begin(Session& session, bool in_order) noexcept {
+    session_ = &session;
+    in_order_ = in_order;
+  }
   [[nodiscard]] static constexpr bool has_shown() noexcept { return true; }
   [[nodiscard]] static constexpr bool reads_straight(std::uint64_t, std::uint64_t) noexcept { return false; }
   void read_more(std::uint64_t offset, mutable_bytes into) { read(0, offset, into); }
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     const bytes_view found = finish(member, offset, into.size());
-    if (!found.empty()) std::memcpy(into.data(), found.data(), found.size());
+    if (found.empty()) return;
+    if (in_order_ && into.size() < direct)
+      copy_(into, found.data());
+    else
+      std::memcpy(into.data(), found.data(), found.size());
   }
   [[nodiscard]] bytes_view finish(std::uint32_t, std::uint64_t offset, std::uint64_t size) {
     at.touched = offset;
@@ -233,6 +250,8 @@ class viewing_worker {
 
  private:
   Session* session_ = nullptr;
+  cold_copy copy_;
+  bool in_order_ = false;
 };
 
 template <class Session>
