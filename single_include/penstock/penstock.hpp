@@ -27014,6 +27014,82 @@ class device_works<Plan, pack<First, Rest...>> {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/block_rotation.hpp
+
+namespace penstock::inline v0_1 {
+
+/// How many blocks a run keeps open ahead of its consumer: all that it may, or the fewest that keep its
+/// workers at work.
+///
+/// Large blocks that are used in turn push each other out of the processor's cache, and each batch then goes
+/// through memory; of few, the one returned last is used again. Many let the workers run ahead, which helps a
+/// consumer that sometimes waits and sometimes does not. So where it waits, both are tried for 64 blocks
+/// each, and the few are kept if they take an eighth less time. That is asked again after 1024 blocks, and
+/// ever less often while the answer stays the same. The first blocks are not judged, because their memory is
+/// new.
+/// Threads: the consumer's.
+class block_rotation {
+ public:
+  /// Always `most`, until `begin`.
+  explicit block_rotation(std::size_t most) noexcept : most_(most), few_(most) {}
+
+  /// Begins to look, for workers that share blocks of so many grains.
+  void begin(std::size_t workers, std::uint64_t grains) noexcept {
+    // One block is finished while the next is begun, and each worker finds one more grain.
+    const std::uint64_t beyond = 2 * workers / std::max<std::uint64_t>(1, grains);
+    few_ = static_cast<std::size_t>(std::min<std::uint64_t>(most_, 2 + beyond));
+  }
+  [[nodiscard]] bool looks() const noexcept { return few_ != most_; }
+  /// The number of blocks to keep open.
+  [[nodiscard]] std::size_t open() const noexcept { return uses_few_ ? few_ : most_; }
+
+  /// The consumer took a block at `now`, and has waited so long in the whole run. Nanoseconds.
+  void took(std::uint64_t waited, std::uint64_t now) noexcept {
+    if (!looks()) return;
+    ++blocks_;
+    if (decided_) {
+      if (blocks_ == kept_) begin_trial(false);
+    } else if (blocks_ == settling) {
+      begun_ = now;
+      waited_before_ = waited;
+    } else if (blocks_ == settling + trial) {
+      end_trial(now - begun_, waited - waited_before_);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t first = 256, settling = 8, trial = 64, least_kept = 1024, most_kept = 65'536;
+
+  void begin_trial(bool second) noexcept {
+    decided_ = false;
+    second_ = second;
+    blocks_ = 0;
+  }
+  void end_trial(std::uint64_t lasted, std::uint64_t waited) noexcept {
+    (uses_few_ ? with_few_ : with_most_) = lasted;
+    const bool content = !uses_few_ && waited < lasted / 16;
+    if (!second_ && !content) {
+      uses_few_ = !uses_few_;
+      return begin_trial(true);
+    }
+    const bool few = second_ && with_few_ < with_most_ - with_most_ / 8;
+    kept_ = few == chose_few_ ? std::min(2 * kept_, most_kept) : least_kept;
+    uses_few_ = chose_few_ = few;
+    decided_ = true;
+    blocks_ = 0;
+  }
+
+  std::size_t most_, few_;
+  bool uses_few_ = false, chose_few_ = false;  // now, and by the last decision
+  bool decided_ = true, second_ = false;       // between two decisions: whether this is the second trial
+  std::uint32_t kept_ = first;                 // how many blocks the decision holds
+  std::uint32_t blocks_ = 0;                   // since the decision, or since the trial began
+  std::uint64_t begun_ = 0, waited_before_ = 0;
+  std::uint64_t with_few_ = 0, with_most_ = 0;  // how long a trial took
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/home_process.hpp
 
 namespace penstock::inline v0_1 {
@@ -27442,6 +27518,9 @@ class run_sizes {
   /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
+  /// Whether fewer blocks than `depth` may be in flight, if they are large and the consumer waits for each:
+  /// if samples take about equally long and nothing needs to be started early.
+  [[nodiscard]] bool rotates() const noexcept;
   /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only
   /// the consumer, one if samples are large or are images, a few if
   /// their size is unknown. A chunk is taken whole. `slots`: of one block.
@@ -27486,6 +27565,11 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   // in all about as much as stays in the caches
   const std::uint64_t fit = 2_MiB / (each * std::max<std::uint64_t>(1, slots));
   return std::max(few, static_cast<std::size_t>(std::min<std::uint64_t>(fit, std::min(16 * workers, 64u))));
+}
+
+PENSTOCK_INLINE bool run_sizes::rotates() const noexcept {
+  return facts_.direct && !options_.depth && options_.workers.value_or(1) != 0 && !facts_.copies &&
+         !facts_.latency && !facts_.one_at_a_time && !facts_.maps_batches;
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
@@ -27647,6 +27731,7 @@ struct engine_setup {
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
+  bool rotates = false;             ///< large blocks are as few as keep the workers at work
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
@@ -27750,6 +27835,7 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
+  void rotate();
   void note_counters();
   void send_ahead();
   void start_copy(block& b);
@@ -27768,6 +27854,7 @@ class engine_shell {
   any_ring ring_;
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
+  block_rotation rotation_;
   std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery
   std::uint64_t not_sent_at_ = 0;  // its number
   std::uint64_t turn_ = 0;         // slots of all blocks prepared so far
@@ -29767,6 +29854,7 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   depth = sizes.depth(slots);
   in_place = facts.direct;
   copies = facts.copies;
+  rotates = sizes.rotates();
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
@@ -29796,6 +29884,7 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
               setup_.grain_slots),
       ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
+      rotation_(ring_.blocks()),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
@@ -29915,6 +30004,7 @@ PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
 
 /// Whether the limits let one more block be opened: always if none is open, so that the run makes progress.
 PENSTOCK_INLINE bool engine_shell::may_open() {
+  if (opened_ - delivered_ >= rotation_.open()) return false;
   const std::size_t most = limits_.blocks();
   if (most == ring_.blocks()) return opened_ - delivered_ < most;
   return opened_ == delivered_ || (opened_ - delivered_ < most && inner_->pool.out() < most);
@@ -30033,6 +30123,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
   largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // the first batches of a run take more
   sizes_known_ = true;
+  if (setup_.rotates) rotate();
   if (setup_.copies && setup_.in_place) {
     try {
       if (not_sent_ != nullptr && not_sent_at_ + 1 == delivered_)
@@ -30045,6 +30136,16 @@ PENSTOCK_INLINE block* engine_shell::next() {
     }
   }
   return b;
+}
+
+// Small blocks stay in the cache, however many they are.
+PENSTOCK_INLINE void engine_shell::rotate() {
+  if (!rotation_.looks()) {
+    if (largest_ * ring_.blocks() < 8_MiB) return;
+    rotation_.begin(*setup_.options.workers, grains_);
+  }
+  const std::uint64_t now = detail::now_ns();
+  rotation_.took(inner_->stall.at(now), now);
 }
 
 // Where nothing is fetched ahead, nobody else tells observers what the storage does.

@@ -186,6 +186,21 @@ TEST_CASE("run/sizes: the depth is the one requested, or follows the workers") {
   CHECK(sizes_of(words, on(3), {1'000'000, true}).depth(16) == 6);
 }
 
+TEST_CASE("run/sizes: fewer blocks may do unless a depth was asked for, or something must be started early") {
+  const auto rotates = [](const ps::run_options& options, ps::size_facts facts) {
+    facts.direct = true;
+    return ps::run_sizes(options, facts).rotates();
+  };
+  CHECK(rotates(on(2), {}));
+  CHECK_FALSE(rotates(on(2, 9), {}));
+  CHECK_FALSE(rotates(on(0), {}));
+  CHECK_FALSE(rotates(on(2), {.copies = true}));
+  CHECK_FALSE(rotates(on(2), {.latency = true}));
+  CHECK_FALSE(rotates(on(2), {.one_at_a_time = true}));
+  CHECK_FALSE(rotates(on(2), {.maps_batches = true}));
+  CHECK_FALSE(ps::run_sizes(on(2), {}).rotates());  // chunks, not batches
+}
+
 TEST_CASE("run/sizes: large slots of small samples count as written, not as handles or files") {
   for (const std::uint64_t file_bytes : {std::uint64_t{0}, std::uint64_t{100}, std::uint64_t{110'000}}) {
     for (const bool crowded : {false, true}) {

@@ -8,6 +8,7 @@
 #include <penstock/observe/counters.hpp>
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/engine/any_ring.hpp>
+#include <penstock/run/engine/block_rotation.hpp>
 #include <penstock/run/engine/home_process.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/observers.hpp>
@@ -105,6 +106,7 @@ struct engine_setup {
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
+  bool rotates = false;             ///< large blocks are as few as keep the workers at work
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
@@ -208,6 +210,7 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
+  void rotate();
   void note_counters();
   void send_ahead();
   void start_copy(block& b);
@@ -226,6 +229,7 @@ class engine_shell {
   any_ring ring_;
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
+  block_rotation rotation_;
   std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery
   std::uint64_t not_sent_at_ = 0;  // its number
   std::uint64_t turn_ = 0;         // slots of all blocks prepared so far

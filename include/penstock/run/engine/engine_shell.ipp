@@ -80,6 +80,7 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   depth = sizes.depth(slots);
   in_place = facts.direct;
   copies = facts.copies;
+  rotates = sizes.rotates();
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
@@ -109,6 +110,7 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
               setup_.grain_slots),
       ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
+      rotation_(ring_.blocks()),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
@@ -228,6 +230,7 @@ PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
 
 /// Whether the limits let one more block be opened: always if none is open, so that the run makes progress.
 PENSTOCK_INLINE bool engine_shell::may_open() {
+  if (opened_ - delivered_ >= rotation_.open()) return false;
   const std::size_t most = limits_.blocks();
   if (most == ring_.blocks()) return opened_ - delivered_ < most;
   return opened_ == delivered_ || (opened_ - delivered_ < most && inner_->pool.out() < most);
@@ -346,6 +349,7 @@ PENSTOCK_INLINE block* engine_shell::next() {
   if (watch_.any() && inner_->ahead.store() == nullptr) note_counters();
   largest_ = std::max(calls_->held(*b), largest_ - largest_ / 8);  // the first batches of a run take more
   sizes_known_ = true;
+  if (setup_.rotates) rotate();
   if (setup_.copies && setup_.in_place) {
     try {
       if (not_sent_ != nullptr && not_sent_at_ + 1 == delivered_)
@@ -358,6 +362,16 @@ PENSTOCK_INLINE block* engine_shell::next() {
     }
   }
   return b;
+}
+
+// Small blocks stay in the cache, however many they are.
+PENSTOCK_INLINE void engine_shell::rotate() {
+  if (!rotation_.looks()) {
+    if (largest_ * ring_.blocks() < 8_MiB) return;
+    rotation_.begin(*setup_.options.workers, grains_);
+  }
+  const std::uint64_t now = detail::now_ns();
+  rotation_.took(inner_->stall.at(now), now);
 }
 
 // Where nothing is fetched ahead, nobody else tells observers what the storage does.

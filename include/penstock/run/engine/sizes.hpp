@@ -96,6 +96,9 @@ class run_sizes {
   /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
+  /// Whether fewer blocks than `depth` may be in flight, if they are large and the consumer waits for each:
+  /// if samples take about equally long and nothing needs to be started early.
+  [[nodiscard]] bool rotates() const noexcept;
   /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only
   /// the consumer, one if samples are large or are images, a few if
   /// their size is unknown. A chunk is taken whole. `slots`: of one block.

@@ -29,6 +29,11 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   return std::max(few, static_cast<std::size_t>(std::min<std::uint64_t>(fit, std::min(16 * workers, 64u))));
 }
 
+PENSTOCK_INLINE bool run_sizes::rotates() const noexcept {
+  return facts_.direct && !options_.depth && options_.workers.value_or(1) != 0 && !facts_.copies &&
+         !facts_.latency && !facts_.one_at_a_time && !facts_.maps_batches;
+}
+
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
   if (!facts_.direct) return slots;
   if (facts_.one_at_a_time) return 1;
