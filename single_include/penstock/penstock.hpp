@@ -8525,6 +8525,15 @@ concept positional_part = part<T> && requires { requires bool(std::remove_cvref_
 template <class T>
 concept lone_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::one_at_a_time); };
 
+/// A source whose samples lie one behind the other in files, and are given out by hardly more than a copy:
+/// `static constexpr bool lies_in_sequence = true`. In that order, workers take many at a time.
+template <class T>
+concept sequential_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::lies_in_sequence); };
+
+/// A value stage that only chooses among the fields that arrive: `static constexpr bool only_chooses = true`.
+template <class T>
+concept choosing_part = part<T> && requires { requires bool(std::remove_cvref_t<T>::only_chooses); };
+
 /// A source that is read forward and can seek to a position: `static constexpr bool seekable = true`.
 template <class T>
 concept seekable_part = part<T> && requires { requires T::seekable; };
@@ -9015,6 +9024,11 @@ class plan {
 
   /// Whether samples take far longer to make than their bytes say: see `lone_part`.
   static constexpr bool one_at_a_time = lone_part<Source> || (lone_part<Stages> || ...);
+
+  /// Whether samples are only copied, in the order in which they lie in files: see `sequential_part`.
+  static constexpr bool copies_in_order = sequential_part<Source> &&
+                                          ((!value_stage<Stages> || choosing_part<Stages>)&&...) &&
+                                          ((!part_of_kind<Stages, order_tag> || counting_order<Stages>)&&...);
 
   /// One pass, if every epoch is identical; a mistake if they differ. The return type does not depend on the
   /// body, so that a program can ask whether a plan is a range.
@@ -27472,6 +27486,7 @@ struct size_facts {
   bool plain = false;              ///< see `plain_plan`
   bool maps_batches = false;       ///< whole batches are processed, which may take any time
   bool one_at_a_time = false;      ///< samples take far longer than their bytes say, as images do
+  bool copies_in_order = false;    ///< see `plan::copies_in_order`
   bool batch_by_chunk = false;     ///< a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
@@ -27491,6 +27506,7 @@ template <class Plan>
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
   facts.one_at_a_time = Plan::one_at_a_time;
+  facts.copies_in_order = Plan::copies_in_order;
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;
@@ -27521,9 +27537,9 @@ class run_sizes {
   /// Whether fewer blocks than `depth` may be in flight, if they are large and the consumer waits for each:
   /// if samples take about equally long and nothing needs to be started early.
   [[nodiscard]] bool rotates() const noexcept;
-  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only
-  /// the consumer, one if samples are large or are images, a few if
-  /// their size is unknown. A chunk is taken whole. `slots`: of one block.
+  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer, 256 KB if samples
+  /// are only copied in the order of their files; one if samples are large or are images, a few if their size
+  /// is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Slots of a chunk.
   [[nodiscard]] std::uint64_t chunk() const noexcept;
@@ -27576,6 +27592,7 @@ PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexce
   if (!facts_.direct) return slots;
   if (facts_.one_at_a_time) return 1;
   if (facts_.plain) return std::min(slots, plain_slots());
+  if (facts_.copies_in_order) return std::min(slots, slots_in(262'144, 256, 8));
   // Without workers nobody else waits for a share, and looking ahead begins anew with each grain.
   const bool alone = options_.workers.value_or(1) == 0;
   return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));
@@ -56384,6 +56401,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
  public:
   using penstock_part = source_tag;
   static constexpr std::string_view source_name = "webdataset";
+  static constexpr bool lies_in_sequence = true;
 
   /// A run's reader: a session, and the indexes of the shards used so far.
   using reader = detail::tar::shard_reader<Storage, detail::tar::show_samples>;
@@ -61954,6 +61972,7 @@ template <member_name... Names>
 struct fields_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "fields";
+  static constexpr bool only_chooses = true;
 
   template <class V, class Call>
   auto apply(V&& sample, const Call&) const {

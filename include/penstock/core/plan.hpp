@@ -314,6 +314,11 @@ class plan {
   /// Whether samples take far longer to make than their bytes say: see `lone_part`.
   static constexpr bool one_at_a_time = lone_part<Source> || (lone_part<Stages> || ...);
 
+  /// Whether samples are only copied, in the order in which they lie in files: see `sequential_part`.
+  static constexpr bool copies_in_order = sequential_part<Source> &&
+                                          ((!value_stage<Stages> || choosing_part<Stages>)&&...) &&
+                                          ((!part_of_kind<Stages, order_tag> || counting_order<Stages>)&&...);
+
   /// One pass, if every epoch is identical; a mistake if they differ. The return type does not depend on the
   /// body, so that a program can ask whether a plan is a range.
   template <class Self = plan>

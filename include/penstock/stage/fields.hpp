@@ -146,6 +146,7 @@ template <member_name... Names>
 struct fields_stage {
   using penstock_part = pointwise_tag;
   static constexpr std::string_view stage_name = "fields";
+  static constexpr bool only_chooses = true;
 
   template <class V, class Call>
   auto apply(V&& sample, const Call&) const {

@@ -4,6 +4,9 @@
 
 #include <penstock/codec/integer.hpp>
 #include <penstock/order/repeat.hpp>
+#include <penstock/order/shuffle.hpp>
+#include <penstock/order/skip.hpp>
+#include <penstock/order/take.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/concat.hpp>
 #include <penstock/source/generated.hpp>
@@ -211,6 +214,18 @@ TEST_CASE("run/sizes: large slots of small samples count as written, not as hand
       CHECK(sizes.chunk() == 1);
     }
   }
+}
+
+TEST_CASE("run/sizes: samples that are only copied in the order of their files are taken 256 KB at a time") {
+  const auto files = ps::webdataset(shard_of(4));
+  const auto grain = [](const auto& p) { return sizes_of(p | ps::batch(512), on(2), {1024}).grain(512); };
+  CHECK(grain(files | ps::fields<"cls">) == 256);
+  CHECK(grain(files | ps::fields<"cls"> | ps::skip(1) | ps::take(3)) == 256);
+  CHECK(sizes_of(files | ps::fields<"cls"> | ps::batch(512), on(2), {112'640}).grain(512) == 2);
+  CHECK(grain(files | ps::fields<"cls"> | ps::shuffle(1)) == 32);
+  CHECK(grain(files | ps::fields<"cls"> | ps::decode<ps::integer>) == 32);
+  CHECK(grain(files | ps::map([](const auto&) { return 1; })) == 32);
+  CHECK(grain(ps::concat(files, files) | ps::fields<"cls">) == 32);
 }
 
 TEST_CASE("run/sizes: images are taken one at a time in parts of joined plans, too") {

@@ -50,6 +50,7 @@ struct size_facts {
   bool plain = false;              ///< see `plain_plan`
   bool maps_batches = false;       ///< whole batches are processed, which may take any time
   bool one_at_a_time = false;      ///< samples take far longer than their bytes say, as images do
+  bool copies_in_order = false;    ///< see `plan::copies_in_order`
   bool batch_by_chunk = false;     ///< a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
@@ -69,6 +70,7 @@ template <class Plan>
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
   facts.one_at_a_time = Plan::one_at_a_time;
+  facts.copies_in_order = Plan::copies_in_order;
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
   facts.latency = has_latency<typename Plan::source_type::reader>;
@@ -99,9 +101,9 @@ class run_sizes {
   /// Whether fewer blocks than `depth` may be in flight, if they are large and the consumer waits for each:
   /// if samples take about equally long and nothing needs to be started early.
   [[nodiscard]] bool rotates() const noexcept;
-  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only
-  /// the consumer, one if samples are large or are images, a few if
-  /// their size is unknown. A chunk is taken whole. `slots`: of one block.
+  /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer, 256 KB if samples
+  /// are only copied in the order of their files; one if samples are large or are images, a few if their size
+  /// is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Slots of a chunk.
   [[nodiscard]] std::uint64_t chunk() const noexcept;

@@ -38,6 +38,7 @@ PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexce
   if (!facts_.direct) return slots;
   if (facts_.one_at_a_time) return 1;
   if (facts_.plain) return std::min(slots, plain_slots());
+  if (facts_.copies_in_order) return std::min(slots, slots_in(262'144, 256, 8));
   // Without workers nobody else waits for a share, and looking ahead begins anew with each grain.
   const bool alone = options_.workers.value_or(1) == 0;
   return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));
