@@ -45069,10 +45069,16 @@ class file {
     [[nodiscard]] object_signature signature(object_id id) const;
 
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      read(id, offset, into,
+           [](mutable_bytes to, const std::byte* from) { std::memcpy(to.data(), from, to.size()); });
+    }
+    /// As above; what is mapped is copied by `copy(into, from)`.
+    template <class Copy>
+    void read(object_id id, std::uint64_t offset, mutable_bytes into, Copy&& copy) const {
       if (const mapping* const there = mapped(id)) [[likely]] {
         detail::files::check_range(offset, into.size(), there->size(), path(id));
         if (into.empty()) return;
-        std::memcpy(into.data(), there->data() + offset, into.size());
+        copy(into, there->data() + offset);
         check_whole(*there, id, offset + into.size());
       } else {
         read_from_file(id, offset, into);
@@ -55929,11 +55935,7 @@ class copying_worker : public fetch_link<Session> {
       return;
     }
     if constexpr (partly_viewing_session<Session>)
-      if (in_order_ && into.size() < direct && session_->shows(at.shard)) {
-        copy_(into, session_->view(at.shard, offset, into.size()).data());
-        (void)session_->view(at.shard, offset, into.size());  // checks again that the file is whole
-        return;
-      }
+      if (in_order_ && into.size() < direct && session_->shows(at.shard)) return copy_shown(offset, into);
     if (into.size() < direct && uses_window()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
@@ -56004,6 +56006,14 @@ class copying_worker : public fetch_link<Session> {
       return !session_->shows(at.shard);
     else
       return true;
+  }
+  void copy_shown(std::uint64_t offset, mutable_bytes into) {
+    if constexpr (requires { session_->read(at.shard, offset, into, copy_); }) {
+      session_->read(at.shard, offset, into, copy_);
+    } else {
+      copy_(into, session_->view(at.shard, offset, into.size()).data());
+      (void)session_->view(at.shard, offset, into.size());  // checks again that the file is whole
+    }
   }
   [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
     return window_shard_ == at.tables && offset >= window_begin_ &&
@@ -61936,16 +61946,24 @@ inline constexpr auto alternatives = [] {
 }();
 
 /// The place of the first alternative that the sample has, or the sample's size.
-template <open_sample S>
-std::size_t find_member(const S& sample, std::string_view alternatives) {
-  while (true) {
-    const auto end = alternatives.find(';');
-    const auto wanted = alternatives.substr(0, end);
-    for (std::size_t i = 0; i < sample.size(); ++i)
-      if (std::string_view(sample.name(i)) == wanted) return i;
-    if (end == std::string_view::npos) return sample.size();
-    alternatives.remove_prefix(end + 1);
-  }
+template <member_name Name, open_sample S>
+std::size_t find_member(const S& sample) {
+  const std::size_t size = sample.size();
+  std::size_t found = size;
+  // The lengths are known when this is compiled, so that comparing calls nothing.
+  const auto find = [&]<std::size_t I>() {
+    constexpr std::string_view wanted = alternatives<Name>[I];
+    for (found = 0; found != size; ++found) {
+      const std::string_view name = sample.name(found);
+      if (name.size() == wanted.size() && std::memcmp(name.data(), wanted.data(), wanted.size()) == 0)
+        return true;
+    }
+    return false;
+  };
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    (void)(find.template operator()<Is>() || ...);
+  }(std::make_index_sequence<Name.alternatives()>{});
+  return found;
 }
 
 [[noreturn, gnu::cold]] void refuse_missing(std::string_view wanted, std::string_view has,
@@ -62017,7 +62035,7 @@ struct fields_stage {
   template <member_name Name, class S>
   static auto pick(const S& sample) {
     using blob_type = typename S::blob_type;
-    const std::size_t i = detail::find_member(sample, Name.view());
+    const std::size_t i = detail::find_member<Name>(sample);
     if constexpr (Name.is_optional) {
       return i == sample.size() ? optional_blob<blob_type>() : optional_blob<blob_type>(sample.member(i));
     } else {

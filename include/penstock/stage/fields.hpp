@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -110,16 +111,24 @@ inline constexpr auto alternatives = [] {
 }();
 
 /// The place of the first alternative that the sample has, or the sample's size.
-template <open_sample S>
-std::size_t find_member(const S& sample, std::string_view alternatives) {
-  while (true) {
-    const auto end = alternatives.find(';');
-    const auto wanted = alternatives.substr(0, end);
-    for (std::size_t i = 0; i < sample.size(); ++i)
-      if (std::string_view(sample.name(i)) == wanted) return i;
-    if (end == std::string_view::npos) return sample.size();
-    alternatives.remove_prefix(end + 1);
-  }
+template <member_name Name, open_sample S>
+std::size_t find_member(const S& sample) {
+  const std::size_t size = sample.size();
+  std::size_t found = size;
+  // The lengths are known when this is compiled, so that comparing calls nothing.
+  const auto find = [&]<std::size_t I>() {
+    constexpr std::string_view wanted = alternatives<Name>[I];
+    for (found = 0; found != size; ++found) {
+      const std::string_view name = sample.name(found);
+      if (name.size() == wanted.size() && std::memcmp(name.data(), wanted.data(), wanted.size()) == 0)
+        return true;
+    }
+    return false;
+  };
+  [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+    (void)(find.template operator()<Is>() || ...);
+  }(std::make_index_sequence<Name.alternatives()>{});
+  return found;
 }
 
 [[noreturn, gnu::cold]] void refuse_missing(std::string_view wanted, std::string_view has,
@@ -191,7 +200,7 @@ struct fields_stage {
   template <member_name Name, class S>
   static auto pick(const S& sample) {
     using blob_type = typename S::blob_type;
-    const std::size_t i = detail::find_member(sample, Name.view());
+    const std::size_t i = detail::find_member<Name>(sample);
     if constexpr (Name.is_optional) {
       return i == sample.size() ? optional_blob<blob_type>() : optional_blob<blob_type>(sample.member(i));
     } else {

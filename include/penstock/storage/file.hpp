@@ -112,10 +112,16 @@ class file {
     [[nodiscard]] object_signature signature(object_id id) const;
 
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
+      read(id, offset, into,
+           [](mutable_bytes to, const std::byte* from) { std::memcpy(to.data(), from, to.size()); });
+    }
+    /// As above; what is mapped is copied by `copy(into, from)`.
+    template <class Copy>
+    void read(object_id id, std::uint64_t offset, mutable_bytes into, Copy&& copy) const {
       if (const mapping* const there = mapped(id)) [[likely]] {
         detail::files::check_range(offset, into.size(), there->size(), path(id));
         if (into.empty()) return;
-        std::memcpy(into.data(), there->data() + offset, into.size());
+        copy(into, there->data() + offset);
         check_whole(*there, id, offset + into.size());
       } else {
         read_from_file(id, offset, into);

@@ -87,11 +87,7 @@ class copying_worker : public fetch_link<Session> {
       return;
     }
     if constexpr (partly_viewing_session<Session>)
-      if (in_order_ && into.size() < direct && session_->shows(at.shard)) {
-        copy_(into, session_->view(at.shard, offset, into.size()).data());
-        (void)session_->view(at.shard, offset, into.size());  // checks again that the file is whole
-        return;
-      }
+      if (in_order_ && into.size() < direct && session_->shows(at.shard)) return copy_shown(offset, into);
     if (into.size() < direct && uses_window()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
@@ -162,6 +158,14 @@ class copying_worker : public fetch_link<Session> {
       return !session_->shows(at.shard);
     else
       return true;
+  }
+  void copy_shown(std::uint64_t offset, mutable_bytes into) {
+    if constexpr (requires { session_->read(at.shard, offset, into, copy_); }) {
+      session_->read(at.shard, offset, into, copy_);
+    } else {
+      copy_(into, session_->view(at.shard, offset, into.size()).data());
+      (void)session_->view(at.shard, offset, into.size());  // checks again that the file is whole
+    }
   }
   [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
     return window_shard_ == at.tables && offset >= window_begin_ &&
