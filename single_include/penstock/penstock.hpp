@@ -15471,6 +15471,10 @@ concept takes_fetched = tells_ranges<Reader> && requires(typename Reader::worker
   w.fetched = &there;
 } && !requires { requires !bool(Reader::takes_fetched); };
 
+/// Whether a session of a reader may be a `foreseeing_session`: unless it declares `foresees = false`.
+template <class Reader>
+concept may_foresee = takes_fetched<Reader> && !requires { requires !bool(Reader::foresees); };
+
 /// Whether a reader opens everything that the ranges of samples need, several objects at a time, until all
 /// are open.
 template <class Reader>
@@ -27292,6 +27296,10 @@ class fetched_session {
   void read_many(std::span<const read_request> requests, read_listener listener) const {
     calls_->read_many(self_, requests, listener);
   }
+  /// Tells it that a range will be read soon, if it takes hints.
+  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
+    calls_->will_need(self_, id, offset, size);
+  }
   /// Ends its reads; where they run in the calling threads, their waits for another attempt, if there are
   /// any.
   void cancel() const noexcept { calls_->cancel(self_); }
@@ -27304,6 +27312,8 @@ class fetched_session {
     std::optional<open_read> (*oldest_read)(const void*) = nullptr;
     std::string (*name)(const void*, object_id) = nullptr;
     void (*read_many)(const void*, std::span<const read_request>, read_listener) = nullptr;
+    void (*will_need)(const void*, object_id, std::uint64_t,
+                      std::uint64_t) = [](const void*, object_id, std::uint64_t, std::uint64_t) {};
     void (*cancel)(const void*) noexcept = [](const void*) noexcept {};
   };
   template <class S>
@@ -27321,6 +27331,10 @@ class fetched_session {
       made.oldest_read = [](const void* s) { return at<S>(s).oldest_read(); };
     if constexpr (naming_session<S>)
       made.name = [](const void* s, object_id id) { return std::string(at<S>(s).name(id)); };
+    if constexpr (requires(S& s, object_id id, std::uint64_t n) { s.will_need(id, n, n); })
+      made.will_need = [](const void* s, object_id id, std::uint64_t offset, std::uint64_t size) {
+        at<S>(s).will_need(id, offset, size);
+      };
     if constexpr (background_session<S>) {
       made.read_many = [](const void* s, std::span<const read_request> requests, read_listener listener) {
         at<S>(s).read_many(requests, listener);
@@ -27419,12 +27433,12 @@ class range_list {
 /// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.
 struct hinter {
   void* self = nullptr;  ///< null: the source takes no hints
-  /// Requests the samples of a placement. May throw.
+  /// Requests the samples of a placement. May throw. Null if there are ranges to request instead.
   void (*hint)(void* self, const placement& samples) = nullptr;
   /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
   void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
-  /// Tells the `foreseeing_session`s the ranges of the samples of a placement. Another thread calls this one.
-  /// May throw.
+  /// Tells the `foreseeing_session`s the ranges of the samples of a placement; null if there are none.
+  /// Another thread calls this one. May throw.
   void (*foresee)(void* self, const placement& samples, foresight_list& into) = nullptr;
   /// What the reader's sessions counted.
   storage_counters (*counters)(void* self) = nullptr;
@@ -29425,6 +29439,7 @@ class read_ahead {
   [[nodiscard]] bool behind();
   void wait_for_more(std::unique_lock<std::mutex>& held);
   void ask_once(std::unique_lock<std::mutex>& held);
+  void hint_next();
   void list_next();
   void catch_up();
   void follow() noexcept;
@@ -29610,7 +29625,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     try {
       // A batch far longer than usual has no room in the store: workers read it themselves.
       if (!fetcher_)
-        who_.hint(who_.self, next_);
+        hint_next();
       else if (next_.turn >= left_out_to_ && turn_ - store()->passed() <= store()->turns())
         list_next();
     } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
@@ -29620,7 +29635,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
            feed_.is_cut() && behind());
   if (samples == 0) return;
   const bool in_vain = restarts_ || stop_;
-  if (ranges_.foreseen() && !in_vain && !foresees_) {
+  if (fetcher_ && ranges_.foreseen() && !in_vain && !foresees_) {
     forecast_.start(feed_, turn_, who_, place_);
     foresees_ = true;
   }
@@ -29643,6 +29658,13 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     if (fetcher_ && who_.counters != nullptr) watch_->counted(who_.counters(who_.self), false);
   }
   held.lock();
+}
+
+PENSTOCK_INLINE void read_ahead::hint_next() {
+  if (who_.hint != nullptr) return who_.hint(who_.self, next_);
+  ranges_.clear();
+  who_.ranges(who_.self, next_, ranges_);
+  for (const range_list::entry& one : ranges_.entries()) one.from.will_need(one.object, one.offset, one.size);
 }
 
 // Once several blocks in a row were in memory, most are skipped, so that checking costs almost nothing; the
@@ -31026,12 +31048,17 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       return node_type{&*this->reader_};
   }
   [[nodiscard]] hinter hints() noexcept {
-    if constexpr (!parts::forward && takes_hints<reader_type>)
-      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); },
-              lists<&engine::ahead_, range_list>(), lists<&engine::far_ahead_, foresight_list>(),
-              calls.counters};
-    else
-      return {};
+    hinter made;
+    if constexpr (!parts::forward && takes_hints<reader_type>) {
+      made.self = this;
+      made.counters = calls.counters;
+      if constexpr (takes_fetched<reader_type>)
+        made.ranges = &list<&engine::ahead_, range_list>;
+      else
+        made.hint = [](void* e, const placement& samples) { self(e).hint_all(samples); };
+      if constexpr (may_foresee<reader_type>) made.foresee = &list<&engine::far_ahead_, foresight_list>;
+    }
+    return made;
   }
   /// What a thread keeps that asks the reader where samples are.
   struct asking {
@@ -31040,13 +31067,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     std::vector<position> listed;
   };
   template <asking engine::*Place, class List>
-  [[nodiscard]] static auto lists() noexcept -> void (*)(void*, const placement&, List&) {
-    if constexpr (takes_fetched<reader_type>)
-      return [](void* e, const placement& samples, List& into) {
-        self(e).list_all(samples, self(e).*Place, into);
-      };
-    else
-      return nullptr;
+  static void list(void* e, const placement& samples, List& into) {
+    self(e).list_all(samples, self(e).*Place, into);
   }
   void hint_all(const placement& samples) {
     samples.bind(orders(), ahead_.bound);
@@ -56228,6 +56250,7 @@ class shard_reader {
   using worker = typename worker_for<session_type>::type;
   using element = typename Show::template element<worker>;
   static constexpr bool has_latency = latent_session<session_type>;
+  static constexpr bool foresees = foreseeing_session<session_type>;
 
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
@@ -56371,6 +56394,26 @@ struct webdataset_options {
   std::uint64_t scan_gap = 256_KiB;
 };
 
+namespace detail::tar {
+
+/// The shards of a storage, or those listed in a manifest.
+template <storage Storage>
+[[nodiscard]] shared<const shard_set<Storage>> open_shards(Storage where, const webdataset_options& options,
+                                                           const manifest* known) {
+  index_rules rules{options.index, options.threads, options.extension_limit, options.scan_gap,
+                    options.index_folder};
+  const shared<const shard_set<Storage>> set(
+      known == nullptr ? new const shard_set<Storage>(std::move(where), std::move(rules))
+                       : new const shard_set<Storage>(std::move(where), std::move(rules), *known));
+  if (options.require_end) set->check_ends();
+  return set;
+}
+/// Those of files, which most programs read: one function for all of them.
+[[nodiscard]] shared<const shard_set<file>> open_files(file where, const webdataset_options& options,
+                                                       const manifest* known);
+
+}  // namespace detail::tar
+
 /// Shards in the WebDataset format: tar archives in which consecutive members with one name and several
 /// extensions form a sample.
 ///
@@ -56418,9 +56461,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   using element = typename reader::element;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), rules_of(options))) {
-    if (options.require_end) set_->check_ends();
-  }
+      : set_(open(std::move(where), options, nullptr)) {}
   template <detail::tar::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -56437,9 +56478,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::tar::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), rules_of(options), known)) {
-    if (options.require_end) set_->check_ends();
-  }
+      : set_(open(std::move(where), options, &known)) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
@@ -56459,8 +56498,12 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
 
  private:
-  [[nodiscard]] static detail::tar::index_rules rules_of(const webdataset_options& options) {
-    return {options.index, options.threads, options.extension_limit, options.scan_gap, options.index_folder};
+  [[nodiscard]] static shared<const shard_set> open(Storage where, const webdataset_options& options,
+                                                    const class penstock::manifest* known) {
+    if constexpr (std::same_as<Storage, file>)
+      return detail::tar::open_files(std::move(where), options, known);
+    else
+      return detail::tar::open_shards(std::move(where), options, known);
   }
 
   shared<const shard_set> set_;
@@ -56479,6 +56522,17 @@ template <detail::tar::pattern_text Text>
 webdataset(const Text&, webdataset_options) -> webdataset<file>;
 webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file>;
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/source/webdataset.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE shared<const detail::tar::shard_set<file>> detail::tar::open_files(
+    file where, const webdataset_options& options, const manifest* known) {
+  return open_shards(std::move(where), options, known);
+}
 
 }  // namespace penstock::inline v0_1
 

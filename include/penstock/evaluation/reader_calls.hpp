@@ -90,6 +90,10 @@ concept takes_fetched = tells_ranges<Reader> && requires(typename Reader::worker
   w.fetched = &there;
 } && !requires { requires !bool(Reader::takes_fetched); };
 
+/// Whether a session of a reader may be a `foreseeing_session`: unless it declares `foresees = false`.
+template <class Reader>
+concept may_foresee = takes_fetched<Reader> && !requires { requires !bool(Reader::foresees); };
+
 /// Whether a reader opens everything that the ranges of samples need, several objects at a time, until all
 /// are open.
 template <class Reader>

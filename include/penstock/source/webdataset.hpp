@@ -3,6 +3,7 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
@@ -46,6 +47,26 @@ struct webdataset_options {
   /// one.
   std::uint64_t scan_gap = 256_KiB;
 };
+
+namespace detail::tar {
+
+/// The shards of a storage, or those listed in a manifest.
+template <storage Storage>
+[[nodiscard]] shared<const shard_set<Storage>> open_shards(Storage where, const webdataset_options& options,
+                                                           const manifest* known) {
+  index_rules rules{options.index, options.threads, options.extension_limit, options.scan_gap,
+                    options.index_folder};
+  const shared<const shard_set<Storage>> set(
+      known == nullptr ? new const shard_set<Storage>(std::move(where), std::move(rules))
+                       : new const shard_set<Storage>(std::move(where), std::move(rules), *known));
+  if (options.require_end) set->check_ends();
+  return set;
+}
+/// Those of files, which most programs read: one function for all of them.
+[[nodiscard]] shared<const shard_set<file>> open_files(file where, const webdataset_options& options,
+                                                       const manifest* known);
+
+}  // namespace detail::tar
 
 /// Shards in the WebDataset format: tar archives in which consecutive members with one name and several
 /// extensions form a sample.
@@ -94,9 +115,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   using element = typename reader::element;
 
   explicit webdataset(Storage where, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), rules_of(options))) {
-    if (options.require_end) set_->check_ends();
-  }
+      : set_(open(std::move(where), options, nullptr)) {}
   template <detail::tar::pattern_text Text>
     requires std::same_as<Storage, file>
   explicit webdataset(const Text& pattern, webdataset_options options = {})
@@ -113,9 +132,7 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
     requires std::same_as<Storage, file>
       : webdataset(file(detail::tar::names_in(known)), known, options) {}
   explicit webdataset(Storage where, const class penstock::manifest& known, webdataset_options options = {})
-      : set_(new const shard_set(std::move(where), rules_of(options), known)) {
-    if (options.require_end) set_->check_ends();
-  }
+      : set_(open(std::move(where), options, &known)) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return set_->shards.samples(); }
   [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
@@ -135,8 +152,12 @@ class webdataset : public opens_as_plan<webdataset<Storage>> {
   [[nodiscard]] reader connect(const projection& used = {}) const { return reader(set_, used); }
 
  private:
-  [[nodiscard]] static detail::tar::index_rules rules_of(const webdataset_options& options) {
-    return {options.index, options.threads, options.extension_limit, options.scan_gap, options.index_folder};
+  [[nodiscard]] static shared<const shard_set> open(Storage where, const webdataset_options& options,
+                                                    const class penstock::manifest* known) {
+    if constexpr (std::same_as<Storage, file>)
+      return detail::tar::open_files(std::move(where), options, known);
+    else
+      return detail::tar::open_shards(std::move(where), options, known);
   }
 
   shared<const shard_set> set_;
@@ -157,3 +178,7 @@ webdataset(std::vector<std::string>, webdataset_options = {}) -> webdataset<file
 webdataset(std::initializer_list<const char*>, webdataset_options = {}) -> webdataset<file>;
 
 }  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/source/webdataset.ipp>
+#endif

@@ -69,11 +69,12 @@ struct warming {
   static constexpr bool views = false;
   std::atomic<bool> in_memory{true};
   std::atomic<std::uint64_t> looks{0}, reads{0};
+  std::vector<std::uint64_t> hinted;
 
   [[nodiscard]] static std::uint64_t size(ps::object_id) { return 1u << 20; }
   [[nodiscard]] static ps::object_signature signature(ps::object_id) { return {}; }
   void read(ps::object_id, std::uint64_t, ps::mutable_bytes) { ++reads; }
-  static void will_need(ps::object_id, std::uint64_t, std::uint64_t) {}
+  void will_need(ps::object_id, std::uint64_t offset, std::uint64_t) { hinted.push_back(offset); }
   [[nodiscard]] bool warm(ps::object_id) const { return in_memory; }
 
   ps::hinter ranges() {
@@ -115,6 +116,24 @@ TEST_CASE(
   ahead.limit(0);
   ahead.opened(8);
   CHECK(reader.asked == numbers_below(8));
+}
+
+TEST_CASE("run/read_ahead: where nothing is fetched, a source that only has ranges is given them as hints") {
+  warming reader;
+  reader.in_memory = false;
+  const ps::run_watch nobody({}, 0, true, false, 0);
+  const ps::live_limits limits(0, 1, 1, 8);
+  ps::read_ahead ahead;
+  ps::feed from = batches_of(20);
+  from.limit(1);
+  ahead.start(from, reader.ranges(), nobody, limits, false, {});
+  ahead.opened(8);
+  CHECK(reader.hinted == std::vector<std::uint64_t>{0, 16, 32, 48});
+  reader.in_memory = true;  // then there is nothing to tell
+  ahead.opened(4);
+  CHECK(reader.hinted.size() == 4);
+  CHECK(reader.looks == 5);
+  CHECK(reader.reads == 0);
 }
 
 TEST_CASE("run/read_ahead: a source without hints gets none, and a failing hint is not a failure") {

@@ -297,12 +297,17 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       return node_type{&*this->reader_};
   }
   [[nodiscard]] hinter hints() noexcept {
-    if constexpr (!parts::forward && takes_hints<reader_type>)
-      return {this, [](void* e, const placement& samples) { self(e).hint_all(samples); },
-              lists<&engine::ahead_, range_list>(), lists<&engine::far_ahead_, foresight_list>(),
-              calls.counters};
-    else
-      return {};
+    hinter made;
+    if constexpr (!parts::forward && takes_hints<reader_type>) {
+      made.self = this;
+      made.counters = calls.counters;
+      if constexpr (takes_fetched<reader_type>)
+        made.ranges = &list<&engine::ahead_, range_list>;
+      else
+        made.hint = [](void* e, const placement& samples) { self(e).hint_all(samples); };
+      if constexpr (may_foresee<reader_type>) made.foresee = &list<&engine::far_ahead_, foresight_list>;
+    }
+    return made;
   }
   /// What a thread keeps that asks the reader where samples are.
   struct asking {
@@ -311,13 +316,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     std::vector<position> listed;
   };
   template <asking engine::*Place, class List>
-  [[nodiscard]] static auto lists() noexcept -> void (*)(void*, const placement&, List&) {
-    if constexpr (takes_fetched<reader_type>)
-      return [](void* e, const placement& samples, List& into) {
-        self(e).list_all(samples, self(e).*Place, into);
-      };
-    else
-      return nullptr;
+  static void list(void* e, const placement& samples, List& into) {
+    self(e).list_all(samples, self(e).*Place, into);
   }
   void hint_all(const placement& samples) {
     samples.bind(orders(), ahead_.bound);

@@ -63,12 +63,12 @@ class range_list {
 /// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.
 struct hinter {
   void* self = nullptr;  ///< null: the source takes no hints
-  /// Requests the samples of a placement. May throw.
+  /// Requests the samples of a placement. May throw. Null if there are ranges to request instead.
   void (*hint)(void* self, const placement& samples) = nullptr;
   /// For readers that take fetched bytes: lists the ranges of the samples of a placement instead. May throw.
   void (*ranges)(void* self, const placement& samples, range_list& into) = nullptr;
-  /// Tells the `foreseeing_session`s the ranges of the samples of a placement. Another thread calls this one.
-  /// May throw.
+  /// Tells the `foreseeing_session`s the ranges of the samples of a placement; null if there are none.
+  /// Another thread calls this one. May throw.
   void (*foresee)(void* self, const placement& samples, foresight_list& into) = nullptr;
   /// What the reader's sessions counted.
   storage_counters (*counters)(void* self) = nullptr;

@@ -93,6 +93,7 @@ class read_ahead {
   [[nodiscard]] bool behind();
   void wait_for_more(std::unique_lock<std::mutex>& held);
   void ask_once(std::unique_lock<std::mutex>& held);
+  void hint_next();
   void list_next();
   void catch_up();
   void follow() noexcept;

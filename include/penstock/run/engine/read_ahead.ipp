@@ -162,7 +162,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     try {
       // A batch far longer than usual has no room in the store: workers read it themselves.
       if (!fetcher_)
-        who_.hint(who_.self, next_);
+        hint_next();
       else if (next_.turn >= left_out_to_ && turn_ - store()->passed() <= store()->turns())
         list_next();
     } catch (...) {  // a hint may fail: the worker that reads the sample reports the error
@@ -172,7 +172,7 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
            feed_.is_cut() && behind());
   if (samples == 0) return;
   const bool in_vain = restarts_ || stop_;
-  if (ranges_.foreseen() && !in_vain && !foresees_) {
+  if (fetcher_ && ranges_.foreseen() && !in_vain && !foresees_) {
     forecast_.start(feed_, turn_, who_, place_);
     foresees_ = true;
   }
@@ -195,6 +195,13 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
     if (fetcher_ && who_.counters != nullptr) watch_->counted(who_.counters(who_.self), false);
   }
   held.lock();
+}
+
+PENSTOCK_INLINE void read_ahead::hint_next() {
+  if (who_.hint != nullptr) return who_.hint(who_.self, next_);
+  ranges_.clear();
+  who_.ranges(who_.self, next_, ranges_);
+  for (const range_list::entry& one : ranges_.entries()) one.from.will_need(one.object, one.offset, one.size);
 }
 
 // Once several blocks in a row were in memory, most are skipped, so that checking costs almost nothing; the

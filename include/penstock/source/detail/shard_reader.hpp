@@ -53,6 +53,7 @@ class shard_reader {
   using worker = typename worker_for<session_type>::type;
   using element = typename Show::template element<worker>;
   static constexpr bool has_latency = latent_session<session_type>;
+  static constexpr bool foresees = foreseeing_session<session_type>;
 
   template <class Sink>
   void evaluate(position p, worker& w, Sink&& sink) const {
