@@ -19,6 +19,15 @@ namespace fetched_session_test {
 
 namespace ps = penstock;
 
+struct hinted {
+  static constexpr bool views = false;
+  std::uint64_t bytes = 0;
+  [[nodiscard]] static std::uint64_t size(ps::object_id) { return 100; }
+  [[nodiscard]] static ps::object_signature signature(ps::object_id) { return {}; }
+  static void read(ps::object_id, std::uint64_t, ps::mutable_bytes) {}
+  void will_need(ps::object_id, std::uint64_t offset, std::uint64_t n) { bytes += offset + n; }
+};
+
 TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for what it cannot") {
   const auto files = ps::memory_files().add("a", "text").add("b", "more");
   auto plain = files.connect();
@@ -49,14 +58,7 @@ TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for
 }
 
 TEST_CASE("run/fetched_session: hints reach a session that takes them") {
-  struct counting {
-    static constexpr bool views = false;
-    std::uint64_t bytes = 0;
-    [[nodiscard]] static std::uint64_t size(ps::object_id) { return 100; }
-    [[nodiscard]] static ps::object_signature signature(ps::object_id) { return {}; }
-    static void read(ps::object_id, std::uint64_t, ps::mutable_bytes) {}
-    void will_need(ps::object_id, std::uint64_t offset, std::uint64_t n) { bytes += offset + n; }
-  } session;
+  hinted session;
   ps::fetched_session(session).will_need(0, 10, 5);
   CHECK(session.bytes == 15);
 }
