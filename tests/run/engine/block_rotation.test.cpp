@@ -11,8 +11,11 @@
 #include "support/deadline.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 namespace ps = penstock;
@@ -96,9 +99,65 @@ TEST_CASE("run/block_rotation: a consumer that hardly waits never has few") {
   CHECK(one.take(10'000) == 0);
 }
 
+TEST_CASE("run/block_rotation: a pause of the consumer decides nothing, and it is asked again") {
+  const auto paused_in = [](std::size_t block) {
+    ps::block_rotation rotation(5);
+    rotation.begin(2, 64);
+    consumer one{rotation, 200, 100};  // few are slower
+    one.take(block);
+    one.now += 1'000'000;  // another epoch begins
+    one.take(1000 - block);
+    CHECK(rotation.open() == 5);
+    one.with_few = 70;  // few are faster: known before long
+    one.take(1500);
+    CHECK(rotation.open() == 2);
+  };
+  paused_in(256 + 40);       // while all are tried
+  paused_in(256 + 72 + 40);  // while few are
+}
+
+TEST_CASE("run/block_rotation: is asked again after 1024 blocks, the first time too") {
+  ps::block_rotation rotation(5);
+  rotation.begin(2, 64);
+  consumer one{rotation, 100, 100};
+  CHECK(one.take(256 + 144) == 72);
+  CHECK(one.take(1024) == 0);
+  CHECK(one.take(144) == 72);
+  CHECK(one.take(2048) == 0);
+}
+
+/// Large batches of several grains, and how many rows have been made.
+auto large_batches(std::atomic<std::size_t>& made) {
+  return ps::from(std::vector<std::uint32_t>(600 * 256)) | ps::map([&made](std::uint32_t n) {
+           ++made;
+           return std::vector<std::uint8_t>(10'000, static_cast<std::uint8_t>(n));
+         }) |
+         ps::batch(256);
+}
+
+TEST_CASE("run/block_rotation: a depth set by hand stands, also while few blocks are tried") {
+  const penstock_test::deadline guard("a depth set by hand");
+  std::atomic<std::size_t> made{0};
+  auto run = (large_batches(made) | ps::workers(2)).open();
+  const std::size_t most = run.counters().depth;
+  REQUIRE(most >= 5);
+  const std::size_t wanted = most - 1;
+  std::size_t taken = 0;
+  for (auto&& b : run.epoch(0)) {
+    if (++taken < 340) continue;  // the consumer waited, so that few are being tried
+    if (taken == 340) run.adjust({.depth = static_cast<std::int64_t>(wanted)});
+    if (taken != 344) continue;
+    const std::size_t ahead = std::min<std::size_t>(600, taken + wanted - 1) * 256;
+    for (int i = 0; i < 2000 && made < ahead; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    CHECK(made >= ahead);
+    CHECK(b.size() == 256);
+    break;
+  }
+}
+
 TEST_CASE("run/block_rotation: a run of large batches delivers the same, whatever is open") {
   const penstock_test::deadline guard("large batches");
-  constexpr std::size_t row = 1'000'000, rows = 1200, batch = 2;
+  constexpr std::size_t row = 10'000, batch = 256, rows = 600 * batch;  // in 4 grains, so that 3 blocks do
   std::vector<std::uint32_t> numbers(rows);
   for (std::size_t i = 0; i < rows; ++i) numbers[i] = static_cast<std::uint32_t>(i * 7);
   const auto plan =

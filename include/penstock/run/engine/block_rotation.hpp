@@ -17,7 +17,7 @@ namespace penstock::inline v0_1 {
 /// consumer that sometimes waits and sometimes does not. So where it waits, both are tried for 64 blocks
 /// each, and the few are kept if they take an eighth less time. That is asked again after 1024 blocks, and
 /// ever less often while the answer stays the same. The first blocks are not judged, because their memory is
-/// new.
+/// new, nor is a trial in which the consumer paused, as it may between two epochs.
 /// Threads: the consumer's.
 class block_rotation {
  public:
@@ -43,9 +43,12 @@ class block_rotation {
     } else if (blocks_ == settling) {
       begun_ = now;
       waited_before_ = waited;
-    } else if (blocks_ == settling + trial) {
-      end_trial(now - begun_, waited - waited_before_);
+      longest_ = 0;
+    } else if (blocks_ > settling) {
+      longest_ = std::max(longest_, now - last_);
+      if (blocks_ == settling + trial) end_trial(now - begun_, waited - waited_before_);
     }
+    last_ = now;
   }
 
  private:
@@ -57,6 +60,9 @@ class block_rotation {
     blocks_ = 0;
   }
   void end_trial(std::uint64_t lasted, std::uint64_t waited) noexcept {
+    // A consumer may find all open blocks finished, and then wait for as many: only what takes longer is a
+    // pause.
+    if (longest_ / std::max<std::size_t>(8, most_) > lasted / trial) return hold(chose_few_);
     (uses_few_ ? with_few_ : with_most_) = lasted;
     const bool content = !uses_few_ && waited < lasted / 16;
     if (!second_ && !content) {
@@ -64,7 +70,10 @@ class block_rotation {
       return begin_trial(true);
     }
     const bool few = second_ && with_few_ < with_most_ - with_most_ / 8;
-    kept_ = few == chose_few_ ? std::min(2 * kept_, most_kept) : least_kept;
+    kept_ = few == chose_few_ ? std::clamp(2 * kept_, least_kept, most_kept) : least_kept;
+    hold(few);
+  }
+  void hold(bool few) noexcept {
     uses_few_ = chose_few_ = few;
     decided_ = true;
     blocks_ = 0;
@@ -76,6 +85,7 @@ class block_rotation {
   std::uint32_t kept_ = first;                 // how many blocks the decision holds
   std::uint32_t blocks_ = 0;                   // since the decision, or since the trial began
   std::uint64_t begun_ = 0, waited_before_ = 0;
+  std::uint64_t last_ = 0, longest_ = 0;        // when the last block was taken; the longest time for one
   std::uint64_t with_few_ = 0, with_most_ = 0;  // how long a trial took
 };
 

@@ -230,9 +230,8 @@ PENSTOCK_INLINE void engine_shell::adjust(const run_limits& wanted) {
 
 /// Whether the limits let one more block be opened: always if none is open, so that the run makes progress.
 PENSTOCK_INLINE bool engine_shell::may_open() {
-  if (opened_ - delivered_ >= rotation_.open()) return false;
   const std::size_t most = limits_.blocks();
-  if (most == ring_.blocks()) return opened_ - delivered_ < most;
+  if (most == ring_.blocks()) return opened_ - delivered_ < rotation_.open();
   return opened_ == delivered_ || (opened_ - delivered_ < most && inner_->pool.out() < most);
 }
 
@@ -364,8 +363,9 @@ PENSTOCK_INLINE block* engine_shell::next() {
   return b;
 }
 
-// Small blocks stay in the cache, however many they are.
+// Small blocks stay in the cache, however many they are. A number that was set by `adjust` stands.
 PENSTOCK_INLINE void engine_shell::rotate() {
+  if (limits_.blocks() != ring_.blocks()) return;
   if (!rotation_.looks()) {
     if (largest_ * ring_.blocks() < 8_MiB) return;
     rotation_.begin(*setup_.options.workers, grains_);
