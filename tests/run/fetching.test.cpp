@@ -232,6 +232,9 @@ TEST_CASE("run/fetching: missing indexes of shards are made ahead, several at on
   const auto expected = samples_of<"txt">(with_manifest(near, ps::workers(1)));
   const auto storage = far(near);
   CHECK(samples_of<"txt">(with_manifest(storage, ps::workers(2), ps::prefetch(32))) == expected);
+  const auto alone = far(near);
+  CHECK(samples_of<"txt">(with_manifest(alone, ps::workers(0), ps::prefetch(32))) == expected);
+  CHECK(alone.most_in_flight() == 1);  // the consumer's thread has no helpers
 
   const auto reader = ps::webdataset(far(near), known).connect();
   const std::vector<ps::position> one_of_each{{0, 0}, {0, 60}, {0, 61}, {0, 120}, {0, 300}};

@@ -332,8 +332,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
     at.listed.clear();
     for (std::uint64_t slot = 0; slot < samples.batches[0].valid; ++slot)
       at.listed.push_back(at.bound(samples.index(slot)));
+    // With `workers(0)` this is the consumer's thread, and there are no others.
     if constexpr (gets_ready<reader_type> && !impatient_range_sink<List>) {
-      if (!this->reader_->is_ready()) this->reader_->get_ready({at.listed.data(), at.listed.size()});
+      if (limits().workers && !this->reader_->is_ready())
+        this->reader_->get_ready({at.listed.data(), at.listed.size()});
     }
     std::exception_ptr failure;
     for (std::size_t slot = 0; slot < at.listed.size(); ++slot) {
