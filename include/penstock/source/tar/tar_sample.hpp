@@ -163,8 +163,9 @@ class copying_worker : public fetch_link<Session> {
     if constexpr (requires { session_->read(at.shard, offset, into, copy_); }) {
       session_->read(at.shard, offset, into, copy_);
     } else {
+      has_shown_ = true;  // the session may not know before `confirm` whether these were the file's bytes
       copy_(into, session_->view(at.shard, offset, into.size()).data());
-      (void)session_->view(at.shard, offset, into.size());  // checks again that the file is whole
+      (void)session_->view(at.shard, offset, into.size());  // in `file`, this also checks the last page
     }
   }
   [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t size) const noexcept {
