@@ -62022,8 +62022,9 @@ std::size_t find_member(const S& sample) {
     constexpr std::string_view wanted = alternatives<Name>[I];
     for (found = 0; found != size; ++found) {
       const std::string_view name = sample.name(found);
-      if (name.size() == wanted.size() && std::memcmp(name.data(), wanted.data(), wanted.size()) == 0)
-        return true;
+      if (name.size() != wanted.size()) continue;
+      // an empty name may have no memory, which memcmp does not take
+      if (wanted.empty() || std::memcmp(name.data(), wanted.data(), wanted.size()) == 0) return true;
     }
     return false;
   };

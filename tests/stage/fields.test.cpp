@@ -10,6 +10,10 @@
 #include "support/collect.hpp"
 #include "support/open_samples.hpp"
 
+#include <cstddef>
+#include <string>
+#include <string_view>
+
 namespace ps = penstock;
 using namespace penstock_test;
 
@@ -38,6 +42,26 @@ TEST_CASE(
     CHECK(ps::get<"txt">(b)[0].size() == 1);
     CHECK(ps::get<"txt">(b)[1].empty());
   }
+}
+
+namespace fields_test {
+/// A sample whose first member has no name, nor memory for one.
+struct nameless {
+  using is_open_sample = void;
+  using blob_type = ps::bytes_view;
+  [[nodiscard]] static std::string_view key() { return "k"; }
+  [[nodiscard]] static std::size_t size() { return 2; }
+  [[nodiscard]] static std::string_view name(std::size_t i) { return i == 0 ? std::string_view() : "jpg"; }
+  [[nodiscard]] static blob_type member(std::size_t) { return {}; }
+};
+}  // namespace fields_test
+
+TEST_CASE("stage/fields: a member may have an empty name") {
+  const fields_test::nameless sample;
+  CHECK(ps::detail::find_member<"">(sample) == 0);
+  CHECK(ps::detail::find_member<"png;">(sample) == 0);
+  CHECK(ps::detail::find_member<"png;jpg;">(sample) == 1);
+  CHECK(ps::detail::find_member<"png">(sample) == 2);
 }
 
 TEST_CASE("stage/fields: of a record it keeps the named fields") {
