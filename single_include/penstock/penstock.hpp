@@ -250,7 +250,7 @@ PENSTOCK_INLINE void buffer::append(bytes_view bytes) {
 
 namespace penstock::inline v0_1::detail {
 
-/// Copies ranges that follow each other in memory, but are hardly in the processor's cache, as those of a
+/// Copies ranges that follow each other in memory, but are mostly not in the processor's cache, as those of a
 /// mapped file that is read in order.
 ///
 /// While a KiB is copied, the lines that stand 6 KiB further on are prefetched, also those behind the range:
@@ -14118,7 +14118,8 @@ template <connected_source Source>
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
 /// depends on more than `fingerprint()`; then nothing can be derived from its samples, and they cannot be
-/// chosen by values. Members marked "optional" may be missing. In a source whose samples change with the
+/// chosen by values; and `static constexpr bool lies_in_sequence`: see `sequential_part`. Members marked
+/// "optional" may be missing. In a source whose samples change with the
 /// epoch (`mix`), `key`, `ranges` and `will_need` take the whole position instead of the index.
 ///
 ///   element                       the type that `evaluate` passes to its sink (may be unfinished)
@@ -14144,6 +14145,7 @@ template <connected_source Source>
 ///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it
 ///                                 reads them; without it, `ranges` are hints to the session
 ///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
+///   reader::foresees              optional: false if none of its sessions is a `foreseeing_session`
 ///   reader::has_latency           optional: true if a run should fetch ahead without being asked
 ///   reader.counters()             optional: what its sessions counted, a storage_counters
 ///   reader.oldest_read()          optional: the oldest read of its sessions that has not ended, an optional
@@ -27306,10 +27308,6 @@ class fetched_session {
   void read_many(std::span<const read_request> requests, read_listener listener) const {
     calls_->read_many(self_, requests, listener);
   }
-  /// Tells it that a range will be read soon, if it takes hints.
-  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    calls_->will_need(self_, id, offset, size);
-  }
   /// Ends its reads; where they run in the calling threads, their waits for another attempt, if there are
   /// any.
   void cancel() const noexcept { calls_->cancel(self_); }
@@ -27322,8 +27320,6 @@ class fetched_session {
     std::optional<open_read> (*oldest_read)(const void*) = nullptr;
     std::string (*name)(const void*, object_id) = nullptr;
     void (*read_many)(const void*, std::span<const read_request>, read_listener) = nullptr;
-    void (*will_need)(const void*, object_id, std::uint64_t,
-                      std::uint64_t) = [](const void*, object_id, std::uint64_t, std::uint64_t) {};
     void (*cancel)(const void*) noexcept = [](const void*) noexcept {};
   };
   template <class S>
@@ -27341,10 +27337,6 @@ class fetched_session {
       made.oldest_read = [](const void* s) { return at<S>(s).oldest_read(); };
     if constexpr (naming_session<S>)
       made.name = [](const void* s, object_id id) { return std::string(at<S>(s).name(id)); };
-    if constexpr (requires(S& s, object_id id, std::uint64_t n) { s.will_need(id, n, n); })
-      made.will_need = [](const void* s, object_id id, std::uint64_t offset, std::uint64_t size) {
-        at<S>(s).will_need(id, offset, size);
-      };
     if constexpr (background_session<S>) {
       made.read_many = [](const void* s, std::span<const read_request> requests, read_listener listener) {
         at<S>(s).read_many(requests, listener);
@@ -27407,12 +27399,16 @@ class range_list {
     object_id object;
   };
 
+  /// From now on, gives every session a hint instead: nothing will be fetched.
+  void only_hint() noexcept { hints_ = true; }
   /// Sets the turn of the ranges that follow.
   void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
     if constexpr (foreseeing_session<Session>) foreseen_ = foreseen_ || session.foresight().self != nullptr;
     if constexpr (viewing_session<Session>) {
+      session.will_need(object, offset, size);
+    } else if (hints_) {
       session.will_need(object, offset, size);
     } else {
       if constexpr (warming_session<Session>) {
@@ -27437,7 +27433,7 @@ class range_list {
 
   std::vector<entry> entries_;
   std::uint64_t turn_ = 0, bytes_ = 0, warm_ = 0;
-  bool foreseen_ = false;
+  bool foreseen_ = false, hints_ = false;
 };
 
 /// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.
@@ -29672,9 +29668,8 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
 
 PENSTOCK_INLINE void read_ahead::hint_next() {
   if (who_.hint != nullptr) return who_.hint(who_.self, next_);
-  ranges_.clear();
+  ranges_.only_hint();
   who_.ranges(who_.self, next_, ranges_);
-  for (const range_list::entry& one : ranges_.entries()) one.from.will_need(one.object, one.offset, one.size);
 }
 
 // Once several blocks in a row were in memory, most are skipped, so that checking costs almost nothing; the
@@ -55929,7 +55924,7 @@ struct sample_cursor {
 [[noreturn]] void wrong_size(std::uint64_t size, std::uint64_t room);
 
 /// Members from this size on are read straight into their destinations.
-inline constexpr std::uint64_t direct = 32_KiB;
+inline constexpr std::uint64_t direct_from = 32_KiB;
 
 /// The bytes of a member that has not gone through the window.
 struct spare_member {
@@ -55969,8 +55964,9 @@ class copying_worker : public fetch_link<Session> {
       return;
     }
     if constexpr (partly_viewing_session<Session>)
-      if (in_order_ && into.size() < direct && session_->shows(at.shard)) return copy_shown(offset, into);
-    if (into.size() < direct && uses_window()) {
+      if (in_order_ && into.size() < direct_from && session_->shows(at.shard))
+        return copy_shown(offset, into);
+    if (into.size() < direct_from && uses_window()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
         if (span.first != span.last) fill(span);
@@ -55985,7 +55981,7 @@ class copying_worker : public fetch_link<Session> {
 
   /// Whether `finish` would read these bytes into memory of the worker, so that `read` saves a copy.
   [[nodiscard]] bool reads_straight(std::uint64_t offset, std::uint64_t size) const {
-    if (size < direct) return false;
+    if (size < direct_from) return false;
     if constexpr (partly_viewing_session<Session>)
       if (session_->shows(at.shard)) return false;
     return this->find(*session_, at.shard, offset, size).empty();
@@ -55998,13 +55994,13 @@ class copying_worker : public fetch_link<Session> {
     at.touched = offset;
     if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
     if constexpr (partly_viewing_session<Session>) {
-      if (size >= direct || !uses_window())
+      if (size >= direct_from || !uses_window())
         if (session_->shows(at.shard)) {
           has_shown_ = true;
           return session_->view(at.shard, offset, size);
         }
     }
-    if (size < direct) {
+    if (size < direct_from) {
       if (!holds(offset, size) && !pinned_) fill(around(member));
       if (holds(offset, size)) {
         pinned_ = true;  // the window must not move until the next sample
@@ -56057,7 +56053,9 @@ class copying_worker : public fetch_link<Session> {
   [[nodiscard]] const std::byte* in_window(std::uint64_t offset) const noexcept {
     return window_.data() + (offset - window_begin_);
   }
-  [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
+  [[nodiscard]] bool small(std::uint32_t member) const noexcept {
+    return at.tables->size(member) < direct_from;
+  }
 
   // The small members to read together with this one: those of its sample and, when samples are read in
   // order, of the following samples. Unused bytes are included only in small gaps.
@@ -56125,7 +56123,7 @@ class viewing_worker {
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     const bytes_view found = finish(member, offset, into.size());
     if (found.empty()) return;
-    if (in_order_ && into.size() < direct)
+    if (in_order_ && into.size() < direct_from)
       copy_(into, found.data());
     else
       std::memcpy(into.data(), found.data(), found.size());

@@ -10,7 +10,7 @@
 
 namespace penstock::inline v0_1::detail {
 
-/// Copies ranges that follow each other in memory, but are hardly in the processor's cache, as those of a
+/// Copies ranges that follow each other in memory, but are mostly not in the processor's cache, as those of a
 /// mapped file that is read in order.
 ///
 /// While a KiB is copied, the lines that stand 6 KiB further on are prefetched, also those behind the range:

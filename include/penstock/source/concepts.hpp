@@ -52,7 +52,8 @@ template <connected_source Source>
 ///
 /// It may have `static constexpr bool renumbers`: true if number i names a different sample in each epoch, or
 /// depends on more than `fingerprint()`; then nothing can be derived from its samples, and they cannot be
-/// chosen by values. Members marked "optional" may be missing. In a source whose samples change with the
+/// chosen by values; and `static constexpr bool lies_in_sequence`: see `sequential_part`. Members marked
+/// "optional" may be missing. In a source whose samples change with the
 /// epoch (`mix`), `key`, `ranges` and `will_need` take the whole position instead of the index.
 ///
 ///   element                       the type that `evaluate` passes to its sink (may be unfinished)
@@ -78,6 +79,7 @@ template <connected_source Source>
 ///   reader::worker.fetched        optional, a `const fetched_sample*`: a worker looks there for the bytes before it
 ///                                 reads them; without it, `ranges` are hints to the session
 ///   reader::takes_fetched         optional: false if the worker never uses that pointer, as for sources in memory
+///   reader::foresees              optional: false if none of its sessions is a `foreseeing_session`
 ///   reader::has_latency           optional: true if a run should fetch ahead without being asked
 ///   reader.counters()             optional: what its sessions counted, a storage_counters
 ///   reader.oldest_read()          optional: the oldest read of its sessions that has not ended, an optional

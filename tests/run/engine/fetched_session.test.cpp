@@ -12,21 +12,11 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 namespace fetched_session_test {
 
 namespace ps = penstock;
-
-struct hinted {
-  static constexpr bool views = false;
-  std::uint64_t bytes = 0;
-  [[nodiscard]] static std::uint64_t size(ps::object_id) { return 100; }
-  [[nodiscard]] static ps::object_signature signature(ps::object_id) { return {}; }
-  static void read(ps::object_id, std::uint64_t, ps::mutable_bytes) {}
-  void will_need(ps::object_id, std::uint64_t offset, std::uint64_t n) { bytes += offset + n; }
-};
 
 TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for what it cannot") {
   const auto files = ps::memory_files().add("a", "text").add("b", "more");
@@ -55,12 +45,6 @@ TEST_CASE("run/fetched_session: what a session can do, type-erased; defaults for
   CHECK(ps::text_of(two) == "re");
   CHECK(far.counters().requests == 1);
   CHECK_FALSE(far.oldest_read().has_value());
-}
-
-TEST_CASE("run/fetched_session: hints reach a session that takes them") {
-  hinted session;
-  ps::fetched_session(session).will_need(0, 10, 5);
-  CHECK(session.bytes == 15);
 }
 
 }  // namespace fetched_session_test

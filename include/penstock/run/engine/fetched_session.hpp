@@ -37,10 +37,6 @@ class fetched_session {
   void read_many(std::span<const read_request> requests, read_listener listener) const {
     calls_->read_many(self_, requests, listener);
   }
-  /// Tells it that a range will be read soon, if it takes hints.
-  void will_need(object_id id, std::uint64_t offset, std::uint64_t size) const {
-    calls_->will_need(self_, id, offset, size);
-  }
   /// Ends its reads; where they run in the calling threads, their waits for another attempt, if there are
   /// any.
   void cancel() const noexcept { calls_->cancel(self_); }
@@ -53,8 +49,6 @@ class fetched_session {
     std::optional<open_read> (*oldest_read)(const void*) = nullptr;
     std::string (*name)(const void*, object_id) = nullptr;
     void (*read_many)(const void*, std::span<const read_request>, read_listener) = nullptr;
-    void (*will_need)(const void*, object_id, std::uint64_t,
-                      std::uint64_t) = [](const void*, object_id, std::uint64_t, std::uint64_t) {};
     void (*cancel)(const void*) noexcept = [](const void*) noexcept {};
   };
   template <class S>
@@ -72,10 +66,6 @@ class fetched_session {
       made.oldest_read = [](const void* s) { return at<S>(s).oldest_read(); };
     if constexpr (naming_session<S>)
       made.name = [](const void* s, object_id id) { return std::string(at<S>(s).name(id)); };
-    if constexpr (requires(S& s, object_id id, std::uint64_t n) { s.will_need(id, n, n); })
-      made.will_need = [](const void* s, object_id id, std::uint64_t offset, std::uint64_t size) {
-        at<S>(s).will_need(id, offset, size);
-      };
     if constexpr (background_session<S>) {
       made.read_many = [](const void* s, std::span<const read_request> requests, read_listener listener) {
         at<S>(s).read_many(requests, listener);

@@ -27,12 +27,16 @@ class range_list {
     object_id object;
   };
 
+  /// From now on, gives every session a hint instead: nothing will be fetched.
+  void only_hint() noexcept { hints_ = true; }
   /// Sets the turn of the ranges that follow.
   void stand_at(std::uint64_t turn) noexcept { turn_ = turn; }
   template <class Session>
   void operator()(Session& session, object_id object, std::uint64_t offset, std::uint64_t size) {
     if constexpr (foreseeing_session<Session>) foreseen_ = foreseen_ || session.foresight().self != nullptr;
     if constexpr (viewing_session<Session>) {
+      session.will_need(object, offset, size);
+    } else if (hints_) {
       session.will_need(object, offset, size);
     } else {
       if constexpr (warming_session<Session>) {
@@ -57,7 +61,7 @@ class range_list {
 
   std::vector<entry> entries_;
   std::uint64_t turn_ = 0, bytes_ = 0, warm_ = 0;
-  bool foreseen_ = false;
+  bool foreseen_ = false, hints_ = false;
 };
 
 /// Requests bytes on behalf of `read_ahead`: the plan's code, which knows its reader and its orders.

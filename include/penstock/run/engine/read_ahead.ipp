@@ -199,9 +199,8 @@ PENSTOCK_INLINE void read_ahead::ask_once(std::unique_lock<std::mutex>& held) {
 
 PENSTOCK_INLINE void read_ahead::hint_next() {
   if (who_.hint != nullptr) return who_.hint(who_.self, next_);
-  ranges_.clear();
+  ranges_.only_hint();
   who_.ranges(who_.self, next_, ranges_);
-  for (const range_list::entry& one : ranges_.entries()) one.from.will_need(one.object, one.offset, one.size);
 }
 
 // Once several blocks in a row were in memory, most are skipped, so that checking costs almost nothing; the

@@ -47,7 +47,7 @@ struct sample_cursor {
 [[noreturn]] void wrong_size(std::uint64_t size, std::uint64_t room);
 
 /// Members from this size on are read straight into their destinations.
-inline constexpr std::uint64_t direct = 32_KiB;
+inline constexpr std::uint64_t direct_from = 32_KiB;
 
 /// The bytes of a member that has not gone through the window.
 struct spare_member {
@@ -87,8 +87,9 @@ class copying_worker : public fetch_link<Session> {
       return;
     }
     if constexpr (partly_viewing_session<Session>)
-      if (in_order_ && into.size() < direct && session_->shows(at.shard)) return copy_shown(offset, into);
-    if (into.size() < direct && uses_window()) {
+      if (in_order_ && into.size() < direct_from && session_->shows(at.shard))
+        return copy_shown(offset, into);
+    if (into.size() < direct_from && uses_window()) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
         if (span.first != span.last) fill(span);
@@ -103,7 +104,7 @@ class copying_worker : public fetch_link<Session> {
 
   /// Whether `finish` would read these bytes into memory of the worker, so that `read` saves a copy.
   [[nodiscard]] bool reads_straight(std::uint64_t offset, std::uint64_t size) const {
-    if (size < direct) return false;
+    if (size < direct_from) return false;
     if constexpr (partly_viewing_session<Session>)
       if (session_->shows(at.shard)) return false;
     return this->find(*session_, at.shard, offset, size).empty();
@@ -116,13 +117,13 @@ class copying_worker : public fetch_link<Session> {
     at.touched = offset;
     if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
     if constexpr (partly_viewing_session<Session>) {
-      if (size >= direct || !uses_window())
+      if (size >= direct_from || !uses_window())
         if (session_->shows(at.shard)) {
           has_shown_ = true;
           return session_->view(at.shard, offset, size);
         }
     }
-    if (size < direct) {
+    if (size < direct_from) {
       if (!holds(offset, size) && !pinned_) fill(around(member));
       if (holds(offset, size)) {
         pinned_ = true;  // the window must not move until the next sample
@@ -175,7 +176,9 @@ class copying_worker : public fetch_link<Session> {
   [[nodiscard]] const std::byte* in_window(std::uint64_t offset) const noexcept {
     return window_.data() + (offset - window_begin_);
   }
-  [[nodiscard]] bool small(std::uint32_t member) const noexcept { return at.tables->size(member) < direct; }
+  [[nodiscard]] bool small(std::uint32_t member) const noexcept {
+    return at.tables->size(member) < direct_from;
+  }
 
   // The small members to read together with this one: those of its sample and, when samples are read in
   // order, of the following samples. Unused bytes are included only in small gaps.
@@ -243,7 +246,7 @@ class viewing_worker {
   void read(std::uint32_t member, std::uint64_t offset, mutable_bytes into) {
     const bytes_view found = finish(member, offset, into.size());
     if (found.empty()) return;
-    if (in_order_ && into.size() < direct)
+    if (in_order_ && into.size() < direct_from)
       copy_(into, found.data());
     else
       std::memcpy(into.data(), found.data(), found.size());
