@@ -14766,6 +14766,7 @@ concept viewing_session = storage_session<S> && S::views && requires(S& s, objec
 ///   shows(id)                       whether `view(id, offset, size)` may be called; once true it stays so
 ///   view(id, offset, size)          bytes that live as long as the session
 ///   confirm(id)                     when they have been used; see `confirm`
+///   read(id, offset, into, copy)    optional: as `read`, where bytes in place are copied by `copy(into, from)`
 template <class S>
 concept partly_viewing_session =
     storage_session<S> && !S::views && requires(const S& s, object_id id, std::uint64_t n) {
@@ -27768,7 +27769,7 @@ struct engine_setup {
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
-  bool rotates = false;             ///< large blocks are as few as keep the workers at work
+  bool rotates = false;             ///< fewer large blocks may be open: see `block_rotation`
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
@@ -55963,10 +55964,9 @@ class copying_worker : public fetch_link<Session> {
       std::memcpy(into.data(), there.data(), into.size());
       return;
     }
-    if constexpr (partly_viewing_session<Session>)
-      if (in_order_ && into.size() < direct_from && session_->shows(at.shard))
-        return copy_shown(offset, into);
-    if (into.size() < direct_from && uses_window()) {
+    if (shows()) {
+      if (in_order_ && into.size() < direct_from) return copy_shown(offset, into);
+    } else if (into.size() < direct_from) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
         if (span.first != span.last) fill(span);
@@ -55981,9 +55981,7 @@ class copying_worker : public fetch_link<Session> {
 
   /// Whether `finish` would read these bytes into memory of the worker, so that `read` saves a copy.
   [[nodiscard]] bool reads_straight(std::uint64_t offset, std::uint64_t size) const {
-    if (size < direct_from) return false;
-    if constexpr (partly_viewing_session<Session>)
-      if (session_->shows(at.shard)) return false;
+    if (size < direct_from || shows()) return false;
     return this->find(*session_, at.shard, offset, size).empty();
   }
   /// Reads bytes that belong to those that were read before.
@@ -55994,11 +55992,10 @@ class copying_worker : public fetch_link<Session> {
     at.touched = offset;
     if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
     if constexpr (partly_viewing_session<Session>) {
-      if (size >= direct_from || !uses_window())
-        if (session_->shows(at.shard)) {
-          has_shown_ = true;
-          return session_->view(at.shard, offset, size);
-        }
+      if (shows()) {
+        has_shown_ = true;
+        return session_->view(at.shard, offset, size);
+      }
     }
     if (size < direct_from) {
       if (!holds(offset, size) && !pinned_) fill(around(member));
@@ -56029,16 +56026,17 @@ class copying_worker : public fetch_link<Session> {
     std::uint32_t last;
   };
 
-  /// Whether small members go through the window: in a shard that is shown in place they are copied from
-  /// there.
-  [[nodiscard]] bool uses_window() const noexcept {
+  /// Whether the session shows the shard in place; then nothing goes through the window.
+  [[nodiscard]] bool shows() const {
     if constexpr (partly_viewing_session<Session>)
-      return !session_->shows(at.shard);
+      return session_->shows(at.shard);
     else
-      return true;
+      return false;
   }
-  void copy_shown(std::uint64_t offset, mutable_bytes into) {
-    if constexpr (requires { session_->read(at.shard, offset, into, copy_); }) {
+  void copy_shown([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] mutable_bytes into) {
+    if constexpr (!partly_viewing_session<Session>) {
+      return;  // shows nothing
+    } else if constexpr (requires { session_->read(at.shard, offset, into, copy_); }) {
       session_->read(at.shard, offset, into, copy_);
     } else {
       has_shown_ = true;  // the session may not know before `confirm` whether these were the file's bytes

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -311,6 +312,16 @@ TEST_CASE(
     std::filesystem::resize_file(dir / "a", 10'000);
     CHECK(error_at(session, 10, 10).code() == penstock::errc::io);  // any read notices, wherever it is
     CHECK(error_at(session, 200'000, 100).code() == penstock::errc::io);
+  }
+  {
+    const auto session = fresh();
+    std::string text(20, '\0');
+    const auto cut_and_copy = [&](penstock::mutable_bytes into, const std::byte* from) {
+      std::filesystem::resize_file(dir / "a", 10'000);
+      std::memcpy(into.data(), from, into.size());
+    };
+    CHECK_THROWS_AS(session.read(0, 9'990, {reinterpret_cast<std::byte*>(text.data()), 20}, cut_and_copy),
+                    penstock::error);  // it is checked after copying
   }
   {
     const auto session = fresh();

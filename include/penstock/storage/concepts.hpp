@@ -211,6 +211,7 @@ concept viewing_session = storage_session<S> && S::views && requires(S& s, objec
 ///   shows(id)                       whether `view(id, offset, size)` may be called; once true it stays so
 ///   view(id, offset, size)          bytes that live as long as the session
 ///   confirm(id)                     when they have been used; see `confirm`
+///   read(id, offset, into, copy)    optional: as `read`, where bytes in place are copied by `copy(into, from)`
 template <class S>
 concept partly_viewing_session =
     storage_session<S> && !S::views && requires(const S& s, object_id id, std::uint64_t n) {

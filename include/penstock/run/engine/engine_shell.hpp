@@ -106,7 +106,7 @@ struct engine_setup {
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
-  bool rotates = false;             ///< large blocks are as few as keep the workers at work
+  bool rotates = false;             ///< fewer large blocks may be open: see `block_rotation`
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch

@@ -86,10 +86,9 @@ class copying_worker : public fetch_link<Session> {
       std::memcpy(into.data(), there.data(), into.size());
       return;
     }
-    if constexpr (partly_viewing_session<Session>)
-      if (in_order_ && into.size() < direct_from && session_->shows(at.shard))
-        return copy_shown(offset, into);
-    if (into.size() < direct_from && uses_window()) {
+    if (shows()) {
+      if (in_order_ && into.size() < direct_from) return copy_shown(offset, into);
+    } else if (into.size() < direct_from) {
       if (!holds(offset, into.size()) && !pinned_) {
         const span_of_members span = around(member);
         if (span.first != span.last) fill(span);
@@ -104,9 +103,7 @@ class copying_worker : public fetch_link<Session> {
 
   /// Whether `finish` would read these bytes into memory of the worker, so that `read` saves a copy.
   [[nodiscard]] bool reads_straight(std::uint64_t offset, std::uint64_t size) const {
-    if (size < direct_from) return false;
-    if constexpr (partly_viewing_session<Session>)
-      if (session_->shows(at.shard)) return false;
+    if (size < direct_from || shows()) return false;
     return this->find(*session_, at.shard, offset, size).empty();
   }
   /// Reads bytes that belong to those that were read before.
@@ -117,11 +114,10 @@ class copying_worker : public fetch_link<Session> {
     at.touched = offset;
     if (const bytes_view there = this->find(*session_, at.shard, offset, size); !there.empty()) return there;
     if constexpr (partly_viewing_session<Session>) {
-      if (size >= direct_from || !uses_window())
-        if (session_->shows(at.shard)) {
-          has_shown_ = true;
-          return session_->view(at.shard, offset, size);
-        }
+      if (shows()) {
+        has_shown_ = true;
+        return session_->view(at.shard, offset, size);
+      }
     }
     if (size < direct_from) {
       if (!holds(offset, size) && !pinned_) fill(around(member));
@@ -152,16 +148,17 @@ class copying_worker : public fetch_link<Session> {
     std::uint32_t last;
   };
 
-  /// Whether small members go through the window: in a shard that is shown in place they are copied from
-  /// there.
-  [[nodiscard]] bool uses_window() const noexcept {
+  /// Whether the session shows the shard in place; then nothing goes through the window.
+  [[nodiscard]] bool shows() const {
     if constexpr (partly_viewing_session<Session>)
-      return !session_->shows(at.shard);
+      return session_->shows(at.shard);
     else
-      return true;
+      return false;
   }
-  void copy_shown(std::uint64_t offset, mutable_bytes into) {
-    if constexpr (requires { session_->read(at.shard, offset, into, copy_); }) {
+  void copy_shown([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] mutable_bytes into) {
+    if constexpr (!partly_viewing_session<Session>) {
+      return;  // shows nothing
+    } else if constexpr (requires { session_->read(at.shard, offset, into, copy_); }) {
       session_->read(at.shard, offset, into, copy_);
     } else {
       has_shown_ = true;  // the session may not know before `confirm` whether these were the file's bytes
