@@ -45100,7 +45100,7 @@ class file {
 
     void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
       read(id, offset, into,
-           [](mutable_bytes to, const std::byte* from) { std::memcpy(to.data(), from, to.size()); });
+           [](mutable_bytes to, const std::byte* bytes) { std::memcpy(to.data(), bytes, to.size()); });
     }
     /// As above; what is mapped is copied by `copy(into, from)`.
     template <class Copy>
