@@ -39,6 +39,8 @@ PEERS = {
     "datago": ("main", ("jpeg",), (1, 2)),
     "libtorch": ("main", RAW, (0, 1, 2)),
     "dataloader_rs": ("py313", RAW, (0, 1, 2)),
+    # No loader: what copying alone takes.
+    "bare": ("main", ("1k", "10k", "110k"), (1, 2)),
 }
 
 

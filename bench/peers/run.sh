@@ -79,10 +79,11 @@ fi
 
 log=$folder/build.log
 {
-  cmake --preset bench -B "$folder/bench" && cmake --build "$folder/bench" --target bench_peers &&
+  cmake --preset bench -B "$folder/bench" && cmake --build "$folder/bench" --target bench_peers bench_peers_bare &&
     { cmake --build "$folder/bench" --target bench_peers_libtorch || echo "run.sh: there is no libtorch for its loader" >&3; }
 } 3>&2 > "$log" 2>&1 || { tail -n 50 "$log" >&2; exit 1; }
 export PENSTOCK_BENCH_PROGRAM=$folder/bench/bench/bench_peers
+export BENCH_BARE_PROGRAM=$folder/bench/bench/bench_peers_bare
 export BENCH_LIBTORCH_PROGRAM=$folder/bench/bench/bench_peers_libtorch
 # The module of examples/python, against an installation of this tree.
 {

@@ -8,6 +8,7 @@ import platform
 import statistics
 import sys
 
+NO_PEER = ("bare",)  # what no loader can pass
 UNIT = {"jpeg": "images/s", "resume": "s to the next batch"}
 # Row, works, our side, the peers that it is compared with (none: all of them), and the bar of the ratio.
 BARS = (
@@ -85,7 +86,7 @@ def bars(results):
     for what, works, ours, peers, bar in BARS:
         for work in works:
             found = results.get(work, {})
-            others = [p for p in (peers or found) if p in found and not p.startswith("penstock")]
+            others = [p for p in (peers or found) if p in found and not p.startswith("penstock") and p not in NO_PEER]
             if ours not in found or not others:
                 yield [what, work, "", f"{bar}", "", "not measured"]
                 continue
