@@ -20,6 +20,7 @@
 #include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/batch_maps.hpp>
 #include <penstock/run/engine/block_rotation.hpp>
+#include <penstock/run/engine/consumer_pace.hpp>
 #include <penstock/run/engine/device_works.hpp>
 #include <penstock/run/engine/engine.hpp>
 #include <penstock/run/engine/engine_shell.hpp>
@@ -42,6 +43,7 @@
 #include <penstock/run/engine/thread_place.hpp>
 #include <penstock/run/engine/wait_watchdog.hpp>
 #include <penstock/run/engine/worker_counts.hpp>
+#include <penstock/run/engine/worker_seat.hpp>
 #include <penstock/run/feed/facts.hpp>
 #include <penstock/run/feed/feed.hpp>
 #include <penstock/run/feed/front.hpp>

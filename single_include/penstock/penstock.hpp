@@ -25430,6 +25430,7 @@ inline void relax() noexcept {
 ///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
 ///             `ready`.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
+/// The consumer may take tickets too, but only of blocks that it has opened: it never waits with one.
 /// Stop is a flag and the word STOP in every `turn` and `ready`. Flag and words are sequentially consistent,
 /// because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words of one block
 /// do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each of ticket and
@@ -25481,6 +25482,20 @@ class ring {
       if (stopped()) return;
       finish_grain(work, block, s);
     }
+  }
+
+  /// Consumer beside workers: takes a grain and evaluates it, if there is one in the blocks before `end`, all
+  /// of which are open. Returns whether there was one.
+  template <class Work>
+  bool help(Work& work, std::uint64_t end) noexcept {
+    std::uint64_t ticket = ticket_.load(std::memory_order_relaxed);
+    do {
+      if (ticket >= end * grains_ || stopped()) return false;
+    } while (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed));
+    const std::uint64_t s = ticket / grains_;
+    work.evaluate(s, ticket % grains_);
+    if (!stopped()) finish_grain(work, slots_[s % blocks_], s);
+    return true;
   }
 
   /// Consumer without workers: evaluates block s itself.
@@ -25570,6 +25585,79 @@ PENSTOCK_INLINE bool ring::wait(const std::atomic<std::uint32_t>& where,
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/worker_seat.hpp
+
+namespace penstock::inline v0_1 {
+
+/// A worker's scratch and counts, which its thread leaves to the consumer while the consumer would only wait
+/// for a processor.
+///
+/// One word says whose they are. The consumer asks for the seat and goes on; the worker leaves it between two
+/// grains, when it holds no ticket, and sleeps until the consumer returns it or all are stopped. A consumer
+/// that sleeps must not be asking: the worker that leaves might be the last one. What either of them wrote
+/// there happens before the other one's turn. After `stop` the worker's thread must end without using them:
+/// the consumer may still do so.
+/// Threads: as each function says. Cost for the worker: one relaxed load per grain.
+class worker_seat {
+ public:
+  /// The consumer asks for the seat.
+  void ask() noexcept {
+    if (word_.load(std::memory_order_relaxed) == own) change(own, asked);
+  }
+  /// Whether the consumer has it: asked for, and left by the worker.
+  [[nodiscard]] bool is_lent() const noexcept { return word_.load(std::memory_order_acquire) == lent; }
+  /// The consumer asks no longer. False if it has the seat by now.
+  bool withdraw() noexcept { return !is_lent() && (change(asked, own) || !is_lent()); }
+  /// The consumer returns the seat, or asks for it no longer.
+  void give_back() noexcept {
+    if (word_.load(std::memory_order_relaxed) != own) take_back();
+  }
+
+  /// The worker leaves the seat if it was asked for, and waits until it is returned.
+  void offer() noexcept {
+    if (word_.load(std::memory_order_relaxed) != own) [[unlikely]]
+      lend();
+  }
+  /// Ends the worker's wait, now and later. Any thread.
+  void stop() noexcept;
+
+ private:
+  static constexpr std::uint32_t own = 0, asked = 1, lent = 2, stopped = 3;
+
+  bool change(std::uint32_t from, std::uint32_t to) noexcept {
+    return word_.compare_exchange_strong(from, to);
+  }
+  void take_back() noexcept;
+  void lend() noexcept;
+
+  std::atomic<std::uint32_t> word_{own};
+};
+
+}  // namespace penstock::inline v0_1
+
+// ---- penstock/run/engine/worker_seat.ipp
+
+namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void worker_seat::take_back() noexcept {
+  if (!change(asked, own) && change(lent, own)) word_.notify_one();
+}
+
+PENSTOCK_INLINE void worker_seat::lend() noexcept {
+  change(asked, lent);
+  while (word_.load() == lent) {
+    word_.wait(lent);
+    change(asked, lent);  // returned, and asked for again
+  }
+}
+
+PENSTOCK_INLINE void worker_seat::stop() noexcept {
+  word_.store(stopped);
+  word_.notify_one();
+}
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/any_ring.hpp
 
 namespace penstock::inline v0_1 {
@@ -25579,7 +25667,8 @@ namespace penstock::inline v0_1 {
 /// them throws.
 struct ring_work {
   const live_limits* limits;
-  std::size_t number;  ///< of the thread
+  worker_seat* seat = nullptr;  ///< where the consumer may take this thread's place
+  std::size_t number;           ///< of the thread
 
   void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
   void (*on_block)(ring_work&, std::uint64_t s) noexcept;
@@ -25591,6 +25680,7 @@ struct ring_work {
   void rest() noexcept {
     if (!limits->may_work(number)) [[unlikely]]
       limits->rest(number);
+    if (seat != nullptr) seat->offer();
   }
 };
 
@@ -25636,6 +25726,7 @@ class any_ring {
   void stop() noexcept { calls_->stop(self_); }
   void serve(ring_work& w) noexcept { calls_->serve(self_, w); }
   void serve_here(ring_work& w, std::uint64_t s) noexcept { calls_->serve_here(self_, w, s); }
+  bool help(ring_work& w, std::uint64_t end) noexcept { return calls_->help(self_, w, end); }
 
  private:
   struct calls {
@@ -25645,6 +25736,7 @@ class any_ring {
     void (*stop)(void*) noexcept;
     void (*serve)(void*, ring_work&) noexcept;
     void (*serve_here)(void*, ring_work&, std::uint64_t) noexcept;
+    bool (*help)(void*, ring_work&, std::uint64_t) noexcept;
     void (*destroy)(void*) noexcept;
   };
   template <class Ring>
@@ -25655,6 +25747,7 @@ class any_ring {
       [](void* r) noexcept { static_cast<Ring*>(r)->stop(); },
       [](void* r, ring_work& w) noexcept { static_cast<Ring*>(r)->serve(w); },
       [](void* r, ring_work& w, std::uint64_t s) noexcept { static_cast<Ring*>(r)->serve_here(w, s); },
+      [](void* r, ring_work& w, std::uint64_t end) noexcept { return static_cast<Ring*>(r)->help(w, end); },
       [](void* r) noexcept { delete static_cast<Ring*>(r); }};
 
   any_ring(void* self, const std::atomic<bool>& stop, std::size_t blocks, const calls& all) noexcept
@@ -27121,6 +27214,45 @@ class block_rotation {
 
 }  // namespace penstock::inline v0_1
 
+// ---- penstock/run/engine/consumer_pace.hpp
+
+namespace penstock::inline v0_1 {
+
+/// Whether a consumer that shares a processor with its workers does better to evaluate grains itself while it
+/// waits.
+///
+/// A loop that comes back at once for blocks that are soon made takes a processor from a worker each time it
+/// is woken, and the waking costs as much as the block. A loop that is busy for longer leaves the processors
+/// to its workers in between; of a block that takes longer, waking is a small part. So both must be short,
+/// and must have been for some time.
+/// Threads: the consumer's.
+class consumer_pace {
+ public:
+  /// `grains`: of a block.
+  explicit consumer_pace(std::uint64_t grains) noexcept : of_block_(grains) {}
+
+  /// The consumer must wait again after it was `away` so long, in nanoseconds; of all grains so far `grains`
+  /// are known to have taken `busy`.
+  void waits(std::uint64_t away, std::uint64_t grains, std::uint64_t busy) noexcept {
+    if (grains != grains_) block_ = (busy - busy_) / (grains - grains_) * of_block_;
+    grains_ = grains;
+    busy_ = busy;
+    const bool quick = away < short_away && block_ < short_block;
+    quick_ = quick ? std::min(quick_ + 1, enough) : 0;
+  }
+  [[nodiscard]] bool is_quick() const noexcept { return quick_ == enough; }
+
+ private:
+  static constexpr std::uint64_t short_away = 100'000, short_block = 200'000;
+  static constexpr std::uint32_t enough = 64;
+
+  std::uint64_t of_block_;
+  std::uint64_t grains_ = 0, busy_ = 0, block_ = 0;  // block_: how long the work on one takes, by the latest
+  std::uint32_t quick_ = 0;                          // waits in a row after which both were short
+};
+
+}  // namespace penstock::inline v0_1
+
 // ---- penstock/run/engine/home_process.hpp
 
 namespace penstock::inline v0_1 {
@@ -27766,6 +27898,7 @@ struct engine_setup {
   bool copies = false;              ///< batches are copied to a device
   bool sizes_are_fixed = false;     ///< the columns of a block have the same size each time
   bool crowded = false;             ///< threads share processors
+  bool one_too_many = false;        ///< without the consumer each of them would have one
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
@@ -27873,6 +28006,8 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
+  [[nodiscard]] worker_seat* wanted_seat(std::uint64_t away) noexcept;
+  void help_until(std::uint64_t s) noexcept;
   void rotate();
   void note_counters();
   void send_ahead();
@@ -27893,6 +28028,7 @@ class engine_shell {
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
   block_rotation rotation_;
+  consumer_pace pace_;
   std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery
   std::uint64_t not_sent_at_ = 0;  // its number
   std::uint64_t turn_ = 0;         // slots of all blocks prepared so far
@@ -29858,6 +29994,7 @@ struct engine_shell::machinery {
   std::vector<block*> in_ring;
   block_pool pool;
   stall_clock stall;
+  worker_seat seat;  // of the last worker
   std::vector<worker_counts> counts;
   thread_place place;                   // of the workers and of read-ahead
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
@@ -29884,7 +30021,9 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   if (*options.workers != 0) {
     thread_place::check(options.threads);
     const unsigned own = options.threads.processors.size();
-    crowded = *options.workers + 1 > processors_of_rank(local_ranks) || (own != 0 && *options.workers > own);
+    const unsigned there = processors_of_rank(local_ranks);
+    crowded = *options.workers + 1 > there || (own != 0 && *options.workers > own);
+    one_too_many = *options.workers == there && own == 0;
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
@@ -29930,6 +30069,7 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
       rotation_(ring_.blocks()),
+      pace_(grains_),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
@@ -29969,6 +30109,9 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->costs.resize(setup_.stages.size());
     w->number = i;
   }
+  // What waits for storage or a device needs no processor, and samples that are pulled have a thread's turn.
+  if (setup_.one_too_many && !setup_.forward && !setup_.latency && !setup_.copies)
+    inner_->workers.back()->seat = &inner_->seat;
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
@@ -30019,8 +30162,9 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
 }
 
 PENSTOCK_INLINE void engine_shell::request_stop() noexcept {
-  ring_.stop();
+  ring_.stop();  // first: a worker that wakes must not go on with a seat that the consumer has
   limits_.stop();
+  inner_->seat.stop();
   inner_->ahead.let_go();
   calls_->cancel_reads(engine_);
 }
@@ -30299,11 +30443,15 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);
-  // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
-  // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.crowded && begin - last_wait_ns_ < 200'000) {
+  worker_seat* const seat = wanted_seat(begin - last_wait_ns_);
+  if (seat != nullptr && seat->is_lent()) {
+    help_until(s);
+  } else if (setup_.crowded && begin - last_wait_ns_ < 200'000) {
+    // Where threads share processors and blocks are fast, waking the consumer for each one would cost more
+    // than the blocks themselves, so it lets the workers run until most of the open blocks are ready.
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
+    if (seat != nullptr && !seat->withdraw()) help_until(s);
   }
   const bool ready = ring_.wait_ready(s);
   inner_->watchdog.end_wait();
@@ -30311,6 +30459,29 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   inner_->stall.end(last_wait_ns_);
   watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
   return ready;
+}
+
+/// The last worker's seat, asked for, if the consumer does better to work while it waits; null otherwise. It
+/// was `away` for so many nanoseconds.
+PENSTOCK_INLINE worker_seat* engine_shell::wanted_seat(std::uint64_t away) noexcept {
+  worker_seat* const seat = inner_->workers.back()->seat;
+  if (seat == nullptr) return nullptr;
+  const worker_counts& counts = inner_->counts.back();
+  pace_.waits(away, counts.grains.load(std::memory_order_relaxed),
+              counts.busy_ns.load(std::memory_order_relaxed));
+  if (!pace_.is_quick() || limits_.workers() != *setup_.options.workers) {
+    seat->give_back();
+    return nullptr;
+  }
+  seat->ask();
+  return seat;
+}
+
+PENSTOCK_INLINE void engine_shell::help_until(std::uint64_t s) noexcept {
+  while (!ring_.is_ready(s) && ring_.help(*inner_->workers.back(), opened_)) {
+  }
+  // Every thread has a processor now.
+  for (unsigned i = 0; i < 2000 && !ring_.is_ready(s) && !stopped(); ++i) detail::relax();
 }
 
 PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {
@@ -64212,7 +64383,8 @@ namespace detail {
 /// The number of threads that evaluate samples; with 0, the thread that requests batches evaluates them, with
 /// the same bytes. An annotation: its place does not matter, the sequence does not change. Default: the
 /// processors that this process may use, shared among the ranks of the node, less one if they are more than
-/// two; at least one. More than 2^16 are `errc::argument`.
+/// two; at least one. More than 2^16 are `errc::argument`. With as many as there are processors, the thread
+/// that requests batches evaluates too where it would wait for short blocks, in the place of one of them.
 ///
 /// `{.processors, .nice}` keeps the threads of the run away from a thread that must not wait, such as the one
 /// that launches kernels:

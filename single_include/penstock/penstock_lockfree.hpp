@@ -96,6 +96,15 @@ class lockfree_ring {
       finish_grain(work, ticket / grains_);
     }
   }
+  /// Consumer beside workers: evaluates a grain, if one is left; like `ring::help`.
+  template <class Work>
+  bool help(Work& work, std::uint64_t /*end*/) noexcept {
+    std::uint64_t ticket;
+    if (stopped() || !work_.pop(ticket)) return false;
+    work.evaluate(ticket / grains_, ticket % grains_);
+    if (!stopped()) finish_grain(work, ticket / grains_);
+    return true;
+  }
   /// Consumer without workers: evaluates block s itself.
   template <class Work>
   void serve_here(Work& work, std::uint64_t s) noexcept {

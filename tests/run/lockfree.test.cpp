@@ -46,7 +46,7 @@ struct adding_up {
 };
 
 void hand_over_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers, unsigned spins,
-                      std::uint64_t count) {
+                      std::uint64_t count, bool helps) {
   ps::lockfree_ring ring(ring_blocks, grains, spins);
   std::vector<std::vector<std::uint64_t>> blocks(ring_blocks, std::vector<std::uint64_t>(grains + 1));
   std::vector<std::jthread> threads;
@@ -56,8 +56,11 @@ void hand_over_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned wo
       ring.serve(work);
     });
   std::uint64_t opened = 0;
+  adding_up own_work{blocks};
   for (std::uint64_t s = 0; s < count; ++s) {
     while (opened < count && opened < s + ring_blocks) ring.open(opened++);
+    while (helps && !ring.is_ready(s) && ring.help(own_work, opened)) {
+    }
     REQUIRE(ring.wait_ready(s));
     REQUIRE(blocks[s % ring_blocks].back() == s);
     for (std::uint64_t grain = 0; grain < grains; ++grain)
@@ -83,7 +86,8 @@ TEST_CASE("run/lockfree: every block is processed once and delivered in order, w
   for (const std::size_t blocks : {1u, 2u, 5u})
     for (const std::uint64_t grains : {1u, 3u, 8u})
       for (const unsigned workers : {1u, 2u, 7u})
-        hand_over_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300);
+        for (const bool helps : {false, true})
+          hand_over_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300, helps);
 }
 
 TEST_CASE("run/lockfree: without workers the consumer processes blocks itself") {

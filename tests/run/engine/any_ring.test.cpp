@@ -54,6 +54,11 @@ class made_up_ring {
     serve_here(work, opened_);
   }
   template <class Work>
+  bool help(Work& work, std::uint64_t end) noexcept {
+    work.evaluate(end - 1, 0);
+    return end > opened_;
+  }
+  template <class Work>
   void serve_here(Work& work, std::uint64_t s) noexcept {
     for (std::uint64_t g = 0; g < grains_; ++g) work.evaluate(s, g);
     work.finish(s);
@@ -96,7 +101,10 @@ TEST_CASE("run/any_ring: any type with the calls of a ring works, and is destroy
     listener here;
     ring.open(7);
     ring.serve(here);
-    CHECK(here.grains == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{7, 0}, {7, 1}});
+    CHECK(ring.help(here, 8));
+    CHECK_FALSE(ring.help(here, 6));
+    CHECK(here.grains ==
+          std::vector<std::pair<std::uint64_t, std::uint64_t>>{{7, 0}, {7, 1}, {7, 0}, {5, 0}});
     CHECK(ring.is_ready(7));
     ring.stop();
     CHECK(ring.stopped());

@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace engine_shell_test {
@@ -44,6 +46,8 @@ class counting_plan {
     setup_.stages = {"numbers", "nothing"};
   }
   [[nodiscard]] ps::engine_setup setup() const { return setup_; }
+  /// As if the workers alone had all processors.
+  void crowd() { setup_.crowded = setup_.one_too_many = true; }
   [[nodiscard]] ps::hinter hints() {
     return {this, [](void* e, const ps::placement& samples) { self(e).hinted += samples.batches[0].valid; }};
   }
@@ -52,6 +56,8 @@ class counting_plan {
       cancelled{0};
   std::atomic<std::uint64_t> hinted{0};
   bool refuses = false;
+  const std::thread::id consumer = std::this_thread::get_id();
+  std::uint64_t helped = 0;  // grains that the consumer evaluated
 
   static counting_plan& self(void* e) noexcept { return *static_cast<counting_plan*>(e); }
   static const ps::engine_calls calls;
@@ -82,6 +88,7 @@ const ps::engine_calls counting_plan::calls{
         [](void* e, ps::engine_worker&, ps::block& b, std::uint64_t, std::uint64_t grain, bool,
            bool) noexcept {
           ++self(e).grains;
+          if (std::this_thread::get_id() == self(e).consumer) ++self(e).helped;
           const std::uint64_t first = grain * 2, last = std::min(first + 2, b.slots);
           for (std::uint64_t row = first; row < last; ++row)
             static_cast<numbers&>(b).rows_filled[static_cast<std::size_t>(row)] = 1 + b.index(row);
@@ -140,6 +147,48 @@ TEST_CASE(
     REQUIRE(all.stages.size() == 2);
     CHECK(all.stages[1].name == "nothing");
   }
+}
+
+TEST_CASE("run/engine_shell: where threads share processors, a quick consumer works while it waits") {
+  const penstock_test::deadline guard("helping");
+  for (const unsigned workers : {1u, 2u}) {
+    counting_plan plan(workers, 40'000'000);
+    plan.crowd();
+    running one(plan);
+    std::uint64_t expected = 0;
+    const auto take = [&] {
+      ps::block* const b = one.shell.next();
+      REQUIRE(b != nullptr);
+      for (const std::uint64_t value : static_cast<counting_plan::numbers&>(*b).rows_filled)
+        REQUIRE(value == ++expected);
+      one.shell.delivered_feed().advance();
+      one.shell.give_back(b);
+    };
+    while (plan.helped < 100) take();
+    // A consumer that was away for long leaves the work to the workers, and begins anew.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const std::uint64_t before = plan.helped;
+    for (int i = 0; i < 40; ++i) take();
+    CHECK(plan.helped == before);
+    while (plan.helped < before + 100) take();
+    if (workers == 1) continue;  // stopped while its only worker rests
+    one.shell.adjust({.workers = 1});
+    const std::uint64_t limited = plan.helped;
+    for (int i = 0; i < 200; ++i) take();
+    CHECK(plan.helped == limited);
+  }
+}
+
+TEST_CASE("run/engine_shell: where each thread has a processor, the consumer only waits") {
+  const penstock_test::deadline guard("not helping");
+  counting_plan plan(2, 4'000);
+  running one(plan);
+  while (ps::block* const b = one.shell.next()) {
+    one.shell.delivered_feed().advance();
+    one.shell.give_back(b);
+  }
+  CHECK(plan.grains == 2'000);
+  CHECK(plan.helped == 0);
 }
 
 TEST_CASE("run/engine_shell: a restart drops open blocks, and tells the front") {

@@ -33,7 +33,7 @@ struct adding {
 };
 
 void run_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers, unsigned spins,
-                std::uint64_t count) {
+                std::uint64_t count, bool helps) {
   ps::ring ring(ring_blocks, grains, spins);
   std::vector<std::vector<std::uint64_t>> blocks(ring_blocks, std::vector<std::uint64_t>(grains + 1));
   std::vector<std::jthread> threads;
@@ -43,8 +43,11 @@ void run_blocks(std::size_t ring_blocks, std::uint64_t grains, unsigned workers,
       ring.serve(work);
     });
   std::uint64_t opened = 0;
+  adding own_work{blocks};
   for (std::uint64_t s = 0; s < count; ++s) {
     while (opened < count && opened < s + ring_blocks) ring.open(opened++);
+    while (helps && !ring.is_ready(s) && ring.help(own_work, opened)) {
+    }
     REQUIRE(ring.wait_ready(s));
     REQUIRE(blocks[s % ring_blocks].back() == s);
     for (std::uint64_t grain = 0; grain < grains; ++grain)
@@ -59,7 +62,30 @@ TEST_CASE("run/ring: every block is processed once and delivered in order, whate
   for (const std::size_t blocks : {1u, 2u, 5u})
     for (const std::uint64_t grains : {1u, 3u, 8u})
       for (const unsigned workers : {1u, 2u, 7u})
-        run_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300);
+        for (const bool helps : {false, true})
+          run_blocks(blocks, grains, workers, workers % 2 == 0 ? 0 : 50, 300, helps);
+}
+
+TEST_CASE("run/ring: a consumer that helps takes grains in order, of open blocks alone") {
+  ps::ring ring(3, 2, 0);
+  std::vector<std::vector<std::uint64_t>> blocks(3, std::vector<std::uint64_t>(3));
+  adding work{blocks};
+  CHECK_FALSE(ring.help(work, 0));
+  ring.open(0);
+  ring.open(1);
+  CHECK(ring.help(work, 2));
+  CHECK(blocks[0][0] == 0);
+  CHECK_FALSE(ring.is_ready(0));
+  CHECK(ring.help(work, 2));
+  CHECK(ring.is_ready(0));
+  CHECK(ring.help(work, 2));
+  CHECK(ring.help(work, 2));
+  CHECK(ring.is_ready(1));
+  CHECK_FALSE(ring.help(work, 2));
+  ring.open(2);
+  CHECK(ring.help(work, 3));
+  ring.stop();
+  CHECK_FALSE(ring.help(work, 3));
 }
 
 TEST_CASE("run/ring: without workers the consumer processes blocks itself") {

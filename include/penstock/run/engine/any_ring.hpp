@@ -4,6 +4,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/ring.hpp>
+#include <penstock/run/engine/worker_seat.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -16,7 +17,8 @@ namespace penstock::inline v0_1 {
 /// them throws.
 struct ring_work {
   const live_limits* limits;
-  std::size_t number;  ///< of the thread
+  worker_seat* seat = nullptr;  ///< where the consumer may take this thread's place
+  std::size_t number;           ///< of the thread
 
   void (*on_grain)(ring_work&, std::uint64_t s, std::uint64_t grain) noexcept;
   void (*on_block)(ring_work&, std::uint64_t s) noexcept;
@@ -28,6 +30,7 @@ struct ring_work {
   void rest() noexcept {
     if (!limits->may_work(number)) [[unlikely]]
       limits->rest(number);
+    if (seat != nullptr) seat->offer();
   }
 };
 
@@ -73,6 +76,7 @@ class any_ring {
   void stop() noexcept { calls_->stop(self_); }
   void serve(ring_work& w) noexcept { calls_->serve(self_, w); }
   void serve_here(ring_work& w, std::uint64_t s) noexcept { calls_->serve_here(self_, w, s); }
+  bool help(ring_work& w, std::uint64_t end) noexcept { return calls_->help(self_, w, end); }
 
  private:
   struct calls {
@@ -82,6 +86,7 @@ class any_ring {
     void (*stop)(void*) noexcept;
     void (*serve)(void*, ring_work&) noexcept;
     void (*serve_here)(void*, ring_work&, std::uint64_t) noexcept;
+    bool (*help)(void*, ring_work&, std::uint64_t) noexcept;
     void (*destroy)(void*) noexcept;
   };
   template <class Ring>
@@ -92,6 +97,7 @@ class any_ring {
       [](void* r) noexcept { static_cast<Ring*>(r)->stop(); },
       [](void* r, ring_work& w) noexcept { static_cast<Ring*>(r)->serve(w); },
       [](void* r, ring_work& w, std::uint64_t s) noexcept { static_cast<Ring*>(r)->serve_here(w, s); },
+      [](void* r, ring_work& w, std::uint64_t end) noexcept { return static_cast<Ring*>(r)->help(w, end); },
       [](void* r) noexcept { delete static_cast<Ring*>(r); }};
 
   any_ring(void* self, const std::atomic<bool>& stop, std::size_t blocks, const calls& all) noexcept

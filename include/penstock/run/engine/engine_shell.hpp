@@ -9,6 +9,7 @@
 #include <penstock/run/block/block.hpp>
 #include <penstock/run/engine/any_ring.hpp>
 #include <penstock/run/engine/block_rotation.hpp>
+#include <penstock/run/engine/consumer_pace.hpp>
 #include <penstock/run/engine/home_process.hpp>
 #include <penstock/run/engine/live_limits.hpp>
 #include <penstock/run/engine/observers.hpp>
@@ -103,6 +104,7 @@ struct engine_setup {
   bool copies = false;              ///< batches are copied to a device
   bool sizes_are_fixed = false;     ///< the columns of a block have the same size each time
   bool crowded = false;             ///< threads share processors
+  bool one_too_many = false;        ///< without the consumer each of them would have one
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
@@ -210,6 +212,8 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
+  [[nodiscard]] worker_seat* wanted_seat(std::uint64_t away) noexcept;
+  void help_until(std::uint64_t s) noexcept;
   void rotate();
   void note_counters();
   void send_ahead();
@@ -230,6 +234,7 @@ class engine_shell {
   live_limits limits_;
   std::uint64_t opened_ = 0, delivered_ = 0;
   block_rotation rotation_;
+  consumer_pace pace_;
   std::exception_ptr not_sent_;    // why the copy of a block could not be started ahead of its delivery
   std::uint64_t not_sent_at_ = 0;  // its number
   std::uint64_t turn_ = 0;         // slots of all blocks prepared so far

@@ -39,6 +39,7 @@ struct engine_shell::machinery {
   std::vector<block*> in_ring;
   block_pool pool;
   stall_clock stall;
+  worker_seat seat;  // of the last worker
   std::vector<worker_counts> counts;
   thread_place place;                   // of the workers and of read-ahead
   std::vector<engine_worker*> workers;  // includes the consumer's own where there are no threads
@@ -65,7 +66,9 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   if (*options.workers != 0) {
     thread_place::check(options.threads);
     const unsigned own = options.threads.processors.size();
-    crowded = *options.workers + 1 > processors_of_rank(local_ranks) || (own != 0 && *options.workers > own);
+    const unsigned there = processors_of_rank(local_ranks);
+    crowded = *options.workers + 1 > there || (own != 0 && *options.workers > own);
+    one_too_many = *options.workers == there && own == 0;
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
@@ -111,6 +114,7 @@ PENSTOCK_INLINE engine_shell::engine_shell(const engine_calls& calls, void* engi
       ring_(made_ring(*setup_.options.workers == 0 ? 1 : setup_.depth, grains_, setup_.crowded ? 0 : 2000)),
       limits_(*setup_.options.workers, ring_.blocks(), setup_.batches_per_block, *setup_.options.ahead),
       rotation_(ring_.blocks()),
+      pace_(grains_),
       watch_(std::move(setup_.observers), *setup_.options.workers, setup_.in_place, setup_.times_grains,
              setup_.tells_costs ? setup_.stages.size() : 0),
       started_(detail::now_ns()),
@@ -150,6 +154,9 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->costs.resize(setup_.stages.size());
     w->number = i;
   }
+  // What waits for storage or a device needs no processor, and samples that are pulled have a thread's turn.
+  if (setup_.one_too_many && !setup_.forward && !setup_.latency && !setup_.copies)
+    inner_->workers.back()->seat = &inner_->seat;
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
@@ -200,8 +207,9 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
 }
 
 PENSTOCK_INLINE void engine_shell::request_stop() noexcept {
-  ring_.stop();
+  ring_.stop();  // first: a worker that wakes must not go on with a seat that the consumer has
   limits_.stop();
+  inner_->seat.stop();
   inner_->ahead.let_go();
   calls_->cancel_reads(engine_);
 }
@@ -480,11 +488,15 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);
-  // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
-  // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
-  if (setup_.crowded && begin - last_wait_ns_ < 200'000) {
+  worker_seat* const seat = wanted_seat(begin - last_wait_ns_);
+  if (seat != nullptr && seat->is_lent()) {
+    help_until(s);
+  } else if (setup_.crowded && begin - last_wait_ns_ < 200'000) {
+    // Where threads share processors and blocks are fast, waking the consumer for each one would cost more
+    // than the blocks themselves, so it lets the workers run until most of the open blocks are ready.
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
+    if (seat != nullptr && !seat->withdraw()) help_until(s);
   }
   const bool ready = ring_.wait_ready(s);
   inner_->watchdog.end_wait();
@@ -492,6 +504,29 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   inner_->stall.end(last_wait_ns_);
   watch_.consumer({begin, last_wait_ns_, activity::wait_for_batch, 0, s});
   return ready;
+}
+
+/// The last worker's seat, asked for, if the consumer does better to work while it waits; null otherwise. It
+/// was `away` for so many nanoseconds.
+PENSTOCK_INLINE worker_seat* engine_shell::wanted_seat(std::uint64_t away) noexcept {
+  worker_seat* const seat = inner_->workers.back()->seat;
+  if (seat == nullptr) return nullptr;
+  const worker_counts& counts = inner_->counts.back();
+  pace_.waits(away, counts.grains.load(std::memory_order_relaxed),
+              counts.busy_ns.load(std::memory_order_relaxed));
+  if (!pace_.is_quick() || limits_.workers() != *setup_.options.workers) {
+    seat->give_back();
+    return nullptr;
+  }
+  seat->ask();
+  return seat;
+}
+
+PENSTOCK_INLINE void engine_shell::help_until(std::uint64_t s) noexcept {
+  while (!ring_.is_ready(s) && ring_.help(*inner_->workers.back(), opened_)) {
+  }
+  // Every thread has a processor now.
+  for (unsigned i = 0; i < 2000 && !ring_.is_ready(s) && !stopped(); ++i) detail::relax();
 }
 
 PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {

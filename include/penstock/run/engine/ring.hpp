@@ -33,6 +33,7 @@ inline void relax() noexcept {
 ///   done[r]   counts finished grains; the thread that finishes the last one resets it, then publishes
 ///             `ready`.
 ///   ready[r]  the word of s: the block may be delivered. The consumer waits for it.
+/// The consumer may take tickets too, but only of blocks that it has opened: it never waits with one.
 /// Stop is a flag and the word STOP in every `turn` and `ready`. Flag and words are sequentially consistent,
 /// because a store of the consumer may overwrite STOP: it checks the flag afterwards. The words of one block
 /// do not repeat within 2^32 rounds, so a wait misses nothing. Cost: one atomic increment each of ticket and
@@ -84,6 +85,20 @@ class ring {
       if (stopped()) return;
       finish_grain(work, block, s);
     }
+  }
+
+  /// Consumer beside workers: takes a grain and evaluates it, if there is one in the blocks before `end`, all
+  /// of which are open. Returns whether there was one.
+  template <class Work>
+  bool help(Work& work, std::uint64_t end) noexcept {
+    std::uint64_t ticket = ticket_.load(std::memory_order_relaxed);
+    do {
+      if (ticket >= end * grains_ || stopped()) return false;
+    } while (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed));
+    const std::uint64_t s = ticket / grains_;
+    work.evaluate(s, ticket % grains_);
+    if (!stopped()) finish_grain(work, slots_[s % blocks_], s);
+    return true;
   }
 
   /// Consumer without workers: evaluates block s itself.
