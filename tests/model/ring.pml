@@ -145,12 +145,18 @@ inline give_back() {
   fi
 }
 
-/* Of the ticket t; `seated`: with the last worker's scratch. */
+/* Of the ticket t; `seated`: with the last worker's scratch, if another one may use it too. */
 inline evaluate(seated) {
-  assert(open_now[s] && !delivered[s]);
-  d_step { assert(!(seated) || !in_use); in_use = in_use || (seated) };
-  d_step { evaluated[t]++; assert(evaluated[t] == 1) };
-  in_use = in_use && !(seated)
+  if
+  :: HELPS && (seated) -> d_step { assert(!in_use); in_use = true }
+  :: else
+  fi;
+  d_step {
+    assert(open_now[s] && !delivered[s]);
+    evaluated[t]++;
+    assert(evaluated[t] == 1);
+    in_use = in_use && !(seated)
+  }
 }
 
 inline finish_grain() {
@@ -158,8 +164,7 @@ inline finish_grain() {
   if
   :: last ->
      done[r] = 0;
-     assert(!delivered[s]);
-     finished[s]++;
+     d_step { assert(!delivered[s]); finished[s]++ };
      ready[r] = WORD(s);
      if
      :: stopped -> ready[r] = STOP
@@ -211,8 +216,7 @@ inline adjust(count) {
 }
 
 inline open_block(s) {
-  open_now[s] = true;
-  turn[(s) % BLOCKS] = WORD(s);
+  d_step { open_now[s] = true; turn[(s) % BLOCKS] = WORD(s) };
   if
   :: stopped -> turn[(s) % BLOCKS] = STOP
   :: else
