@@ -9025,10 +9025,13 @@ class plan {
   /// Whether samples take far longer to make than their bytes say: see `lone_part`.
   static constexpr bool one_at_a_time = lone_part<Source> || (lone_part<Stages> || ...);
 
-  /// Whether samples are only copied, in the order in which they lie in files: see `sequential_part`.
-  static constexpr bool copies_in_order = sequential_part<Source> &&
-                                          ((!value_stage<Stages> || choosing_part<Stages>)&&...) &&
-                                          ((!part_of_kind<Stages, order_tag> || counting_order<Stages>)&&...);
+  /// Whether samples are only copied from a `sequential_part`, in any order: no function of a user's is
+  /// called.
+  static constexpr bool only_copies =
+      sequential_part<Source> && ((!value_stage<Stages> || choosing_part<Stages>)&&...);
+  /// Whether samples are only copied, in the order in which they lie in files.
+  static constexpr bool copies_in_order =
+      only_copies && ((!part_of_kind<Stages, order_tag> || counting_order<Stages>)&&...);
 
   /// One pass, if every epoch is identical; a mistake if they differ. The return type does not depend on the
   /// body, so that a program can ask whether a plan is a range.
@@ -22225,7 +22228,7 @@ struct run_counters {
   std::uint64_t depth = 0;
   double seconds = 0;              ///< since the run was opened
   double worker_seconds = 0;       ///< `seconds` of all workers together, excluding parked ones
-  double stall_seconds = 0;        ///< time the consumer waited for a batch
+  double stall_seconds = 0;        ///< time the consumer waited for a batch, or helped to make it
   double worker_busy_seconds = 0;  ///< all workers together: time spent evaluating
   double waiting_for_room = 0;     ///< all workers together: seconds without a block to work on
   /// the part of `waiting_for_room` during which the consumer waited for a batch
@@ -25469,6 +25472,7 @@ class ring {
   void serve(Work& work) noexcept {
     while (true) {
       work.rest();
+      if (stopped()) return;
       const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
       const std::uint64_t s = ticket / grains_;
       slot& block = slots_[s % blocks_];
@@ -25678,9 +25682,9 @@ struct ring_work {
   void finish(std::uint64_t s) noexcept { on_block(*this, s); }
   void waiting(bool begins) noexcept { on_wait(*this, begins); }
   void rest() noexcept {
+    if (seat != nullptr) seat->offer();
     if (!limits->may_work(number)) [[unlikely]]
       limits->rest(number);
-    if (seat != nullptr) seat->offer();
   }
 };
 
@@ -25701,7 +25705,8 @@ class stop_view {
 
 /// Owns a ring of any type; the engine calls it through function pointers, a few times per block.
 ///
-/// A ring has the members of `ring`, and `stop_flag()`, which returns the flag that `stop` sets.
+/// A ring has the public members of `ring`, among them `help`, and `stop_flag()`, which returns the flag that
+/// `stop` sets.
 class any_ring {
  public:
   /// The library's own `ring`.
@@ -26147,8 +26152,8 @@ struct room_wait {
   std::uint64_t since = 0, stalled = 0;
 };
 
-/// What one worker has counted, written by it alone and readable by any thread: for itself, and for the
-/// source and each value stage.
+/// What one worker has counted, or the consumer in its seat, one at a time; readable by any thread. For
+/// itself, and for the source and each value stage.
 class alignas(64) worker_counts {
  public:
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
@@ -26158,7 +26163,7 @@ class alignas(64) worker_counts {
   // the position being evaluated, or the first of several
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
-  std::uint64_t run = 1;  // samples of plain values to evaluate between checks; used by the worker only
+  std::uint64_t run = 1;  // samples of plain values to evaluate between checks; used by whoever counts
 
   /// Makes room for the costs of the source and `count - 1` value stages; call before the worker starts.
   void follow_stages(std::size_t count);
@@ -27639,10 +27644,12 @@ struct size_facts {
   bool plain = false;              ///< see `plain_plan`
   bool maps_batches = false;       ///< whole batches are processed, which may take any time
   bool one_at_a_time = false;      ///< samples take far longer than their bytes say, as images do
+  bool only_copies = false;        ///< see `plan::only_copies`
   bool copies_in_order = false;    ///< see `plan::copies_in_order`
   bool batch_by_chunk = false;     ///< a forward source, with nothing between chunks and batches
   bool copies = false;             ///< batches are copied to a device
   bool crowded = false;            ///< threads share processors
+  bool full = false;               ///< the workers alone have all processors
   bool latency = false;            ///< reads are so slow that starting them early pays
   std::uint64_t slot_bytes = 0;    ///< of a sample in a batch; 0 if its type does not say
   std::uint64_t sample_bytes = 0;  ///< of a sample, as the source reports it; 0 if it does not know
@@ -27659,6 +27666,7 @@ template <class Plan>
   facts.plain = plain_plan<Plan>;
   facts.maps_batches = parts::maps_batches;
   facts.one_at_a_time = Plan::one_at_a_time;
+  facts.only_copies = Plan::only_copies;
   facts.copies_in_order = Plan::copies_in_order;
   facts.batch_by_chunk = parts::batched && parts::forward && !parts::decided;
   facts.slot_bytes = detail::slot_bytes_of<typename parts::element>;
@@ -27690,6 +27698,10 @@ class run_sizes {
   /// Whether fewer blocks than `depth` may be in flight, if they are large and the consumer waits for each:
   /// if samples take about equally long and nothing needs to be started early.
   [[nodiscard]] bool rotates() const noexcept;
+  /// Whether a quick consumer evaluates too while it waits, in the place of a worker: where the workers alone
+  /// have all processors, samples are only copied, so that it runs nobody else's code, and threads were not
+  /// told where to run.
+  [[nodiscard]] bool helps() const noexcept;
   /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer, 256 KB if samples
   /// are only copied in the order of their files; one if samples are large or are images, a few if their size
   /// is unknown. A chunk is taken whole. `slots`: of one block.
@@ -27739,6 +27751,11 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
 PENSTOCK_INLINE bool run_sizes::rotates() const noexcept {
   return facts_.direct && !options_.depth && options_.workers.value_or(1) != 0 && !facts_.copies &&
          !facts_.latency && !facts_.one_at_a_time && !facts_.maps_batches;
+}
+
+PENSTOCK_INLINE bool run_sizes::helps() const noexcept {
+  return facts_.full && facts_.only_copies && facts_.direct && !facts_.maps_batches && !facts_.copies &&
+         !facts_.latency && options_.threads.processors.empty() && !options_.threads.nice;
 }
 
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
@@ -27898,11 +27915,11 @@ struct engine_setup {
   bool copies = false;              ///< batches are copied to a device
   bool sizes_are_fixed = false;     ///< the columns of a block have the same size each time
   bool crowded = false;             ///< threads share processors
-  bool one_too_many = false;        ///< without the consumer each of them would have one
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
   bool rotates = false;             ///< fewer large blocks may be open: see `block_rotation`
+  bool helps = false;               ///< a quick consumer may take the last worker's seat
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
@@ -28006,7 +28023,7 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
-  [[nodiscard]] worker_seat* wanted_seat(std::uint64_t away) noexcept;
+  [[nodiscard]] worker_seat* ask_for_seat(std::uint64_t away) noexcept;
   void help_until(std::uint64_t s) noexcept;
   void rotate();
   void note_counters();
@@ -30023,7 +30040,7 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
     const unsigned own = options.threads.processors.size();
     const unsigned there = processors_of_rank(local_ranks);
     crowded = *options.workers + 1 > there || (own != 0 && *options.workers > own);
-    one_too_many = *options.workers == there && own == 0;
+    facts.full = *options.workers == there;
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
@@ -30039,6 +30056,7 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   in_place = facts.direct;
   copies = facts.copies;
   rotates = sizes.rotates();
+  helps = sizes.helps();
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
@@ -30109,9 +30127,8 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->costs.resize(setup_.stages.size());
     w->number = i;
   }
-  // What waits for storage or a device needs no processor, and samples that are pulled have a thread's turn.
-  if (setup_.one_too_many && !setup_.forward && !setup_.latency && !setup_.copies)
-    inner_->workers.back()->seat = &inner_->seat;
+  // Observers are told who does what by the threads themselves.
+  if (setup_.helps && !watch_.any()) inner_->workers.back()->seat = &inner_->seat;
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
@@ -30443,16 +30460,14 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);
-  worker_seat* const seat = wanted_seat(begin - last_wait_ns_);
-  if (seat != nullptr && seat->is_lent()) {
-    help_until(s);
-  } else if (setup_.crowded && begin - last_wait_ns_ < 200'000) {
-    // Where threads share processors and blocks are fast, waking the consumer for each one would cost more
-    // than the blocks themselves, so it lets the workers run until most of the open blocks are ready.
+  worker_seat* const seat = ask_for_seat(begin - last_wait_ns_);
+  // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
+  // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
+  if (setup_.crowded && begin - last_wait_ns_ < 200'000 && (seat == nullptr || !seat->is_lent())) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
-    if (seat != nullptr && !seat->withdraw()) help_until(s);
   }
+  if (seat != nullptr && !seat->withdraw()) help_until(s);
   const bool ready = ring_.wait_ready(s);
   inner_->watchdog.end_wait();
   last_wait_ns_ = detail::now_ns();
@@ -30461,9 +30476,9 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   return ready;
 }
 
-/// The last worker's seat, asked for, if the consumer does better to work while it waits; null otherwise. It
-/// was `away` for so many nanoseconds.
-PENSTOCK_INLINE worker_seat* engine_shell::wanted_seat(std::uint64_t away) noexcept {
+/// Asks for the last worker's seat if the consumer, which was `away` for so many nanoseconds, does better to
+/// work while it waits; otherwise returns it, and null.
+PENSTOCK_INLINE worker_seat* engine_shell::ask_for_seat(std::uint64_t away) noexcept {
   worker_seat* const seat = inner_->workers.back()->seat;
   if (seat == nullptr) return nullptr;
   const worker_counts& counts = inner_->counts.back();
@@ -30480,8 +30495,6 @@ PENSTOCK_INLINE worker_seat* engine_shell::wanted_seat(std::uint64_t away) noexc
 PENSTOCK_INLINE void engine_shell::help_until(std::uint64_t s) noexcept {
   while (!ring_.is_ready(s) && ring_.help(*inner_->workers.back(), opened_)) {
   }
-  // Every thread has a processor now.
-  for (unsigned i = 0; i < 2000 && !ring_.is_ready(s) && !stopped(); ++i) detail::relax();
 }
 
 PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {
@@ -64384,7 +64397,8 @@ namespace detail {
 /// the same bytes. An annotation: its place does not matter, the sequence does not change. Default: the
 /// processors that this process may use, shared among the ranks of the node, less one if they are more than
 /// two; at least one. More than 2^16 are `errc::argument`. With as many as there are processors, the thread
-/// that requests batches evaluates too where it would wait for short blocks, in the place of one of them.
+/// that requests batches copies samples too where it would wait for a short time, in the place of a worker,
+/// if the plan only copies: it calls no function of yours there.
 ///
 /// `{.processors, .nice}` keeps the threads of the run away from a thread that must not wait, such as the one
 /// that launches kernels:

@@ -228,12 +228,17 @@ proctype worker(byte _me) {
   byte t, s, r, seen, n;
   bool go, last;
   do
-  :: rest();
-     if
+  :: if
      :: HELPS && _me == WORKERS - 1 -> offer()
      :: else
      fi;
+     rest();
+     if
+     :: stopped -> break
+     :: else
+     fi;
      d_step { t = ticket; ticket++; s = t / GRAINS; r = s % BLOCKS };
+     assert(_me != WORKERS - 1 || !in_use); /* it counts its waits */
      if
      :: turn[r] == WORD(s) -> go = true
      :: else -> wait(turn[r], 2 * r, WORD(s))

@@ -38,7 +38,7 @@ struct run_counters {
   std::uint64_t depth = 0;
   double seconds = 0;              ///< since the run was opened
   double worker_seconds = 0;       ///< `seconds` of all workers together, excluding parked ones
-  double stall_seconds = 0;        ///< time the consumer waited for a batch
+  double stall_seconds = 0;        ///< time the consumer waited for a batch, or helped to make it
   double worker_busy_seconds = 0;  ///< all workers together: time spent evaluating
   double waiting_for_room = 0;     ///< all workers together: seconds without a block to work on
   /// the part of `waiting_for_room` during which the consumer waited for a batch

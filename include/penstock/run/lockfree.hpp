@@ -83,6 +83,7 @@ class lockfree_ring {
   void serve(Work& work) noexcept {
     while (true) {
       work.rest();
+      if (stopped()) return;
       std::uint64_t ticket;
       if (!work_.pop(ticket)) {
         work.waiting(true);

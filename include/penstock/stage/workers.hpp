@@ -21,7 +21,8 @@ namespace detail {
 /// the same bytes. An annotation: its place does not matter, the sequence does not change. Default: the
 /// processors that this process may use, shared among the ranks of the node, less one if they are more than
 /// two; at least one. More than 2^16 are `errc::argument`. With as many as there are processors, the thread
-/// that requests batches evaluates too where it would wait for short blocks, in the place of one of them.
+/// that requests batches copies samples too where it would wait for a short time, in the place of a worker,
+/// if the plan only copies: it calls no function of yours there.
 ///
 /// `{.processors, .nice}` keeps the threads of the run away from a thread that must not wait, such as the one
 /// that launches kernels:

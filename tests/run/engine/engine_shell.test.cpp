@@ -32,6 +32,13 @@ class counting_plan {
   };
   struct worker : ps::engine_worker {};
 
+  /// An observer that notes nothing.
+  struct silent {
+    void note(unsigned, const ps::run_event&) noexcept {}
+    void hold(const void*, const ps::run_event&) noexcept {}
+    void let_go(const void*) noexcept {}
+  };
+
   explicit counting_plan(unsigned workers, std::uint64_t samples = 40, std::uint64_t memory = 0) {
     ps::feed_facts facts;
     facts.mine = {.size = samples, .global = 4, .world = 1, .rank = 0, .lanes = 1, .policy = ps::tail::keep};
@@ -46,8 +53,9 @@ class counting_plan {
     setup_.stages = {"numbers", "nothing"};
   }
   [[nodiscard]] ps::engine_setup setup() const { return setup_; }
-  /// As if the workers alone had all processors.
-  void crowd() { setup_.crowded = setup_.one_too_many = true; }
+  /// As if the workers alone had all processors, and samples were only copied.
+  void crowd() { setup_.crowded = setup_.helps = true; }
+  void observe() { setup_.observers.emplace_back(silent()); }
   [[nodiscard]] ps::hinter hints() {
     return {this, [](void* e, const ps::placement& samples) { self(e).hinted += samples.batches[0].valid; }};
   }
@@ -179,16 +187,44 @@ TEST_CASE("run/engine_shell: where threads share processors, a quick consumer wo
   }
 }
 
-TEST_CASE("run/engine_shell: where each thread has a processor, the consumer only waits") {
+TEST_CASE("run/engine_shell: the consumer only waits unless it may help, and while somebody observes") {
   const penstock_test::deadline guard("not helping");
-  counting_plan plan(2, 4'000);
-  running one(plan);
-  while (ps::block* const b = one.shell.next()) {
-    one.shell.delivered_feed().advance();
-    one.shell.give_back(b);
+  for (const bool observed : {false, true}) {
+    counting_plan plan(2, 20'000);
+    if (observed) {
+      plan.crowd();
+      plan.observe();
+    }
+    running one(plan);
+    while (ps::block* const b = one.shell.next()) {
+      one.shell.delivered_feed().advance();
+      one.shell.give_back(b);
+    }
+    CHECK(plan.grains == 10'000);
+    CHECK(plan.helped == 0);
   }
-  CHECK(plan.grains == 2'000);
-  CHECK(plan.helped == 0);
+}
+
+TEST_CASE("run/engine_shell: a consumer that helps can be stopped at any moment") {
+  const penstock_test::deadline guard("stop of a helper");
+  for (int round = 0; round < 60; ++round) {
+    counting_plan plan(1 + round % 2u, 40'000'000);
+    plan.crowd();
+    running one(plan);
+    std::atomic<bool> helps{false};
+    std::jthread other([&] {
+      helps.wait(false);
+      for (int i = 0; i < round; ++i) std::this_thread::yield();
+      one.shell.request_stop();
+    });
+    while (ps::block* const b = one.shell.next()) {
+      one.shell.delivered_feed().advance();
+      one.shell.give_back(b);
+      if (plan.helped > 20 && !helps.exchange(true)) helps.notify_one();
+    }
+    CHECK(one.shell.stopped());
+    CHECK(plan.helped > 20);
+  }
 }
 
 TEST_CASE("run/engine_shell: a restart drops open blocks, and tells the front") {

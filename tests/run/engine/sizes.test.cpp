@@ -7,6 +7,8 @@
 #include <penstock/order/shuffle.hpp>
 #include <penstock/order/skip.hpp>
 #include <penstock/order/take.hpp>
+#include <penstock/run/engine/engine_shell.hpp>
+#include <penstock/run/engine/machine.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/source/concat.hpp>
 #include <penstock/source/generated.hpp>
@@ -202,6 +204,58 @@ TEST_CASE("run/sizes: fewer blocks may do unless a depth was asked for, or somet
   CHECK_FALSE(rotates(on(2), {.one_at_a_time = true}));
   CHECK_FALSE(rotates(on(2), {.maps_batches = true}));
   CHECK_FALSE(ps::run_sizes(on(2), {}).rotates());  // chunks, not batches
+}
+
+TEST_CASE("run/sizes: a consumer helps where workers have all processors and samples are only copied") {
+  const auto helps = [](ps::run_options options, ps::size_facts facts) {
+    return ps::run_sizes(options, facts).helps();
+  };
+  const ps::size_facts all{.direct = true, .only_copies = true, .full = true};
+  CHECK(helps(on(2), all));
+  const auto without = [&](bool ps::size_facts::*fact) {
+    ps::size_facts facts = all;
+    facts.*fact = false;
+    return facts;
+  };
+  for (const auto fact : {&ps::size_facts::direct, &ps::size_facts::only_copies, &ps::size_facts::full})
+    CHECK_FALSE(helps(on(2), without(fact)));
+  const auto with = [&](bool ps::size_facts::*fact) {
+    ps::size_facts facts = all;
+    facts.*fact = true;
+    return facts;
+  };
+  for (const auto fact : {&ps::size_facts::maps_batches, &ps::size_facts::copies, &ps::size_facts::latency})
+    CHECK_FALSE(helps(on(2), with(fact)));
+  ps::run_options placed = on(2);
+  placed.threads = ps::worker_options{.processors = {0}};
+  CHECK_FALSE(helps(placed, all));
+  placed.threads = ps::worker_options{.nice = 5};
+  CHECK_FALSE(helps(placed, all));
+
+  // Workers set the limit: one fewer leaves a processor, one more takes turns.
+  const unsigned there = ps::usable_processors();
+  const auto opened_with = [&](unsigned workers) {
+    ps::engine_setup setup;
+    setup.size(on(workers), 1, all, {});
+    return setup.helps;
+  };
+  CHECK(opened_with(there));
+  CHECK_FALSE(opened_with(there + 1));
+  CHECK_FALSE(opened_with(there - 1));
+}
+
+TEST_CASE("run/sizes: plans that only copy are those over shards with nothing but order, fields and batch") {
+  const auto copied = [](const auto& plan) { return std::remove_cvref_t<decltype(plan)>::only_copies; };
+  const auto in_order = [](const auto& plan) { return std::remove_cvref_t<decltype(plan)>::copies_in_order; };
+  const auto shards = ps::webdataset(shard_of(4));
+  const auto fields = shards | ps::fields<"cls">;
+  CHECK(copied(fields | ps::batch(2)));
+  CHECK(in_order(fields | ps::skip(1) | ps::batch(2)));
+  CHECK(copied(fields | ps::shuffle(1) | ps::batch(2)));
+  CHECK_FALSE(in_order(fields | ps::shuffle(1) | ps::batch(2)));
+  CHECK_FALSE(copied(fields | ps::decode<ps::field<"cls", ps::integer>> | ps::batch(2)));
+  CHECK_FALSE(copied(shards | ps::map([](const auto&) { return 1; }) | ps::batch(2)));
+  CHECK_FALSE(copied(numbers));
 }
 
 TEST_CASE("run/sizes: large slots of small samples count as written, not as handles or files") {

@@ -28,9 +28,9 @@ struct ring_work {
   void finish(std::uint64_t s) noexcept { on_block(*this, s); }
   void waiting(bool begins) noexcept { on_wait(*this, begins); }
   void rest() noexcept {
+    if (seat != nullptr) seat->offer();
     if (!limits->may_work(number)) [[unlikely]]
       limits->rest(number);
-    if (seat != nullptr) seat->offer();
   }
 };
 
@@ -51,7 +51,8 @@ class stop_view {
 
 /// Owns a ring of any type; the engine calls it through function pointers, a few times per block.
 ///
-/// A ring has the members of `ring`, and `stop_flag()`, which returns the flag that `stop` sets.
+/// A ring has the public members of `ring`, among them `help`, and `stop_flag()`, which returns the flag that
+/// `stop` sets.
 class any_ring {
  public:
   /// The library's own `ring`.

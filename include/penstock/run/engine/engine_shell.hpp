@@ -104,11 +104,11 @@ struct engine_setup {
   bool copies = false;              ///< batches are copied to a device
   bool sizes_are_fixed = false;     ///< the columns of a block have the same size each time
   bool crowded = false;             ///< threads share processors
-  bool one_too_many = false;        ///< without the consumer each of them would have one
   bool times_grains = false;        ///< with observers, times the first sample of every grain
   bool tells_costs = false;         ///< observers are told what each stage cost
   bool latency = false;             ///< the source has latency
   bool rotates = false;             ///< fewer large blocks may be open: see `block_rotation`
+  bool helps = false;               ///< a quick consumer may take the last worker's seat
   std::uint64_t sample_bytes = 0;   ///< as the source reports it; 0 if it does not know
   std::vector<std::string> stages;  ///< names of the source, the value stages and `map_batch`
   std::size_t batch_maps = 0;       ///< the last ones of `stages`, timed per batch
@@ -212,7 +212,7 @@ class engine_shell {
   [[nodiscard]] bool may_open();
   void shrink();
   [[nodiscard]] bool wait_for(std::uint64_t s);
-  [[nodiscard]] worker_seat* wanted_seat(std::uint64_t away) noexcept;
+  [[nodiscard]] worker_seat* ask_for_seat(std::uint64_t away) noexcept;
   void help_until(std::uint64_t s) noexcept;
   void rotate();
   void note_counters();

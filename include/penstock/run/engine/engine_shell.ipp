@@ -68,7 +68,7 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
     const unsigned own = options.threads.processors.size();
     const unsigned there = processors_of_rank(local_ranks);
     crowded = *options.workers + 1 > there || (own != 0 && *options.workers > own);
-    one_too_many = *options.workers == there && own == 0;
+    facts.full = *options.workers == there;
   }
   facts.crowded = crowded;
   sample_bytes = facts.sample_bytes;
@@ -84,6 +84,7 @@ PENSTOCK_INLINE void engine_setup::size(const run_options& given, std::uint64_t 
   in_place = facts.direct;
   copies = facts.copies;
   rotates = sizes.rotates();
+  helps = sizes.helps();
 }
 
 PENSTOCK_INLINE void engine_setup::settle_ahead(const size_facts& facts) {
@@ -154,9 +155,8 @@ PENSTOCK_INLINE void engine_shell::start(hinter who) {
     w->costs.resize(setup_.stages.size());
     w->number = i;
   }
-  // What waits for storage or a device needs no processor, and samples that are pulled have a thread's turn.
-  if (setup_.one_too_many && !setup_.forward && !setup_.latency && !setup_.copies)
-    inner_->workers.back()->seat = &inner_->seat;
+  // Observers are told who does what by the threads themselves.
+  if (setup_.helps && !watch_.any()) inner_->workers.back()->seat = &inner_->seat;
   try {
     // Not before the whole engine is there, and not after its first part is destroyed: it may call at any
     // time.
@@ -488,16 +488,14 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   const std::uint64_t begin = detail::now_ns();
   inner_->watchdog.begin_wait();
   inner_->stall.begin(begin);
-  worker_seat* const seat = wanted_seat(begin - last_wait_ns_);
-  if (seat != nullptr && seat->is_lent()) {
-    help_until(s);
-  } else if (setup_.crowded && begin - last_wait_ns_ < 200'000) {
-    // Where threads share processors and blocks are fast, waking the consumer for each one would cost more
-    // than the blocks themselves, so it lets the workers run until most of the open blocks are ready.
+  worker_seat* const seat = ask_for_seat(begin - last_wait_ns_);
+  // Where threads share processors and blocks are fast, waking the consumer for each one would cost more than
+  // the blocks themselves, so it lets the workers run until most of the open blocks are ready.
+  if (setup_.crowded && begin - last_wait_ns_ < 200'000 && (seat == nullptr || !seat->is_lent())) {
     const std::uint64_t later = s + (opened_ - 1 - s) * 3 / 4;
     for (unsigned i = 0; i < 16 && !stopped() && !ring_.is_ready(later); ++i) std::this_thread::yield();
-    if (seat != nullptr && !seat->withdraw()) help_until(s);
   }
+  if (seat != nullptr && !seat->withdraw()) help_until(s);
   const bool ready = ring_.wait_ready(s);
   inner_->watchdog.end_wait();
   last_wait_ns_ = detail::now_ns();
@@ -506,9 +504,9 @@ PENSTOCK_INLINE bool engine_shell::wait_for(std::uint64_t s) {
   return ready;
 }
 
-/// The last worker's seat, asked for, if the consumer does better to work while it waits; null otherwise. It
-/// was `away` for so many nanoseconds.
-PENSTOCK_INLINE worker_seat* engine_shell::wanted_seat(std::uint64_t away) noexcept {
+/// Asks for the last worker's seat if the consumer, which was `away` for so many nanoseconds, does better to
+/// work while it waits; otherwise returns it, and null.
+PENSTOCK_INLINE worker_seat* engine_shell::ask_for_seat(std::uint64_t away) noexcept {
   worker_seat* const seat = inner_->workers.back()->seat;
   if (seat == nullptr) return nullptr;
   const worker_counts& counts = inner_->counts.back();
@@ -525,8 +523,6 @@ PENSTOCK_INLINE worker_seat* engine_shell::wanted_seat(std::uint64_t away) noexc
 PENSTOCK_INLINE void engine_shell::help_until(std::uint64_t s) noexcept {
   while (!ring_.is_ready(s) && ring_.help(*inner_->workers.back(), opened_)) {
   }
-  // Every thread has a processor now.
-  for (unsigned i = 0; i < 2000 && !ring_.is_ready(s) && !stopped(); ++i) detail::relax();
 }
 
 PENSTOCK_INLINE void engine_shell::waiting(engine_worker& w, bool begins) noexcept {

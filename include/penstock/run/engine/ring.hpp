@@ -72,6 +72,7 @@ class ring {
   void serve(Work& work) noexcept {
     while (true) {
       work.rest();
+      if (stopped()) return;
       const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_relaxed);
       const std::uint64_t s = ticket / grains_;
       slot& block = slots_[s % blocks_];

@@ -34,6 +34,11 @@ PENSTOCK_INLINE bool run_sizes::rotates() const noexcept {
          !facts_.latency && !facts_.one_at_a_time && !facts_.maps_batches;
 }
 
+PENSTOCK_INLINE bool run_sizes::helps() const noexcept {
+  return facts_.full && facts_.only_copies && facts_.direct && !facts_.maps_batches && !facts_.copies &&
+         !facts_.latency && options_.threads.processors.empty() && !options_.threads.nice;
+}
+
 PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexcept {
   if (!facts_.direct) return slots;
   if (facts_.one_at_a_time) return 1;

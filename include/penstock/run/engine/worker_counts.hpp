@@ -48,8 +48,8 @@ struct room_wait {
   std::uint64_t since = 0, stalled = 0;
 };
 
-/// What one worker has counted, written by it alone and readable by any thread: for itself, and for the
-/// source and each value stage.
+/// What one worker has counted, or the consumer in its seat, one at a time; readable by any thread. For
+/// itself, and for the source and each value stage.
 class alignas(64) worker_counts {
  public:
   static constexpr std::uint64_t nothing = std::numeric_limits<std::uint64_t>::max();
@@ -59,7 +59,7 @@ class alignas(64) worker_counts {
   // the position being evaluated, or the first of several
   std::atomic<std::uint64_t> at_index{nothing};
   std::atomic<std::uint64_t> at_count{0};
-  std::uint64_t run = 1;  // samples of plain values to evaluate between checks; used by the worker only
+  std::uint64_t run = 1;  // samples of plain values to evaluate between checks; used by whoever counts
 
   /// Makes room for the costs of the source and `count - 1` value stages; call before the worker starts.
   void follow_stages(std::size_t count);
