@@ -27703,8 +27703,8 @@ class run_sizes {
   /// told where to run.
   [[nodiscard]] bool helps() const noexcept;
   /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer, 256 KB if samples
-  /// are only copied in the order of their files; one if samples are large or are images, a few if their size
-  /// is unknown. A chunk is taken whole. `slots`: of one block.
+  /// are only copied in the order of their files, or a whole block of up to 1 MB; one if samples are large or
+  /// are images, a few if their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Slots of a chunk.
   [[nodiscard]] std::uint64_t chunk() const noexcept;
@@ -27739,7 +27739,9 @@ PENSTOCK_INLINE std::size_t run_sizes::depth(std::uint64_t slots) const noexcept
   const unsigned workers = options_.workers.value_or(1);
   // One is held while the next is filled; on a device one is computed on, the next copied, and one filled.
   if (workers == 0) return facts_.copies ? 3 : 2;
-  const std::size_t few = std::max(4u, workers + 3);
+  // Two that take turns then write where they wrote before.
+  const std::size_t few =
+      facts_.copies_in_order && !facts_.copies && workers == 2 ? 4 : std::max(4u, workers + 3);
   const std::uint64_t each = std::max(facts_.sample_bytes, facts_.slot_bytes);
   const bool small = facts_.sample_bytes != 0 && each <= 262'144 / std::max<std::uint64_t>(1, slots);
   if (!facts_.crowded || facts_.one_at_a_time || !small) return few;
@@ -27762,7 +27764,9 @@ PENSTOCK_INLINE std::uint64_t run_sizes::grain(std::uint64_t slots) const noexce
   if (!facts_.direct) return slots;
   if (facts_.one_at_a_time) return 1;
   if (facts_.plain) return std::min(slots, plain_slots());
-  if (facts_.copies_in_order) return std::min(slots, slots_in(262'144, 256, 8));
+  // Two processors may be far from each other: a block that one can keep in its cache is not divided.
+  if (facts_.copies_in_order)
+    return slots_in(1_MiB, slots, 8) == slots ? slots : std::min(slots, slots_in(256_KiB, 256, 8));
   // Without workers nobody else waits for a share, and looking ahead begins anew with each grain.
   const bool alone = options_.workers.value_or(1) == 0;
   return std::min(slots, slots_in(alone ? 65'536 : 32'768, 64, 8));

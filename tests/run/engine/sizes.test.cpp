@@ -270,12 +270,20 @@ TEST_CASE("run/sizes: large slots of small samples count as written, not as hand
   }
 }
 
-TEST_CASE("run/sizes: samples that are only copied in the order of their files are taken 256 KB at a time") {
+TEST_CASE("run/sizes: samples that are only copied in the order of their files are taken many at a time") {
   const auto files = ps::webdataset(shard_of(4));
-  const auto grain = [](const auto& p) { return sizes_of(p | ps::batch(512), on(2), {1024}).grain(512); };
+  const auto grain = [](const auto& p) { return sizes_of(p | ps::batch(2048), on(2), {1024}).grain(2048); };
   CHECK(grain(files | ps::fields<"cls">) == 256);
   CHECK(grain(files | ps::fields<"cls"> | ps::skip(1) | ps::take(3)) == 256);
-  CHECK(sizes_of(files | ps::fields<"cls"> | ps::batch(512), on(2), {112'640}).grain(512) == 2);
+  const auto copied = files | ps::fields<"cls"> | ps::batch(512);
+  CHECK(sizes_of(copied, on(2), {112'640}).grain(512) == 2);
+  CHECK(sizes_of(copied, on(2), {1024}).grain(512) == 512);  // blocks that stay in a cache, whole
+  CHECK(sizes_of(copied, on(2), {10'240}).grain(64) == 64);
+  CHECK(sizes_of(copied, on(2), {10'240}).grain(128) == 25);
+  CHECK(sizes_of(copied, on(2)).grain(64) == 8);  // of unknown size
+  CHECK(sizes_of(copied, on(2), {112'640}).depth(512) == 4);
+  CHECK(sizes_of(copied, on(2), {112'640, false, true}).depth(512) == 5);
+  CHECK(sizes_of(copied, on(3), {112'640}).depth(512) == 6);
   CHECK(grain(files | ps::fields<"cls"> | ps::shuffle(1)) == 32);
   CHECK(grain(files | ps::fields<"cls"> | ps::decode<ps::integer>) == 32);
   CHECK(grain(files | ps::map([](const auto&) { return 1; })) == 32);

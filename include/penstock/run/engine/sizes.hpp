@@ -109,8 +109,8 @@ class run_sizes {
   /// told where to run.
   [[nodiscard]] bool helps() const noexcept;
   /// Slots that a worker takes at a time: about 32 KB, 64 KB if there is only the consumer, 256 KB if samples
-  /// are only copied in the order of their files; one if samples are large or are images, a few if their size
-  /// is unknown. A chunk is taken whole. `slots`: of one block.
+  /// are only copied in the order of their files, or a whole block of up to 1 MB; one if samples are large or
+  /// are images, a few if their size is unknown. A chunk is taken whole. `slots`: of one block.
   [[nodiscard]] std::uint64_t grain(std::uint64_t slots) const noexcept;
   /// Slots of a chunk.
   [[nodiscard]] std::uint64_t chunk() const noexcept;
