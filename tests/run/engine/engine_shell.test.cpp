@@ -207,14 +207,14 @@ TEST_CASE("run/engine_shell: the consumer only waits unless it may help, and whi
 
 TEST_CASE("run/engine_shell: a consumer that helps can be stopped at any moment") {
   const penstock_test::deadline guard("stop of a helper");
-  for (int round = 0; round < 60; ++round) {
-    counting_plan plan(1 + round % 2u, 40'000'000);
+  for (unsigned round = 0; round < 60; ++round) {
+    counting_plan plan(1 + round % 2, 40'000'000);
     plan.crowd();
     running one(plan);
     std::atomic<bool> helps{false};
     std::jthread other([&] {
       helps.wait(false);
-      for (int i = 0; i < round; ++i) std::this_thread::yield();
+      for (unsigned i = 0; i < round; ++i) std::this_thread::yield();
       one.shell.request_stop();
     });
     while (ps::block* const b = one.shell.next()) {
