@@ -4,6 +4,7 @@
 // and again, and hand it to nobody. What no loader can pass that copies each sample once. The arguments and
 // the output are those of libtorch.cpp.
 
+#include "peers/npy_rows.hpp"
 #include "peers/usage.hpp"
 #include "support/folder.hpp"
 #include "support/harness.hpp"
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <barrier>
-#include <cinttypes>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -81,10 +81,7 @@ void measure(const task& t) {
   cpu = bench::cpu_seconds() - cpu;
   if (wrong) throw std::runtime_error("an epoch has other samples");
   const bench::megabytes used = bench::memory();
-  std::printf(R"({"samples": %)" PRIu64 R"(, "seconds": %.9g, "cpu_seconds": %.9g, )"
-              R"("first_batch_seconds": %.9g, "memory_mb": %.6g, "own_memory_mb": %.6g, "check": %)" PRIu64
-              "}\n",
-              epochs * t.samples, seconds, cpu, first, used.all, used.own, check);
+  bench::print_result(epochs * t.samples, seconds, cpu, first, used, check);
 }
 
 }  // namespace
@@ -96,12 +93,9 @@ int main(int argc, char** argv) {
   }
   try {
     const auto number = [&](int i) { return static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10)); };
-    const bench::mapping file(argv[6]);
-    const std::size_t samples = number(3), size = bench::descriptor(argv[6]).size();
-    // An npy file: its header has fewer bytes than there are samples.
-    const std::size_t bytes = size / samples;
-    measure({std::atof(argv[2]), samples, number(4), std::max<std::size_t>(1, number(5)), bytes,
-             file.data() + (size - samples * bytes)});
+    const bench::npy_rows file(argv[6], number(3));
+    measure({std::atof(argv[2]), file.samples(), number(4), std::max<std::size_t>(1, number(5)), file.bytes(),
+             file.data()});
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", argv[0], e.what());

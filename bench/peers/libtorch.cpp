@@ -4,13 +4,13 @@
 // its documentation advises. The arguments and the output are those of main.cpp; WORKERS comes before the
 // file.
 
+#include "peers/npy_rows.hpp"
 #include "peers/usage.hpp"
 #include "support/folder.hpp"
 #include "support/harness.hpp"
 
 #include <torch/data.h>
 
-#include <cinttypes>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -77,10 +77,7 @@ void measure(const rows& data, double least_seconds, std::size_t samples, std::s
   const double cpu = bench::cpu_seconds() - cpu_begin;
   bench::megabytes used;
   epoch(&used);
-  std::printf(R"({"samples": %)" PRIu64 R"(, "seconds": %.9g, "cpu_seconds": %.9g, )"
-              R"("first_batch_seconds": %.9g, "memory_mb": %.6g, "own_memory_mb": %.6g, "check": %)" PRIu64
-              "}\n",
-              epochs * samples, seconds, cpu, first, used.all, used.own, check);
+  bench::print_result(epochs * samples, seconds, cpu, first, used, check);
 }
 
 }  // namespace
@@ -92,11 +89,9 @@ int main(int argc, char** argv) {
   }
   try {
     const auto number = [&](int i) { return static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10)); };
-    const bench::mapping file(argv[6]);
-    const std::size_t samples = number(3), size = bench::descriptor(argv[6]).size();
-    // An npy file: its header has fewer bytes than there are samples.
-    const std::size_t bytes = size / samples;
-    const rows data(file.data() + (size - samples * bytes), samples, bytes);
+    const bench::npy_rows file(argv[6], number(3));
+    const std::size_t samples = file.samples();
+    const rows data(file.data(), samples, file.bytes());
     if (std::string_view(argv[1]).ends_with("_shuffled"))
       measure<torch::data::samplers::RandomSampler>(data, std::atof(argv[2]), samples, number(4), number(5));
     else

@@ -27692,7 +27692,8 @@ class run_sizes {
   /// Batches per block: one, except for small batches of plain numbers, where a hand-over costs more than the
   /// evaluation, and where whole batches are not processed. `slots`: of one batch.
   [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept;
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; an even number if two workers
+  /// only copy in order, so that each mostly writes where it wrote before; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
   /// Whether fewer blocks than `depth` may be in flight, if they are large and the consumer waits for each:
@@ -30183,7 +30184,8 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
 }
 
 PENSTOCK_INLINE void engine_shell::request_stop() noexcept {
-  ring_.stop();  // first: a worker that wakes must not go on with a seat that the consumer has
+  // The ring comes first: a worker whose seat is lent must find it stopped when it wakes.
+  ring_.stop();
   limits_.stop();
   inner_->seat.stop();
   inner_->ahead.let_go();

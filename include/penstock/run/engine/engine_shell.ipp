@@ -207,7 +207,8 @@ PENSTOCK_INLINE ahead_sizes engine_shell::sizes_ahead() const noexcept {
 }
 
 PENSTOCK_INLINE void engine_shell::request_stop() noexcept {
-  ring_.stop();  // first: a worker that wakes must not go on with a seat that the consumer has
+  // The ring comes first: a worker whose seat is lent must find it stopped when it wakes.
+  ring_.stop();
   limits_.stop();
   inner_->seat.stop();
   inner_->ahead.let_go();

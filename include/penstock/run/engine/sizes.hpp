@@ -98,7 +98,8 @@ class run_sizes {
   /// Batches per block: one, except for small batches of plain numbers, where a hand-over costs more than the
   /// evaluation, and where whole batches are not processed. `slots`: of one batch.
   [[nodiscard]] std::size_t batches_per_block(std::uint64_t slots) const noexcept;
-  /// Blocks in flight: a few more than workers, so that they stay in the cache; more where threads share
+  /// Blocks in flight: a few more than workers, so that they stay in the cache; an even number if two workers
+  /// only copy in order, so that each mostly writes where it wrote before; more where threads share
   /// processors and the consumer is not woken for each block. `slots`: of one block.
   [[nodiscard]] std::size_t depth(std::uint64_t slots) const noexcept;
   /// Whether fewer blocks than `depth` may be in flight, if they are large and the consumer waits for each:
