@@ -43,6 +43,12 @@ struct parquet_options {
   std::uint64_t keep = 1_GiB;
   /// The maximum bytes that reading one row group may take.
   std::uint64_t limit = 4_GiB;
+  /// Whether the bytes of pages are compared with the checksums that stand in front of them, where a file has
+  /// some.
+  bool page_checksum_verification = true;
+  /// The unit that INT96 is read in; tables have microseconds. A timestamp that it cannot count, such as
+  /// nanoseconds of 2263, is an error.
+  timestamp_unit coerce_int96_timestamp_unit = timestamp_unit::nano;
 };
 
 namespace detail {
@@ -100,7 +106,7 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
   parquet_source(Storage where, parquet_options options, const detail::table_facts* table)
       : options_(options) {
     auto session = where.connect();
-    detail::parquet_files found(facts_of(where), session, table);
+    detail::parquet_files found(facts_of(where), session, options.coerce_int96_timestamp_unit, table);
     known_.reset(new const files(std::move(where), std::move(found)));
   }
 
@@ -137,7 +143,9 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
   }
 
  private:
-  [[nodiscard]] detail::parquet_limits limits() const noexcept { return {options_.keep, options_.limit}; }
+  [[nodiscard]] detail::parquet_limits limits() const noexcept {
+    return {options_.keep, options_.limit, options_.page_checksum_verification};
+  }
 
   shared<const files> known_;
   parquet_options options_;

@@ -52,7 +52,8 @@ struct ipc_columns {
   // Names are looked up in maps, since a schema may have a million of them.
   [[nodiscard]] bool agree_on_fields(arrow_type& known, const arrow_type& file) const {
     std::map<std::string, std::size_t, std::less<>> places, own;
-    for (std::size_t i = 0; i < known.children.size(); ++i) places.emplace(known.children[i].name, i);
+    for (std::size_t i = 0; i < known.children.size(); ++i)
+      if (!places.emplace(known.children[i].name, i).second) return false;
     for (std::size_t i = 0; i < file.children.size(); ++i) {
       const arrow_type& field = file.children[i];
       // Of columns with one name it would not be known which is which.
@@ -69,15 +70,15 @@ struct ipc_columns {
   }
 };
 
-PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& leaves,
+PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& paths,
                                                        const ipc_file& file) {
-  const std::vector<std::string> own = arrow_leaf_names(file.schema);
+  const std::vector<std::string> own = arrow_leaf_paths(file.schema);
   ipc_files::own_columns made{own.size(), {}};
-  if (own == leaves) return made;
+  if (own == paths) return made;
   std::map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < own.size(); ++i) places.emplace(own[i], i);
-  for (const std::string& leaf : leaves) {
-    const auto at = places.find(leaf);
+  for (const std::string& path : paths) {
+    const auto at = places.find(path);
     made.places.push_back(at == places.end() ? own.size() : at->second);
   }
   return made;
@@ -121,7 +122,8 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, 
     }
   }
   leaves = arrow_leaf_names(schema);
-  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
+  const std::vector<std::string> paths = arrow_leaf_paths(schema);
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(paths, one));
   shards = manifest(std::move(entries));
   mark = hash_words(hash_bytes(hash, bytes_of(schema.text())), std::array{shards.fingerprint()});
 }

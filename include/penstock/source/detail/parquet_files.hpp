@@ -35,6 +35,7 @@
 #include <arrow/extension_type.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
+#include <arrow/type.h>
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
@@ -57,11 +58,21 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+/// The unit that a timestamp counts, as in Arrow.
+enum class timestamp_unit : std::uint8_t { second, milli, micro, nano };
+
 namespace detail {
 
-/// How much memory a run may keep, and reading a row group may take.
+static_assert(static_cast<int>(timestamp_unit::second) == arrow::TimeUnit::SECOND &&
+              static_cast<int>(timestamp_unit::milli) == arrow::TimeUnit::MILLI &&
+              static_cast<int>(timestamp_unit::micro) == arrow::TimeUnit::MICRO &&
+              static_cast<int>(timestamp_unit::nano) == arrow::TimeUnit::NANO);
+
+/// How much memory a run may keep, and reading a row group may take; and whether checksums are compared.
 struct parquet_limits {
   std::uint64_t keep, group;
+  bool checksums = true;
 };
 
 /// A file of a dataset.
@@ -86,12 +97,13 @@ struct parquet_files : known_files {
   std::string says;                              // which version of a table it is; empty for plain files
   std::string filters;                           // as they are written
   std::uint64_t version = 0;                     // a hash of what `says` says
-  bool micros = false;                           // INT96 is microseconds, as timestamps of tables are
+  timestamp_unit int96 = timestamp_unit::nano;   // that INT96 is read in; tables have microseconds
   std::uint64_t mark = 0;
 
   /// Reads the metadata of all files. Throws errc::format for what is no Parquet, and for a file with other
   /// columns than the table, or, if they are of none, than the first.
-  parquet_files(storage_facts where, session_view session, const table_facts* table);
+  parquet_files(storage_facts where, session_view session, timestamp_unit int96_unit,
+                const table_facts* table);
 
   [[nodiscard]] std::uint64_t row_of(std::size_t shard, std::uint64_t sample) const noexcept {
     return rows[shard].empty() ? sample : rows[shard][to_size(sample)];
@@ -105,9 +117,9 @@ struct parquet_files : known_files {
   /// The columns that are shown.
   [[nodiscard]] std::vector<source_field> fields() const;
 
-  /// The leaf of this name, or their number.
-  [[nodiscard]] std::size_t find_leaf(std::string_view name) const noexcept {
-    return static_cast<std::size_t>(std::ranges::find(*all_leaves, name) - all_leaves->begin());
+  /// The leaf of this name, or their number. Throws errc::argument if there are two.
+  [[nodiscard]] std::size_t find_leaf(std::string_view name) const {
+    return find_arrow_leaf(*all_leaves, name);
   }
   [[nodiscard]] std::size_t stored_leaves() const noexcept { return all_leaves->size() - hive->size(); }
   [[nodiscard]] const arrow_type& type_of(std::size_t leaf) const {
@@ -184,7 +196,7 @@ struct parquet_files : known_files {
                                   std::vector<int>& ids) const;
   [[nodiscard]] parquet::ArrowReaderProperties reads_as() const {
     parquet::ArrowReaderProperties how;
-    if (micros) how.set_coerce_int96_timestamp_unit(arrow::TimeUnit::MICRO);
+    how.set_coerce_int96_timestamp_unit(static_cast<arrow::TimeUnit::type>(int96));
     return how;
   }
   void take(made_of made);
@@ -274,10 +286,11 @@ inline void parquet_files::made_of::add_groups(const parquet::FileMetaData& meta
                                " of the file is deleted, and the file has ", before, " rows"});
 }
 
-inline parquet_files::parquet_files(storage_facts where, session_view session, const table_facts* table) {
+inline parquet_files::parquet_files(storage_facts where, session_view session, timestamp_unit int96_unit,
+                                    const table_facts* table) {
   if (where.names.empty() && table == nullptr)
     throw error(errc::argument, "a dataset needs at least one file");
-  micros = table != nullptr;
+  int96 = table != nullptr ? timestamp_unit::micro : int96_unit;
   const std::size_t count = where.names.size();
   std::vector<parquet_file> found(count);
   std::vector<arrow_type> schemas(count);
@@ -299,25 +312,28 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, c
   });
   schema.reset(new arrow_type(table != nullptr ? table->schema : schemas.front()));
   std::vector<std::string> names = arrow_leaf_names(*schema);
+  const std::vector<std::string> paths = arrow_leaf_paths(*schema);
   std::vector<const arrow_type*> types;
   add_types(*schema, types);
-  // A column "a.b", and the field b of a struct a.
-  std::vector<std::string> in_order = names;
+  std::vector<std::string> in_order = paths;
   std::ranges::sort(in_order);
-  if (const auto twice = std::ranges::adjacent_find(in_order); table != nullptr && twice != in_order.end())
+  const auto twice = std::ranges::adjacent_find(in_order);
+  if (table != nullptr && twice != in_order.end())
     throw error(errc::argument, {"the table has two columns or fields of structs called '", *twice, "'"});
   for (std::size_t i = 0; i < count; ++i) {
-    const std::vector<std::string> others = arrow_leaf_names(schemas[i]);
+    const std::vector<std::string> others = arrow_leaf_paths(schemas[i]);
     std::vector<const arrow_type*> other_types;
     add_types(schemas[i], other_types);
     // The columns may be in another order; a table may have got columns later.
     std::vector<std::vector<int>> ordered;
     bool alike = table != nullptr || others.size() == names.size();
     for (std::size_t k = 0; alike && k < names.size(); ++k) {
-      const auto at = static_cast<std::size_t>(std::ranges::find(others, names[k]) - others.begin());
+      auto at = static_cast<std::size_t>(std::ranges::find(others, paths[k]) - others.begin());
+      // Of columns with one name, the order says which is which.
+      if (twice != in_order.end()) at = others == paths ? k : others.size();
       ordered.push_back(at == others.size() ? std::vector<int>() : (*found[i].columns)[at]);
       if (at == others.size() && table != nullptr && i < table->must_have.size() &&
-          std::ranges::find(table->must_have[i], names[k]) != table->must_have[i].end())
+          std::ranges::find(table->must_have[i], paths[k], &arrow_path_part) != table->must_have[i].end())
         throw error(errc::argument,
                     {"the file has no column '", names[k],
                      "', whose value only its partition says, and other files have it; such tables are not "
@@ -398,13 +414,13 @@ inline void parquet_files::take(made_of made) {
 inline void parquet_files::show(const std::vector<std::string>& names) {
   std::vector<std::size_t> found;
   for (const std::string& name : names) {
-    const auto at = std::ranges::find(leaves, name);
-    if (at == leaves.end()) {
+    const std::size_t at = find_arrow_leaf(leaves, name);
+    if (at == leaves.size()) {
       std::string there;
       for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
       throw error(errc::argument, {"there is no column '", name, "', only ", there});
     }
-    found.push_back(shown[static_cast<std::size_t>(at - leaves.begin())]);
+    found.push_back(shown[at]);
   }
   shown = std::move(found);
   leaves = names;

@@ -24,6 +24,7 @@
 #include <arrow/memory_pool.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
+#include <parquet/properties.h>
 #ifdef __GNUC__
 #pragma GCC diagnostic pop
 #endif
@@ -199,6 +200,14 @@ class parquet_input : public arrow::io::RandomAccessFile {
   bool ended_ = false;
   std::exception_ptr failure_;
 };
+
+/// How pages are read: with their checksums compared, if the file has some.
+[[nodiscard]] inline parquet::ReaderProperties parquet_pages(arrow::MemoryPool* pool, bool checksums) {
+  parquet::ReaderProperties how(pool);
+  if constexpr (requires { how.set_page_checksum_verification(checksums); })
+    how.set_page_checksum_verification(checksums);
+  return how;
+}
 
 /// Calls `work(input)`, in which Arrow reads an object. What the storage throws is thrown, and what Arrow
 /// throws or returns becomes an error: errc::limit if `memory` refused something, otherwise errc::format.
