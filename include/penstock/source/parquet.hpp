@@ -41,8 +41,8 @@ struct parquet_options {
   /// The bytes of decoded row groups that a run keeps in memory, all workers together. The one in use counts,
   /// and is always kept.
   std::uint64_t keep = 1_GiB;
-  /// The maximum bytes that reading one row group may take.
-  std::uint64_t limit = 4_GiB;
+  /// The maximum bytes that reading one row group may take: up to twice those of its values.
+  std::uint64_t limit = 8_GiB;
   /// Whether the bytes of pages are compared with the checksums that stand in front of them, where a file has
   /// some.
   bool page_checksum_verification = true;

@@ -204,8 +204,7 @@ class parquet_input : public arrow::io::RandomAccessFile {
 /// How pages are read: with their checksums compared, if the file has some.
 [[nodiscard]] inline parquet::ReaderProperties parquet_pages(arrow::MemoryPool* pool, bool checksums) {
   parquet::ReaderProperties how(pool);
-  if constexpr (requires { how.set_page_checksum_verification(checksums); })
-    how.set_page_checksum_verification(checksums);
+  how.set_page_checksum_verification(checksums);
   return how;
 }
 

@@ -68,6 +68,11 @@ template <class Reader>
   }
 }
 
+/// Whether arrays of a type hold up to 2 GiB of bytes, so that Arrow makes several of more.
+[[nodiscard]] inline bool is_short_binary(arrow::Type::type type) noexcept {
+  return type == arrow::Type::STRING || type == arrow::Type::BINARY;
+}
+
 /// Arrays whose lengths have 64 bits, which Arrow has from version 21 on.
 template <class Properties>
 [[nodiscard]] Properties with_large_lengths(Properties how) {
@@ -131,6 +136,12 @@ inline void read_parquet_piece(session_view session, object_id object, const par
           find_changed_page(*reader->parquet_reader(), group, columns);
         return done;
       }
+      for (const auto& column : read->columns())
+        if (column->num_chunks() > 1 && is_short_binary(column->type()->id()))
+          return arrow::Status::Invalid(
+              "a column of the row group has more than 2 GiB of bytes, which needs a newer version of Arrow, "
+              "or "
+              "smaller row groups");
       check_int96(*reader->parquet_reader(), group, columns, way.int96);
       if (static_cast<std::uint64_t>(read->num_rows()) != rows)
         return arrow::Status::Invalid("the columns have ", read->num_rows(), " rows and not ", rows);

@@ -138,17 +138,17 @@ struct parquet_claim {
   std::uint64_t rows = 0;
   std::optional<std::int64_t> nulls{};
   bool has_bounds = false;
-  std::optional<std::string_view> low{}, high{};
+  std::optional<std::size_t> low_size{}, high_size{};
 };
 
-/// Whether bytes are a value of this type, by their number.
+/// Whether so many bytes are a value of this type.
 template <class Type>
-[[nodiscard]] bool is_parquet_value(std::optional<std::string_view> bytes,
+[[nodiscard]] bool is_parquet_value(std::optional<std::size_t> size,
                                     const parquet::ColumnDescriptor& column) {
-  if (!bytes || std::is_same_v<Type, parquet::ByteArrayType>) return true;
+  if (!size || std::is_same_v<Type, parquet::ByteArrayType>) return true;
   if constexpr (std::is_same_v<Type, parquet::FLBAType>)
-    return bytes->size() == static_cast<std::size_t>(column.type_length());
-  return bytes->size() == sizeof(typename Type::c_type);
+    return *size == static_cast<std::size_t>(column.type_length());
+  return *size == sizeof(typename Type::c_type);
 }
 
 /// The bounds that a claim proves; none for one that contradicts itself or the schema, or that counts more
@@ -169,7 +169,7 @@ template <class Type, class Bound>
   }
   if (required) made.nulls = 0;
   if (!claim.has_bounds) return made;
-  if (!is_parquet_value<Type>(claim.low, column) || !is_parquet_value<Type>(claim.high, column))
+  if (!is_parquet_value<Type>(claim.low_size, column) || !is_parquet_value<Type>(claim.high_size, column))
     return std::nullopt;
   made.low = parquet_constant<Type>(bound(true), column);
   made.high = parquet_constant<Type>(bound(false), column);
@@ -177,6 +177,16 @@ template <class Type, class Bound>
   if (order == 1) return std::nullopt;
   made.some = order != 2;  // NaN is no bound
   return made;
+}
+
+/// The bytes of a row group's bounds, if this version of Arrow shows them.
+template <class Chunk>
+void add_encoded_bounds(const Chunk& chunk, parquet_claim& claim) {
+  if constexpr (requires { chunk.encoded_statistics()->min(); })
+    if (const auto encoded = chunk.encoded_statistics()) {
+      claim.low_size = encoded->min().size();
+      claim.high_size = encoded->max().size();
+    }
 }
 
 /// What the statistics of a row group prove of a column.
@@ -190,17 +200,7 @@ template <class Type, class Bound>
     return std::nullopt;
   if (statistics->HasNullCount()) claim.nulls = statistics->null_count();
   claim.has_bounds = statistics->HasMinMax();
-  const auto encoded = [&] {
-    if constexpr (requires { chunk.encoded_statistics(); })
-      return chunk.encoded_statistics();
-    else
-      return nullptr;
-  }();
-  if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(encoded)>>)
-    if (encoded != nullptr) {
-      claim.low = encoded->min();
-      claim.high = encoded->max();
-    }
+  add_encoded_bounds(chunk, claim);
   std::optional<column_bounds> made;
   (void)with_parquet_type(column.physical_type(), [&]<class Type>() {
     const auto& typed = static_cast<const parquet::TypedStatistics<Type>&>(*statistics);
@@ -225,8 +225,8 @@ template <class Type, class Bound>
       (!claim.nulls || *claim.nulls < 0 || static_cast<std::uint64_t>(*claim.nulls) != rows ||
        !index.encoded_min_values()[page].empty() || !index.encoded_max_values()[page].empty()))
     return std::nullopt;
-  claim.low = index.encoded_min_values()[page];
-  claim.high = index.encoded_max_values()[page];
+  claim.low_size = index.encoded_min_values()[page].size();
+  claim.high_size = index.encoded_max_values()[page].size();
   std::optional<column_bounds> made;
   (void)with_parquet_type(column.physical_type(), [&]<class Type>() {
     const auto& typed = static_cast<const parquet::TypedColumnIndex<Type>&>(index);
