@@ -22,6 +22,7 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/name.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/open_sample.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/options.hpp>

@@ -303,4 +303,23 @@ TEST_CASE("source/tfrecord: what TensorFlow and others wrote") {
   CHECK(ps::tfrecord((*folder / "sequence_example.tfrecord").string(), no_files).size() == 4);
 }
 
+TEST_CASE("source/tfrecord: a folder's files, of one split") {
+  const penstock_test::temp_dir dir;
+  const auto write = [&](const std::string& name, const std::vector<std::string>& payloads) {
+    std::ofstream(dir.path() / name, std::ios::binary) << penstock_test::tf_records_of(payloads);
+  };
+  write("mnist-train.tfrecord-00000-of-00001", {"1", "2"});
+  const auto texts = [](const auto& source) {
+    std::vector<std::string> made;
+    for (const auto& one : (source | ps::decode<ps::text>).epoch(0)) made.emplace_back(one);
+    return made;
+  };
+  using list = std::vector<std::string>;
+  CHECK(texts(ps::tfrecord(dir.path().string())) == list{"1", "2"});
+  write("mnist-test.tfrecord-00000-of-00001", {"3"});
+  CHECK_THROWS_AS(ps::tfrecord(dir.path().string()), ps::error);
+  CHECK(texts(ps::tfrecord(dir.path().string(), ps::split("train"))) == list{"1", "2"});
+  CHECK(texts(ps::tfrecord(dir.path().string(), ps::split("test"))) == list{"3"});
+}
+
 }  // namespace tfrecord_test

@@ -6,8 +6,8 @@
 #include <penstock/codec/detail/npy_header.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/little_endian.hpp>
-#include <penstock/source/detail/table_folder.hpp>
 #include <penstock/source/detail/zip_directory.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 
