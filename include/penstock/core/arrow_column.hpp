@@ -156,8 +156,12 @@ struct arrow_leaf {
 
 /// The leaves of a schema, by path: "label", "image.bytes".
 [[nodiscard]] std::vector<std::string> arrow_leaf_names(const arrow_type& root);
+/// Their types, in the same order.
+[[nodiscard]] std::vector<const arrow_type*> arrow_leaf_types(const arrow_type& root);
 /// Those of a batch, in the same order.
 [[nodiscard]] std::vector<arrow_leaf> arrow_leaves(const arrow_column& root);
+/// A leaf of the same rows with another column.
+[[nodiscard]] arrow_leaf arrow_leaf_of(const arrow_column& column, const arrow_leaf& like);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1
