@@ -532,8 +532,9 @@ TEST_CASE("source/parquet: faults are one sentence with the place") {
   ps::parquet_writer other((folder.dir / "part-2.parquet").string(), {{"i", "int32"}});
   other.write({{"i", 1}});
   other.close();
-  CHECK(contains(error_of([&] { return ps::parquet(folder.path()); }),
-                 "the file has the columns struct<i: int32>"));
+  const auto drifted = ps::parquet(folder.path());
+  CHECK(drifted.size() == 66);
+  CHECK(drifted.schema().text() == rows.schema().text());
 }
 
 TEST_CASE("source/parquet: files of a table: names, values per file, columns that came later, deleted rows") {

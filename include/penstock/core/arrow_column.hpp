@@ -166,8 +166,12 @@ struct arrow_leaf {
 /// The place of a leaf among those that a dataset shows, or their number. Throws errc::argument if two have
 /// this name.
 [[nodiscard]] std::size_t find_arrow_leaf(std::span<const std::string> leaves, std::string_view name);
+/// Their types, in the same order.
+[[nodiscard]] std::vector<const arrow_type*> arrow_leaf_types(const arrow_type& root);
 /// Those of a batch, in the same order.
 [[nodiscard]] std::vector<arrow_leaf> arrow_leaves(const arrow_column& root);
+/// A leaf of the same rows with another column.
+[[nodiscard]] arrow_leaf arrow_leaf_of(const arrow_column& column, const arrow_leaf& like);
 
 }  // namespace detail
 }  // namespace penstock::inline v0_1

@@ -147,6 +147,19 @@ PENSTOCK_INLINE std::size_t find_arrow_leaf(std::span<const std::string> leaves,
   return static_cast<std::size_t>(found - leaves.begin());
 }
 
+PENSTOCK_INLINE void add_arrow_leaf_types(const arrow_type& type, std::vector<const arrow_type*>& types) {
+  for (const arrow_type& child : type.children)
+    if (child.layout == arrow_layout::record && child.dictionary.empty())
+      add_arrow_leaf_types(child, types);
+    else
+      types.push_back(&child);
+}
+PENSTOCK_INLINE std::vector<const arrow_type*> arrow_leaf_types(const arrow_type& root) {
+  std::vector<const arrow_type*> types;
+  add_arrow_leaf_types(root, types);
+  return types;
+}
+
 PENSTOCK_INLINE void find_arrow_rows(arrow_leaf& leaf) noexcept {
   const arrow_column* column = leaf.column;
   if (leaf.add >= column->length) return;
@@ -193,6 +206,14 @@ PENSTOCK_INLINE std::vector<arrow_leaf> arrow_leaves(const arrow_column& root) {
   std::vector<arrow_leaf> leaves;
   add_arrow_leaves(root, {}, leaves);
   return leaves;
+}
+PENSTOCK_INLINE arrow_leaf arrow_leaf_of(const arrow_column& column, const arrow_leaf& like) {
+  arrow_leaf made;
+  made.column = &column;
+  made.add = like.add;
+  made.structs = like.structs;
+  find_arrow_rows(made);
+  return made;
 }
 
 }  // namespace detail

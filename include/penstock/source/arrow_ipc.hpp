@@ -75,9 +75,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 
   using reader = detail::arrow_rows<Storage, detail::ipc_files, files, detail::ipc_batches>;
 
-  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack,
-                   bool may_lack_columns = false)
-      : known_(made(std::move(where), may_lack_columns)), options_(options), unpack_(unpack) {}
+  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
+      : known_(made(std::move(where))), options_(options), unpack_(unpack) {}
 
   /// The rows of all files.
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
@@ -98,10 +97,10 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   }
 
  private:
-  static shared<const files> made(Storage where, bool may_lack_columns) {
+  static shared<const files> made(Storage where) {
     auto session = where.connect();
     const storage_facts facts = facts_of(where);
-    detail::ipc_files found(facts, session, may_lack_columns);
+    detail::ipc_files found(facts, session);
     return shared<const files>(new const files(std::move(where), std::move(found)));
   }
 

@@ -212,8 +212,7 @@ template <unpacker... Unpack>
           "chunks of it hold rows, write it anew with one type in each column")
           .in_file(paths.back());
   }
-  arrow_ipc_source<mapped_file> made(mapped_file(paths), options, &detail::unpack_arrow_buffer<Unpack...>,
-                                     true);
+  arrow_ipc_source<mapped_file> made(mapped_file(paths), options, &detail::unpack_arrow_buffer<Unpack...>);
   detail::check_litdata_rows(made.manifest(), index, paths);
   return made;
 }

@@ -65,6 +65,7 @@ class parquet_groups {
       : files_(files),
         limits_(limits),
         kept_(std::make_unique<kept_batches>(files->group.size(), limits.keep)) {
+    check_conflicts(*files->conflicts, files->leaves, used);
     for (std::size_t i = 0; i < files->leaves.size(); ++i)
       if (used.uses(files->leaves[i])) wanted_.push_back(files->shown[i]);
   }

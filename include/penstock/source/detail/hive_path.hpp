@@ -47,6 +47,13 @@ class hive_columns {
   hive_columns(hive_columns&&) noexcept = default;
   hive_columns& operator=(hive_columns&&) noexcept = default;
 
+  /// Gives a column the type that it has in files, too: whole numbers of 64 bits, double, bool, dates or
+  /// texts.
+  /// Throws errc::format for another type, and for a value that is none of it.
+  void give_type(std::size_t i, const arrow_type& stored);
+  /// Throws errc::format, with both values, if a row of a file's own column has another value than `i` has.
+  void check_equal(std::size_t file, std::size_t i, const arrow_leaf& stored, std::uint64_t rows) const;
+
   [[nodiscard]] std::size_t size() const noexcept { return types_.size(); }
   /// The values' types.
   [[nodiscard]] const arrow_type& value_type(std::size_t i) const noexcept {

@@ -7,13 +7,13 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/source/detail/arrow_widen.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/kept_batches.hpp>
 #include <penstock/source/detail/loaded_once.hpp>
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -24,51 +24,6 @@
 // Source: Arrow, "Arrow columnar format", "Serialization and interprocess communication (IPC)".
 namespace penstock::inline v0_1 {
 namespace detail {
-
-// Whether a file's columns are those of the files before it, in any order; `known` learns what it has not yet
-// seen. What is null in all rows may have the type null; with `may_lack`, such a column may be missing.
-struct ipc_columns {
-  bool may_lack;
-
-  [[nodiscard]] bool agree(arrow_type& known, const arrow_type& file, bool in_list = false) const {
-    if (file.format == "n") return true;
-    if (known.format == "n") {
-      std::string name = std::move(known.name);
-      known = file;
-      known.name = std::move(name);
-      return true;
-    }
-    if (known.format != file.format || known.dictionary.size() != file.dictionary.size()) return false;
-    if (known.layout == arrow_layout::record && known.dictionary.empty() && !in_list)
-      return agree_on_fields(known, file);
-    if (known.children.size() != file.children.size()) return false;
-    for (std::size_t i = 0; i < known.children.size(); ++i) {
-      if (known.layout == arrow_layout::record && known.children[i].name != file.children[i].name)
-        return false;
-      if (!agree(known.children[i], file.children[i], true)) return false;
-    }
-    return known.dictionary.empty() || known.dictionary.front().reads_like(file.dictionary.front());
-  }
-  // Names are looked up in maps, since a schema may have a million of them.
-  [[nodiscard]] bool agree_on_fields(arrow_type& known, const arrow_type& file) const {
-    std::map<std::string, std::size_t, std::less<>> places, own;
-    for (std::size_t i = 0; i < known.children.size(); ++i)
-      if (!places.emplace(known.children[i].name, i).second) return false;
-    for (std::size_t i = 0; i < file.children.size(); ++i) {
-      const arrow_type& field = file.children[i];
-      // Of columns with one name it would not be known which is which.
-      if (!own.emplace(field.name, i).second) return false;
-      if (const auto at = places.find(field.name); at != places.end()) {
-        if (!agree(known.children[at->second], field)) return false;
-      } else if (may_lack) {
-        known.children.push_back(field);
-      } else {
-        return false;
-      }
-    }
-    return may_lack || known.children.size() == file.children.size();
-  }
-};
 
 PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& paths,
                                                        const ipc_file& file) {
@@ -84,10 +39,11 @@ PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::st
   return made;
 }
 
-PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, bool may_lack) {
+PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) {
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
   std::vector<manifest::shard> entries;
   std::uint64_t hash = mix64(0x697063);
+  column_union all;
   for (std::size_t i = 0; i < where.names.size(); ++i) {
     const std::string& path = where.names[i];
     const auto object = static_cast<object_id>(i);
@@ -96,15 +52,7 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, 
       files.push_back(ipc_file::read(session, object));
       session.confirm(object);
       const ipc_file& file = files.back();
-      if (i == 0) schema = file.schema;
-      if (!file.schema.reads_like(schema)) {
-        arrow_type all = schema;
-        if (!ipc_columns{may_lack}.agree(all, file.schema))
-          throw error(errc::format,
-                      {"the file has the columns ", file.schema.text(), ", and what is before it, from '",
-                       where.names[0], "' on, has ", schema.text()});
-        schema = std::move(all);
-      }
+      all.add(file.schema, path);
       std::uint64_t rows = 0;
       for (std::size_t k = 0; k < file.batches.size(); ++k) {
         const ipc_batch& one = file.batches[k];
@@ -121,6 +69,8 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, 
       throw;
     }
   }
+  schema = all.schema();
+  conflicts = all.conflicts();
   leaves = arrow_leaf_names(schema);
   const std::vector<std::string> paths = arrow_leaf_paths(schema);
   for (const ipc_file& one : files) own.push_back(own_ipc_columns(paths, one));
@@ -357,7 +307,9 @@ struct ipc_batches::state {
     std::vector<arrow_batch> all;
   };
   shared<const ipc_files> files;
-  std::vector<bool> used;  // by leaf
+  std::vector<bool> used;                // by leaf
+  std::vector<const arrow_type*> types;  // that the dataset has, by leaf
+  std::vector<bool> widens;              // by object: whether a leaf that is used has another type in it
   ipc_limits limits;
   unpack_call unpack;
   loaded_once<arrow_batch> shown;
@@ -371,11 +323,25 @@ struct ipc_batches::state {
         shown(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
         kept(files->batch_in.size(), most.keep) {
+    check_conflicts(files->conflicts, files->leaves, wanted);
     for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));
+    types = arrow_leaf_types(files->schema);
+    for (std::size_t i = 0; i < files->files.size(); ++i) widens.push_back(widens_file(i));
   }
 
-  [[nodiscard]] bool shows(session_view session, const ipc_file& file) const noexcept {
-    return session.views() && !file.compressed && !file.swapped;
+  [[nodiscard]] bool widens_file(std::size_t object) const {
+    if (files->files[object].schema.reads_like(files->schema)) return false;
+    const std::vector<const arrow_type*> own = arrow_leaf_types(files->files[object].schema);
+    const std::vector<std::size_t>& places = files->own[object].places;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      const std::size_t place = places.empty() ? i : places[i];
+      if (used[i] && place < own.size() && !reads_unchanged(*own[place], *types[i])) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] bool shows(session_view session, object_id object) const noexcept {
+    const ipc_file& file = files->files[object];
+    return session.views() && !file.compressed && !file.swapped && !widens[object];
   }
 
   // Dictionaries by number, of which each has those parts that count for a batch.
@@ -426,13 +392,12 @@ struct ipc_batches::state {
   }
 
   // The columns of a file that has others, or in another order: those that it lacks are null.
-  static void place_columns(arrow_batch& made, const ipc_files::own_columns& own) {
-    static const arrow_type nothing = arrow_type::of_format("n");
-    arrow_column& lacking = made.root.children.emplace_back();
-    lacking.type = &nothing;
-    lacking.length = made.root.length;
-    const std::vector<arrow_leaf> there = arrow_leaves(made.root);  // the last one is `lacking`
-    for (const std::size_t place : own.places) made.leaves.push_back(there[place]);
+  void place_columns(arrow_batch& made, const ipc_files::own_columns& own) const {
+    const std::vector<arrow_leaf> there = arrow_leaves(made.root);
+    for (std::size_t i = 0; i < own.places.size(); ++i)
+      made.leaves.push_back(own.places[i] == own.count
+                                ? lacking_leaf(made, files->leaves[i], made.root.length)
+                                : there[own.places[i]]);
   }
 
   [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
@@ -467,6 +432,9 @@ struct ipc_batches::state {
         place_columns(*made, own);
       }
       made->owned = std::move(load.owned);
+      if (widens[object])
+        for (std::size_t i = 0; i < used.size(); ++i)
+          if (used[i]) widen_leaf(*made, made->leaves[i], *types[i]);
       session.confirm(object);
       return made.release();
     } catch (error& e) {
@@ -487,7 +455,7 @@ PENSTOCK_INLINE const arrow_batch& ipc_batches::get(session_view session, std::s
                                                     shared<const arrow_batch>& held) const {
   state& all = *state_;
   if (const arrow_batch* const known = all.shown.find(shard)) return *known;
-  if (all.shows(session, all.files->file_of(shard)))
+  if (all.shows(session, all.files->object(shard)))
     return all.shown.get(shard, [&] { return all.load(session, shard); });
   held = all.kept.get(shard,
                       [&](std::size_t which, kept_batches::sharing&) { return all.load(session, which); });

@@ -33,6 +33,7 @@ inline void parquet_files::keep(const column_filter& filter, session_view sessio
     for (const std::string& one : *all_leaves) append(there, {there.empty() ? "" : ", ", one});
     throw error(errc::argument, {"there is no column '", filter.column, "' to choose rows by, only ", there});
   }
+  check_conflicts(*conflicts, filter.column);
   const bound_filter bound(filter, type_of(leaf));
   const bool in_folders = leaf >= stored_leaves();
   const std::size_t count = group.size();

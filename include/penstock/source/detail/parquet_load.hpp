@@ -13,6 +13,7 @@
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/detail/arrow_batch.hpp>
 #include <penstock/source/detail/arrow_import.hpp>
+#include <penstock/source/detail/arrow_widen.hpp>
 #include <penstock/source/detail/kept_batches.hpp>
 #include <penstock/source/detail/parquet_checks.hpp>
 #include <penstock/source/detail/parquet_files.hpp>
@@ -208,7 +209,7 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
     compare(session, shard);
     std::vector<std::size_t> read;
     for (const std::size_t leaf : wanted)
-      if (leaf < stored_leaves() && !(*file.columns)[leaf].empty()) read.push_back(leaf);
+      if (leaf < file.columns->size() && !(*file.columns)[leaf].empty()) read.push_back(leaf);
     std::ranges::sort(read, {}, [&](std::size_t leaf) { return (*file.columns)[leaf].front(); });
     read.erase(std::unique(read.begin(), read.end()), read.end());
     const auto rows_of_group = ask_parquet([&] {
@@ -216,7 +217,7 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
       return static_cast<std::uint64_t>(file.metadata->RowGroup(group[shard])->num_rows());
     });
     std::vector<const arrow_type*> types;
-    if (file.converts) add_types(*schema, types);
+    if (file.converts || file.widens) types = arrow_leaf_types(*schema);
     const parquet_way way{reads_as(), int96, limits};
     auto read_one = [&](std::size_t i) {
       read_parquet_piece(session, object, file, group[shard], rows_of_group, way, types, memory->pool,
@@ -239,14 +240,19 @@ inline std::unique_ptr<arrow_batch> parquet_files::load(session_view session, st
     made->root.length = rows_of_group;
     made->root.children.reserve(hive->size());
     for (const std::size_t leaf : placed) {
-      if (const arrow_leaf* const found = memory->find(leaf)) {
+      const arrow_leaf* const found = memory->find(leaf);
+      if (found != nullptr && leaf < stored_leaves()) {
         made->leaves.push_back(*found);
-      } else if (leaf >= stored_leaves() && std::ranges::find(wanted, leaf) != wanted.end()) {
-        made->root.children.push_back(
-            hive->column(object, leaf - stored_leaves(), rows_of_group, made->owned.front().data()));
-        made->leaves.push_back({&made->root.children.back(), 0, {}});
-      } else {
+        if (file.widens) widen_leaf(*made, made->leaves.back(), *types[leaf]);
+      } else if (std::ranges::find(wanted, leaf) == wanted.end()) {
         made->leaves.push_back({&memory->unread, 0, {}});
+      } else if (leaf < stored_leaves()) {
+        made->leaves.push_back(lacking_leaf(*made, (*all_leaves)[leaf], rows_of_group));
+      } else {
+        const std::size_t part = leaf - stored_leaves();
+        if (found != nullptr) hive->check_equal(object, part, *found, rows_of_group);
+        made->root.children.push_back(hive->column(object, part, rows_of_group, made->owned.front().data()));
+        made->leaves.push_back({&made->root.children.back(), 0, {}});
       }
     }
     session.confirm(object);
