@@ -305,7 +305,7 @@ inline void spell(report& all, const std::string& source) {
   } else if (format == "lines") {
     for (field_report& one : all.fields) {
       if (one.name.empty() || !after.empty() || one.seen != all.looked_at || one.codec.empty()) continue;
-      all.headers.insert("penstock/codec/json.hpp");
+      all.headers.insert("penstock/codec/json_field.hpp");
       after = one.codec;
     }
     if (after.empty() && all.fields.size() == 1 && all.fields[0].type == "json") {

@@ -18,6 +18,7 @@
 #include <penstock/core/guarantee.hpp>
 #include <penstock/core/half.hpp>
 #include <penstock/core/kept.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/mapped_field.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/mistake.hpp>

@@ -168,9 +168,9 @@ TEST_CASE(
   const std::string good = tf_records_of({"one", "three", "seven"});
   CHECK(with(good).empty());
   CHECK(with("").empty());
-  CHECK_THAT(with("a text, and no record"), contains("this is no TFRecord file"));
-  CHECK_THAT(with("short"), contains("this is no TFRecord file"));
-  CHECK_THAT(with(std::string(100, '\0')), contains("this is no TFRecord file"));
+  CHECK_THAT(with("a text, and no record"), contains("this is not a TFRecord file"));
+  CHECK_THAT(with("short"), contains("this is not a TFRecord file"));
+  CHECK_THAT(with(std::string(100, '\0')), contains("this is not a TFRecord file"));
   CHECK_THAT(with("\x78\x9c and more of it"),
              contains("if it is compressed with zlib, write tfrecord_stream<unpack_zlib>"));
   CHECK_THAT(with("\x1f\x8b and more of it"),
@@ -182,8 +182,8 @@ TEST_CASE(
     if (size == 19 || size == 19 + 21) {
       CHECK(text.empty());  // between two records
     } else {
-      CHECK_THAT(text, contains(size < 12 ? "this is no TFRecord file: it has only " + std::to_string(size) +
-                                                " bytes"
+      CHECK_THAT(text, contains(size < 12 ? "this is not a TFRecord file: it has only " +
+                                                std::to_string(size) + " bytes"
                                           : "it was cut off"));
       CHECK_THAT(text, contains("file " + path));
       const std::size_t at = size < 19 ? 0 : size < 40 ? 19 : 40, payload = size < 19 ? 3 : 5;

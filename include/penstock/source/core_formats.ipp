@@ -194,6 +194,12 @@ PENSTOCK_INLINE std::vector<std::string> paths_of_lines(const dataset_listing& t
   return there.is_folder() ? there.paths_of(&is_named_text) : there.paths_of(&is_text);
 }
 
+PENSTOCK_INLINE lines_options options_of_lines(const dataset_listing& there, lines_options options) {
+  if (!there.is_folder() && there.fit_of(&is_json_lines) != format_fit::none && !options.skip_blank)
+    options.skip_blank = true;
+  return options;
+}
+
 }  // namespace detail
 
 PENSTOCK_INLINE format_fit directory_format::look(const dataset_listing& there) {

@@ -63,7 +63,7 @@ template <unpacker... Forms>
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const litdata_index& index,
                                                      const unpacked_options& options) {
-  return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed) {
+  return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed, mds_packing) {
     if (index.packed_samples)
       return tar::unpacked_paths(
           packed, options, [](const std::string& path, const unpacked_options& chosen) {

@@ -4,6 +4,7 @@
 #include <penstock/codec/detail/zip_archive.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
@@ -34,16 +35,15 @@ inline std::uint64_t wide(bytes_view bytes, std::uint64_t at) noexcept {
   throw error(errc::format, "the zip archive's directory is damaged here; copy the file again").at_offset(at);
 }
 
+inline constexpr std::uint64_t no_end = static_cast<std::uint64_t>(-1);
+
 // The position of the end record within the last bytes: the last record whose comment reaches the end.
 inline std::uint64_t end_within(bytes_view tail) {
   for (std::size_t left = tail.size(); left >= end_size; --left) {
     const std::size_t at = left - end_size;
     if (word(tail, at) == end_mark && at + end_size + half(tail, at + 20) == tail.size()) return at;
   }
-  throw error(errc::format,
-              "this is not a zip archive, or it was cut: it has no end record; an npz "
-              "file is what numpy.savez writes")
-      .at_offset(0);
+  return no_end;
 }
 
 // Numbers that do not fit 32 bits, and only those, are in an extra field, in this order.
@@ -73,8 +73,13 @@ PENSTOCK_INLINE void zip_entry::refuse(std::string_view why) const {
 
 PENSTOCK_INLINE zip_archive::zip_archive(bytes_of where, std::uint64_t size) : where_(where) {
   const std::uint64_t tail = std::min(size, zips::end_size + zips::longest_comment);
-  const std::uint64_t end = size - tail + zips::end_within(range(size - tail, tail, room_));
-  find_directory(end);
+  const std::uint64_t end = zips::end_within(range(size - tail, tail, room_));
+  if (end == zips::no_end) {
+    const bytes_view head = range(0, std::min<std::uint64_t>(size, 512), room_);
+    throw not_a("a zip archive", text_of(head).starts_with("PK\3\4") ? bytes_view() : head,
+                {"it has no end record, or was cut; an npz file is what numpy.savez writes"});
+  }
+  find_directory(size - tail + end);
 }
 PENSTOCK_INLINE zip_archive::zip_archive(bytes_view whole)
     : zip_archive({whole.data(),

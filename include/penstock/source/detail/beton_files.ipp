@@ -3,6 +3,7 @@
 
 #include <penstock/source/detail/beton_files.hpp>
 
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
@@ -117,6 +118,9 @@ PENSTOCK_INLINE beton_file beton_file::read(session_view session, object_id obje
   beton_file made;
   made.size = session.size(object);
   buffer room;
+  if (const bytes_view some = session.range(object, 0, std::min<std::uint64_t>(made.size, 512), room);
+      !known_format(some).empty())
+    throw not_a("a file of FFCV", some, {});
   if (made.size < head_size) bad({"the file has ", made.size, " bytes, and the header of FFCV 24"}, 0);
   const bytes_view head = session.range(object, 0, head_size, room);
   const std::uint64_t version = number(head.data(), 2), count = number(head.data() + 2, 2),

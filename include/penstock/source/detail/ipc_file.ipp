@@ -4,9 +4,11 @@
 #include <penstock/source/detail/ipc_file.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <initializer_list>
@@ -376,7 +378,12 @@ PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) 
     head = head_of();
   }
   if (head == "ARROW1") return read_ipc_footer(std::move(from));
-  if (head.starts_with("PAR1")) bad_ipc({"this is a Parquet file, and no Arrow file"}, from.start);
+  if (!head.starts_with("\xff\xff\xff\xff") && !head.starts_with("FEA1")) {
+    const bytes_view more =
+        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 512), room);
+    if (!known_format(more).empty()) throw not_a("an Arrow file", more, {});
+    head = text_of(more);
+  }
   if (head.starts_with("FEA1"))
     bad_ipc({"this is a Feather file of version 1: write it again with pyarrow.feather.write_feather, which "
              "writes version 2"},

@@ -4,6 +4,7 @@
 #include <penstock/source/detail/mds_shards.hpp>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
@@ -71,6 +72,13 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
   try {
     const std::uint64_t size = session.size(object);
     const bool all_said = size == said.bytes;
+    buffer room;
+    if (!all_said) {
+      const bytes_view some = session.range(object, 0, std::min<std::uint64_t>(size, 64), room);
+      if (const std::string_view known = known_format(some);
+          known.starts_with("a Git LFS") || known.starts_with("an HTML"))
+        throw not_a("a shard", some, {});
+    }
     if (!all_said &&
         !(kind->may_omit_table && size > said.bytes && (size - said.bytes) / 4 == said.samples + 2))
       refuse({"the shard has ", size, " bytes, and its index says ", said.bytes,
@@ -82,7 +90,6 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
              0);
     // Most descriptions are short, and then come with the table.
     constexpr std::uint64_t usual = 4_KiB;
-    buffer room;
     bytes_view head = session.range(object, 0, std::min(size, table_end + usual), room);
     if (number(head.data()) != said.samples)
       refuse({"the shard has ", number(head.data()), " samples, and its index says ", said.samples}, 0);

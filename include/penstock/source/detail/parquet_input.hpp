@@ -7,6 +7,7 @@
 
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/storage/detail/arrow_session.hpp>
@@ -29,6 +30,7 @@
 #pragma GCC diagnostic pop
 #endif
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -237,6 +239,10 @@ void read_parquet(session_view session, object_id object, const parquet_memory& 
                 {"the row group needs more than ", limit,
                  " bytes of memory; raise it with parquet_options{.limit = ...}, or write smaller "
                  "row groups"});
+  buffer room;
+  const bytes_view head = session.range(object, 0, std::min<std::uint64_t>(session.size(object), 512), room);
+  if (!text_of(head).starts_with("PAR") && !known_format(head).empty())
+    throw not_a("a Parquet file", head, {});
   throw error(errc::format, {"Arrow cannot read it: ", arrow_message(said)});
 }
 

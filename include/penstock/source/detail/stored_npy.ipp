@@ -21,7 +21,8 @@ PENSTOCK_INLINE std::string npy_type::name() const { return detail::text({kind, 
 // throws.
 PENSTOCK_INLINE std::uint64_t npy_header_length(bytes_view start) {
   constexpr std::uint64_t longest_header = 1_MiB;
-  if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return start.size();
+  constexpr std::uint64_t recognised = 512;  // enough to say what another file is
+  if (start.size() < 12 || !text_of(start).starts_with("\x93NUMPY")) return recognised;
   const auto byte_at = [start](std::size_t i) { return std::to_integer<std::uint64_t>(start[i]); };
   const bool wide = byte_at(6) > 1;
   const std::uint64_t length =

@@ -8,6 +8,7 @@
 #include <penstock/base/touch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/detail/packed_format.hpp>
 #include <penstock/source/tar/index_builder.hpp>
@@ -101,12 +102,12 @@ struct tf_header {
   if (!format.empty())
     throw error(errc::argument, tar::packed_advice(format, std::string(reader) + "<", ">(...)")).at_offset(0);
   if (head.size() < tf_header_size)
-    throw error(errc::format, {"this is no TFRecord file: it has only ", head.size(), " bytes"}).at_offset(0);
-  throw error(errc::format, {"this is no TFRecord file: the checksum of its first record's size is wrong",
-                             tar::may_begin_zlib(head) ? "; if it is compressed with zlib, write "
-                                                         "tfrecord_stream<unpack_zlib>(...)"
-                                                       : ""})
-      .at_offset(0);
+    throw not_a("a TFRecord file", head, {"it has only ", head.size(), " bytes"});
+  throw not_a("a TFRecord file", head,
+              {"the checksum of its first record's size is wrong",
+               tar::may_begin_zlib(head) ? "; if it is compressed with zlib, write "
+                                           "tfrecord_stream<unpack_zlib>(...)"
+                                         : ""});
 }
 
 [[noreturn]] inline void tf_header_damaged(std::uint64_t record, std::uint64_t offset) {

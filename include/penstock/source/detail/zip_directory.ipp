@@ -42,8 +42,9 @@ PENSTOCK_INLINE zip_member find_zip_array(session_view session, object_id object
   }
   if (found->method != 0)
     found->refuse(
-        "is compressed, so its rows cannot be reached one by one; save it with numpy.savez instead of "
-        "numpy.savez_compressed");
+        "is compressed, so its rows cannot be reached one by one: link penstock::zlib, include "
+        "<penstock/source/unpacked_npz.hpp> and write npz_rows<T>(unpacked_npz(...), name), or save it with "
+        "numpy.savez instead of numpy.savez_compressed");
   return {found->begin, found->unpacked};
 }
 
