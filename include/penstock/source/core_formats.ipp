@@ -126,9 +126,8 @@ PENSTOCK_INLINE npy_type npy_type_at(const dataset_listing& there) {
 
 PENSTOCK_INLINE npy_type npz_type_at(session_view session, std::uint64_t size, std::string_view array) {
   const zip_member member = find_zip_array(session, 0, size, array);
-  buffer room;
-  const npy_header header =
-      read_npy_header(session.range(0, member.begin, std::min<std::uint64_t>(member.size, 4_KiB), room));
+  const object_bytes start = session.range(0, member.begin, std::min<std::uint64_t>(member.size, 4_KiB));
+  const npy_header header = read_npy_header(start);
   return {header.kind, header.item_size};
 }
 

@@ -84,8 +84,9 @@ template <unpacker... Unpack>
   constexpr std::uint64_t mark = 8;
   const auto session = file(std::vector{path}).connect();
   const std::uint64_t size = session.size(0);
-  buffer room;
-  return size >= mark && is_end_of_litdata_rows(session_view(session).range(0, size - mark, mark, room));
+  if (size < mark) return false;
+  const object_bytes end = session_view(session).range(0, size - mark, mark);
+  return is_end_of_litdata_rows(end);
 }
 
 /// Whether `litdata_rows` reads a dataset: by what the index says, and the first chunk.

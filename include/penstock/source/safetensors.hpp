@@ -72,10 +72,10 @@ concept safetensors_type = !safetensors_dtype<T>.empty() && std::is_trivially_co
   static_assert(std::endian::native == std::endian::little,
                 "penstock: safetensors files are little-endian, and are shown in place: this needs a "
                 "little-endian machine");
-  buffer room;
-  const std::uint64_t length =
-      safetensors_header_bytes(session.range(object, 0, std::min<std::uint64_t>(size, 64), room), size);
-  return read_safetensors_header(session.range(object, 8, length, room), size);
+  const object_bytes start = session.range(object, 0, std::min<std::uint64_t>(size, 64));
+  const std::uint64_t length = safetensors_header_bytes(start, size);
+  const object_bytes header = session.range(object, 8, length);
+  return read_safetensors_header(header, size);
 }
 
 [[noreturn]] inline void no_safetensors() {

@@ -362,10 +362,14 @@ struct ipc_batches::state {
     }
   };
 
-  [[nodiscard]] flat_table header_of(session_view session, object_id object, const ipc_place& place,
-                                     buffer& room) const {
-    return ipc_message(session.range(object, place.begin, place.size, room)).header;
-  }
+  // The header of a message, and the bytes that it is in.
+  struct message_header {
+    object_bytes bytes;
+    flat_table header;
+
+    message_header(session_view session, object_id object, const ipc_place& place)
+        : bytes(session.range(object, place.begin, place.size)), header(ipc_message(bytes).header) {}
+  };
 
   [[nodiscard]] const values& dictionaries_of(session_view session, object_id object) {
     if (const values* const known = dictionaries.find(object)) return *known;
@@ -378,8 +382,8 @@ struct ipc_batches::state {
         const ipc_dictionary& one = file.dictionaries[i];
         const arrow_type* const type = file.dictionary_type(one.id);
         if (type == nullptr) continue;  // no column uses it
-        buffer room;
-        const auto data = header_of(session, object, one, room).table(1);
+        const message_header message(session, object, one);
+        const auto data = message.header.table(1);
         if (!data) bad_ipc({"the dictionary has no values"}, one.begin);
         ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data, limits.batch};
         arrow_batch& batch = made->all[i];
@@ -414,10 +418,9 @@ struct ipc_batches::state {
           if (file.dictionaries[i].before <= which && all.all[i].root.type != nullptr)
             known.add(file.dictionaries[i], all.all[i].root);
       }
-      buffer room;
-      ipc_loader load{session,     object,       file,       place,
-                      unpack,      &known.parts, &known.ids, header_of(session, object, place, room),
-                      limits.batch};
+      const message_header message(session, object, place);
+      ipc_loader load{session,      object,     file,           place,       unpack,
+                      &known.parts, &known.ids, message.header, limits.batch};
       auto made = std::make_unique<arrow_batch>();
       std::size_t leaf = 0;
       const ipc_files::own_columns& own = files->own[object];

@@ -28,6 +28,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 /// The records of TFRecord files: a header of 12 bytes (the payload's size, and the checksum of these 8
 /// bytes), the payload, and its checksum.
@@ -167,12 +168,13 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
   const std::uint64_t size = index.header().shard_size, records = index.header().samples;
   if (records == 0) return size == 0;
   constexpr std::uint64_t places = 6;
-  buffer room;
+  object_bytes bytes;
   for (std::uint64_t i = 0; i <= places; ++i) {
     const auto record = static_cast<std::uint32_t>((records - 1) * i / places);
     const std::uint64_t at = index.offset(record);
     if (at < tf_header_size || index.size(record) < tf_footer_size) return false;
-    const tf_header head(session.range(id, at - tf_header_size, tf_header_size, room));
+    bytes = session.range(id, at - tf_header_size, tf_header_size, std::move(bytes));
+    const tf_header head(bytes);
     if (!head.intact || head.size != index.size(record) - tf_footer_size) return false;
   }
   return index.offset(0) == tf_header_size && index.end(static_cast<std::uint32_t>(records - 1)) == size;

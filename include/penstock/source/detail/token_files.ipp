@@ -15,6 +15,7 @@
 #include <penstock/storage/file_names.hpp>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 #include <utility>
 
@@ -105,9 +106,10 @@ PENSTOCK_INLINE token_range parse_litdata(session_view session, object_id object
     return error(errc::format, std::move(what)).in_file(path).at_offset(offset);
   };
   const auto number = [&](std::uint64_t offset) {
-    buffer room;
     if (size < 4 || offset > size - 4) throw fail("the chunk ends within its table", size);
-    return std::uint64_t{little_endian<std::uint32_t>(session.range(object, offset, 4, room), 0)};
+    std::array<std::byte, 4> four;
+    session.read(object, offset, four);
+    return std::uint64_t{little_endian<std::uint32_t>(four, 0)};
   };
   const std::uint64_t items = number(0), begin = 4 * (items + 2);
   if (number(4) != begin || number(begin - 4) != size)
@@ -288,7 +290,6 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
     else
       objects.push_back(static_cast<object_id>(i));
   }
-  buffer room;
   std::vector<manifest::shard> entries;
   std::uint64_t all = 0, longest = 0;
   for (const object_id object : objects) {
@@ -301,7 +302,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
       if (found == indexes.end())
         throw error(errc::argument, "megatron_tokens: the storage names no .idx for this file")
             .in_file(names[object]);
-      const bytes_view bytes = session.range(found->second, 0, session.size(found->second), room);
+      const object_bytes bytes = session.range(found->second, 0, session.size(found->second));
       const megatron_index index(bytes, names[found->second]);
       range = index.read(type, signature.size, names[object], [&](std::uint64_t first, std::uint64_t count) {
         longest = std::max(longest, count);
@@ -316,7 +317,7 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
       range = parse_litdata(session, object, signature.size, names[object], type);
     } else {
       const std::uint64_t head = format == token_format::raw ? 64 : llmc_header_bytes;
-      const bytes_view start = session.range(object, 0, std::min(signature.size, head), room);
+      const object_bytes start = session.range(object, 0, std::min(signature.size, head));
       range = format == token_format::raw ? parse_raw(start, signature.size, names[object], type)
                                           : parse_llmc(start, signature.size, names[object], type);
     }

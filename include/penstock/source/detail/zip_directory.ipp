@@ -8,6 +8,7 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/to_size.hpp>
 
 #include <optional>
 #include <string>
@@ -23,7 +24,10 @@ struct stored_archive {
   [[nodiscard]] zip_archive::bytes_of bytes() const noexcept {
     return {this, [](const void* from, std::uint64_t offset, std::uint64_t size, buffer& room) {
               const auto& self = *static_cast<const stored_archive*>(from);
-              return self.session.range(self.object, offset, size, room);
+              if (self.session.views()) return self.session.view(self.object, offset, size);
+              room.resize_for_overwrite(to_size(size));
+              self.session.read(self.object, offset, room.span());
+              return room.view();
             }};
   }
 };
