@@ -231,7 +231,7 @@ def main():
             done = run(folder / place, "--sheet", sheet, "--size", 16, "--columns", 3, *more)
             expect(done.returncode == 0, f"--sheet of {place}: {done.stderr.decode()}")
             size = struct.unpack(">II", sheet.read_bytes()[16:24]) if sheet.exists() else None
-            expect(size == (3 * 20 + 4, 2 * 34 + 4), f"--sheet of {place}: {size}")
+            expect(size == (3 * 20 + 4, 2 * 38 + 4), f"--sheet of {place}: {size}")
             sheet.unlink(missing_ok=True)
 
         write(folder / "hostile.jsonl", b'{"\\u001b[2J": "\\u001b[31m\\u202e\\n"}\n{"a": 1}\n')

@@ -387,7 +387,7 @@ inline std::string draw(const std::vector<std::string>& pictures, const request&
   std::string why;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t x = gap + i % across * width, y = gap + i / across * height;
-    paper.put(x, y + asked.size + 3, std::to_string(i));
+    paper.put(x, y + asked.size, asked.size, std::to_string(i));
     try {
       const std::vector<std::string> only{pictures[i]};
       for (auto&& one : ps::from(only) | ps::decode<picture> |

@@ -60,7 +60,11 @@ struct run_counters {
   /// `kept.bytes`
   std::uint64_t bytes_held = 0;
 
-  [[nodiscard]] double stall() const { return seconds == 0 ? 0 : stall_seconds / seconds; }
+  /// The fraction of its time that the consumer waited for data, as `report` and `progress` show it. Without
+  /// workers the consumer makes its batches itself, and that time counts.
+  [[nodiscard]] double stall() const {
+    return seconds == 0 ? 0 : (workers == 0 ? worker_busy_seconds : stall_seconds) / seconds;
+  }
   [[nodiscard]] double samples_per_second() const {
     return seconds == 0 ? 0 : static_cast<double>(samples) / seconds;
   }

@@ -43,9 +43,7 @@ class worker_seat {
  private:
   static constexpr std::uint32_t own = 0, asked = 1, lent = 2, stopped = 3;
 
-  bool change(std::uint32_t from, std::uint32_t to) noexcept {
-    return word_.compare_exchange_strong(from, to);
-  }
+  bool change(std::uint32_t now, std::uint32_t to) noexcept { return word_.compare_exchange_strong(now, to); }
   void take_back() noexcept;
   void lend() noexcept;
 
