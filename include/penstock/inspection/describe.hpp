@@ -116,7 +116,9 @@ template <class Source, class... Stages>
                                    detail::lost_text({}, at_source));
   detail::facts_list<detail::context<typename Source::element, at_source>, Stages...>::walk(
       [&]<class Stage>(const Stage& stage, const auto& before, const auto& after) {
-        text += detail::description_line(text_of_stage(stage), detail::kind_text<Stage>(),
+        const bool counts_batches = part_of_kind<Stage, order_tag> && before.batched;
+        text += detail::description_line(text_of_stage(stage),
+                                         counts_batches ? "sequencer of batches" : detail::kind_text<Stage>(),
                                          detail::lost_text(before, after));
       },
       p.stages());

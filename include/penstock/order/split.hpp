@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/order/concepts.hpp>
@@ -73,7 +74,9 @@ class split_stage {
 
 namespace detail {
 struct split_fn {
-  [[nodiscard]] split_stage operator()(double fraction, std::uint64_t seed) const { return {fraction, seed}; }
+  [[nodiscard]] split_stage operator()(double fraction, any_seed seed) const {
+    return {fraction, seed.value()};
+  }
 };
 }  // namespace detail
 
