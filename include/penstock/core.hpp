@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/core/any_count.hpp>
+#include <penstock/core/any_seed.hpp>
 #include <penstock/core/arrow_abi.hpp>
 #include <penstock/core/arrow_column.hpp>
 #include <penstock/core/arrow_type.hpp>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <penstock/core/cpp20.hpp>
+#include <penstock/core/any_seed.hpp>
 
 #include <concepts>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -29,8 +28,8 @@ struct split_fn {
   [[nodiscard]] named_split operator()(std::string_view name) const { return {std::string(name)}; }
   template <class Fraction>
     requires std::is_arithmetic_v<Fraction>
-  [[nodiscard]] auto operator()(Fraction fraction, std::uint64_t seed) const {
-    return typename split_stage_of<Fraction>::type(static_cast<double>(fraction), seed);
+  [[nodiscard]] auto operator()(Fraction fraction, any_seed seed) const {
+    return typename split_stage_of<Fraction>::type(static_cast<double>(fraction), seed.value());
   }
 };
 

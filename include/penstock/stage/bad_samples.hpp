@@ -51,7 +51,14 @@ struct fraction {
 class budget {
  public:
   template <std::integral T>
+    requires(!std::same_as<T, bool>)
   budget(T count) : budget(static_cast<std::uint64_t>(count), count < T{0}) {}
+  template <std::same_as<bool> T>
+  budget(T) {
+    static_assert(never<T>,
+                  "penstock: a budget is a count of bad samples or a fraction, and this is a bool; write "
+                  "bad_samples::skip(100) or bad_samples::skip(bad_samples::fraction(0.001))");
+  }
   budget(fraction part) : part_(part.value) {}
 
   /// The count for so many samples per epoch: a fraction is rounded to the nearest count, and to at least 1
