@@ -141,6 +141,10 @@ class PenstockConan(ConanFile):
             self.cpp_info.components["compiled"].libs = ["penstock"]
             self.cpp_info.components["compiled"].libdirs = ["lib"]
             self.cpp_info.components["compiled"].defines = ["PENSTOCK_COMPILED"]
+            # Its functions are in sections of their own; see penstock_compiled_library in cmake/.
+            if self.settings.get_safe("os") in ("Linux", "FreeBSD"):
+                for flags in ("exelinkflags", "sharedlinkflags"):
+                    setattr(self.cpp_info.components["compiled"], flags, ["-Wl,--gc-sections"])
         packages = {dependency.ref.name for dependency in self.dependencies.host.values()}
         for name, needed in COMPONENTS.items():
             if not self._wanted(name):
