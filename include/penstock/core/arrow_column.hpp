@@ -155,11 +155,11 @@ struct arrow_leaf {
   }
 };
 
-/// The leaves of a schema, by path: "label", "image.bytes". Where a column called "a.b" stands beside the field
-/// b of a struct a, it is "`a.b`". Two columns of one struct with one name have it both.
+/// The leaves of a schema, by path: "label", "image.bytes". Where a column called "a.b" stands beside the
+/// field b of a struct a, it is "`a.b`". Two columns of one struct with one name have it both.
 [[nodiscard]] std::vector<std::string> arrow_leaf_names(const arrow_type& root);
-/// The same, with every name that has a dot or a backtick in backticks, as Spark has it: equal only for columns
-/// of the same path.
+/// The same, with every name that has a dot or a backtick in backticks, as Spark has it: equal only for
+/// columns of the same path.
 [[nodiscard]] std::vector<std::string> arrow_leaf_paths(const arrow_type& root);
 /// A name as it stands in such a path.
 [[nodiscard]] std::string arrow_path_part(std::string_view name);
