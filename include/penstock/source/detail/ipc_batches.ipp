@@ -85,10 +85,37 @@ PENSTOCK_INLINE std::string ipc_files::key_of(std::size_t shard, std::uint64_t r
 PENSTOCK_INLINE std::string ipc_files::describe() const {
   std::string line = text({"arrow_ipc(", files.size(), files.size() == 1 ? " file, " : " files, ",
                            batch_in.size(), " batches): ", shards.samples(), " rows of "});
-  const std::vector<arrow_type>& columns = schema.children;
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    append(line, {i == 0 ? "" : ", ", columns[i].name, " (", columns[i].text(), ")"});
+  const std::vector<source_field> all = fields();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    append(line, {i == 0 ? "" : ", ", all[i].name, " (", all[i].type, ")"});
   return line;
+}
+PENSTOCK_INLINE std::vector<const arrow_type*> ipc_files::types() const {
+  const std::vector<std::string> names = arrow_leaf_names(schema);
+  std::vector<const arrow_type*> all = arrow_leaf_types(schema);
+  if (leaves == names) return all;
+  std::vector<const arrow_type*> made;
+  for (const std::string& leaf : leaves)
+    made.push_back(all[static_cast<std::size_t>(std::ranges::find(names, leaf) - names.begin())]);
+  return made;
+}
+PENSTOCK_INLINE std::vector<source_field> ipc_files::fields() const {
+  const std::vector<const arrow_type*> all = types();
+  std::vector<source_field> made;
+  for (std::size_t i = 0; i < leaves.size(); ++i) made.push_back({leaves[i], all[i]->text()});
+  return made;
+}
+PENSTOCK_INLINE void ipc_files::show(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(leaves, name) != leaves.end()) continue;
+    std::string there;
+    for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
+    throw error(errc::argument, {"there is no column '", name, "', only ", there});
+  }
+  leaves = names;
+  own.clear();
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
+  for (const std::string& name : names) mark = hash_bytes(mark, bytes_of(name));
 }
 
 /// Reads the columns of a batch. Buffers are shown in place, or read to `owned`.
@@ -257,6 +284,13 @@ struct ipc_loader {
       case arrow_layout::list64:
         offsets(8);
         break;
+      case arrow_layout::list_view32:
+      case arrow_layout::list_view64: {
+        const std::uint64_t width = type.layout == arrow_layout::list_view32 ? 4 : 8;
+        made.offsets = take(type, times(type, made.length, width), width, used).data();
+        made.sizes = take(type, times(type, made.length, width), width, used).data();
+        break;
+      }
       default:
         break;
     }
@@ -325,7 +359,7 @@ struct ipc_batches::state {
         kept(files->batch_in.size(), most.keep) {
     check_conflicts(files->conflicts, files->leaves, wanted);
     for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));
-    types = arrow_leaf_types(files->schema);
+    types = files->types();
     for (std::size_t i = 0; i < files->files.size(); ++i) widens.push_back(widens_file(i));
   }
 

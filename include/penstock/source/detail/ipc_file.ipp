@@ -128,7 +128,6 @@ PENSTOCK_INLINE std::uint64_t unread_buffers(std::string_view format, std::int16
   const std::uint64_t validity = version < version_5 ? 1 : 0;  // unions had one
   if (format.starts_with("+us")) return 1 + validity;
   if (format.starts_with("+ud")) return 2 + validity;
-  if (format.starts_with("+v")) return 3;
   return 0;  // run_end_encoded
 }
 
@@ -157,9 +156,7 @@ PENSTOCK_INLINE arrow_type field(const flat_table& said, std::int16_t version, s
             0);
   if (made.layout == arrow_layout::other) made.unread_buffers = unread_buffers(made.format, version);
   const flat_table::vector children = said.list(5, 4);
-  const bool is_list = made.layout == arrow_layout::list32 || made.layout == arrow_layout::list64 ||
-                       made.layout == arrow_layout::fixed_list;
-  if (is_list && children.size() != 1)
+  if (made.is_list() && children.size() != 1)
     bad_ipc({"the list '", name, "' has ", children.size(), " children instead of one"}, 0);
   for (std::size_t i = 0; i < children.size(); ++i)
     made.children.push_back(field(children.table(i), version, depth + 1, left));
