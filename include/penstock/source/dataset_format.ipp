@@ -9,6 +9,8 @@
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
+#include <penstock/storage/url.hpp>
 
 #include <fnmatch.h>
 
@@ -90,9 +92,8 @@ PENSTOCK_INLINE void refuse_urls(std::string_view path) {
                  "' is a URL, and a path was expected: include <penstock/storage/", kind,
                  ".hpp>, link penstock::", kind, " and write dataset(", kind,
                  "(url)), where the URL names objects, as in \"", scheme, "://.../train-{0000..0127}.tar\""});
-  throw error(errc::argument,
-              {"'", path.substr(0, path.find('?')), "' is a URL, and there is no storage for ", scheme,
-               ":// here: mount it, or write dataset(storage) with one of your own"});
+  throw error(errc::argument, {"'", penstock::without_secrets(path), "' is a URL, and a path was expected: ",
+                               files::advice_for_url(scheme, penstock::without_secrets(path))});
 }
 
 PENSTOCK_INLINE void refuse_stored(std::string_view format) {
@@ -224,6 +225,7 @@ PENSTOCK_INLINE std::size_t best_format(const dataset_listing& there,
 PENSTOCK_INLINE dataset_listing::dataset_listing(std::string path) : path_(std::move(path)) {
   namespace fs = std::filesystem;
   detail::refuse_urls(path_);
+  path_ = detail::files::local_path(path_);
   if (path_.empty()) throw error(errc::argument, "the path of the dataset is empty");
   std::error_code failed;
   if (fs::is_directory(path_, failed)) {

@@ -24,6 +24,7 @@
 #include <penstock/source/unpacked.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <unistd.h>
@@ -209,8 +210,9 @@ namespace detail {
 /// what `copies_of(packed)` returns for their paths: a copy, or the path itself of a file that is not
 /// compressed.
 template <class CopiesOf>
-[[nodiscard]] std::vector<std::string> mds_paths(const std::string& folder, const mds_index& index,
+[[nodiscard]] std::vector<std::string> mds_paths(const std::string& path, const mds_index& index,
                                                  const CopiesOf& copies_of) {
+  const std::string folder = files::local_path(path);
   std::vector<std::string> paths, packed;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < index.shards.size(); ++i) {

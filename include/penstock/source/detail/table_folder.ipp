@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/storage/file_names.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -76,7 +77,8 @@ std::vector<std::string> table_files(const std::string& folder,
   return paths;
 }
 
-PENSTOCK_INLINE std::vector<std::string> arrow_paths(const std::string& pattern) {
+PENSTOCK_INLINE std::vector<std::string> arrow_paths(const std::string& given) {
+  const std::string pattern = files::local_path(given);
   namespace fs = std::filesystem;
   std::error_code failed;
   if (!fs::is_directory(pattern, failed)) return tar::paths_of(pattern);
@@ -103,7 +105,8 @@ PENSTOCK_INLINE std::vector<std::string> arrow_paths(const std::string& pattern)
   return paths;
 }
 
-PENSTOCK_INLINE std::vector<std::string> parquet_paths(const std::string& pattern) {
+PENSTOCK_INLINE std::vector<std::string> parquet_paths(const std::string& given) {
+  const std::string pattern = files::local_path(given);
   namespace fs = std::filesystem;
   std::error_code failed;
   if (!fs::is_directory(pattern, failed)) return tar::paths_of(pattern);

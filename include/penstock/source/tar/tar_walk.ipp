@@ -35,6 +35,7 @@ PENSTOCK_INLINE bool member_walk::next(member& found) {
                                          : "the checksum of a tar header is wrong")
           .at_offset(at_);
     }
+    found_any_ = true;
     if (!extended_) first_ = at_;
     const char type = static_cast<char>(block[156]);
     const auto stored = number_field(block, 124, 12);
