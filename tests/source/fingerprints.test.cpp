@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A dataset has one fingerprint, in every process and whether its storage shows bytes in place or copies them:
-// otherwise no state could be restored. Each child fills what it frees with another byte, so that a source that
-// looks at memory it has given back finds something else there in each of them.
+// A dataset has one fingerprint, in every process and whether its storage shows bytes in place or copies
+// them: otherwise no state could be restored. Each child fills what it frees with another byte, so that a
+// source that looks at memory it has given back finds something else there in each of them.
 
 #include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/beton.hpp>

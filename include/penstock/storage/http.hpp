@@ -140,6 +140,12 @@ class http {
   [[nodiscard]] static std::vector<std::string> expanded(std::string_view pattern) {
     const std::string_view head = pattern.substr(0, pattern.find_first_of("?#"));
     if (without_secrets(head) != head) return {std::string(pattern)};  // refused, without showing it
+    if (head.find('*') != std::string_view::npos)
+      throw error(
+          errc::argument,
+          {"'", head,
+           "' has a *, which http does not expand, since a server does not list its files: "
+           "write braces, as in train-{0000..0127}.tar, or a list of URLs; in a URL itself a * is %2A"});
     std::vector<std::string> urls = expand_braces(head);
     for (std::string& one : urls) one += pattern.substr(head.size());
     return urls;

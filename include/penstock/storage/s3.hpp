@@ -20,6 +20,8 @@
 #include <penstock/storage/sibling.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -144,6 +146,14 @@ class s3 {
     if (bucket.starts_with("s3://")) bucket.remove_prefix(5);
     bucket = bucket.substr(0, bucket.find('/'));
     if (bucket.find_first_of("@:") != std::string_view::npos) return {std::string(pattern)};  // refused
+    if (const std::size_t star = pattern.find('*'); star != std::string_view::npos)
+      throw error(errc::argument,
+                  {"'", pattern,
+                   "' has a *, which s3 does not expand: let the store list the names, as in "
+                   "s3(s3::list(\"",
+                   pattern.substr(0, std::min(star, pattern.find('{'))),
+                   "\")), or write braces, as in train-{0000..0127}.tar; a key with a * belongs in a list of "
+                   "names"});
     return expand_braces(pattern);
   }
 

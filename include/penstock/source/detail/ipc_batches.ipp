@@ -3,6 +3,7 @@
 
 #include <penstock/source/detail/ipc_batches.hpp>
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -50,6 +53,7 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
     try {
       const object_signature signature = session.signature(object);
       files.push_back(ipc_file::read(session, object));
+      learn_ends(object, ends_of(session, object, signature.size));
       session.confirm(object);
       const ipc_file& file = files.back();
       all.add(file.schema, path);
@@ -348,7 +352,8 @@ struct ipc_batches::state {
   unpack_call unpack;
   loaded_once<arrow_batch> shown;
   loaded_once<values> dictionaries;
-  kept_batches kept;  // those that are not shown
+  kept_batches kept;                        // those that are not shown
+  fixed_array<std::atomic<bool>> compared;  // by object
 
   state(shared<const ipc_files> known, const projection& wanted, ipc_limits most, unpack_call call)
       : files(std::move(known)),
@@ -356,7 +361,8 @@ struct ipc_batches::state {
         unpack(call),
         shown(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
-        kept(files->batch_in.size(), most.keep) {
+        kept(files->batch_in.size(), most.keep),
+        compared(files->files.size()) {
     check_conflicts(files->conflicts, files->leaves, wanted);
     for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));
     types = files->types();
@@ -441,7 +447,10 @@ struct ipc_batches::state {
   [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
     const object_id object = files->object(shard);
     try {
-      files->compare(session, shard);
+      if (!compared[object].load(std::memory_order_relaxed)) {
+        files->compare(session, shard);
+        compared[object].store(true, std::memory_order_relaxed);
+      }
       const ipc_file& file = files->files[object];
       const std::size_t which = files->batch_in[shard];
       const ipc_batch& place = file.batches[which];

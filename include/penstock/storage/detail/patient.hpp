@@ -87,6 +87,7 @@ class patient_session {
   {
     return inside().expect(id, what);
   }
+  [[nodiscard]] bool tagged(object_id id) const { return penstock::is_tagged(inside(), id); }
   void read(object_id id, std::uint64_t offset, mutable_bytes into) const {
     state_->line.read(id, offset, into);
   }
