@@ -309,9 +309,11 @@ void hash_lists(folder& out) {
 }
 
 void texts(folder& out) {
-  for (const char* text : {R"({"a": 7, "b": [1, 2.5e3, null, true, {"a": "\u00e9\ud83d\ude00"}]})",
-                           R"({"a": "text\n", "c": {}})", R"({"a": [1, 2]})", R"([[[[]]]])", R"({"a": true})",
-                           "1e400", "{\"a\": -9223372036854775808, \"a\": 1}"})
+  for (const char* text :
+       {R"({"a": 7, "b": [1, 2.5e3, null, true, {"a": "\u00e9\ud83d\ude00"}]})",
+        R"({"a": "text\n", "c": {}})", R"({"a": [1, 2]})", R"([[[[]]]])", R"({"a": true})", "1e400",
+        "{\"a\": -9223372036854775808, \"a\": 1}", R"({"b": NaN, "a": [-Infinity, 1], "c": "\ud83d"})",
+        R"({"b": nul, "\u0061": "\udc00x"})"})
     out.add("json", text);
   for (const char* text : {"train-{0000..0127}.tar", "{a,b{1..2},}{x}", "{10..0..-5}", "\\{a\\,b\\}",
                            "{a..e..2}", "{{1..2},{a..b}}-{003..001}", "{0..9999999}{0..9999999}",

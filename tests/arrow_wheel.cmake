@@ -5,7 +5,8 @@
 # wheel. With the component, these tests are some of their rooms'.
 
 find_package(PenstockArrow REQUIRED)
-set(arrow_tests source/delta source/iceberg source/parquet source/parquet_writer storage/arrow_files
+set(arrow_tests source/delta source/iceberg source/parquet source/parquet_checks source/parquet_drift
+                source/parquet_where source/parquet_writer source/splits storage/arrow_files
                 integration/arrow_exchange)
 if(TARGET penstock::s3)
   list(APPEND arrow_tests source/tables_over_s3)

@@ -17,7 +17,10 @@ vcpkg_check_features(
            lz4 PENSTOCK_ENABLE_LZ4
            bz2 PENSTOCK_ENABLE_BZ2
            xz PENSTOCK_ENABLE_XZ
+           brotli PENSTOCK_ENABLE_BROTLI
+           snappy PENSTOCK_ENABLE_SNAPPY
            json PENSTOCK_ENABLE_JSON
+           simdjson PENSTOCK_ENABLE_SIMDJSON
            yaml PENSTOCK_ENABLE_YAML
            jpeg PENSTOCK_ENABLE_JPEG
            png PENSTOCK_ENABLE_PNG

@@ -502,22 +502,19 @@ TEST_CASE("source/litdata: rows of Arrow whose chunks have types and columns of 
   const auto lists = [](const auto& list) { return list.size(); };
   CHECK(leaf<"list", ps::arrow_value<std::span<const std::int64_t>>>(
             data, [&](const auto& one) { return std::to_string(lists(one)); }) == "0;0;2;0;1;0;1;");
-  // Files of Arrow may lack no column.
-  CHECK_THAT(
-      penstock_test::error_of([&] { (void)ps::arrow_ipc(made("uneven_rows") + "/chunk-0-{0..3}.bin"); }),
-      contains("the file has the columns struct<id: int64, list: list<int64>") &&
-          contains("and what is before it") && contains("chunk-0-1.bin"));
+  CHECK(ps::arrow_ipc(made("uneven_rows") + "/chunk-0-{0..3}.bin").schema().text() == data.schema().text());
   // Which of two columns of one name is which is not guessed.
   const std::string path = made("pair_rows") + "/chunk-0-1.bin";
   std::ifstream in(path, std::ios::binary);
   std::string bytes(std::istreambuf_iterator<char>(in), {});
   const auto pair_of = [&] {
-    return penstock_test::error_of([&] { (void)ps::arrow_ipc(made("pair_rows") + "/chunk-0-{0..1}.bin"); });
+    return penstock_test::error_of(
+        [&] { (void)ps::arrow_ipc(made("pair_rows") + "/chunk-0-{0..1}.bin").connect(); });
   };
   CHECK(pair_of().empty());
   for (std::size_t at = 0; (at = bytes.find("bb", at)) != bytes.npos;) bytes.replace(at, 2, "aa");
   std::ofstream(path, std::ios::binary) << bytes;
-  CHECK_THAT(pair_of(), contains("the file has the columns struct<aa: int64, aa: int64>"));
+  CHECK_THAT(pair_of(), contains("the file has two columns called 'aa'"));
   // In any order: what is null first, or last.
   for (const char* const order : {"{0,2}", "{2,0}", "{0,3,2}", "{2,3,0}"})
     CHECK(ps::arrow_ipc(made("uneven_rows") + "/chunk-0-" + order + ".bin")

@@ -174,8 +174,8 @@ using avif_image = detail::turned_image<detail::avif_pixels<Format::channels>, F
 /// Images of 10 and 12 bits become 8; colours are those that libavif's `avifImageYUVToRGB` makes, as in
 /// Pillow; alpha is dropped for rgb8 and gray8; gray is Pillow's luma of the colours. Profiles are ignored.
 /// Kind: pointwise, keeps all guarantees. Cost: libavif's and that of its decoder of AV1, which allocate
-/// memory for each image. Penstock itself allocates nothing once the scratch has grown. Thread-safe, with a
-/// scratch per thread.
+/// memory for each image; dav1d also writes a line about damaged data to the error stream. Penstock itself
+/// allocates nothing once the scratch has grown. Thread-safe, with a scratch per thread.
 /// Throws `errc::limit` for sizes beyond `limits`, before pixels are allocated (libavif has a limit of its
 /// own, 2^28 pixels); `errc::format` for what is no AVIF, animated (unless `first_frame`), damaged or
 /// truncated;

@@ -144,6 +144,15 @@ struct order_after_cursor {
                   "come from a cursor; move it before");
   }
 };
+struct order_after_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: this stage chooses or reorders samples but comes after batch, where it would "
+                  "choose or reorder whole batches; write it before batch(n)");
+  }
+};
 struct order_after_uneven_steps {
   using penstock_mistake = about_expression_tag;
   template <class Reached>

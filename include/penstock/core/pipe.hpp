@@ -38,6 +38,11 @@ consteval auto diagnose_stage() {
     return mistakes::order_after_decider{};
   } else if constexpr (order && f.cursor && !f.batched && !f.forward) {
     return mistakes::order_after_cursor{};
+  } else if constexpr (order && f.batched && !forward_order<Stage> && !batch_order<Stage>) {
+    if constexpr (requires { typename Stage::mistake_after_batch; })
+      return typename Stage::mistake_after_batch{};
+    else
+      return mistakes::order_after_batch{};
   } else if constexpr (f.uneven && (order || part_of_kind<Stage, steps_tag>)) {
     return mistakes::order_after_uneven_steps{};
   } else if constexpr (diagnosing_stage<Stage, Context>) {

@@ -125,7 +125,9 @@ template <class Source, class... Stages>
         std::string name = text_of_stage(stage);
         if (const std::string functions = detail::functions_text(stage); !functions.empty())
           name.append(": ").append(functions);
-        text += detail::description_line(std::move(name), detail::kind_text<Stage>(),
+        const bool counts_batches = part_of_kind<Stage, order_tag> && before.batched;
+        text += detail::description_line(std::move(name),
+                                         counts_batches ? "sequencer of batches" : detail::kind_text<Stage>(),
                                          detail::lost_text(before, after));
       },
       p.stages());

@@ -69,19 +69,22 @@ class any_loader {
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
     iterator() = default;
-    explicit iterator(any_loader* owner) : owner_(owner) {}
+    explicit iterator(any_loader* owner) : owner_(owner), loop_(owner->loop_) {}
     [[nodiscard]] Batch& operator*() const { return owner_->current(); }
     [[nodiscard]] Batch* operator->() const { return std::addressof(**this); }
     iterator& operator++() {
+      if (loop_ != owner_->loop_) [[unlikely]]
+        detail::refuse_outer_loop("any_loader");
       owner_->fetch();
       return *this;
     }
-    void operator++(int) { owner_->fetch(); }
+    void operator++(int) { ++*this; }
     friend bool operator==(const iterator& it, std::default_sentinel_t) { return it.done(); }
 
    private:
     [[nodiscard]] bool done() const { return owner_->current_ == nullptr; }
     any_loader* owner_ = nullptr;
+    std::uint64_t loop_ = 0;  // which loop of the loader this is
   };
 
   /// One epoch: a range of batches.
@@ -92,6 +95,7 @@ class any_loader {
     [[nodiscard]] std::uint64_t number() const { return number_; }
     [[nodiscard]] iterator begin() const {
       owner_->functions().to_epoch(owner_->self_, number_, last_, rest_);
+      ++owner_->loop_;
       owner_->fetch();
       return iterator(owner_);
     }
@@ -149,11 +153,13 @@ class any_loader {
   any_loader(any_loader&& other) noexcept
       : functions_(std::exchange(other.functions_, nullptr)),
         self_(std::exchange(other.self_, nullptr)),
-        current_(std::exchange(other.current_, nullptr)) {}
+        current_(std::exchange(other.current_, nullptr)),
+        loop_(other.loop_) {}
   any_loader& operator=(any_loader&& other) noexcept {
     std::swap(functions_, other.functions_);
     std::swap(self_, other.self_);
     std::swap(current_, other.current_);
+    std::swap(loop_, other.loop_);
     return *this;
   }
   ~any_loader() {
@@ -308,6 +314,7 @@ class any_loader {
   const table* functions_ = nullptr;
   void* self_ = nullptr;
   Batch* current_ = nullptr;
+  std::uint64_t loop_ = 0;  // how many have begun
 };
 
 }  // namespace penstock::inline v0_1

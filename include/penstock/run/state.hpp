@@ -52,6 +52,8 @@ struct state {
   std::vector<std::string> plan;       ///< the data and the stages that determine the sequence, for messages
   std::vector<state> ranks;            ///< of a merged state: the states of ranks 0, 1, ...
 
+  /// Moves the place to the beginning of an epoch.
+  void begin_epoch(std::uint64_t which);
   friend bool operator==(const state&, const state&) = default;
 };
 

@@ -7,16 +7,17 @@
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
+#include <penstock/core/named_split.hpp>
 #include <penstock/core/opens_as_plan.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/arrow_fields.hpp>
 #include <penstock/source/detail/arrow_rows.hpp>
+#include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/ipc_batches.hpp>
 #include <penstock/source/detail/known_files.hpp>
-#include <penstock/source/detail/table_folder.hpp>
 #include <penstock/source/manifest.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
 #include <penstock/storage/concepts.hpp>
@@ -74,9 +75,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 
   using reader = detail::arrow_rows<Storage, detail::ipc_files, files, detail::ipc_batches>;
 
-  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack,
-                   bool may_lack_columns = false)
-      : known_(made(std::move(where), may_lack_columns)), options_(options), unpack_(unpack) {}
+  arrow_ipc_source(Storage where, arrow_ipc_options options, detail::ipc_batches::unpack_call unpack)
+      : known_(made(std::move(where))), options_(options), unpack_(unpack) {}
 
   /// The rows of all files.
   [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
@@ -97,10 +97,10 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   }
 
  private:
-  static shared<const files> made(Storage where, bool may_lack_columns) {
+  static shared<const files> made(Storage where) {
     auto session = where.connect();
     const storage_facts facts = facts_of(where);
-    detail::ipc_files found(facts, session, may_lack_columns);
+    detail::ipc_files found(facts, session);
     return shared<const files>(new const files(std::move(where), std::move(found)));
   }
 
@@ -118,7 +118,9 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.arrow` are taken in the order of their names, which may differ in digits alone: they are those of one
-/// split; or any storage, whose objects are the files. All have the same columns, in any order; one that is
+/// split, and of what `save_to_disk` wrote those that `state.json` lists; or any storage, whose objects are
+/// the files. Of several splits `arrow_ipc(folder, split("train"))` reads one; see `split`. All have the same
+/// columns, in any order; one that is
 /// null in all rows of a file may have the type null there, and so may the values of lists that are empty. As
 /// template arguments the unpackers for compressed batches.
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
@@ -136,16 +138,30 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// Errors: errc::format, with file and offset, for what is no Arrow IPC, a file that is cut off, buffers that
 /// are too short, and a file of other columns than those before it; with the row, for offsets that lead out
 /// of a buffer; errc::limit for a batch that is not in place and exceeds `arrow_ipc_options::limit`;
-/// errc::argument for a compression without an unpacker, with what to write; errc::io.
+/// errc::argument for a compression without an unpacker, and for a folder or storage of several splits or of
+/// a table, with what to write; errc::missing for a folder without files, without the split, or without a
+/// file that names or `state.json` count; errc::io.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: Arrow, "Arrow columnar format", and format/{Message,Schema,File}.fbs.
 template <unpacker... Unpack, storage Storage>
 [[nodiscard]] arrow_ipc_source<Storage> arrow_ipc(Storage where, arrow_ipc_options options = {}) {
-  return {std::move(where), options, &detail::unpack_arrow_buffer<Unpack...>};
+  return {detail::one_split(std::move(where), "arrow_ipc"), options, &detail::unpack_arrow_buffer<Unpack...>};
+}
+template <unpacker... Unpack, storage Storage>
+[[nodiscard]] arrow_ipc_source<Storage> arrow_ipc(Storage where, const named_split& which,
+                                                  arrow_ipc_options options = {}) {
+  return {detail::one_split(std::move(where), which, "arrow_ipc"), options,
+          &detail::unpack_arrow_buffer<Unpack...>};
 }
 template <unpacker... Unpack, detail::tar::pattern_text Text>
 [[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, arrow_ipc_options options = {}) {
   return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern))), options,
+          &detail::unpack_arrow_buffer<Unpack...>};
+}
+template <unpacker... Unpack, detail::tar::pattern_text Text>
+[[nodiscard]] arrow_ipc_source<mapped_file> arrow_ipc(const Text& pattern, const named_split& which,
+                                                      arrow_ipc_options options = {}) {
+  return {mapped_file(detail::arrow_paths(detail::tar::to_pattern(pattern), &which)), options,
           &detail::unpack_arrow_buffer<Unpack...>};
 }
 /// From a list of paths, in which braces are not expanded.

@@ -60,6 +60,10 @@ PENSTOCK_INLINE directory::directory(std::string path, directory_options options
     : files_(new const detail::folder_files(
           detail::files_below(std::move(path), std::move(options.extensions)))) {}
 
+PENSTOCK_INLINE directory::directory(std::string path, const named_split& which, directory_options options)
+    : files_(new const detail::folder_files(
+          detail::files_below(std::move(path), std::move(options.extensions), &which))) {}
+
 PENSTOCK_INLINE std::span<const std::string> directory::classes() const noexcept { return files_->classes; }
 
 PENSTOCK_INLINE std::string directory::describe() const {

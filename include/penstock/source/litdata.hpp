@@ -63,7 +63,7 @@ template <unpacker... Forms>
 template <unpacker... Unpack>
 [[nodiscard]] std::vector<std::string> litdata_paths(const std::string& folder, const litdata_index& index,
                                                      const unpacked_options& options) {
-  return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed) {
+  return mds_paths(folder, index.chunks, [&](const std::vector<std::string>& packed, mds_packing) {
     if (index.packed_samples)
       return tar::unpacked_paths(
           packed, options, [](const std::string& path, const unpacked_options& chosen) {
@@ -84,8 +84,9 @@ template <unpacker... Unpack>
   constexpr std::uint64_t mark = 8;
   const auto session = file(std::vector{path}).connect();
   const std::uint64_t size = session.size(0);
-  buffer room;
-  return size >= mark && is_end_of_litdata_rows(session_view(session).range(0, size - mark, mark, room));
+  if (size < mark) return false;
+  const object_bytes end = session_view(session).range(0, size - mark, mark);
+  return is_end_of_litdata_rows(end);
 }
 
 /// Whether `litdata_rows` reads a dataset: by what the index says, and the first chunk.
@@ -212,8 +213,7 @@ template <unpacker... Unpack>
           "chunks of it hold rows, write it anew with one type in each column")
           .in_file(paths.back());
   }
-  arrow_ipc_source<mapped_file> made(mapped_file(paths), options, &detail::unpack_arrow_buffer<Unpack...>,
-                                     true);
+  arrow_ipc_source<mapped_file> made(mapped_file(paths), options, &detail::unpack_arrow_buffer<Unpack...>);
   detail::check_litdata_rows(made.manifest(), index, paths);
   return made;
 }

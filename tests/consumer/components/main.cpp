@@ -34,6 +34,15 @@
 #ifdef CONSUMER_XZ
 #include <penstock/codec/unpack_xz.hpp>
 #endif
+#ifdef CONSUMER_BROTLI
+#include <penstock/codec/unpack_brotli.hpp>
+#endif
+#ifdef CONSUMER_SNAPPY
+#include <penstock/codec/unpack_snappy.hpp>
+#endif
+#ifdef CONSUMER_SIMDJSON
+#include <penstock/codec/json_field.hpp>
+#endif
 #ifdef CONSUMER_JSON
 #include <penstock/codec/json.hpp>
 #endif
@@ -184,6 +193,18 @@ int main() {
 #endif
 #ifdef CONSUMER_XZ
   unpacker_refuses<ps::unpack_xz>();
+#endif
+#ifdef CONSUMER_BROTLI
+  unpacker_refuses<ps::unpack_brotli>();
+#endif
+#ifdef CONSUMER_SNAPPY
+  unpacker_refuses<ps::unpack_snappy>();
+#endif
+#ifdef CONSUMER_SIMDJSON
+  refuses("simdjson", [](ps::bytes_view bytes) {
+    ps::json_field<"a", int>::scratch scratch;
+    (void)ps::json_field<"a", int>{}.decode(bytes, scratch);
+  });
 #endif
 #ifdef CONSUMER_JSON
   refuses("json", [](ps::bytes_view bytes) {

@@ -3,7 +3,7 @@
 
 #include <penstock/inspection/detail/value_text.hpp>
 
-#include <penstock/codec/detail/known_formats.hpp>
+#include <penstock/core/known_formats.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -22,6 +22,13 @@
 /// The blocks that the ring passes around, and the pool that they come from.
 namespace penstock::inline v0_1 {
 
+namespace detail {
+
+/// A batch that holds no memory was asked for its samples.
+[[noreturn, gnu::cold]] void refuse_empty_batch();
+
+}  // namespace detail
+
 /// What is known about a block: of one or more batches, or of a chunk of samples on the way to batches. The
 /// consumer prepares it, workers fill it, and it is delivered in parts; it is returned to the pool when every
 /// part has been, and reused. Its memory, whose types depend on the plan, is in `block_of`.

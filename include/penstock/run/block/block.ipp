@@ -3,11 +3,19 @@
 
 #include <penstock/run/block/block.hpp>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <utility>
 
 namespace penstock::inline v0_1 {
+
+PENSTOCK_INLINE void detail::refuse_empty_batch() {
+  throw error(
+      errc::argument,
+      "this batch is empty: it was moved from or reset, or the run had no other; use the batch that it was "
+      "moved to");
+}
 
 PENSTOCK_INLINE block::block() = default;
 PENSTOCK_INLINE block::~block() = default;

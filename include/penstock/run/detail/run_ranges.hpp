@@ -21,21 +21,22 @@ class run_iterator {
   using difference_type = std::ptrdiff_t;
 
   run_iterator() = default;
-  explicit run_iterator(Run* owner) : owner_(owner) {}
+  explicit run_iterator(Run* owner) : owner_(owner), loop_(owner->loop_) {}
   [[nodiscard]] value_type& operator*() const { return owner_->current(); }
   [[nodiscard]] value_type* operator->() const { return std::addressof(**this); }
   /// Drops the element; the next one is requested only when you dereference or compare, so
   /// `run | std::views::take(3)` requests three.
   run_iterator& operator++() {
-    owner_->move_on();
+    owner_->move_on(loop_);
     return *this;
   }
-  void operator++(int) { owner_->move_on(); }
+  void operator++(int) { owner_->move_on(loop_); }
   friend bool operator==(const run_iterator& it, std::default_sentinel_t) { return it.done(); }
 
  private:
   [[nodiscard]] bool done() const { return owner_->is_at_end(); }
   Run* owner_ = nullptr;
+  std::uint64_t loop_ = 0;  // which loop of the run this is
 };
 
 /// One epoch of a run, or the rest of it.
@@ -70,7 +71,7 @@ class run_epoch {
   bool rest_;
 };
 
-/// The epochs from where the run stands, up to a number.
+/// The epochs from where the run stands when a loop over them begins, up to a number.
 template <class Run>
 class run_epochs {
  public:
@@ -96,14 +97,13 @@ class run_epochs {
     Run* owner_ = nullptr;
     std::uint64_t number_ = 0;
   };
-  run_epochs(Run* owner, std::uint64_t first, std::uint64_t last)
-      : owner_(owner), first_(first), last_(last) {}
-  [[nodiscard]] iterator begin() const { return {owner_, first_}; }
+  run_epochs(Run* owner, std::uint64_t last) : owner_(owner), last_(last) {}
+  [[nodiscard]] iterator begin() const { return {owner_, owner_->resume_here()}; }
   [[nodiscard]] iterator end() const { return {owner_, last_}; }
 
  private:
   Run* owner_;
-  std::uint64_t first_, last_;
+  std::uint64_t last_;
 };
 
 }  // namespace penstock::inline v0_1::detail

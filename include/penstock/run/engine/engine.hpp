@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/base/owned.hpp>
 #include <penstock/core/options.hpp>
 #include <penstock/device/concepts.hpp>
+#include <penstock/device/host.hpp>
 #include <penstock/evaluation/parts.hpp>
 #include <penstock/evaluation/projection.hpp>
 #include <penstock/evaluation/reader_calls.hpp>
@@ -98,6 +100,7 @@ struct engine_basis {
   std::optional<reader_type> reader_;
   orders_type orders_;
   engine_setup begin_with_;
+  host::session beside_;  // memory for samples that are in no block
 };
 
 }  // namespace detail
@@ -149,14 +152,8 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   [[nodiscard]] block_type* make_block() { return new block_type(device_session(), account()); }
   static void destroy_block(block* b) noexcept { delete static_cast<block_type*>(b); }
 
-  /// Remembers the shapes found, for later batches, and gives a batch without samples the shapes found
-  /// before it. Called in the order of blocks: before a block is copied to the device, or before it is
-  /// delivered if there is no copy.
-  void learn_from(block_type& b) {
-    if (b.transferred) return;
-    b.columns.settle(static_cast<std::size_t>(b.slots), shapes_);
-    shapes_ = b.columns.shapes();
-  }
+  /// Remembers the shapes found: values of later batches that have them are written in their places.
+  void learn_from(block_type& b) { shapes_ = b.columns.shapes(); }
   [[nodiscard]] const auto& shapes() const noexcept { return shapes_; }
   /// Waits until no copy reads the memory of a block that was returned.
   void settle(block_type& b) {
@@ -203,6 +200,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   struct plan_worker : engine_worker {
     typename chain_type::worker scratch{};
     [[no_unique_address]] typename batch_maps<Plan>::costs map_costs{};
+    detail::owned<columns_of<Plan>> aside{};  // for a sample of another rank
   };
 
   /// Adds to a block what the stages warn of while this object lives; nothing where they cannot.
@@ -364,7 +362,6 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   void copy(block_type& b) {
     if constexpr (session_type::copies) {
-      learn_from(b);
       const auto columns = b.columns.bytes(0, static_cast<std::size_t>(b.slots));
       if constexpr (device_works<Plan>::any)
         this->works_.start(device_session(), b, samples_in(b), columns);
@@ -434,7 +431,10 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   void finish_columns([[maybe_unused]] plan_worker& w, [[maybe_unused]] block_type& b) noexcept {
     if constexpr (parts::direct) {
       if (b.what == nullptr || plain)
-        for (const batch_rows& batch : b.batches) evaluator_.finish_columns(b, batch, w.scratch);
+        for (const batch_rows& batch : b.batches) {
+          if (!find_lead(w, b, batch)) return;
+          evaluator_.finish_columns(b, batch, w.scratch);
+        }
       if constexpr (parts::maps_batches) {
         if (b.what != nullptr || this->stopped()) return;
         maps_.template in_worker<evaluator_type>(b, w.map_costs, *w.counts, this->watch(), w.number,
@@ -443,6 +443,25 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         w.counts->publish(w.costs);
       }
     }
+  }
+
+  /// Finds out which shape a batch has, or its values must have, if only other ranks' samples tell: if it has
+  /// no value, and where bad samples are tolerated, because they must be the same on any number of ranks.
+  /// False if that failed, which the block then keeps.
+  bool find_lead([[maybe_unused]] plan_worker& w, [[maybe_unused]] block_type& b,
+                 [[maybe_unused]] const batch_rows& batch) noexcept {
+    if constexpr (parts::direct && columns_of<Plan>::compares) {
+      const bool none = b.bad.holes(batch.first, batch.valid) == batch.valid;
+      if (!none && !(parts::tolerant && b.shares_step)) return true;
+      try {
+        if (!w.aside) w.aside = detail::owned(new columns_of<Plan>(this->beside_, account()));
+        evaluator_.find_lead(b, batch, w.scratch, orders(), *w.aside);
+      } catch (...) {
+        evaluator_type::note_failure(b, batch.first, b.step_first);
+        return false;
+      }
+    }
+    return true;
   }
 
   evaluator_type evaluator_;

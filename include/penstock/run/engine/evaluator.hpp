@@ -74,8 +74,8 @@ class evaluator {
   }
 
   /// Puts the columns of a batch in order; a failure is stored in it. If bad samples are tolerated, a sample
-  /// whose shape does not match the others counts as bad and leaves a hole; if they are replaced and there is
-  /// a worker, a substitute takes its place.
+  /// whose shape does not match the lead counts as bad and leaves a hole; if they are replaced and there is
+  /// a worker, a substitute takes its place. The lead is the first good sample, unless `find_lead` found one.
   static void finish_columns(Block& p, const batch_rows& batch) noexcept {
     if constexpr (Bad::tolerates) {
       finish_tolerantly(p, batch, [&](bad_slot& one) {
@@ -105,6 +105,22 @@ class evaluator {
       }
     } catch (...) {
       p.fail(batch.first, std::current_exception());
+    }
+  }
+  /// Before `finish_columns`: gives the columns the shape of the first good sample of the global step by
+  /// position, the same on every rank; none if no sample is good. One of another rank is evaluated into
+  /// `aside`, columns for one row. Throws if that fails and is not tolerated.
+  template <class Orders, class Columns>
+  void find_lead(Block& p, const batch_rows& batch, worker& w, const Orders& orders, Columns& aside) const {
+    std::uint64_t index = 0;
+    for (lead_candidates all(p, orders.size()); all.next(index);) {
+      const auto row = detail::to_size(batch.first + p.row_of(batch, index));
+      if (row != batch.first + batch.valid) {
+        if (p.bad.holes(row, 1) == 0 && p.columns.can_lead(row))
+          return p.columns.lead(p.columns.shapes_at(row));
+      } else if (evaluate_aside({p.epoch, index}, w, orders, aside)) {
+        return p.columns.lead(aside.shapes_at(0));
+      }
     }
   }
   void finish_columns(Block& p, const batch_rows& batch, worker& w) const noexcept {
@@ -141,8 +157,47 @@ class evaluator {
     [[nodiscard]] writer begin() const noexcept { return {p.columns}; }
     void end(const writer&, std::uint64_t reached) noexcept { slot = reached; }
   };
-  /// Rows appended one after another, as many as each sample makes. Grows where a stage made several from one
-  /// sample.
+  /// The only row of columns that are no part of a block.
+  template <class Columns>
+  struct beside_blocks {
+    Columns& columns;
+    worker& w;
+
+    template <class V>
+    void operator()(V&& value) const {
+      columns.write(0, std::forward<V>(value));
+    }
+    void take_back() const noexcept { columns.unwrite(0); }
+  };
+  /// Evaluates the sample at a position, or its substitute; false if it is bad and that is tolerated.
+  template <class Orders, class Columns>
+  bool evaluate_aside(position at, worker& w, const Orders& orders, Columns& aside) const {
+    aside.begin(1);
+    const beside_blocks<Columns> row{aside, w};
+    try {
+      detail::innermost(w).stand_at(orders.sample_at(at));
+      chain_.evaluate(at, w, row, looked_up{});
+      aside.finish(0, 1, 1);
+      return aside.can_lead(0);
+    } catch (const slot_error& e) {
+      if constexpr (Bad::tolerates) return false;
+      throw error(e.what).at_position(at);
+    } catch (error& e) {
+      e.at_position(at);
+      if constexpr (Bad::tolerates) {
+        if (!depends_on_bytes(e.code())) throw;
+        if constexpr (Bad::replaces) {
+          bad_slot one{0, at, e};
+          find_substitute(one, row);
+          return aside.can_lead(0);
+        } else {
+          return false;
+        }
+      }
+      throw;
+    }
+  }
+  /// Rows appended one after another, as many as each sample makes; grows where it made several.
   struct appended {
     static constexpr bool makes_holes = false, one_each = !Chain::has_pieces;
     Block& p;
@@ -248,17 +303,12 @@ class evaluator {
   /// `settle(bad_slot&)` makes a hole or finds a substitute for a slot whose shape does not match the others.
   template <class Settle>
   static void finish_tolerantly(Block& p, const batch_rows& batch, Settle settle) noexcept {
-    bool led = false;
     while (true) {
       try {
         p.columns.finish(static_cast<std::size_t>(batch.first), static_cast<std::size_t>(batch.slots),
-                         static_cast<std::size_t>(batch.valid), led || !p.bad.empty());
+                         static_cast<std::size_t>(batch.valid), !p.bad.empty());
         return;
       } catch (slot_error& e) {
-        if (!std::exchange(led, true)) {
-          p.columns.choose_lead(static_cast<std::size_t>(batch.valid));
-          continue;
-        }
         try {
           position at{p.epoch, p.index(e.slot)};
           std::span<const position> origins(&at, 1);
@@ -393,8 +443,7 @@ class evaluator {
     return taken != 0;
   }
 
-  /// The loop of `write` with everything in registers, for samples that make at most one row each. `rows`
-  /// stands where the loop is, even if something throws.
+  /// The loop of `write` in registers, for at most one row per sample; `rows` follows it if something throws.
   template <class Rows, class Bring>
   void write_plain(Rows& rows, const batch_rows& batch, std::uint64_t last, Bring bring) const {
     Block& p = rows.p;

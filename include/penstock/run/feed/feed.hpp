@@ -144,8 +144,8 @@ class feed {
   }
   [[nodiscard]] std::uint64_t cursor_inputs() const noexcept;
   void reach(position at);
-  void draw(std::uint64_t steps, std::vector<std::uint64_t>* indices);
-  void draw_step(std::uint64_t step, std::vector<std::uint64_t>* indices);
+  void draw(std::uint64_t steps, placement* into);
+  void draw_step(std::uint64_t step, placement* into);
 
   feed_facts facts_;
   cut::whole_steps whole_;

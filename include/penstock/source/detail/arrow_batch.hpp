@@ -3,9 +3,11 @@
 
 #include <penstock/base/shared.hpp>
 #include <penstock/core/arrow_column.hpp>
+#include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace penstock::inline v0_1::detail {
@@ -15,7 +17,9 @@ struct arrow_batch {
   arrow_column root;
   std::vector<arrow_leaf> leaves;
   std::vector<buffer> owned;
-  shared<const void> kept;  // what another library allocated
+  std::vector<std::unique_ptr<arrow_column>> widened;  // of leaves that the file has otherwise, or not at all
+  std::vector<std::unique_ptr<arrow_type>> types;      // of those that it has not
+  shared<const void> kept;                             // what another library allocated
   std::uint64_t kept_bytes = 0;
 
   [[nodiscard]] std::uint64_t bytes() const noexcept {

@@ -10,20 +10,11 @@
 
 namespace penstock::inline v0_1::detail {
 
-PENSTOCK_INLINE void add_types_of_arrow(const arrow_type& type, std::vector<std::string>& types) {
-  for (const arrow_type& child : type.children)
-    if (child.layout == arrow_layout::record && child.dictionary.empty())
-      add_types_of_arrow(child, types);
-    else
-      types.push_back(child.text());
-}
-
 PENSTOCK_INLINE std::vector<source_field> fields_of_arrow(const arrow_type& root) {
   const std::vector<std::string> names = arrow_leaf_names(root);
-  std::vector<std::string> types;
-  add_types_of_arrow(root, types);
+  const std::vector<const arrow_type*> types = arrow_leaf_types(root);
   std::vector<source_field> made;
-  for (std::size_t i = 0; i < names.size(); ++i) made.push_back({names[i], types[i]});
+  for (std::size_t i = 0; i < names.size(); ++i) made.push_back({names[i], types[i]->text()});
   return made;
 }
 

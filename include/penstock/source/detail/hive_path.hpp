@@ -40,11 +40,19 @@ class hive_columns {
   /// Whole numbers of 64 bits if all values are some, otherwise texts. Throws errc::format, naming the path,
   /// unless all have the same columns.
   explicit hive_columns(std::span<const std::string> paths);
-  /// Columns of these types, "l", "i", "g", "b", "tdD", "ts..." or "u", and their values as text, by file.
-  /// Throws errc::format for a text that is no such value.
+  /// Columns of these types, "b", whole numbers and reals, decimals, "tdD" and "ts..." (as the numbers that
+  /// they are), "u", "z" and "n", and their values as text, by file. Throws errc::format for a text that is
+  /// no such value, and for other types.
   hive_columns(std::vector<arrow_type> types, std::vector<std::vector<std::optional<std::string>>> values);
   hive_columns(hive_columns&&) noexcept = default;
   hive_columns& operator=(hive_columns&&) noexcept = default;
+
+  /// Gives a column the type that it has in files, too: whole numbers of 64 bits, double, bool, dates or
+  /// texts.
+  /// Throws errc::format for another type, and for a value that is none of it.
+  void give_type(std::size_t i, const arrow_type& stored);
+  /// Throws errc::format, with both values, if a row of a file's own column has another value than `i` has.
+  void check_equal(std::size_t file, std::size_t i, const arrow_leaf& stored, std::uint64_t rows) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return types_.size(); }
   /// The values' types.

@@ -8,6 +8,7 @@
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/projection.hpp>
 #include <penstock/source/detail/arrow_batch.hpp>
+#include <penstock/source/detail/arrow_union.hpp>
 #include <penstock/source/detail/ipc_file.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/storage/session_view.hpp>
@@ -29,6 +30,7 @@ struct ipc_files : known_files {
   std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
   std::vector<std::string> leaves;         // the columns, structs replaced by their fields
   arrow_type schema;                       // of all files together
+  std::vector<column_conflict> conflicts;  // what cannot be read of it
   /// The columns that a file has. `places`: where all columns are among them, `count` for one that is not;
   /// empty if they are the same.
   struct own_columns {
@@ -38,12 +40,10 @@ struct ipc_files : known_files {
   std::vector<own_columns> own;  // by object
   std::uint64_t mark = 0;
 
-  /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC, and for a
-  /// file with other columns than those before it. Columns and lists without values may be of the type null;
-  /// with `may_lack`, columns may be missing.
-  ipc_files(storage_facts where, session_view session, bool may_lack);
+  /// Reads the metadata of all files of a storage. Throws errc::format for what is no Arrow IPC. The columns
+  /// are those of all files together; see `column_union`.
+  ipc_files(storage_facts where, session_view session);
 
-  [[nodiscard]] const ipc_file& file_of(std::size_t shard) const noexcept { return files[object(shard)]; }
   [[nodiscard]] std::uint64_t row_of(std::size_t, std::uint64_t sample) const noexcept { return sample; }
   /// The file without its folder, and the number of a batch's row in it: "train.arrow:17".
   [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const;

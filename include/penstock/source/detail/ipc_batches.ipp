@@ -7,13 +7,13 @@
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/to_size.hpp>
+#include <penstock/source/detail/arrow_widen.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/kept_batches.hpp>
 #include <penstock/source/detail/loaded_once.hpp>
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -25,68 +25,25 @@
 namespace penstock::inline v0_1 {
 namespace detail {
 
-// Whether a file's columns are those of the files before it, in any order; `known` learns what it has not yet
-// seen. What is null in all rows may have the type null; with `may_lack`, such a column may be missing.
-struct ipc_columns {
-  bool may_lack;
-
-  [[nodiscard]] bool agree(arrow_type& known, const arrow_type& file, bool in_list = false) const {
-    if (file.format == "n") return true;
-    if (known.format == "n") {
-      std::string name = std::move(known.name);
-      known = file;
-      known.name = std::move(name);
-      return true;
-    }
-    if (known.format != file.format || known.dictionary.size() != file.dictionary.size()) return false;
-    if (known.layout == arrow_layout::record && known.dictionary.empty() && !in_list)
-      return agree_on_fields(known, file);
-    if (known.children.size() != file.children.size()) return false;
-    for (std::size_t i = 0; i < known.children.size(); ++i) {
-      if (known.layout == arrow_layout::record && known.children[i].name != file.children[i].name)
-        return false;
-      if (!agree(known.children[i], file.children[i], true)) return false;
-    }
-    return known.dictionary.empty() || known.dictionary.front().reads_like(file.dictionary.front());
-  }
-  // Names are looked up in maps, since a schema may have a million of them.
-  [[nodiscard]] bool agree_on_fields(arrow_type& known, const arrow_type& file) const {
-    std::map<std::string, std::size_t, std::less<>> places, own;
-    for (std::size_t i = 0; i < known.children.size(); ++i) places.emplace(known.children[i].name, i);
-    for (std::size_t i = 0; i < file.children.size(); ++i) {
-      const arrow_type& field = file.children[i];
-      // Of columns with one name it would not be known which is which.
-      if (!own.emplace(field.name, i).second) return false;
-      if (const auto at = places.find(field.name); at != places.end()) {
-        if (!agree(known.children[at->second], field)) return false;
-      } else if (may_lack) {
-        known.children.push_back(field);
-      } else {
-        return false;
-      }
-    }
-    return may_lack || known.children.size() == file.children.size();
-  }
-};
-
-PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& leaves,
+PENSTOCK_INLINE ipc_files::own_columns own_ipc_columns(const std::vector<std::string>& paths,
                                                        const ipc_file& file) {
-  const std::vector<std::string> own = arrow_leaf_names(file.schema);
+  const std::vector<std::string> own = arrow_leaf_paths(file.schema);
   ipc_files::own_columns made{own.size(), {}};
-  if (own == leaves) return made;
+  if (own == paths) return made;
   std::map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < own.size(); ++i) places.emplace(own[i], i);
-  for (const std::string& leaf : leaves) {
-    const auto at = places.find(leaf);
+  for (const std::string& path : paths) {
+    const auto at = places.find(path);
     made.places.push_back(at == places.end() ? own.size() : at->second);
   }
   return made;
 }
 
-PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, bool may_lack) {
+PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) {
   if (where.names.empty()) throw error(errc::argument, "a dataset needs at least one file");
   std::vector<manifest::shard> entries;
   std::uint64_t hash = mix64(0x697063);
+  column_union all;
   for (std::size_t i = 0; i < where.names.size(); ++i) {
     const std::string& path = where.names[i];
     const auto object = static_cast<object_id>(i);
@@ -95,15 +52,7 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, 
       files.push_back(ipc_file::read(session, object));
       session.confirm(object);
       const ipc_file& file = files.back();
-      if (i == 0) schema = file.schema;
-      if (!file.schema.reads_like(schema)) {
-        arrow_type all = schema;
-        if (!ipc_columns{may_lack}.agree(all, file.schema))
-          throw error(errc::format,
-                      {"the file has the columns ", file.schema.text(), ", and what is before it, from '",
-                       where.names[0], "' on, has ", schema.text()});
-        schema = std::move(all);
-      }
+      all.add(file.schema, path);
       std::uint64_t rows = 0;
       for (std::size_t k = 0; k < file.batches.size(); ++k) {
         const ipc_batch& one = file.batches[k];
@@ -120,8 +69,11 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session, 
       throw;
     }
   }
+  schema = all.schema();
+  conflicts = all.conflicts();
   leaves = arrow_leaf_names(schema);
-  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
+  const std::vector<std::string> paths = arrow_leaf_paths(schema);
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(paths, one));
   shards = manifest(std::move(entries));
   mark = hash_words(hash_bytes(hash, bytes_of(schema.text())), std::array{shards.fingerprint()});
 }
@@ -355,7 +307,9 @@ struct ipc_batches::state {
     std::vector<arrow_batch> all;
   };
   shared<const ipc_files> files;
-  std::vector<bool> used;  // by leaf
+  std::vector<bool> used;                // by leaf
+  std::vector<const arrow_type*> types;  // that the dataset has, by leaf
+  std::vector<bool> widens;              // by object: whether a leaf that is used has another type in it
   ipc_limits limits;
   unpack_call unpack;
   loaded_once<arrow_batch> shown;
@@ -369,11 +323,25 @@ struct ipc_batches::state {
         shown(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
         kept(files->batch_in.size(), most.keep) {
+    check_conflicts(files->conflicts, files->leaves, wanted);
     for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));
+    types = arrow_leaf_types(files->schema);
+    for (std::size_t i = 0; i < files->files.size(); ++i) widens.push_back(widens_file(i));
   }
 
-  [[nodiscard]] bool shows(session_view session, const ipc_file& file) const noexcept {
-    return session.views() && !file.compressed && !file.swapped;
+  [[nodiscard]] bool widens_file(std::size_t object) const {
+    if (files->files[object].schema.reads_like(files->schema)) return false;
+    const std::vector<const arrow_type*> own = arrow_leaf_types(files->files[object].schema);
+    const std::vector<std::size_t>& places = files->own[object].places;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      const std::size_t place = places.empty() ? i : places[i];
+      if (used[i] && place < own.size() && !reads_unchanged(*own[place], *types[i])) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] bool shows(session_view session, object_id object) const noexcept {
+    const ipc_file& file = files->files[object];
+    return session.views() && !file.compressed && !file.swapped && !widens[object];
   }
 
   // Dictionaries by number, of which each has those parts that count for a batch.
@@ -394,10 +362,14 @@ struct ipc_batches::state {
     }
   };
 
-  [[nodiscard]] flat_table header_of(session_view session, object_id object, const ipc_place& place,
-                                     buffer& room) const {
-    return ipc_message(session.range(object, place.begin, place.size, room)).header;
-  }
+  // The header of a message, and the bytes that it is in.
+  struct message_header {
+    object_bytes bytes;
+    flat_table header;
+
+    message_header(session_view session, object_id object, const ipc_place& place)
+        : bytes(session.range(object, place.begin, place.size)), header(ipc_message(bytes).header) {}
+  };
 
   [[nodiscard]] const values& dictionaries_of(session_view session, object_id object) {
     if (const values* const known = dictionaries.find(object)) return *known;
@@ -410,8 +382,8 @@ struct ipc_batches::state {
         const ipc_dictionary& one = file.dictionaries[i];
         const arrow_type* const type = file.dictionary_type(one.id);
         if (type == nullptr) continue;  // no column uses it
-        buffer room;
-        const auto data = header_of(session, object, one, room).table(1);
+        const message_header message(session, object, one);
+        const auto data = message.header.table(1);
         if (!data) bad_ipc({"the dictionary has no values"}, one.begin);
         ipc_loader load{session, object, file, one, unpack, &known.parts, &known.ids, *data, limits.batch};
         arrow_batch& batch = made->all[i];
@@ -424,13 +396,12 @@ struct ipc_batches::state {
   }
 
   // The columns of a file that has others, or in another order: those that it lacks are null.
-  static void place_columns(arrow_batch& made, const ipc_files::own_columns& own) {
-    static const arrow_type nothing = arrow_type::of_format("n");
-    arrow_column& lacking = made.root.children.emplace_back();
-    lacking.type = &nothing;
-    lacking.length = made.root.length;
-    const std::vector<arrow_leaf> there = arrow_leaves(made.root);  // the last one is `lacking`
-    for (const std::size_t place : own.places) made.leaves.push_back(there[place]);
+  void place_columns(arrow_batch& made, const ipc_files::own_columns& own) const {
+    const std::vector<arrow_leaf> there = arrow_leaves(made.root);
+    for (std::size_t i = 0; i < own.places.size(); ++i)
+      made.leaves.push_back(own.places[i] == own.count
+                                ? lacking_leaf(made, files->leaves[i], made.root.length)
+                                : there[own.places[i]]);
   }
 
   [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
@@ -447,10 +418,9 @@ struct ipc_batches::state {
           if (file.dictionaries[i].before <= which && all.all[i].root.type != nullptr)
             known.add(file.dictionaries[i], all.all[i].root);
       }
-      buffer room;
-      ipc_loader load{session,     object,       file,       place,
-                      unpack,      &known.parts, &known.ids, header_of(session, object, place, room),
-                      limits.batch};
+      const message_header message(session, object, place);
+      ipc_loader load{session,      object,     file,           place,       unpack,
+                      &known.parts, &known.ids, message.header, limits.batch};
       auto made = std::make_unique<arrow_batch>();
       std::size_t leaf = 0;
       const ipc_files::own_columns& own = files->own[object];
@@ -465,6 +435,9 @@ struct ipc_batches::state {
         place_columns(*made, own);
       }
       made->owned = std::move(load.owned);
+      if (widens[object])
+        for (std::size_t i = 0; i < used.size(); ++i)
+          if (used[i]) widen_leaf(*made, made->leaves[i], *types[i]);
       session.confirm(object);
       return made.release();
     } catch (error& e) {
@@ -485,7 +458,7 @@ PENSTOCK_INLINE const arrow_batch& ipc_batches::get(session_view session, std::s
                                                     shared<const arrow_batch>& held) const {
   state& all = *state_;
   if (const arrow_batch* const known = all.shown.find(shard)) return *known;
-  if (all.shows(session, all.files->file_of(shard)))
+  if (all.shows(session, all.files->object(shard)))
     return all.shown.get(shard, [&] { return all.load(session, shard); });
   held = all.kept.get(shard,
                       [&](std::size_t which, kept_batches::sharing&) { return all.load(session, which); });

@@ -8,6 +8,7 @@
 #include <penstock/source/detail/hash_bytes.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -23,10 +24,11 @@ PENSTOCK_INLINE void known_files::no_such_sample(std::uint64_t index) const {
 }
 
 PENSTOCK_INLINE std::uint64_t hash_of_file(session_view session, object_id object, std::uint64_t size) {
-  buffer room;
   const std::uint64_t part = std::min<std::uint64_t>(size, 4_KiB);
-  const std::uint64_t first = hash_bytes(size, session.range(object, 0, part, room));
-  return hash_bytes(first, session.range(object, size - part, part, room));
+  object_bytes bytes = session.range(object, 0, part);
+  const std::uint64_t first = hash_bytes(size, bytes);
+  bytes = session.range(object, size - part, part, std::move(bytes));
+  return hash_bytes(first, bytes);
 }
 
 }  // namespace detail

@@ -15,6 +15,7 @@
 #include <penstock/source/concepts.hpp>
 #include <penstock/source/detail/arrow_batch.hpp>
 #include <penstock/source/detail/arrow_import.hpp>
+#include <penstock/source/detail/arrow_union.hpp>
 #include <penstock/source/detail/hash_bytes.hpp>
 #include <penstock/source/detail/hive_path.hpp>
 #include <penstock/source/detail/kept_batches.hpp>
@@ -35,6 +36,7 @@
 #include <arrow/extension_type.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
+#include <arrow/type.h>
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
@@ -49,6 +51,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,11 +60,21 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
+
+/// The unit that a timestamp counts, as in Arrow.
+enum class timestamp_unit : std::uint8_t { second, milli, micro, nano };
+
 namespace detail {
 
-/// How much memory a run may keep, and reading a row group may take.
+static_assert(static_cast<int>(timestamp_unit::second) == arrow::TimeUnit::SECOND &&
+              static_cast<int>(timestamp_unit::milli) == arrow::TimeUnit::MILLI &&
+              static_cast<int>(timestamp_unit::micro) == arrow::TimeUnit::MICRO &&
+              static_cast<int>(timestamp_unit::nano) == arrow::TimeUnit::NANO);
+
+/// How much memory a run may keep, and reading a row group may take; and whether checksums are compared.
 struct parquet_limits {
   std::uint64_t keep, group;
+  bool checksums = true;
 };
 
 /// A file of a dataset.
@@ -69,12 +82,14 @@ struct parquet_file {
   std::shared_ptr<parquet::FileMetaData> metadata;
   shared<const std::vector<std::vector<int>>> columns;  // by leaf of the dataset: the file's columns
   bool converts = false;  // some of which have other types in the table; see as_in_table
+  bool widens = false;    // some of which may have other types in the dataset; see widen_leaf
 };
 
 /// The files of a dataset of Parquet, as part of a plan. A shard is a row group, or what is left of it.
 struct parquet_files : known_files {
   shared<const std::vector<parquet_file>> files;  // by object
-  shared<const arrow_type> schema;                // of the files
+  shared<const arrow_type> schema;                // of the files together, without what folders say, too
+  shared<const std::vector<column_conflict>> conflicts;  // what cannot be read of it
   shared<const hive_columns> hive;
   shared<const std::vector<std::string>>
       all_leaves;                                // structs replaced by their fields; then those of folders
@@ -86,12 +101,13 @@ struct parquet_files : known_files {
   std::string says;                              // which version of a table it is; empty for plain files
   std::string filters;                           // as they are written
   std::uint64_t version = 0;                     // a hash of what `says` says
-  bool micros = false;                           // INT96 is microseconds, as timestamps of tables are
+  timestamp_unit int96 = timestamp_unit::nano;   // that INT96 is read in; tables have microseconds
   std::uint64_t mark = 0;
 
   /// Reads the metadata of all files. Throws errc::format for what is no Parquet, and for a file with other
-  /// columns than the table, or, if they are of none, than the first.
-  parquet_files(storage_facts where, session_view session, const table_facts* table);
+  /// columns than the table. If they are of none, the columns are those of all files; see `column_union`.
+  parquet_files(storage_facts where, session_view session, timestamp_unit int96_unit,
+                const table_facts* table);
 
   [[nodiscard]] std::uint64_t row_of(std::size_t shard, std::uint64_t sample) const noexcept {
     return rows[shard].empty() ? sample : rows[shard][to_size(sample)];
@@ -105,16 +121,14 @@ struct parquet_files : known_files {
   /// The columns that are shown.
   [[nodiscard]] std::vector<source_field> fields() const;
 
-  /// The leaf of this name, or their number.
-  [[nodiscard]] std::size_t find_leaf(std::string_view name) const noexcept {
-    return static_cast<std::size_t>(std::ranges::find(*all_leaves, name) - all_leaves->begin());
+  /// The leaf of this name, or their number. Throws errc::argument if there are two.
+  [[nodiscard]] std::size_t find_leaf(std::string_view name) const {
+    return find_arrow_leaf(*all_leaves, name);
   }
   [[nodiscard]] std::size_t stored_leaves() const noexcept { return all_leaves->size() - hive->size(); }
   [[nodiscard]] const arrow_type& type_of(std::size_t leaf) const {
     if (leaf >= stored_leaves()) return hive->type(leaf - stored_leaves());
-    std::vector<const arrow_type*> types;
-    add_types(*schema, types);
-    return *types[leaf];
+    return *arrow_leaf_types(*schema)[leaf];
   }
   /// Only these columns are shown.
   void show(const std::vector<std::string>& names);
@@ -150,14 +164,8 @@ struct parquet_files : known_files {
     for (std::size_t at = 0; (at = said.find('\0', at)) != said.npos;) said.replace(at, 1, "deleted ");
     return said;
   }
-  static void add_types(const arrow_type& type, std::vector<const arrow_type*>& into) {
-    for (const arrow_type& child : type.children) {
-      if (child.layout == arrow_layout::record && child.dictionary.empty())
-        add_types(child, into);
-      else
-        into.push_back(&child);
-    }
-  }
+  [[nodiscard]] std::vector<std::vector<int>> columns_of(const parquet_file& file, const arrow_type& own,
+                                                         std::span<const std::string> paths) const;
   static void add_columns(const parquet::arrow::SchemaField& field, std::vector<int>& into) {
     if (field.is_leaf()) into.push_back(field.column_index);
     for (const auto& child : field.children) add_columns(child, into);
@@ -184,10 +192,16 @@ struct parquet_files : known_files {
                                   std::vector<int>& ids) const;
   [[nodiscard]] parquet::ArrowReaderProperties reads_as() const {
     parquet::ArrowReaderProperties how;
-    if (micros) how.set_coerce_int96_timestamp_unit(arrow::TimeUnit::MICRO);
+    how.set_coerce_int96_timestamp_unit(static_cast<arrow::TimeUnit::type>(int96));
     return how;
   }
   void take(made_of made);
+  static void keep_columns(std::vector<std::vector<int>> ordered, std::size_t i,
+                           std::vector<parquet_file>& found);
+  /// Throws errc::format for a file of other columns than the table.
+  void fit_to_table(const storage_facts& where, const table_facts& table,
+                    const std::vector<std::string>& names, const std::vector<arrow_type>& schemas,
+                    std::vector<parquet_file>& found);
 };
 
 [[nodiscard]] inline arrow_type parquet_schema(const arrow::Schema& given) {
@@ -274,10 +288,76 @@ inline void parquet_files::made_of::add_groups(const parquet::FileMetaData& meta
                                " of the file is deleted, and the file has ", before, " rows"});
 }
 
-inline parquet_files::parquet_files(storage_facts where, session_view session, const table_facts* table) {
+// Files that have the same columns at the same places share what is known of it.
+inline void parquet_files::keep_columns(std::vector<std::vector<int>> ordered, std::size_t i,
+                                        std::vector<parquet_file>& found) {
+  if (i != 0 && ordered == *found[i - 1].columns)
+    found[i].columns = found[i - 1].columns;
+  else
+    found[i].columns.reset(new std::vector<std::vector<int>>(std::move(ordered)));
+}
+
+inline void parquet_files::fit_to_table(const storage_facts& where, const table_facts& table,
+                                        const std::vector<std::string>& names,
+                                        const std::vector<arrow_type>& schemas,
+                                        std::vector<parquet_file>& found) {
+  const std::vector<const arrow_type*> types = arrow_leaf_types(*schema);
+  const std::vector<std::string> paths = arrow_leaf_paths(*schema);
+  std::vector<std::string> in_order = paths;
+  std::ranges::sort(in_order);
+  if (const auto twice = std::ranges::adjacent_find(in_order); twice != in_order.end())
+    throw error(errc::argument, {"the table has two columns or fields of structs called '", *twice, "'"});
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::vector<std::string> others = arrow_leaf_paths(schemas[i]);
+    const std::vector<const arrow_type*> other_types = arrow_leaf_types(schemas[i]);
+    // The columns may be in another order; a table may have got columns later.
+    std::vector<std::vector<int>> ordered;
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      const auto at = static_cast<std::size_t>(std::ranges::find(others, paths[k]) - others.begin());
+      ordered.push_back(at == others.size() ? std::vector<int>() : (*found[i].columns)[at]);
+      if (at == others.size() && i < table.must_have.size() &&
+          std::ranges::find(table.must_have[i], paths[k], &arrow_path_part) != table.must_have[i].end())
+        throw error(errc::argument,
+                    {"the file has no column '", names[k],
+                     "', whose value only its partition says, and other files have it; such tables are not "
+                     "read until their files are written anew"})
+            .in_file(where.names[i]);
+      const table_fit fit =
+          at == others.size() ? table_fit::as_they_are : fit_in_table(*other_types[at], *types[k]);
+      found[i].converts = found[i].converts || fit == table_fit::converted;
+      if (fit == table_fit::none)
+        throw error(errc::format, {"the column '", names[k], "' is of type ", with_deleted(*other_types[at]),
+                                   " in the file, and of type ", types[k]->text(), " in the table"})
+            .in_file(where.names[i]);
+    }
+    keep_columns(std::move(ordered), i, found);
+  }
+  for (std::size_t i = 0; i < hive->size(); ++i)
+    if (const std::string& name = hive->type(i).name; std::ranges::find(names, name) != names.end())
+      throw error(errc::format,
+                  {"the column '", name, "' is in the file, and in the names of its folders, too"})
+          .in_file(where.names[0]);
+}
+
+// By leaf of the dataset, also those of folders that are in the file, too.
+inline std::vector<std::vector<int>> parquet_files::columns_of(const parquet_file& file,
+                                                               const arrow_type& own,
+                                                               std::span<const std::string> paths) const {
+  const std::vector<std::string> there = arrow_leaf_paths(own);
+  if (std::ranges::equal(there, paths)) return *file.columns;
+  std::map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < there.size(); ++i) places.emplace(there[i], i);
+  std::vector<std::vector<int>> ordered(paths.size());
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    if (const auto at = places.find(paths[i]); at != places.end()) ordered[i] = (*file.columns)[at->second];
+  return ordered;
+}
+
+inline parquet_files::parquet_files(storage_facts where, session_view session, timestamp_unit int96_unit,
+                                    const table_facts* table) {
   if (where.names.empty() && table == nullptr)
     throw error(errc::argument, "a dataset needs at least one file");
-  micros = table != nullptr;
+  int96 = table != nullptr ? timestamp_unit::micro : int96_unit;
   const std::size_t count = where.names.size();
   std::vector<parquet_file> found(count);
   std::vector<arrow_type> schemas(count);
@@ -297,63 +377,38 @@ inline parquet_files::parquet_files(storage_facts where, session_view session, c
       throw;
     }
   });
-  schema.reset(new arrow_type(table != nullptr ? table->schema : schemas.front()));
-  std::vector<std::string> names = arrow_leaf_names(*schema);
-  std::vector<const arrow_type*> types;
-  add_types(*schema, types);
-  // A column "a.b", and the field b of a struct a.
-  std::vector<std::string> in_order = names;
-  std::ranges::sort(in_order);
-  if (const auto twice = std::ranges::adjacent_find(in_order); table != nullptr && twice != in_order.end())
-    throw error(errc::argument, {"the table has two columns or fields of structs called '", *twice, "'"});
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::vector<std::string> others = arrow_leaf_names(schemas[i]);
-    std::vector<const arrow_type*> other_types;
-    add_types(schemas[i], other_types);
-    // The columns may be in another order; a table may have got columns later.
-    std::vector<std::vector<int>> ordered;
-    bool alike = table != nullptr || others.size() == names.size();
-    for (std::size_t k = 0; alike && k < names.size(); ++k) {
-      const auto at = static_cast<std::size_t>(std::ranges::find(others, names[k]) - others.begin());
-      ordered.push_back(at == others.size() ? std::vector<int>() : (*found[i].columns)[at]);
-      if (at == others.size() && table != nullptr && i < table->must_have.size() &&
-          std::ranges::find(table->must_have[i], names[k]) != table->must_have[i].end())
-        throw error(errc::argument,
-                    {"the file has no column '", names[k],
-                     "', whose value only its partition says, and other files have it; such tables are not "
-                     "read until their files are written anew"})
-            .in_file(where.names[i]);
-      if (table == nullptr) {
-        alike = at != others.size() && other_types[at]->reads_like(*types[k]);
-        continue;
-      }
-      const table_fit fit =
-          at == others.size() ? table_fit::as_they_are : fit_in_table(*other_types[at], *types[k]);
-      found[i].converts = found[i].converts || fit == table_fit::converted;
-      if (fit == table_fit::none)
-        throw error(errc::format, {"the column '", names[k], "' is of type ", with_deleted(*other_types[at]),
-                                   " in the file, and of type ", types[k]->text(), " in the table"})
-            .in_file(where.names[i]);
+  std::vector<std::string> names;
+  if (table != nullptr) {
+    hive.reset(new hive_columns(table->part_types, table->part_values));
+    schema.reset(new arrow_type(table->schema));
+    conflicts.reset(new std::vector<column_conflict>());
+    names = arrow_leaf_names(*schema);
+    fit_to_table(where, *table, names, schemas, found);
+    for (std::size_t i = 0; i < hive->size(); ++i) names.push_back(hive->type(i).name);
+  } else {
+    column_union all;
+    for (std::size_t i = 0; i < count; ++i) all.add(schemas[i], where.names[i]);
+    arrow_type together = all.schema();
+    hive_columns folders(where.names);
+    for (std::size_t i = 0; i < folders.size(); ++i) {
+      // A column that is in files and in the names of their folders has the folders' values, of the files'
+      // type.
+      const auto at = std::ranges::find(together.children, folders.type(i).name, &arrow_type::name);
+      if (at == together.children.end()) continue;
+      folders.give_type(i, *at);
+      together.children.erase(at);
     }
-    if (!alike)
-      throw error(errc::format, {"the file has the columns ", schemas[i].text(), ", and the first one, '",
-                                 where.names[0], "', has ", schema->text()})
-          .in_file(where.names[i]);
-    if (i != 0 && ordered == *found[i - 1].columns)
-      found[i].columns = found[i - 1].columns;
-    else
-      found[i].columns.reset(new std::vector<std::vector<int>>(std::move(ordered)));
-  }
-  hive.reset(table != nullptr ? new hive_columns(table->part_types, table->part_values)
-                              : new hive_columns(where.names));
-  for (std::size_t i = 0; i < hive->size(); ++i) {
-    // As Arrow does, a folder's value is not read again from the file.
-    const std::string& name = hive->type(i).name;
-    if (std::ranges::find(names, name) != names.end())
-      throw error(errc::format,
-                  {"the column '", name, "' is in the file, and in the names of its folders, too"})
-          .in_file(where.names[0]);
-    names.push_back(name);
+    hive.reset(new hive_columns(std::move(folders)));
+    schema.reset(new arrow_type(std::move(together)));
+    conflicts.reset(new std::vector<column_conflict>(all.conflicts()));
+    names = arrow_leaf_names(*schema);
+    for (std::size_t i = 0; i < hive->size(); ++i) names.push_back(hive->type(i).name);
+    std::vector<std::string> paths = arrow_leaf_paths(*schema);
+    for (std::size_t i = 0; i < hive->size(); ++i) paths.push_back(arrow_path_part(hive->type(i).name));
+    for (std::size_t i = 0; i < count; ++i) {
+      found[i].widens = !schemas[i].reads_like(*schema);
+      keep_columns(columns_of(found[i], schemas[i], paths), i, found);
+    }
   }
   if (table != nullptr) {
     says = table->says;
@@ -398,13 +453,13 @@ inline void parquet_files::take(made_of made) {
 inline void parquet_files::show(const std::vector<std::string>& names) {
   std::vector<std::size_t> found;
   for (const std::string& name : names) {
-    const auto at = std::ranges::find(leaves, name);
-    if (at == leaves.end()) {
+    const std::size_t at = find_arrow_leaf(leaves, name);
+    if (at == leaves.size()) {
       std::string there;
       for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
       throw error(errc::argument, {"there is no column '", name, "', only ", there});
     }
-    found.push_back(shown[static_cast<std::size_t>(at - leaves.begin())]);
+    found.push_back(shown[at]);
   }
   shown = std::move(found);
   leaves = names;

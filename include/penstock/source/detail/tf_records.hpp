@@ -8,6 +8,7 @@
 #include <penstock/base/touch_lines.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/known_formats.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/source/detail/packed_format.hpp>
 #include <penstock/source/tar/index_builder.hpp>
@@ -27,6 +28,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 /// The records of TFRecord files: a header of 12 bytes (the payload's size, and the checksum of these 8
 /// bytes), the payload, and its checksum.
@@ -101,12 +103,12 @@ struct tf_header {
   if (!format.empty())
     throw error(errc::argument, tar::packed_advice(format, std::string(reader) + "<", ">(...)")).at_offset(0);
   if (head.size() < tf_header_size)
-    throw error(errc::format, {"this is no TFRecord file: it has only ", head.size(), " bytes"}).at_offset(0);
-  throw error(errc::format, {"this is no TFRecord file: the checksum of its first record's size is wrong",
-                             tar::may_begin_zlib(head) ? "; if it is compressed with zlib, write "
-                                                         "tfrecord_stream<unpack_zlib>(...)"
-                                                       : ""})
-      .at_offset(0);
+    throw not_a("a TFRecord file", head, {"it has only ", head.size(), " bytes"});
+  throw not_a("a TFRecord file", head,
+              {"the checksum of its first record's size is wrong",
+               tar::may_begin_zlib(head) ? "; if it is compressed with zlib, write "
+                                           "tfrecord_stream<unpack_zlib>(...)"
+                                         : ""});
 }
 
 [[noreturn]] inline void tf_header_damaged(std::uint64_t record, std::uint64_t offset) {
@@ -166,12 +168,13 @@ inline void check_tf_payload(std::uint32_t checksum, bytes_view footer) {
   const std::uint64_t size = index.header().shard_size, records = index.header().samples;
   if (records == 0) return size == 0;
   constexpr std::uint64_t places = 6;
-  buffer room;
+  object_bytes bytes;
   for (std::uint64_t i = 0; i <= places; ++i) {
     const auto record = static_cast<std::uint32_t>((records - 1) * i / places);
     const std::uint64_t at = index.offset(record);
     if (at < tf_header_size || index.size(record) < tf_footer_size) return false;
-    const tf_header head(session.range(id, at - tf_header_size, tf_header_size, room));
+    bytes = session.range(id, at - tf_header_size, tf_header_size, std::move(bytes));
+    const tf_header head(bytes);
     if (!head.intact || head.size != index.size(record) - tf_footer_size) return false;
   }
   return index.offset(0) == tf_header_size && index.end(static_cast<std::uint32_t>(records - 1)) == size;
