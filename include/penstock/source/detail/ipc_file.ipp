@@ -380,8 +380,8 @@ PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) 
   }
   if (head == "ARROW1") return read_ipc_footer(std::move(from));
   if (!head.starts_with("\xff\xff\xff\xff") && !head.starts_with("FEA1")) {
-    const bytes_view more =
-        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 512), room);
+    const object_bytes more =
+        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 512));
     if (!known_format(more).empty()) throw not_a("an Arrow file", more, {});
     head = text_of(more);
   }
