@@ -67,7 +67,8 @@ std::string large_beton(bool images) {
 /// Arrays whose header does not fit where a shorter one was.
 std::string large_npz() {
   zip_writer zip;
-  for (int i = 0; i < 300; ++i) zip.add("array_" + std::to_string(i) + ".npy", npy_text<float>(ps::extents{5, 2}));
+  for (int i = 0; i < 300; ++i)
+    zip.add("array_" + std::to_string(i) + ".npy", npy_text<float>(ps::extents{5, 2}));
   return zip.add("last.npy", npy_text<std::int32_t>(ps::extents{7, 3})).text();
 }
 std::string large_safetensors() {

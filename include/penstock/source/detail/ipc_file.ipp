@@ -207,7 +207,7 @@ struct ipc_reader {
   session_view session;
   object_id object;
   std::uint64_t start, size;  // of what is Arrow's: from where in the object, and to where
-  object_bytes metadata{};  // of the message found last, which refers to it
+  object_bytes metadata{};    // of the message found last, which refers to it
 
   // A little-endian number of 32 bits.
   [[nodiscard]] std::uint32_t number(std::uint64_t at) {
@@ -300,8 +300,7 @@ PENSTOCK_INLINE ipc_file read_ipc_stream(ipc_reader from) {
 PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
   constexpr std::uint64_t head = 8, tail = 10;
   object_bytes last;
-  if (from.size - from.start >= head + tail)
-    last = from.session.range(from.object, from.size - tail, tail);
+  if (from.size - from.start >= head + tail) last = from.session.range(from.object, from.size - tail, tail);
   const bytes_view end = last;
   if (end.empty() || text_of(end.subspan(4)) != "ARROW1")
     bad_ipc({"the file begins as an Arrow file and does not end as one: it is cut off"}, from.size);
