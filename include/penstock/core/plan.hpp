@@ -314,10 +314,11 @@ class plan {
   /// Whether samples take far longer to make than their bytes say: see `lone_part`.
   static constexpr bool one_at_a_time = lone_part<Source> || (lone_part<Stages> || ...);
 
+  /// Whether no stage does more with a sample than to choose parts of it.
+  static constexpr bool only_chooses = ((!value_stage<Stages> || choosing_part<Stages>)&&...);
   /// Whether samples are only copied from a `sequential_part`, in any order: no function of a user's is
   /// called.
-  static constexpr bool only_copies =
-      sequential_part<Source> && ((!value_stage<Stages> || choosing_part<Stages>)&&...);
+  static constexpr bool only_copies = sequential_part<Source> && only_chooses;
   /// Whether samples are only copied, in the order in which they lie in files.
   static constexpr bool copies_in_order =
       only_copies && ((!part_of_kind<Stages, order_tag> || counting_order<Stages>)&&...);

@@ -216,7 +216,8 @@ class flexible_column : public flexible_values {
 
   template <class Session>
   flexible_column(Session& session, memory_account& account)
-      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill()) {}
+      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill(),
+                        std::is_same_v<T, std::byte>) {}
 
   template <class U>
   void write(std::size_t slot, U&& value) {
