@@ -103,6 +103,8 @@ class error : public std::exception {
   [[nodiscard]] std::optional<std::uint64_t> retry_after_ms() const noexcept { return retry_after_ms_; }
   /// Whether nothing came in time.
   [[nodiscard]] bool timed_out() const noexcept { return timed_out_; }
+  /// Whether no connection to the server could be made.
+  [[nodiscard]] bool unreachable() const noexcept { return unreachable_; }
 
   error&& in_stage(std::string_view name) && { return std::move(set(stage_, name)); }
   error&& in_file(std::string_view name) && { return std::move(set(file_, name)); }
@@ -131,6 +133,11 @@ class error : public std::exception {
     timed_out_ = true;
     return std::move(*this);
   }
+  /// Says that no connection to the server could be made.
+  error&& without_connection() && {
+    unreachable_ = true;
+    return std::move(*this);
+  }
 
   /// Appends to the sentence: "..., after 5 attempts".
   [[gnu::cold]] error& say_more(std::string_view more);
@@ -151,7 +158,7 @@ class error : public std::exception {
   [[gnu::cold]] void render();
 
   errc code_;
-  bool recurs_ = code_ != errc::io, timed_out_ = false;
+  bool recurs_ = code_ != errc::io, timed_out_ = false, unreachable_ = false;
   detail::shared_text message_, stage_, file_, key_, line_;
   std::optional<std::uint64_t> offset_, retry_after_ms_;
   std::optional<position> at_;

@@ -17,6 +17,7 @@ namespace penstock::inline v0_1 {
       code_(other.code_),
       recurs_(other.recurs_),
       timed_out_(other.timed_out_),
+      unreachable_(other.unreachable_),
       message_(other.message_),
       stage_(other.stage_),
       file_(other.file_),
