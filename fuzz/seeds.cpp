@@ -34,6 +34,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -646,6 +647,20 @@ void more_images(folder& out) {
     }
 }
 
+/// [how] [format] [a part, 16 bytes] file, of the small files in tests/data/image_files
+void image_files(folder& out, const std::filesystem::path& data) {
+  constexpr std::pair<std::string_view, const char*> targets[] = {
+      {".gif", "gif"}, {".avif", "avif"}, {".tif", "tiff"}, {".png", "png"}, {".webp", "webp"}};
+  const std::string part = little(1, 4) + little(2, 4) + little(3, 4) + little(2, 4);
+  for (const auto& one : std::filesystem::directory_iterator(data / "image_files"))
+    for (const auto& [ending, target] : targets) {
+      if (one.path().extension() != ending || one.file_size() > 4000) continue;
+      std::ifstream in(one.path(), std::ios::binary);
+      const std::string file{std::istreambuf_iterator<char>(in), {}};
+      for (unsigned how = 0; how < 4; ++how) out.add(target, mode(how) + mode(how + 1) + part + file);
+    }
+}
+
 /// Each operation, two in a row, and none, on a file of each format; see image_of.fuzz.cpp.
 void operations(folder& out) {
   const ps::image_size size{45, 37};
@@ -769,8 +784,8 @@ void answers(folder& out) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: seeds <folder>\n");
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: seeds <folder> <folder of tests/data>\n");
     return 2;
   }
   std::filesystem::remove_all(argv[1]);
@@ -799,6 +814,7 @@ int main(int argc, char** argv) {
   images(out);
   operations(out);
   more_images(out);
+  image_files(out, argv[2]);
   stores(out);
   answers(out);
   caches(out);

@@ -6,8 +6,8 @@
 
 find_package(PenstockArrow REQUIRED)
 set(arrow_tests source/delta source/iceberg source/parquet source/parquet_checks source/parquet_drift
-                source/parquet_where source/parquet_writer source/splits storage/arrow_files
-                integration/arrow_exchange)
+                source/parquet_nested source/parquet_where source/parquet_writer source/splits
+                storage/arrow_files integration/arrow_exchange)
 if(TARGET penstock::s3)
   list(APPEND arrow_tests source/tables_over_s3)
 endif()

@@ -71,7 +71,8 @@ def texts(array):
         return guarded(['"' + (one or b"").hex() + '"' for one in array.to_pylist()])
     if kinds.is_map(kind):
         return guarded(["[" + ",".join(["?"] * len(one.values)) + "]" if one.is_valid else "" for one in array])
-    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
+    if any(is_kind(kind) for is_kind in (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list, kinds.is_list_view,
+                                         kinds.is_large_list_view)):
         return guarded(["[" + ",".join(texts(one.values)) + "]" if one.is_valid else "" for one in array])
     return ["?"] * len(array)
 

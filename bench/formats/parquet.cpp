@@ -2,7 +2,7 @@
 //
 // Rows 26o to 26s: two columns of a Parquet file of twenty, in the page cache, in batches of 1,024 rows,
 // against Arrow C++ that reads the same row groups and copies the columns; against the readers of Hugging
-// Face and of Petastorm; and how much is read for a filter that one row group in a hundred can meet. 26v: the
+// Face and of Petastorm; and how much is read for a filter that one row group in a hundred can meet. 26x: the
 // same with the checksums of pages compared, against the same without.
 
 #include "formats/its_reader.hpp"
@@ -129,7 +129,7 @@ void measure(const bench::options& o) {
       petastorm{"26r", what + "1 worker / Petastorm, 1 thread", 10},
       filtered{"26s", "Parquet, a filter that 1 of 100 row groups meets: bytes read / bytes in it", 1.1,
                true},
-      checked{"26v", what + "no worker, checksums of pages compared / not compared", 0.8};
+      checked{"26x", what + "no worker, checksums of pages compared / not compared", 0.8};
   const auto any = [&](const auto&... rows) { return (o.wants(rows.id) || ...); };
   if (!any(alone, both, hugging, petastorm, filtered, checked)) return;
   // Whole batches in each half of the row groups, so that the sums are the same.

@@ -37,7 +37,7 @@ const auto records = penstock::from(std::vector<std::vector<std::byte>>{file_byt
 
 const bool has_files = [] {
   for (const std::string folder :
-       {"pictures", "raw", "cifar", "depths"}) {  // for plans that are made and not opened
+       {"pictures", "raw", "cifar", "depths", "clips", "scans"}) {  // for plans that are made and not opened
     std::filesystem::create_directories(folder + "/cats");
     write_file(folder + "/cats/1.png", "");
   }

@@ -25,6 +25,9 @@ vcpkg_check_features(
            jpeg PENSTOCK_ENABLE_JPEG
            png PENSTOCK_ENABLE_PNG
            webp PENSTOCK_ENABLE_WEBP
+           gif PENSTOCK_ENABLE_GIF
+           avif PENSTOCK_ENABLE_AVIF
+           tiff PENSTOCK_ENABLE_TIFF
            tfrecord PENSTOCK_ENABLE_TFRECORD
            cache PENSTOCK_ENABLE_CACHE
            fmt PENSTOCK_ENABLE_FMT

@@ -11,6 +11,7 @@
 #include "support/catch.hpp"
 #include "support/codec_test.hpp"
 #include "support/count_allocations.hpp"
+#include "support/image_files.hpp"
 #include "support/plain_jpeg.hpp"
 #include "support/test_data.hpp"
 
@@ -271,6 +272,15 @@ TEST_CASE("codec/jpeg: photos") {
     INFO(name);
     CHECK(difference<ps::rgb8>(file, 12, scratch).empty());
   });
+}
+
+TEST_CASE("codec/jpeg: files with metadata are turned as Pillow turns them") {
+  for (const std::string& stem : image_files::stems(".jpg")) {
+    CAPTURE(stem);
+    const auto shown = image_files::in_rgb(image_files::expected(stem));
+    CHECK(image_files::distance(image_files::decoded(ps::jpeg{}, image_files::file(stem + ".jpg")), shown) <=
+          2);
+  }
 }
 
 TEST_CASE("codec/jpeg: orientations") {

@@ -8,6 +8,7 @@
 #include "support/count_allocations.hpp"
 #include "support/fixtures.hpp"
 #include "support/image_codec_test.hpp"
+#include "support/image_files.hpp"
 #include "support/raw_png.hpp"
 #include "support/test_data.hpp"
 
@@ -404,6 +405,14 @@ TEST_CASE("codec/png: the orientation is in eXIf, in a text as ImageMagick write
   raw.before = packed(exif_name, profile(tiff(2)));
   CHECK(png_test::decoded<ps::gray8>(to_vector(raw.of_samples({1, 2}))).values ==
         std::vector<std::uint8_t>{2, 1});
+}
+
+TEST_CASE("codec/png: files with metadata are turned as Pillow turns them") {
+  for (const std::string& stem : image_files::stems(".png")) {
+    CAPTURE(stem);
+    CHECK(image_files::decoded(ps::png_as<ps::rgba8>{}, image_files::file(stem + ".png")) ==
+          image_files::expected(stem));
+  }
 }
 
 TEST_CASE("codec/png: truncated files are errors, or what is left of them") {

@@ -7,6 +7,7 @@
 #include "support/codec_test.hpp"
 #include "support/count_allocations.hpp"
 #include "support/image_codec_test.hpp"
+#include "support/image_files.hpp"
 #include "support/test_data.hpp"
 
 #include <algorithm>
@@ -201,6 +202,14 @@ TEST_CASE("codec/webp: an animation becomes its first frame if that is asked for
                static_cast<void>(decoded(animated({64, 64}, frame(lossless(first), 4, 6, {21, 14})), codec));
              }).line,
              contains("another size than it says"));
+}
+
+TEST_CASE("codec/webp: files with metadata are turned, and animated ones begin, as with Pillow") {
+  for (const std::string& stem : image_files::stems(".webp")) {
+    CAPTURE(stem);
+    CHECK(image_files::decoded(ps::webp_as<ps::rgba8>{.first_frame = true},
+                               image_files::file(stem + ".webp")) == image_files::expected(stem));
+  }
 }
 
 TEST_CASE("codec/webp: what is no webp, animated or too large is one clear error") {

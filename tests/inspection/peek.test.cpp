@@ -82,8 +82,9 @@ TEST_CASE("inspection/peek: of bytes how many they are and what they look like")
   CHECK(shown("hello\n") == "6 bytes: \"hello\\n\"");
   CHECK(shown("") == "0 bytes");
   CHECK(shown(std::string_view("\0\1\2", 3)) == "3 bytes: 00 01 02");
-  CHECK(shown("\xff\xd8\xff\xe0") == "4 bytes, JPEG: ff d8 ff e0");
-  CHECK(shown("RIFF....WEBPVP8 ") == "16 bytes, WebP: 52 49 46 46 2e 2e 2e 2e 57 45 42 50 56 50 38 20");
+  CHECK(shown("\xff\xd8\xff\xe0") == "4 bytes, a JPEG image: ff d8 ff e0");
+  CHECK(shown("RIFF....WEBPVP8 ") ==
+        "16 bytes, a WebP image: 52 49 46 46 2e 2e 2e 2e 57 45 42 50 56 50 38 20");
   CHECK(shown(std::string(63, 'a') + "\xc3\xa9 and more") ==
         "74 bytes: \"" + std::string(63, 'a') + "\" ...");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// A dataset has one fingerprint, in every process and whether its storage shows bytes in place or copies them:
-// otherwise no state could be restored. Each child fills what it frees with another byte, so that a source that
-// looks at memory it has given back finds something else there in each of them.
+// A dataset has one fingerprint, in every process and whether its storage shows bytes in place or copies
+// them: otherwise no state could be restored. Each child fills what it frees with another byte, so that a
+// source that looks at memory it has given back finds something else there in each of them.
 
 #include <penstock/source/arrow_ipc.hpp>
 #include <penstock/source/beton.hpp>
@@ -67,7 +67,8 @@ std::string large_beton(bool images) {
 /// Arrays whose header does not fit where a shorter one was.
 std::string large_npz() {
   zip_writer zip;
-  for (int i = 0; i < 300; ++i) zip.add("array_" + std::to_string(i) + ".npy", npy_text<float>(ps::extents{5, 2}));
+  for (int i = 0; i < 300; ++i)
+    zip.add("array_" + std::to_string(i) + ".npy", npy_text<float>(ps::extents{5, 2}));
   return zip.add("last.npy", npy_text<std::int32_t>(ps::extents{7, 3})).text();
 }
 std::string large_safetensors() {

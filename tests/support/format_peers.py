@@ -8,8 +8,9 @@
     format_peers.py read PEER FOLDER FIRST COUNT    reads FOLDER/SEED with the peer, and writes FOLDER/SEED.read
 
 PEER: mds, litdata, datasets, petastorm, ffcv; to write also tokens, for LitData's TokensLoader, parquet_datasets, Parquet by
-datasets, and rows_litdata, LitData's rows of Arrow. To read: mds, and petastorm and datasets, which are pyarrow's and datasets'
-readers of a Parquet file. What a peer imports and does not need here, PyTorch above all, is replaced by empty modules. A dataset's values are a line for each sample, `name=value` for
+datasets, nested_datasets and drift_datasets, Parquet and Arrow by its pyarrow, and rows_litdata, LitData's rows of Arrow. To
+read: mds, and petastorm and datasets, which are pyarrow's and datasets' readers of a Parquet file. What a peer imports and does
+not need here, PyTorch above all, is replaced by empty modules. A dataset's values are a line for each sample, `name=value` for
 each column in the order of the names, with tabs between; of datasets, rows_litdata, and of Parquet that is read here, they are
 what tools/arrow_oracles.py prints. The part of a name behind its last underscore says how a value is read and printed, a number
 behind a point apart:
@@ -612,6 +613,191 @@ def write_parquet_datasets(datasets, make, path):
     return arrow_lines(Batches(data.data.table))
 
 
+# Columns of any depth, and columns that differ from file to file, by pyarrow, which comes with datasets.
+
+
+def nested_text(kind, value):
+    """A value as tests/source/parquet_nested.test.cpp prints it."""
+    import pyarrow.types as kinds
+
+    if value is None:
+        return "null"
+    if kinds.is_dictionary(kind):
+        return nested_text(kind.value_type, value)
+    if kinds.is_boolean(kind):
+        return "true" if value else "false"
+    if kinds.is_integer(kind):
+        return str(value)
+    if kinds.is_floating(kind):
+        return real(value)
+    if kinds.is_struct(kind):
+        return "{" + ",".join(f"{field.name}:{nested_text(field.type, value[field.name])}" for field in kind) + "}"
+    if kinds.is_map(kind):
+        return "<" + ",".join(f"{nested_text(kind.key_type, k)}={nested_text(kind.item_type, v)}" for k, v in value) + ">"
+    if isinstance(value, list):
+        return "[" + ",".join(nested_text(kind.value_type, one) for one in value) + "]"
+    return quoted(value)
+
+
+def nested_kind(make, arrow, depth):
+    """A random type, and a function that makes values of it."""
+    def number():
+        return make.randint(-100, 100)
+
+    text = lambda: make.choice(("", "a", "\u00e9\u6f22", "longer than twelve bytes", make.text()))  # noqa: E731
+    flat = [(arrow.int8(), number), (arrow.int64(), number), (arrow.uint16(), lambda: make.randint(0, 65535)),
+            (arrow.float32(), lambda: make.randint(-99, 99) / 4), (arrow.float64(), lambda: make.gauss(0, 1)),
+            (arrow.bool_(), lambda: make.random() < 0.5), (arrow.string(), text), (arrow.large_string(), text),
+            (arrow.string_view(), text), (arrow.binary(), make.blob), (arrow.dictionary(arrow.int32(), arrow.string()), text)]
+    if depth == 0 or make.random() < 0.2:
+        return make.choice(flat)
+    kind, value = nested_kind(make, arrow, depth - 1)
+    some = lambda: None if make.random() < 0.15 else value()  # noqa: E731
+    shape = make.choice(("list", "list", "large_list", "fixed", "list_view", "large_list_view", "struct", "struct", "map"))
+    if shape == "struct":
+        fields = [("a", kind, some)]
+        for name in ("b", "c")[:make.randint(0, 2)]:
+            other, one = nested_kind(make, arrow, make.randint(0, depth - 1))
+            fields.append((name, other, lambda one=one: None if make.random() < 0.15 else one()))
+        return (arrow.struct([(name, other) for name, other, _ in fields]),
+                lambda: {name: one() for name, _, one in fields})
+    if shape == "map":
+        return arrow.map_(arrow.string(), kind), lambda: [(f"k{i}", some()) for i in range(make.randint(0, 3))]
+    if shape == "fixed":
+        size = make.randint(1, 3)
+        return arrow.list_(kind, size), lambda: [some() for _ in range(size)]
+    made = {"list": arrow.list_, "large_list": arrow.large_list, "list_view": arrow.list_view,
+            "large_list_view": arrow.large_list_view}[shape](kind)
+    return made, lambda: [some() for _ in range(make.randint(0, 4))]
+
+
+def without_views(arrow, kind):
+    """A type with plain texts, since pyarrow cannot write parts of a column of string_view to Parquet."""
+    import pyarrow.types as kinds
+
+    inner = lambda one: without_views(arrow, one)  # noqa: E731
+    if kinds.is_struct(kind):
+        return arrow.struct([(field.name, inner(field.type)) for field in kind])
+    if kinds.is_map(kind):
+        return arrow.map_(kind.key_type, inner(kind.item_type))
+    if kinds.is_fixed_size_list(kind):
+        return arrow.list_(inner(kind.value_type), kind.list_size)
+    for is_kind, made in ((kinds.is_list, arrow.list_), (kinds.is_large_list, arrow.large_list),
+                          (kinds.is_list_view, arrow.list_view), (kinds.is_large_list_view, arrow.large_list_view)):
+        if is_kind(kind):
+            return made(inner(kind.value_type))
+    return arrow.string() if kind == arrow.string_view() else kind
+
+
+def write_nested_datasets(_, make, path):
+    """The same table as Parquet and as Arrow; its columns are lists and maps, since structs become columns of their fields."""
+    import pyarrow
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    rows, columns = make.choice((1, 9, 200)), {}
+    while len(columns) < 4:
+        kind, value = nested_kind(make, pyarrow, 3)
+        if not pyarrow.types.is_struct(kind):
+            columns[f"c{len(columns)}"] = kind, [None if make.random() < 0.15 else value() for _ in range(rows)]
+    path.mkdir()
+    table = pyarrow.table({name: pyarrow.array(values, without_views(pyarrow, kind)) for name, (kind, values) in columns.items()})
+    pyarrow.parquet.write_table(table, path / "a.parquet", row_group_size=make.choice((50, 1000)))
+    table = pyarrow.table({name: pyarrow.array(values, kind) for name, (kind, values) in columns.items()})
+    with pyarrow.ipc.new_file(path / "a.arrow", table.schema) as out:
+        out.write_table(table, max_chunksize=make.choice((7, 1000)))
+    return ["\t".join(nested_text(kind, values[row]) for kind, values in columns.values()) + "\n" for row in range(rows)]
+
+
+def drifting_family(make, arrow):
+    """Types that have a place in one of them, from the narrowest, and a function that makes values of the first."""
+    text = lambda: make.choice(("", "a", "longer than twelve bytes"))  # noqa: E731
+    small = lambda: make.randint(0, 100)  # noqa: E731
+    families = [
+        ([arrow.int8(), arrow.int16(), arrow.int32(), arrow.int64()], lambda: make.randint(-128, 127)),
+        ([arrow.uint8(), arrow.uint16(), arrow.int32(), arrow.int64()], small),
+        ([arrow.uint8(), arrow.int16(), arrow.float32(), arrow.float64()], small),
+        ([arrow.float32(), arrow.float64(), arrow.int32()], small),
+        ([arrow.string(), arrow.large_string(), arrow.string_view(), arrow.dictionary(arrow.int32(), arrow.string())], text),
+        ([arrow.null(), arrow.int32(), arrow.int64()], small)]
+    kinds, value = make.choice(families)
+    depth = make.randint(0, 2)
+    for _ in range(depth):
+        shape = make.choice(("list", "list", "struct", "map"))
+        inner = value
+        if shape == "list":
+            lists = [arrow.list_, arrow.large_list]
+            kinds = [make.choice(lists)(kind) for kind in kinds]
+            value = lambda inner=inner: [inner() for _ in range(make.randint(0, 3))]  # noqa: E731
+        elif shape == "map":
+            kinds = [arrow.map_(arrow.string(), kind) for kind in kinds]
+            value = lambda inner=inner: [("k", inner())]  # noqa: E731
+        else:  # some files lack a field, or have it elsewhere
+            kinds = [arrow.struct(make.choice(([("a", kind)], [("b", arrow.int32()), ("a", kind)], [("a", kind), ("b", arrow.int32())])))
+                     for kind in kinds]
+            value = lambda inner=inner: {"a": inner(), "b": make.randint(0, 9)}  # noqa: E731
+    return kinds, value
+
+
+def drifted(kind, value):
+    """A value as a type holds it: null has none, and a struct those of its fields that it has."""
+    import pyarrow.types as kinds
+
+    if value is None or kinds.is_null(kind):
+        return None
+    if kinds.is_struct(kind):
+        return {field.name: drifted(field.type, value[field.name]) for field in kind}
+    if kinds.is_map(kind):
+        return [(key, drifted(kind.item_type, one)) for key, one in value]
+    return [drifted(kind.value_type, one) for one in value] if isinstance(value, list) else value
+
+
+def drift_text(value, real_numbers):
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{k}:{drift_text(v, real_numbers and k == 'a')}" for k, v in sorted(value.items()) if v is not None) + "}"
+    if isinstance(value, tuple):
+        return f"{drift_text(value[0], False)}={drift_text(value[1], real_numbers)}"
+    if isinstance(value, list):
+        return "[" + ",".join(drift_text(one, real_numbers) for one in value) + "]"
+    if isinstance(value, str):
+        return quoted(value)
+    return real(value) if real_numbers else str(value)
+
+
+def write_drift_datasets(_, make, path):
+    """Files whose columns have types of one family, stand in any order, and are missing here and there."""
+    import pyarrow
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    families = {}
+    while len(families) < 3:
+        kinds, value = drifting_family(make, pyarrow)
+        if not pyarrow.types.is_struct(kinds[0]):
+            families[f"c{len(families)}"] = kinds, value
+    lines, files, path = [], make.randint(2, 4), path
+    path.mkdir()
+    chosen = [{name: make.choice(kinds) for name, (kinds, _) in families.items() if i == 0 or make.random() < 0.8}
+              for i in range(files)]
+    # What all files have in whole numbers stays whole.
+    is_real = {name: any("float" in str(one.get(name)) or "double" in str(one.get(name)) for one in chosen) for name in families}
+    for i, types in enumerate(chosen):
+        rows = make.randint(1, 20)
+        values = {name: [None if make.random() < 0.15 else drifted(kind, families[name][1]()) for _ in range(rows)]
+                  for name, kind in make.sample(sorted(types.items()), len(types))}
+        table = pyarrow.table({name: pyarrow.array(column, without_views(pyarrow, types[name])) for name, column in values.items()})
+        pyarrow.parquet.write_table(table, path / f"{i}.parquet", row_group_size=make.choice((5, 1000)))
+        table = pyarrow.table({name: pyarrow.array(column, types[name]) for name, column in values.items()})
+        with pyarrow.ipc.new_file(path / f"{i}.arrow", table.schema) as out:
+            out.write_table(table, max_chunksize=make.choice((7, 1000)))
+        for row in range(rows):
+            lines.append("\t".join(drift_text(values[name][row], is_real[name]) if name in values else "null"
+                                   for name in families) + "\n")
+    return lines
+
+
 # Petastorm.
 
 Field = collections.namedtuple("Field", "name numpy_dtype shape")
@@ -756,7 +942,8 @@ def write_ffcv(ffcv, make, path):
 
 WRITERS = {"mds": write_mds, "litdata": write_litdata, "tokens": write_tokens,
            "rows_litdata": write_rows_litdata, "datasets": write_datasets,
-           "parquet_datasets": write_parquet_datasets, "petastorm": write_petastorm, "ffcv": write_ffcv}
+           "parquet_datasets": write_parquet_datasets, "nested_datasets": write_nested_datasets,
+           "drift_datasets": write_drift_datasets, "petastorm": write_petastorm, "ffcv": write_ffcv}
 READERS = {"mds": read_mds, "petastorm": read_parquet, "datasets": read_datasets}
 
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/codec/concepts.hpp>
+#include <penstock/codec/detail/arrow_forms.hpp>
 #include <penstock/codec/detail/arrow_values.hpp>
 #include <penstock/codec/npy.hpp>
 #include <penstock/codec/tf_example.hpp>
@@ -30,135 +31,6 @@
 
 namespace penstock::inline v0_1 {
 
-namespace detail {
-
-/// A value of an Arrow column, as `arrow_ipc` and `arrow_stream` pass it on.
-template <class T>
-concept arrow_member = requires(const std::remove_cvref_t<T>& value) {
-  requires std::same_as<std::remove_cvref_t<decltype(value.cell())>, arrow_cell>;
-};
-
-template <class T>
-concept arrow_numeric = arrow_number_of<T> != arrow_number::none;
-
-/// How `T` is read: `type` is what comes out, and `read(cell, scratch)` reads it from a value that is not
-/// null.
-template <class T>
-struct arrow_form {
-  static constexpr bool possible = false;
-  using type = T;
-};
-
-template <arrow_numeric T>
-struct arrow_form<T> {
-  static constexpr bool possible = true;
-  using type = T;
-  static T read(const arrow_cell& cell, buffer&) {
-    if (cell.type().number == arrow_number_of<T>) [[likely]]
-      return cell.template number<T>();
-    if constexpr (std::integral<T>) {
-      const arrow_whole whole = whole_arrow_number(cell);
-      if (whole.negative ? !std::in_range<T>(static_cast<std::int64_t>(whole.bits))
-                         : !std::in_range<T>(whole.bits))
-        arrow_out_of_range(cell.type());
-      return static_cast<T>(whole.bits);
-    } else if constexpr (std::floating_point<T>) {
-      return static_cast<T>(real_arrow_number(cell, sizeof(T)));
-    } else {
-      return T(static_cast<float>(real_arrow_number(cell, sizeof(T))));
-    }
-  }
-};
-template <>
-struct arrow_form<bool> {
-  static constexpr bool possible = true;
-  using type = bool;
-  static bool read(const arrow_cell& cell, buffer&) {
-    if (cell.type().layout != arrow_layout::bits) other_arrow_type(cell.type(), "bool");
-    return cell.bit();
-  }
-};
-template <>
-struct arrow_form<bytes> {
-  static constexpr bool possible = true;
-  using type = bytes_view;
-  static bytes_view read(const arrow_cell& cell, buffer&) { return arrow_bytes(cell); }
-};
-template <>
-struct arrow_form<std::string_view> {
-  static constexpr bool possible = true;
-  using type = std::string_view;
-  static std::string_view read(const arrow_cell& cell, buffer&) { return text_of(arrow_bytes(cell)); }
-};
-template <>
-struct arrow_form<std::string> {
-  static constexpr bool possible = true;
-  using type = std::string;
-  static std::string read(const arrow_cell& cell, buffer&) { return std::string(text_of(arrow_bytes(cell))); }
-};
-template <std::size_t N>
-struct arrow_form<std::array<std::byte, N>> {
-  static constexpr bool possible = N != 0;
-  using type = std::array<std::byte, N>;
-  static type read(const arrow_cell& cell, buffer&) {
-    if (cell.type().layout != arrow_layout::fixed || cell.type().width != N)
-      other_arrow_type(cell.type(), "a value of as many bytes as the array has");
-    const bytes_view found = cell.bytes();
-    type copy;
-    std::copy(found.begin(), found.end(), copy.begin());
-    return copy;
-  }
-};
-template <class T>
-struct arrow_form<std::optional<T>> {
-  static constexpr bool possible = arrow_form<T>::possible;
-  using type = std::optional<typename arrow_form<T>::type>;
-  static type read(const arrow_cell& cell, buffer& scratch) {
-    if (cell.is_null()) return std::nullopt;
-    return arrow_form<T>::read(cell, scratch);
-  }
-};
-template <class T>
-inline constexpr bool arrow_takes_null = false;
-template <class T>
-inline constexpr bool arrow_takes_null<std::optional<T>> = true;
-
-/// The value, or an error if it is null and `T` has nothing for that.
-template <class T>
-[[nodiscard]] typename arrow_form<T>::type read_arrow(const arrow_cell& cell, buffer& scratch) {
-  if constexpr (!arrow_takes_null<T>)
-    if (cell.is_null()) [[unlikely]]
-      null_arrow_value(cell.type());
-  return arrow_form<T>::read(cell, scratch);
-}
-template <arrow_numeric T>
-struct arrow_form<std::span<const T>> {
-  static constexpr bool possible = true;
-  using type = std::span<const T>;
-  static type read(const arrow_cell& cell, buffer& scratch) {
-    const bytes_view values = arrow_list_bytes(cell.list(), arrow_number_of<T>, sizeof(T));
-    return {reinterpret_cast<const T*>(aligned_arrow_values(values, alignof(T), scratch)),
-            values.size() / sizeof(T)};
-  }
-};
-template <class T, class A>
-struct arrow_form<std::vector<T, A>> {
-  static constexpr bool possible =
-      arrow_form<T>::possible && std::same_as<typename arrow_form<T>::type, T> && !std::same_as<T, bool>;
-  using type = std::vector<T, A>;
-  static type read(const arrow_cell& cell, buffer& scratch) {
-    const arrow_slice values = cell.list();
-    check_arrow_count(values);
-    type all;
-    all.reserve(to_size(values.count));
-    for (std::uint64_t i = 0; i < values.count; ++i)
-      all.push_back(read_arrow<T>({*values.column, values.first + i}, scratch));
-    return all;
-  }
-};
-
-}  // namespace detail
-
 /// Reads a value of an Arrow column: `arrow_value<std::int64_t>`, or `arrow_value<float, 0.0f>` with a number
 /// to take where a value is null.
 ///
@@ -173,21 +45,31 @@ struct arrow_form<std::vector<T, A>> {
 /// - `std::array<std::byte, N>`: a value of N bytes as it lies there, as decimals (little-endian, the
 ///   unscaled number), `fixed_size_binary[N]` and intervals have;
 /// - `std::span<const N>`: a list of numbers of exactly that type, in place; becomes a ragged batch;
-/// - `std::vector<V>` of any of these that own what they are: a list, also of lists;
-/// - `std::optional<V>`: none where the value is null.
-/// Dictionary values are read as the values that they stand for.
+/// - `std::span<const bool>`: a list of truth values, in the worker's scratch; becomes a ragged batch;
+/// - `std::array<N, K>`: a list of K numbers;
+/// - `std::vector<V>`, or `arrow_list<V>`, of any of these: a list, also of lists, views and structs;
+/// - `arrow_struct<field<"name", V>...>`: a struct in a list or a map, as a record; the fields of other
+/// structs are
+///   columns of their own;
+/// - `std::map<K, V>` or another map, `std::vector<std::pair<K, V>>`: a map; `std::pair<A, B>`: a struct of
+/// two
+///   fields;
+/// - `std::optional<V>`: none where the value is null, and a field that a struct lacks.
+/// Dictionary values are read as the values that they stand for. Texts and spans within others are views that
+/// live as long as the sample: read what is kept as `std::string` and `std::vector`.
 /// Kind: pointwise, keeps all guarantees. Cost per sample: reading the value; no allocation except for those
-/// of `std::vector` and `std::string`, and the scratch of a list that is not aligned. Thread-safe, with a
-/// scratch per thread.
-/// Throws `errc::missing` for a null where `T` has nothing for it, `errc::format` for a column of another
-/// type, a number out of the range of `T`, and offsets that lead out of the column.
+/// of `std::vector`, maps and `std::string`, and the scratch of a list that is not aligned. Thread-safe, with
+/// a scratch per thread.
+/// Throws `errc::missing` for a null, or a field that a struct lacks, where `T` has nothing for it,
+/// `errc::format` for a column of another type, a number out of the range of `T`, and offsets that lead out
+/// of the column.
 template <class T, auto... Fill>
 struct arrow_value {
   static constexpr bool possible = detail::arrow_form<T>::possible;
   static_assert(possible,
                 "penstock: arrow_value<T> reads numbers, bool, bytes, std::string_view, std::string, "
-                "std::array<std::byte, N>, std::span<const N> of numbers, and std::vector and std::optional "
-                "of these");
+                "std::array<std::byte, N>, std::span<const N> of numbers or bool, and std::vector, "
+                "std::optional, maps and arrow_struct<field<\"name\", T>...> of these");
   static_assert(sizeof...(Fill) == 0 ||
                     (sizeof...(Fill) == 1 && (std::is_arithmetic_v<T> || std::same_as<T, half>)),
                 "penstock: arrow_value<T, value>: only a number has a value to take where a column is null; "
@@ -198,7 +80,7 @@ struct arrow_value {
   static constexpr std::string_view codec_name = "arrow_value";
   static constexpr bool reads_columns = true;
   struct scratch {
-    buffer values;
+    detail::arrow_room room;
   };
 
   static constexpr bool reads_runs = detail::arrow_numeric<T>;
@@ -221,12 +103,33 @@ struct arrow_value {
       const arrow_cell& cell = in.cell();
       if constexpr (sizeof...(Fill) != 0)
         if (cell.is_null()) return (static_cast<T>(Fill), ...);
-      return detail::read_arrow<T>(cell, s.values);
+      s.room.begin();
+      return detail::read_arrow<T>(cell, s.room);
     } else {
       detail::no_arrow_column(codec_name);
     }
   }
 };
+
+/// Reads lists of an Arrow column: `arrow_value<std::vector<T>>` in fewer words.
+///
+///     using message = arrow_struct<field<"role", std::string>, field<"content", std::string>>;
+///     auto chats = parquet("chats.parquet") | decode<field<"messages", arrow_list<message>>>;
+///
+/// Out: a `std::vector` of what `arrow_value<T>` gives. Everything else is as for `arrow_value`.
+template <class T>
+struct arrow_list : arrow_value<std::vector<T>> {
+  static constexpr std::string_view codec_name = "arrow_list";
+};
+
+template <class T>
+typename detail::arrow_form<T>::type arrow_cell::as() const {
+  using form = detail::arrow_form<T>;
+  static_assert(form::possible, "penstock: cell.as<T>() reads what arrow_value<T> does");
+  static_assert(!form::in_room, "penstock: cell.as<std::span<...>>() has no memory; write as<std::vector<...>>");
+  detail::arrow_room none;
+  return detail::read_arrow<T>(*this, none);
+}
 
 /// Reads arrays of an Arrow column: lists, or lists of lists, of numbers of exactly type `T`, whose lengths
 /// make them an array. So are tensors of fixed shape, and the arrays of Hugging Face's Array2D to Array5D.

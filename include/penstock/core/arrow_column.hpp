@@ -27,6 +27,7 @@ struct arrow_column {
   const std::byte* validity = nullptr;  ///< bits; null: no value is null
   const std::byte* values = nullptr;    ///< of fixed width, bits, views, or bytes behind offsets
   const std::byte* offsets = nullptr;   ///< of bytes and lists
+  const std::byte* sizes = nullptr;     ///< of list views
   std::uint64_t bytes = 0;              ///< of `values`, if there are offsets into them
   std::vector<arrow_column> children;
   std::vector<const arrow_column*> dictionary;  ///< its parts, one after another
@@ -41,10 +42,27 @@ struct arrow_column {
   }
 };
 
-/// Some values of a column one after another: those of a list.
+class arrow_cell;
+
+namespace detail {
+/// How a value is read as `T`; see codec/arrow_value.hpp.
+template <class T>
+struct arrow_form;
+}  // namespace detail
+
+/// Some values of a column one after another: those of a list. `for (const arrow_cell one : cell.list())`.
 struct arrow_slice {
+  class iterator;
+
   const arrow_column* column = nullptr;
   std::uint64_t first = 0, count = 0;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return count; }
+  [[nodiscard]] bool empty() const noexcept { return count == 0; }
+  /// A value; `i` is below `size()`.
+  [[nodiscard]] arrow_cell operator[](std::uint64_t i) const;
+  [[nodiscard]] iterator begin() const noexcept;
+  [[nodiscard]] iterator end() const noexcept;
 };
 
 /// One value of a column. Numbers of dictionary values are followed to the values. Valid as long as the
@@ -88,9 +106,11 @@ class arrow_cell {
     }
     return viewed();
   }
-  /// The values of a list. Throws errc::format for any other layout, and for offsets that lead out of the
-  /// child.
+  /// The values of a list, and the entries of a map, which are structs of a key and a value; none if it is
+  /// null. Throws errc::format for any other layout, and for offsets that lead out of the child.
   [[nodiscard]] arrow_slice list() const {
+    if (null_) [[unlikely]]
+      return {};
     if (column_->type->layout != arrow_layout::fixed_list) return varying_list();
     const std::uint64_t count = column_->type->width;
     std::uint64_t first = 0;
@@ -98,14 +118,27 @@ class arrow_cell {
       bad_offsets(row_, row_, column_->children.front().length);
     return within_child(first, count);
   }
+  /// A field of a struct; null if the struct is. Throws errc::missing if it has none of this name,
+  /// errc::format for any other layout.
+  [[nodiscard]] arrow_cell field(std::string_view name) const;
+  /// The same by its place in `type().children`.
+  [[nodiscard]] arrow_cell field(std::size_t i) const;
+  /// The value as `T`, whatever `arrow_value<T>` reads but spans: `cell.as<std::string_view>()`,
+  /// `cell.as<std::optional<double>>()`. Needs penstock/codec/arrow_value.hpp.
+  template <class T>
+  [[nodiscard]] typename detail::arrow_form<T>::type as() const;
 
  private:
   explicit arrow_cell(const arrow_column& column) noexcept : column_(&column), null_(true) {}
 
   template <class Offset>
   [[nodiscard]] std::uint64_t offset(std::uint64_t behind) const noexcept {
-    Offset value;
-    std::memcpy(&value, column_->offsets + detail::to_size(row_ + behind) * sizeof(Offset), sizeof(Offset));
+    return number_at<Offset>(column_->offsets, behind);
+  }
+  template <class Number>
+  [[nodiscard]] std::uint64_t number_at(const std::byte* numbers, std::uint64_t behind = 0) const noexcept {
+    Number value;
+    std::memcpy(&value, numbers + detail::to_size(row_ + behind) * sizeof(Number), sizeof(Number));
     return value;
   }
   [[nodiscard]] bytes_view between(std::uint64_t begin, std::uint64_t end) const {
@@ -120,6 +153,7 @@ class arrow_cell {
     return {&child, first, count};
   }
   void follow_dictionary();
+  void check_struct() const;
   [[nodiscard]] bytes_view viewed() const;
   [[nodiscard]] arrow_slice varying_list() const;
   [[noreturn, gnu::cold]] void bad_offsets(std::uint64_t begin, std::uint64_t end, std::uint64_t size) const;
@@ -128,6 +162,33 @@ class arrow_cell {
   std::uint64_t row_ = 0;  // in the buffers
   bool null_;
 };
+
+class arrow_slice::iterator {
+ public:
+  using value_type = arrow_cell;
+  using difference_type = std::ptrdiff_t;
+
+  iterator() = default;
+  iterator(const arrow_column* column, std::uint64_t row) noexcept : column_(column), row_(row) {}
+  [[nodiscard]] arrow_cell operator*() const { return {*column_, row_}; }
+  iterator& operator++() noexcept {
+    ++row_;
+    return *this;
+  }
+  iterator operator++(int) noexcept {
+    iterator before = *this;
+    ++row_;
+    return before;
+  }
+  friend bool operator==(const iterator&, const iterator&) = default;
+
+ private:
+  const arrow_column* column_ = nullptr;
+  std::uint64_t row_ = 0;
+};
+inline arrow_cell arrow_slice::operator[](std::uint64_t i) const { return {*column, first + i}; }
+inline arrow_slice::iterator arrow_slice::begin() const noexcept { return {column, first}; }
+inline arrow_slice::iterator arrow_slice::end() const noexcept { return {column, first + count}; }
 
 namespace detail {
 
@@ -155,11 +216,11 @@ struct arrow_leaf {
   }
 };
 
-/// The leaves of a schema, by path: "label", "image.bytes". Where a column called "a.b" stands beside the field
-/// b of a struct a, it is "`a.b`". Two columns of one struct with one name have it both.
+/// The leaves of a schema, by path: "label", "image.bytes". Where a column called "a.b" stands beside the
+/// field b of a struct a, it is "`a.b`". Two columns of one struct with one name have it both.
 [[nodiscard]] std::vector<std::string> arrow_leaf_names(const arrow_type& root);
-/// The same, with every name that has a dot or a backtick in backticks, as Spark has it: equal only for columns
-/// of the same path.
+/// The same, with every name that has a dot or a backtick in backticks, as Spark has it: equal only for
+/// columns of the same path.
 [[nodiscard]] std::vector<std::string> arrow_leaf_paths(const arrow_type& root);
 /// A name as it stands in such a path.
 [[nodiscard]] std::string arrow_path_part(std::string_view name);

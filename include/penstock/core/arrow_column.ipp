@@ -83,15 +83,57 @@ PENSTOCK_INLINE bytes_view arrow_cell::viewed() const {
 }
 
 PENSTOCK_INLINE arrow_slice arrow_cell::varying_list() const {
-  const arrow_layout layout = column_->type->layout;
-  if (layout != arrow_layout::list32 && layout != arrow_layout::list64)
-    throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
-                               ", which is no list"});
-  const bool small = layout == arrow_layout::list32;
-  const std::uint64_t first = small ? offset<std::uint32_t>(0) : offset<std::uint64_t>(0);
-  const std::uint64_t end = small ? offset<std::uint32_t>(1) : offset<std::uint64_t>(1);
+  std::uint64_t first = 0, end = 0;
+  switch (column_->type->layout) {
+    case arrow_layout::list32:
+      first = offset<std::uint32_t>(0);
+      end = offset<std::uint32_t>(1);
+      break;
+    case arrow_layout::list64:
+      first = offset<std::uint64_t>(0);
+      end = offset<std::uint64_t>(1);
+      break;
+    case arrow_layout::list_view32:
+      first = offset<std::uint32_t>(0);
+      end = first + number_at<std::uint32_t>(column_->sizes);
+      break;
+    case arrow_layout::list_view64:
+      first = offset<std::uint64_t>(0);
+      if (__builtin_add_overflow(first, number_at<std::uint64_t>(column_->sizes), &end)) end = 0;
+      break;
+    default:
+      throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
+                                 ", which is no list"});
+  }
   if (end < first) bad_offsets(first, end, column_->children.front().length);
   return within_child(first, end - first);
+}
+
+PENSTOCK_INLINE void arrow_cell::check_struct() const {
+  if (column_->type->layout != arrow_layout::record)
+    throw error(errc::format, {"the column '", column_->type->name, "' is of type ", column_->type->text(),
+                               ", which is no struct"});
+}
+PENSTOCK_INLINE arrow_cell arrow_cell::field(std::size_t i) const {
+  check_struct();
+  if (i >= column_->children.size())
+    throw error(errc::missing, {"the struct '", column_->type->name, "' has ", column_->children.size(),
+                                " fields, and none at place ", i});
+  const arrow_column& child = column_->children[i];
+  if (null_) return null_of(child);
+  if (row_ >= child.length) bad_offsets(row_, row_ + 1, child.length);
+  return {child, row_};
+}
+PENSTOCK_INLINE arrow_cell arrow_cell::field(std::string_view name) const {
+  check_struct();
+  const std::vector<arrow_type>& fields = column_->type->children;
+  std::size_t at = 0;
+  while (at < fields.size() && fields[at].name != name) ++at;
+  if (at < fields.size()) return field(at);
+  std::string there;
+  for (const arrow_type& one : fields) detail::append(there, {there.empty() ? "" : ", ", one.name});
+  throw error(errc::missing,
+              {"the struct '", column_->type->name, "' has no field '", name, "', only ", there});
 }
 
 namespace detail {

@@ -23,6 +23,8 @@ enum class arrow_layout : std::uint8_t {
   views,       ///< 16 bytes a value, which hold it or say where it is
   list32,      ///< offsets of 32 bits into the values of the child
   list64,      ///< offsets of 64 bits into the values of the child
+  list_view32,  ///< offsets and sizes of 32 bits, in any order
+  list_view64,  ///< offsets and sizes of 64 bits, in any order
   fixed_list,  ///< `width` values of the child
   record,      ///< a value of each child: a struct
   other
@@ -44,6 +46,9 @@ enum class arrow_number : std::uint8_t {
   float32,
   float64
 };
+
+/// The unit that a timestamp counts, as in Arrow.
+enum class timestamp_unit : std::uint8_t { second, milli, micro, nano };
 
 /// The number that Arrow has for `T`: `none` for other types, `bool` and characters.
 template <class T>
@@ -87,6 +92,12 @@ struct arrow_type {
   /// What a format string says; layout `other` if it is none that is read. Children are the caller's.
   [[nodiscard]] static arrow_type of_format(std::string_view format);
 
+  /// Whether a value is a list, of any layout; so is one of a map.
+  [[nodiscard]] bool is_list() const noexcept {
+    return layout == arrow_layout::list32 || layout == arrow_layout::list64 ||
+           layout == arrow_layout::list_view32 || layout == arrow_layout::list_view64 ||
+           layout == arrow_layout::fixed_list;
+  }
   /// Whether the values of both are read alike. Names of lists' values make no difference.
   [[nodiscard]] bool reads_like(const arrow_type& other) const noexcept;
   /// As pyarrow prints it: "int64", "list<float>", "timestamp[us, tz=UTC]".

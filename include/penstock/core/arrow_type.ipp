@@ -68,8 +68,8 @@ PENSTOCK_INLINE const arrow_format* find_arrow_format(std::string_view format) n
                                    {"w:", "fixed_size_binary", fixed, n::none, 0},
                                    {"d:", "decimal", fixed, n::none, 0},
                                    {"+w:", "fixed_size_list", fixed_list, n::none, 0},
-                                   {"+vl", "list_view", other, n::none, 0},
-                                   {"+vL", "large_list_view", other, n::none, 0},
+                                   {"+vl", "list_view", list_view32, n::none, 0},
+                                   {"+vL", "large_list_view", list_view64, n::none, 0},
                                    {"+r", "run_end_encoded", other, n::none, 0},
                                    {"+ud:", "dense_union", other, n::none, 0},
                                    {"+us:", "sparse_union", other, n::none, 0}});

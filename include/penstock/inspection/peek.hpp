@@ -44,7 +44,7 @@ std::string sample_text(const V& sample) {
 }  // namespace detail
 
 /// Shows one sample as it is before `batch`: its key, and of each field the type, the shape and the first
-/// values. Bytes are shown as text if they are text, and otherwise with what they look like ("JPEG").
+/// values. Bytes are shown as text if they are text, and otherwise with what they look like ("a JPEG image").
 ///
 /// Evaluates the chain for position (0, index) in the calling thread; for a forward-only source, reads the
 /// first sample. Meant for people: the text may change between versions. Throws what the chain throws.

@@ -3,6 +3,7 @@
 
 #include <penstock/core/any_count.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/mistake.hpp>
 #include <penstock/observe/counters.hpp>
 #include <penstock/run/run.hpp>
 #include <penstock/run/state.hpp>
@@ -150,6 +151,15 @@ class any_loader {
     requires part_of_kind<Plan, plan_tag>
   any_loader(const Plan& p, Convert convert)
       : any_loader(holder<Plan, Convert>::make(p, std::move(convert))) {}
+  /// A mistake: a loader of a source, or of a plan alone.
+  template <class Plan, class... Convert>
+    requires(part_of_kind<Plan, source_tag> || (part_of_kind<Plan, plan_tag> && sizeof...(Convert) == 0))
+  any_loader(const Plan&, const Convert&...) {
+    static_assert(never<Plan>,
+                  "penstock: any_loader<my_batch> is made of a plan with batches and a function that makes a "
+                  "my_batch of one; write any_loader<my_batch>(source | batch(n), [](auto& b) { return "
+                  "my_batch{get<\"a\">(b)}; })");
+  }
   any_loader(any_loader&& other) noexcept
       : functions_(std::exchange(other.functions_, nullptr)),
         self_(std::exchange(other.self_, nullptr)),

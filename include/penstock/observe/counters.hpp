@@ -29,6 +29,7 @@ struct bad_sample_counts {
 /// The counters of a run: a copy, taken by `run.counters()` at no cost to the workers.
 struct run_counters {
   std::vector<stage_counters> stages;  ///< source first
+  bool source_computes = false;        ///< the source reads nothing: samples are made by a function
   std::uint64_t samples = 0;           ///< delivered, on this rank
   std::uint64_t bytes = 0;             ///< delivered
   std::uint64_t batches = 0;           ///< delivered; without batches, rows

@@ -89,7 +89,7 @@ PENSTOCK_INLINE verdict judge(const run_counters& counters, const run_counters& 
     v.advice = "no stage was timed yet; ask again after more batches";
     return v;
   }
-  if (input > 0.5 || most == 0) {
+  if (input > 0.5 || (most == 0 && !c.source_computes)) {
     v.limit = bottleneck::io;
     v.advice = input > 0.5
                    ? "workers wait for the serial front of a forward-only source; use an indexed source, or "

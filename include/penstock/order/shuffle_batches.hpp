@@ -60,7 +60,7 @@ struct shuffle_batches_stage {
 /// A sequencer, behind `batch`; keeps every guarantee; costs 6 ns per batch. Throws `error(errc::argument)`
 /// for an endless order. Thread-safe.
 ///
-///     auto loader = samples | decode<field<"cls", integer>> | batch(256) | shuffle_batches(7);
+///     auto loader = source | batch(256) | shuffle_batches(7);
 [[nodiscard]] constexpr shuffle_batches_stage shuffle_batches(any_seed seed) { return {seed.value()}; }
 
 }  // namespace penstock::inline v0_1

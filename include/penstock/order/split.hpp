@@ -2,7 +2,6 @@
 #pragma once
 
 #include <penstock/base/shared.hpp>
-#include <penstock/core/any_seed.hpp>
 #include <penstock/core/compiled.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/named_split.hpp>

@@ -108,6 +108,8 @@ class run {
     open(p, options);
   }
   run(run&&) noexcept = default;
+  // penstock: a run is moved, never copied; write auto& r = run, or open the plan again
+  run(const run&) = delete;  // penstock: a run is moved, never copied; write auto& second = run
   run& operator=(run&& other) noexcept {
     if (this == &other) return *this;
     close();
@@ -145,14 +147,12 @@ class run {
   }
   template <class T = void>
   [[nodiscard]] epoch_range rest() && {
-    static_assert(!std::is_void_v<T>,
-                  "penstock: rest() of a temporary run; give the run a name: auto run = plan.open();");
+    mistakes::temporary_run::explain<T>();
     return {this, 0};
   }
   template <class T = void>
   [[nodiscard]] epoch_range epoch(any_count) && {
-    static_assert(!std::is_void_v<T>,
-                  "penstock: epoch() of a temporary run; give the run a name: auto run = plan.open();");
+    mistakes::temporary_run::explain<T>();
     return {this, 0};
   }
 

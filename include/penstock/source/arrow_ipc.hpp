@@ -12,13 +12,13 @@
 #include <penstock/core/projection.hpp>
 #include <penstock/core/to_size.hpp>
 #include <penstock/source/concepts.hpp>
-#include <penstock/source/detail/arrow_fields.hpp>
 #include <penstock/source/detail/arrow_rows.hpp>
 #include <penstock/source/detail/data_folder.hpp>
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/ipc_batches.hpp>
 #include <penstock/source/detail/known_files.hpp>
 #include <penstock/source/manifest.hpp>
+#include <penstock/source/where.hpp>
 #include <penstock/source/tar/shard_stream.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/mapped_file.hpp>
@@ -89,11 +89,19 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
   /// Covers the columns, and each batch's file, place, size and rows.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
   [[nodiscard]] std::string describe() const { return known_->describe(); }
-  [[nodiscard]] std::vector<source_field> fields() const { return detail::fields_of_arrow(schema()); }
+  [[nodiscard]] std::vector<source_field> fields() const { return known_->fields(); }
   /// The columns' types, as the children of a struct.
   [[nodiscard]] const arrow_type& schema() const noexcept { return known_->schema; }
   [[nodiscard]] reader connect(const projection& used = {}) const {
     return reader(known_, used, detail::ipc_limits{options_.keep, options_.limit}, unpack_);
+  }
+
+  /// Only these columns; see `columns`.
+  [[nodiscard]] friend arrow_ipc_source operator|(arrow_ipc_source source, const column_list& names) {
+    files changed(*source.known_);
+    changed.show(names.names);
+    source.known_.reset(new const files(std::move(changed)));
+    return source;
   }
 
  private:
@@ -126,8 +134,8 @@ class arrow_ipc_source : public opens_as_plan<arrow_ipc_source<Storage>> {
 /// Out: an open sample with a member for each column; the fields of a struct are members of their own, with a
 /// point between the names ("image.bytes"). `arrow_value<T>` reads numbers, texts, lists and nulls,
 /// `arrow_array<T>` lists that are arrays; any other codec reads binary values and texts: `jpeg`, `identity`,
-/// `json`. Dictionary values are followed. Unions, runs and list views are passed over, and an error when
-/// they are asked for.
+/// `json`. Dictionary values are followed. Unions and runs are passed over, and an error when they are asked
+/// for.
 /// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. `starts` are those of the record
 /// batches, so that `shuffle` with a window reads each one once. Making the plan reads the metadata of all
 /// batches, some 500 bytes each.

@@ -10,6 +10,8 @@
 #include <penstock/source/detail/split_files.hpp>
 #include <penstock/source/tar/tar_header.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
+#include <penstock/storage/url.hpp>
 
 #include <fnmatch.h>
 
@@ -91,9 +93,8 @@ PENSTOCK_INLINE void refuse_urls(std::string_view path) {
                  "' is a URL, and a path was expected: include <penstock/storage/", kind,
                  ".hpp>, link penstock::", kind, " and write dataset(", kind,
                  "(url)), where the URL names objects, as in \"", scheme, "://.../train-{0000..0127}.tar\""});
-  throw error(errc::argument,
-              {"'", path.substr(0, path.find('?')), "' is a URL, and there is no storage for ", scheme,
-               ":// here: mount it, or write dataset(storage) with one of your own"});
+  throw error(errc::argument, {"'", penstock::without_secrets(path), "' is a URL, and a path was expected: ",
+                               files::advice_for_url(scheme, penstock::without_secrets(path))});
 }
 
 PENSTOCK_INLINE void refuse_stored(std::string_view format) {
@@ -266,6 +267,7 @@ PENSTOCK_INLINE dataset_listing::dataset_listing(const std::string& path, const 
 PENSTOCK_INLINE void dataset_listing::list() {
   namespace fs = std::filesystem;
   detail::refuse_urls(path_);
+  path_ = detail::files::local_path(path_);
   if (path_.empty()) throw error(errc::argument, "the path of the dataset is empty");
   std::error_code failed;
   if (fs::is_directory(path_, failed)) {

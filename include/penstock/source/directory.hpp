@@ -110,6 +110,12 @@ class directory : public opens_as_plan<directory> {
       }
     }
     [[nodiscard]] std::string key(std::uint64_t index) const;
+    /// The path of a sample's file.
+    [[nodiscard]] std::string url(std::uint64_t index) const {
+      std::string path;
+      name(detail::to_size(checked(index)), path);
+      return path;
+    }
     /// Asks the system to read the file ahead.
     void will_need(std::uint64_t index) const noexcept;
     [[nodiscard]] std::uint64_t bytes_per_sample() const noexcept { return files_->bytes / files_->size(); }

@@ -22,6 +22,7 @@
 #include <penstock/source/unpacked.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
 #include <penstock/storage/mapped_file.hpp>
 #include <penstock/storage/session_view.hpp>
 
@@ -198,8 +199,9 @@ template <storage Storage>
 /// and of another in the next, as a list of 1 and one of 0.5; errc::argument for chunks of tokens.
 /// Source: litdata, streaming/{writer,item_loader}.py.
 template <unpacker... Unpack>
-[[nodiscard]] arrow_ipc_source<mapped_file> litdata_rows(const std::string& folder,
+[[nodiscard]] arrow_ipc_source<mapped_file> litdata_rows(const std::string& path,
                                                          const arrow_ipc_options& options = {}) {
+  const std::string folder = detail::files::local_path(path);
   const litdata_index index = read_litdata_index(folder + "/index.json");
   if (index.tokens) detail::check_litdata_samples(index);
   std::vector<std::string> paths;

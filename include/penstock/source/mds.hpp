@@ -24,6 +24,7 @@
 #include <penstock/source/unpacked.hpp>
 #include <penstock/storage/concepts.hpp>
 #include <penstock/storage/file.hpp>
+#include <penstock/storage/file_names.hpp>
 #include <penstock/storage/storage_counters.hpp>
 
 #include <unistd.h>
@@ -236,8 +237,9 @@ template <unpacker... Unpack>
 /// what `copies_of(packed, packing)` returns for their paths: a copy, or the path itself of a file that is
 /// not compressed.
 template <class CopiesOf>
-[[nodiscard]] std::vector<std::string> mds_paths(const std::string& folder, const mds_index& index,
+[[nodiscard]] std::vector<std::string> mds_paths(const std::string& path, const mds_index& index,
                                                  const CopiesOf& copies_of) {
+  const std::string folder = files::local_path(path);
   std::vector<std::string> paths;
   struct packed_files {
     std::vector<std::string> paths;

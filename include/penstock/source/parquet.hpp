@@ -168,7 +168,9 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// Out: an open sample with a member for each column, as of `arrow_ipc`: the fields of a struct are members
 /// of their own ("image.bytes"), `arrow_value<T>` reads numbers, texts, lists and nulls, `arrow_array<T>`
 /// lists that are arrays, and any other codec bytes and texts: `jpeg`, `npy`, `json`. Types are those that
-/// Arrow gives: decimals are their bytes, times the whole numbers that they count, INT96 is nanoseconds.
+/// Arrow gives: decimals are their bytes, times the whole numbers that they count, INT96 is nanoseconds
+/// unless `parquet_options::coerce_int96_timestamp_unit` says otherwise. A column called "a.b" beside a
+/// struct a with a field b is "`a.b`".
 /// What no stage names is not read, nor is it by `columns`. `where` chooses rows when the plan is made,
 /// exactly, and reads its column only where the file's statistics, its index of pages and its Bloom filters
 /// do not decide.
@@ -180,11 +182,14 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// all workers; row groups are kept up to `parquet_options::keep` bytes, and those of the 64 rows that come
 /// next.
 /// A row is not copied. No allocation per sample in the steady state.
-/// Errors: errc::format, with the file, for what is no Parquet or damaged, and for a file of other columns
-/// than the first; errc::limit for a row group that takes more than `parquet_options::limit`; errc::argument
-/// for `where` and `columns` with a column that is not there, for a folder or storage of several splits, and
-/// for one that is a table of Delta Lake, Iceberg or Hudi, whose files may hold rows that were deleted, with
-/// what to write; errc::missing for a folder without files or without the split; errc::io.
+/// Errors: errc::format, with the file, for what is no Parquet or damaged, and for columns that
+/// are asked for and whose types in two files have none in common, and for INT96 that its unit cannot count; errc::checksum, with the file,
+/// the column and the page, for bytes that do not have their checksum, unless
+/// `parquet_options::page_checksum_verification` is false; errc::limit for a row group that takes more than
+/// `parquet_options::limit`; errc::argument for `where` and `columns` with a column that is not there or a name
+/// that two columns have, for a folder or storage of several splits, and for one that is a table of Delta Lake,
+/// Iceberg or Hudi, whose files may hold rows that were deleted, with what to write; errc::missing for a folder
+/// without files or without the split; errc::io.
 /// Encrypted files are not read.
 /// Threads: any number may evaluate, each with its own worker.
 /// Write `penstock::parquet`, since Arrow C++ has a namespace of that name.

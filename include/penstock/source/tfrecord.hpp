@@ -31,6 +31,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,8 @@ struct tfrecord_options {
   std::uint64_t scan_gap = 256_KiB;
   /// Whether the checksum of each payload is compared when the payload is used.
   bool check = true;
+  /// What to do with a file that is cut off, or in which the size of a record is damaged.
+  penstock::on_damaged_shard on_damaged_shard = penstock::on_damaged_shard::refuse;
 };
 
 namespace detail {
@@ -141,6 +144,8 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
     return files_->shards.starts();
   }
   [[nodiscard]] const penstock::manifest& manifest() const noexcept { return files_->shards; }
+  /// The files of which only the records before some damage are in the dataset; see `on_damaged_shard`.
+  [[nodiscard]] std::span<const damaged_shard> damaged_shards() const noexcept { return files_->damages; }
   /// Covers each file's name and size, and where its records are.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept {
     return mix64(files_->shards.fingerprint() ^ 0x74667265636f7264);
@@ -160,8 +165,9 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
     if (options.index == index_policy::dali || options.index == index_policy::energon)
       throw error(errc::argument,
                   "tfrecord makes its own indexes; index_policy::dali and energon are for tar shards");
-    return {options.index,    options.threads,      0,
-            options.scan_gap, options.index_folder, &detail::tf_record_files()};
+    return {options.index,           options.threads,      0,
+            options.scan_gap,        options.index_folder, &detail::tf_record_files(),
+            options.on_damaged_shard};
   }
 
   shared<const file_set> files_;
@@ -189,8 +195,8 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
 /// checksum;
 /// the sizes are checked when the index is made. errc::format for a file that is cut off or no TFRecord file;
 /// errc::argument for a compressed one, and for a folder or storage of several splits, with what to write;
-/// errc::missing for a folder without files or without the split; errc::io for a file that cannot be read or has
-/// changed. The errors of later stages carry the file, the offset and "file:record", counted from 0.
+/// errc::missing for a folder without files or without the split; errc::io for a file that cannot be read or
+/// has changed. The errors of later stages carry the file, the offset and "file:record", counted from 0.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: tensorflow, tsl/lib/io/record_reader.cc.
 template <storage Storage>

@@ -7,6 +7,7 @@
 #include <penstock/source/detail/parallel.hpp>
 #include <penstock/source/detail/unpacked_copy.hpp>
 #include <penstock/storage/concepts.hpp>
+#include <penstock/storage/file_names.hpp>
 
 #include <sys/stat.h>
 
@@ -29,7 +30,7 @@ PENSTOCK_INLINE std::string copied_path(const std::string& packed, const unpacke
   };
   const object_signature before = state_of();
   std::string copy = copy_path(packed, options.folder);
-  if (copy_is_current(copy, before)) return copy;
+  if (copy_is_current(copy, {packed, before})) return copy;
 
   if (!work.is_packed(work.of)) return packed;
   if (const int code = make_folders(folder_of(copy)); code != 0) {
@@ -39,12 +40,12 @@ PENSTOCK_INLINE std::string copied_path(const std::string& packed, const unpacke
         .in_file(folder_of(copy));
   }
   const copy_turn turn(copy);
-  if (turn.current(before)) return copy;
+  if (turn.current({packed, before})) return copy;
   turn.begin();
   output_file output(copy);
   work.write(work.of, output);
   if (state_of() != before) throw error(errc::io, "the file was changed while it was unpacked; try again");
-  turn.finish({before, output.commit()});
+  turn.finish({before, output.commit(), ends_of_file(packed)});
   return copy;
 }
 
@@ -90,7 +91,7 @@ PENSTOCK_INLINE std::vector<std::string> unpacked_paths(const std::vector<std::s
   std::vector<std::string> copies(packed.size());
   for_each_in_parallel(packed.size(), options.threads, [&](std::size_t i) {
     try {
-      copies[i] = one(packed[i], options);
+      copies[i] = one(files::local_path(packed[i]), options);
     } catch (error& e) {
       e.in_file(packed[i]);
       throw;

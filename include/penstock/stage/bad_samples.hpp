@@ -120,7 +120,9 @@ struct ledger {
 /// The ledger gets a line of JSON for each bad sample delivered, written and flushed before the batch is
 /// delivered: rank, epoch and index of the position, source index, key, file, offset, stage, code, reason,
 /// what was done, substitute. A run that resumes from a state appends to it, and writes again what it
-/// delivers again. A line that cannot be written is `errc::io` and ends the run.
+/// delivers again. When a run opens, the ledger of rank 0 gets a line for each shard of which a source that
+/// was told `on_damaged_shard::take_what_is_there` has taken only a part. A line that cannot be written is
+/// `errc::io` and ends the run.
 ///
 /// Keeps all five guarantees. Cost: none for good samples; two exceptions for a bad one; a draw of `replace`
 /// costs as much as looking up one position, with a few allocations. With several ranks, and a column whose

@@ -83,6 +83,8 @@ class session_view {
   [[nodiscard]] bool has_signature(object_id id, object_signature what) const {
     return calls_->has_signature(session_, id, what);
   }
+  /// Like `penstock::is_tagged`.
+  [[nodiscard]] bool tagged(object_id id) const { return calls_->tagged(session_, id); }
   /// A range: in place if the session has views, otherwise read into memory of its own. `reused` gives that
   /// memory, so that a loop allocates once: what it held is gone.
   [[nodiscard]] object_bytes range(object_id id, std::uint64_t offset, std::uint64_t size,
@@ -106,6 +108,7 @@ class session_view {
     bytes_view (*view)(const void*, object_id, std::uint64_t, std::uint64_t);
     void (*confirm)(const void*, object_id);
     bool (*has_signature)(const void*, object_id, object_signature);
+    bool (*tagged)(const void*, object_id);
   };
 
   template <class S>
@@ -127,7 +130,8 @@ class session_view {
                [](const void* session, object_id id) { penstock::confirm(at<S>(session), id); },
                [](const void* session, object_id id, object_signature what) {
                  return penstock::has_signature(at<S>(session), id, what);
-               }};
+               },
+               [](const void* session, object_id id) { return penstock::is_tagged(at<S>(session), id); }};
     if constexpr (viewing_session<S>) made.view = &view_of<S>;
     return made;
   }

@@ -58,6 +58,15 @@
 #ifdef CONSUMER_WEBP
 #include <penstock/codec/webp.hpp>
 #endif
+#ifdef CONSUMER_GIF
+#include <penstock/codec/gif.hpp>
+#endif
+#ifdef CONSUMER_AVIF
+#include <penstock/codec/avif.hpp>
+#endif
+#ifdef CONSUMER_TIFF
+#include <penstock/codec/tiff.hpp>
+#endif
 #ifdef CONSUMER_TFRECORD
 #include <penstock/source/tfrecord.hpp>
 #endif
@@ -214,6 +223,15 @@ int main() {
 #endif
 #ifdef CONSUMER_WEBP
   codec_refuses<ps::webp>();
+#endif
+#ifdef CONSUMER_GIF
+  codec_refuses<ps::gif>();
+#endif
+#ifdef CONSUMER_AVIF
+  codec_refuses<ps::avif>();
+#endif
+#ifdef CONSUMER_TIFF
+  codec_refuses<ps::tiff>();
 #endif
 #ifdef CONSUMER_TFRECORD
   refuses("tfrecord", [](ps::bytes_view) { (void)ps::tfrecord("/no such file"); });

@@ -46,6 +46,15 @@
 #ifdef CONSUMER_HAS_WEBP
 #include <penstock/penstock_webp.hpp>
 #endif
+#ifdef CONSUMER_HAS_GIF
+#include <penstock/penstock_gif.hpp>
+#endif
+#ifdef CONSUMER_HAS_AVIF
+#include <penstock/penstock_avif.hpp>
+#endif
+#ifdef CONSUMER_HAS_TIFF
+#include <penstock/penstock_tiff.hpp>
+#endif
 #ifdef CONSUMER_HAS_TFRECORD
 #include <penstock/penstock_tfrecord.hpp>
 #endif

@@ -5,12 +5,15 @@
 #include <penstock/core/arrow_type.hpp>
 #include <penstock/core/bytes.hpp>
 #include <penstock/core/compiled.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/to_size.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 namespace penstock::inline v0_1 {
 namespace detail {
@@ -25,14 +28,38 @@ struct arrow_whole {
 /// A floating-point number. Throws errc::format if the value is none, or has more than `most` bytes.
 [[nodiscard]] double real_arrow_number(const arrow_cell& cell, std::size_t most);
 
+/// Memory for values that cannot be shown where they lie.
+class arrow_room {
+ public:
+  /// What was given before is given again.
+  void begin() noexcept { used_ = 0; }
+  [[nodiscard]] buffer& next() {
+    if (used_ == rooms_.size()) rooms_.emplace_back();
+    return rooms_[used_++];
+  }
+
+ private:
+  std::vector<buffer> rooms_;
+  std::size_t used_ = 0;
+};
+
 /// Throws errc::format unless the value is binary or a text.
 [[nodiscard]] bytes_view arrow_bytes(const arrow_cell& cell);
 /// Throws errc::limit for a list of more than a million values that take no space, which would cost memory
 /// that nothing in the file stands for.
 void check_arrow_count(const arrow_slice& list);
-/// The bytes of a list's numbers. Throws errc::format if they are not of this type, errc::missing if one of
-/// them is null.
-[[nodiscard]] bytes_view arrow_list_bytes(const arrow_slice& list, arrow_number wanted, std::size_t width);
+/// The bytes of a list's numbers; `of` is the list's type. Throws errc::format if they are not of this type,
+/// errc::missing if one of them is null.
+[[nodiscard]] bytes_view arrow_list_bytes(const arrow_slice& list, const arrow_type& of, arrow_number wanted,
+                                          std::size_t width);
+/// A list's truth values, a byte each, in `room`. Throws as above.
+[[nodiscard]] std::span<const bool> arrow_list_bools(const arrow_slice& list, const arrow_type& of,
+                                                     buffer& room);
+/// The place of a field; the number of fields if the struct lacks it. Throws errc::format if it is no struct.
+[[nodiscard]] std::size_t find_arrow_field(const arrow_cell& cell, std::string_view name);
+/// Adds to an error which value of a list, or which field of a struct, it is about.
+[[gnu::cold]] void name_arrow_value(error& e, const arrow_type& list, std::uint64_t i);
+[[noreturn, gnu::cold]] void no_arrow_field(const arrow_type& type, std::string_view name);
 /// The values, or a copy of them in `scratch` if they are not aligned.
 [[nodiscard]] const std::byte* aligned_arrow_values(bytes_view values, std::size_t alignment,
                                                     buffer& scratch);
@@ -61,6 +88,8 @@ struct arrow_array_place {
 [[noreturn, gnu::cold]] void other_arrow_type(const arrow_type& type, std::string_view wanted);
 [[noreturn, gnu::cold]] void null_arrow_value(const arrow_type& type);
 [[noreturn, gnu::cold]] void arrow_out_of_range(const arrow_type& type);
+[[noreturn, gnu::cold]] void other_arrow_length(const arrow_type& type, std::uint64_t count,
+                                                std::uint64_t wanted);
 [[noreturn, gnu::cold]] void no_arrow_column(std::string_view codec);
 
 }  // namespace detail

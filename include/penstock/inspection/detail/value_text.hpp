@@ -67,7 +67,7 @@ template <class T>
 
 /// Text in quotes, with everything escaped that is no printable UTF-8; at most about 64 bytes of it.
 [[nodiscard]] std::string quoted_text(std::string_view text);
-/// "12 bytes", what they look like ("JPEG", "PNG", "npy"), and the first of them: as text if they are text,
+/// "12 bytes", what they look like ("a JPEG image"), and the first of them: as text if they are text,
 /// otherwise in hexadecimal.
 [[nodiscard]] std::string bytes_text(bytes_view bytes);
 /// A value of a column of Arrow, with its type.

@@ -3,9 +3,10 @@
 
 #include <penstock/inspection/detail/value_text.hpp>
 
+#include <penstock/core/known_formats.hpp>
+
 #include <algorithm>
 #include <charconv>
-#include <utility>
 
 namespace penstock::inline v0_1::detail {
 
@@ -63,38 +64,13 @@ PENSTOCK_INLINE std::string quoted_text(std::string_view all) {
   return made + (all.empty() ? "\"" : "\" ...");
 }
 
-/// What the first bytes of a file say that it is; empty if they say nothing.
-[[nodiscard]] PENSTOCK_INLINE std::string_view file_kind(std::string_view head) {
-  constexpr std::pair<std::string_view, std::string_view> known[] = {{"\xff\xd8\xff", "JPEG"},
-                                                                     {"\x89PNG\r\n\x1a\n", "PNG"},
-                                                                     {"GIF8", "GIF"},
-                                                                     {"\x93NUMPY", "npy"},
-                                                                     {"\x1f\x8b", "gzip"},
-                                                                     {"\x28\xb5\x2f\xfd", "zstd"},
-                                                                     {std::string_view("II*\0", 4), "TIFF"},
-                                                                     {std::string_view("MM\0*", 4), "TIFF"},
-                                                                     {"%PDF", "PDF"},
-                                                                     {"PK\3\4", "zip"},
-                                                                     {"fLaC", "FLAC"},
-                                                                     {"OggS", "Ogg"}};
-  for (const auto& [front, name] : known)
-    if (head.starts_with(front)) return name;
-  if (head.starts_with("RIFF") && head.size() >= 12) {
-    if (head.substr(8).starts_with("WEBP")) return "WebP";
-    if (head.substr(8).starts_with("WAVE")) return "WAV";
-  }
-  if (head.size() >= 12 && head.substr(4).starts_with("ftyp"))
-    return head.substr(8).starts_with("avif") || head.substr(8).starts_with("avis") ? "AVIF" : "MP4";
-  return {};
-}
-
 PENSTOCK_INLINE std::string bytes_text(bytes_view bytes) {
   constexpr std::size_t looked_at = 64, shown = 16;
   std::string_view head =
       bytes.empty() ? std::string_view() : text_of(bytes.first(std::min(looked_at, bytes.size())));
   std::string made = text({bytes.size(), bytes.size() == 1 ? " byte" : " bytes"});
   if (bytes.empty()) return made;
-  if (const std::string_view kind = file_kind(head); !kind.empty()) {
+  if (const std::string_view kind = known_format(bytes); !kind.empty()) {
     made.append(", ").append(kind);
   } else {
     const std::string_view all = text_of(bytes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <penstock/base/fixed_array.hpp>
+#include <penstock/core/detail/ill_formed.hpp>
 #include <penstock/core/mistake.hpp>
 #include <penstock/core/position.hpp>
 #include <penstock/core/record.hpp>
@@ -215,6 +216,22 @@ class batch_handle {
       return detail::copied_array(device_data<I>(), this->template field<I>());
     }
   }
+  /// A mistake: `get` is a function.
+  template <fixed_string Name, class Self = batch_handle>
+  [[nodiscard]] ill_formed::view get() const {
+    static_assert(never<Self>, "penstock: get is no member of a batch; write get<\"name\">(b)");
+    return {};
+  }
+  /// A mistake: fields are found by name.
+  template <class Index>
+  [[nodiscard]] ill_formed::view operator[](const Index&) const {
+    static_assert(
+        never<Index>,
+        "penstock: a batch has no []; write get<\"name\">(b) for a field, get<\"name\">(b)[i] for its "
+        "value i, or b.values()[i] where samples are no records");
+    return {};
+  }
+
   /// Where field `I` is on the host.
   template <std::size_t I = 0>
   [[nodiscard]] const void* slots_data() const {
@@ -263,8 +280,8 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto get(B&& b) {
   using element = typename std::remove_cvref_t<B>::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  if constexpr (any_record<element>)
-    static_assert(found, "penstock: get: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element> && !found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
   else
     static_assert(found,
                   "penstock: get<name> is for a field, and the samples of this batch are no records and have "
@@ -283,8 +300,8 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto hold(const B& b) {
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  if constexpr (any_record<element>)
-    static_assert(found, "penstock: hold: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element> && !found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
   else
     static_assert(
         found,
@@ -301,9 +318,8 @@ template <fixed_string Name, any_batch B>
 [[nodiscard]] auto device_view(const B& b) {
   using element = typename B::element;
   constexpr bool found = has_field<element, name_of<Name>>;
-  if constexpr (any_record<element>)
-    static_assert(found,
-                  "penstock: device_view: the batch has no field of that name; see its element's type");
+  if constexpr (any_record<element> && !found)
+    mistakes::no_such_field_in_batch::explain<typename detail::names_of_record<element>::type>();
   else
     static_assert(found,
                   "penstock: device_view<name> is for a field, and the samples of this batch are no records "

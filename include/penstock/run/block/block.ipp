@@ -48,6 +48,27 @@ PENSTOCK_INLINE void block::fail(std::uint64_t slot, std::exception_ptr failure)
   what = std::move(failure);
 }
 
+PENSTOCK_INLINE void block::fail_at(std::uint64_t slot, position at, std::string_view stage) noexcept {
+  try {
+    throw;
+  } catch (error& e) {
+    try {
+      e.at_position(at);
+    } catch (...) {  // out of memory: keep it without the position
+    }
+    fail(slot, std::current_exception());
+  } catch (...) {
+    try {
+      nested_error made;
+      if (!stage.empty()) made.in_stage(stage);
+      made.at_position(at);
+      fail(slot, std::make_exception_ptr(made));
+    } catch (...) {
+      fail(slot, std::current_exception());
+    }
+  }
+}
+
 PENSTOCK_INLINE void block::note_bad(const penstock::bad_slot& one) {
   const std::lock_guard guard(lock);
   bad.add(one);

@@ -28,8 +28,9 @@
 /// `write(slot, value)`, once per slot; whichever thread ends the last grain calls `finish(first, slots,
 /// valid)` for each batch; the consumer calls `view(first, slots)`. `lead(shape)` before `finish` gives the
 /// shape that values must match, and that a column without any value shows. A slot that stays without a value
-/// is `blank`; a slot whose write failed is `unwrite`n before it is written again; `finish` is told that there
-/// are such `holes`. `copy(...)` moves rows between blocks. A block of several batches has fixed columns only:
+/// is `blank`; a slot whose write failed is `unwrite`n before it is written again; `finish` is told that
+/// there are such `holes`. `copy(...)` moves rows between blocks. A block of several batches has fixed
+/// columns only:
 /// for other columns `first` is 0.
 namespace penstock::inline v0_1 {
 
@@ -215,7 +216,8 @@ class flexible_column : public flexible_values {
 
   template <class Session>
   flexible_column(Session& session, memory_account& account)
-      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill()) {}
+      : flexible_values(session, account, how, sizeof(T), detail::pitch_of<Policy>, fill(),
+                        std::is_same_v<T, std::byte>) {}
 
   template <class U>
   void write(std::size_t slot, U&& value) {

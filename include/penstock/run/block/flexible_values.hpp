@@ -39,17 +39,18 @@ enum class collation : std::uint8_t { stacked, appended, padded, enlarged };
 class flexible_values {
  public:
   /// `row_alignment`: the alignment of rows of stacked values in bytes, or 0 if they have no gaps. `fill`: an
-  /// element that outlives this, with which `enlarged` pads; null for zeros.
+  /// element that outlives this, with which `enlarged` pads; null for zeros. `encoded`: the values are bytes.
   template <class Session>
   flexible_values(Session& session, memory_account& account, collation how, std::size_t element_bytes,
-                  std::size_t row_alignment = 0, const std::byte* fill = nullptr)
+                  std::size_t row_alignment = 0, const std::byte* fill = nullptr, bool encoded = false)
       : memory_(session, account),
         account_(&account),
         lock_(new std::mutex),
         how_(how),
         element_bytes_(element_bytes),
         row_alignment_(row_alignment),
-        fill_(fill) {}
+        fill_(fill),
+        encoded_(encoded) {}
   flexible_values(flexible_values&&) noexcept;
   flexible_values& operator=(flexible_values&&) noexcept;
   ~flexible_values();
@@ -146,6 +147,7 @@ class flexible_values {
   [[nodiscard]] extents shape_to_match(std::size_t slot) const {
     return lead_shape_ ? *lead_shape_ : shape_at(slot);
   }
+  void make_entries(std::size_t slots);
   void show_no_values(std::size_t slots);
   void put_in_place(std::size_t slots, std::size_t valid, bool holes);
   void fill_holes(std::size_t valid);
@@ -162,6 +164,7 @@ class flexible_values {
   std::size_t element_bytes_;
   std::size_t row_alignment_;
   const std::byte* fill_;
+  bool encoded_;
   std::vector<entry> entries_;
   std::vector<piece> pieces_;
   std::size_t piece_ = 0;

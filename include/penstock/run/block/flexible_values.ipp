@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 
 namespace penstock::inline v0_1 {
 
@@ -24,6 +25,14 @@ namespace detail {
   extents larger;
   for (std::size_t i = 0; i < a.rank(); ++i) larger.push_back(std::max(a[i], b[i]));
   return larger;
+}
+/// What to do about values of unequal shapes, of which one has this one.
+[[nodiscard]] PENSTOCK_INLINE std::string_view how_to_stack(const extents& shape, bool encoded) noexcept {
+  if (encoded)
+    return "; these are bytes as they are stored: write decode before batch, or use ragged to keep them so";
+  if (shape.rank() == 3)
+    return "; if they are images, write resize or random_resized_crop before batch, or use pad_to_largest";
+  return "; make them equal before batch, or use ragged, pad_to_longest or pad_to_largest";
 }
 /// Whether a shape has more elements than `most`, whatever its lengths.
 [[nodiscard]] PENSTOCK_INLINE bool has_more_than(std::uint64_t most, const extents& shape) noexcept {
@@ -43,7 +52,7 @@ PENSTOCK_INLINE flexible_values::~flexible_values() = default;
 
 PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
   const bool stacks = how_ == collation::stacked;
-  if (entries_.size() < slots) entries_.resize(slots);
+  make_entries(slots);
   if (stacks && !aside_) drop_pieces();  // no longer needed: the shape is known
   for (piece& p : pieces_) p.used = 0;
   piece_ = 0;
@@ -55,8 +64,17 @@ PENSTOCK_INLINE void flexible_values::begin(std::size_t slots) {
   aside_ = false;
 }
 
+PENSTOCK_INLINE void flexible_values::make_entries(std::size_t slots) {
+  if (entries_.size() >= slots) return;
+  try {
+    entries_.resize(slots);
+  } catch (const std::exception&) {  // too many bytes, or too many for a vector
+    throw out_of_memory(slots * sizeof(entry), "the list of a batch's values", "make batches smaller");
+  }
+}
+
 PENSTOCK_INLINE void flexible_values::grow(std::size_t slots, std::size_t written) {
-  if (entries_.size() < slots) entries_.resize(slots);
+  make_entries(slots);
   if (how_ == collation::stacked) memory_.reserve(slots * stride_, written * stride_);
 }
 
@@ -180,12 +198,10 @@ PENSTOCK_INLINE void flexible_values::put_in_place(std::size_t slots, std::size_
   const extents first = shape_to_match(holes ? lead_of(valid) : 0);
   for (std::size_t i = 0; i < valid; ++i)
     if (!(shape_at(i) == first) && !(holes && is_blank(i)))
-      throw slot_error{
-          i, error(errc::shape,
-                   {"batch cannot stack a value of shape ", to_string(shape_at(i)), " with one of shape ",
-                    to_string(first),
-                    "; make them equal before batch, or use ragged, pad_to_longest or pad_to_largest"})
-                 .in_stage("batch")};
+      throw slot_error{i, error(errc::shape, {"batch cannot stack a value of shape ", to_string(shape_at(i)),
+                                              " with one of shape ", to_string(first),
+                                              detail::how_to_stack(first, encoded_)})
+                              .in_stage("batch")};
   stride_ = slot_bytes(first);
   memory_.reserve(slots * stride_);
   for (std::size_t i = 0; i < valid; ++i)  // with holes, some may be in place already

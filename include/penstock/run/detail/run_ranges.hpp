@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <penstock/core/detail/ill_formed.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/name.hpp>
 #include <penstock/core/plan.hpp>
 #include <penstock/run/hand_out/hand_out.hpp>
 
@@ -10,6 +13,29 @@
 #include <memory>
 
 /// The ranges that a loop over a run iterates over. They all refer to the run.
+namespace penstock::inline v0_1::mistakes {
+
+struct temporary_run {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(
+        never<Reached>,
+        "penstock: rest() or epoch() of a temporary run; give the run a name: auto run = plan.open();");
+  }
+};
+struct epoch_is_no_batch {
+  using penstock_mistake = about_expression_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: run.epochs(n) gives epochs, and this is one of them, not a batch; write "
+                  "for (auto epoch : run.epochs(n)) for (auto&& b : epoch)");
+  }
+};
+
+}  // namespace penstock::inline v0_1::mistakes
+
 namespace penstock::inline v0_1::detail {
 
 /// Iterates over one epoch, or over everything the run was asked for; copyable, a single pointer.
@@ -65,6 +91,25 @@ class run_epoch {
   }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
 
+  /// A mistake: a batch has a size, values and fields, an epoch has not.
+  template <class Self = run_epoch>
+  [[nodiscard]] ill_formed::batch size() const {
+    mistakes::epoch_is_no_batch::explain<Self>();
+    return {};
+  }
+  /// A mistake, as `size`.
+  template <class Self = run_epoch>
+  [[nodiscard]] ill_formed::view values() const {
+    mistakes::epoch_is_no_batch::explain<Self>();
+    return {};
+  }
+  /// A mistake, as `size`.
+  template <class Index>
+  [[nodiscard]] ill_formed::view operator[](const Index&) const {
+    mistakes::epoch_is_no_batch::explain<Index>();
+    return {};
+  }
+
  private:
   Run* owner_;
   std::uint64_t number_;
@@ -107,3 +152,14 @@ class run_epochs {
 };
 
 }  // namespace penstock::inline v0_1::detail
+
+namespace penstock::inline v0_1 {
+
+/// A mistake: an epoch has no fields.
+template <fixed_string Name, class Run>
+[[nodiscard]] ill_formed::view get(const detail::run_epoch<Run>&) {
+  mistakes::epoch_is_no_batch::explain<Run>();
+  return {};
+}
+
+}  // namespace penstock::inline v0_1

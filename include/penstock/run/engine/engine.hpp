@@ -140,7 +140,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         engine_shell(calls, this, std::move(this->begin_with_),
                      detail::made_ring<typename detail::ring_of<typename parts::stages>::type>, token),
         evaluator_(make_chain(p, make_node(), *this->options().seed), stop_state(),
-                   bad_type::make(this->orders_, *this->options().seed)),
+                   bad_type::make(this->orders_, *this->options().seed), &this->stages()),
         front_(detail::front_of<Plan>::make(p), this->ring_blocks()),
         maps_(this->plan_, *this->options().seed) {
     start(hints());
@@ -167,7 +167,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   /// failure is stored in it. Their cost is not counted.
   void map_batch(block_type& b, const batch_rows& batch) noexcept {
     typename batch_maps<Plan>::costs spent{};
-    maps_.template keep<evaluator_type>(b, batch, spent);
+    maps_.keep(b, batch, spent);
   }
 
   [[nodiscard]] const Plan& plan() const noexcept { return this->plan_; }
@@ -183,6 +183,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   }
   /// Adds what the sessions of its reader counted, and what the plan keeps in memory.
   void add_counters(run_counters& all) const {
+    all.source_computes = calls_functions<reader_type>;
     all.kept = kept_in(evaluator_.chain());
     with_reader([&](const auto& reader) {
       all.storage = counters_of(reader);
@@ -353,7 +354,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
   void begin(block_type& b) {
     b.bind(orders(), b.binding);
     b.columns.expect(shapes_);
-    b.columns.begin(static_cast<std::size_t>(b.slots));
+    b.columns.begin(static_cast<std::size_t>(std::max(b.slots, b.room)));
   }
   /// The slots of a batch that hold samples, or holes among them.
   [[nodiscard]] static std::size_t samples_in(const block_type& b) noexcept {
@@ -411,7 +412,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
       const auto* items = front_.pull(
           s, b.epoch, b.slots, abandoned, stop_state(), batch.valid, b.last,
           [&b](std::uint64_t count) {
-            evaluator_type::note_failure(b, after_all_rows, b.batches[0].view[count]);
+            b.fail_at(after_all_rows, {b.epoch, b.batches[0].view[count]}, {});
           },
           [this, &w, &turn](std::uint64_t ns) {
             w.counts->input_ns.fetch_add(ns, std::memory_order_relaxed);
@@ -437,8 +438,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         }
       if constexpr (parts::maps_batches) {
         if (b.what != nullptr || this->stopped()) return;
-        maps_.template in_worker<evaluator_type>(b, w.map_costs, *w.counts, this->watch(), w.number,
-                                                 chain_type::depth + 1);
+        maps_.in_worker(b, w.map_costs, *w.counts, this->watch(), w.number, chain_type::depth + 1);
         calls.costs(w, w.costs);
         w.counts->publish(w.costs);
       }
@@ -457,7 +457,7 @@ class engine : detail::engine_basis<Plan>, public engine_shell {
         if (!w.aside) w.aside = detail::owned(new columns_of<Plan>(this->beside_, account()));
         evaluator_.find_lead(b, batch, w.scratch, orders(), *w.aside);
       } catch (...) {
-        evaluator_type::note_failure(b, batch.first, b.step_first);
+        b.fail_at(batch.first, {b.epoch, b.step_first}, evaluator_.failed_stage(w.scratch));
         return false;
       }
     }

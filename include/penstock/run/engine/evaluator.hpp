@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <exception>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -32,7 +34,9 @@ class evaluator {
  public:
   using worker = typename Chain::worker;
 
-  evaluator(Chain chain, const Ring& stop, Bad bad = {}) : chain_(std::move(chain)), ring_(stop), bad_(bad) {}
+  /// `stages`: names of the source and the value stages, for errors; they outlive this.
+  evaluator(Chain chain, const Ring& stop, Bad bad = {}, const std::vector<std::string>* stages = nullptr)
+      : chain_(std::move(chain)), ring_(stop), bad_(bad), stages_(stages) {}
 
   [[nodiscard]] const Chain& chain() const noexcept { return chain_; }
 
@@ -55,22 +59,6 @@ class evaluator {
     append_all(p, w, counts, times, [&root = detail::innermost(w), all = items.data()](std::uint64_t slot) {
       root.item = all + slot;
     });
-  }
-
-  /// Stores the exception being handled as the failure of a row, adding the position to an `error`.
-  static void note_failure(Block& p, std::uint64_t row, std::uint64_t index) noexcept {
-    try {
-      throw;
-    } catch (error& e) {
-      try {
-        e.at_position({p.epoch, index});
-        p.fail(row, std::current_exception());
-      } catch (...) {  // out of memory: keep it without the position
-        p.fail(row, std::make_exception_ptr(e));
-      }
-    } catch (...) {
-      p.fail(row, std::current_exception());
-    }
   }
 
   /// Puts the columns of a batch in order; a failure is stored in it. If bad samples are tolerated, a sample
@@ -101,7 +89,7 @@ class evaluator {
       try {
         throw std::move(found.what);
       } catch (...) {
-        note_failure(p, found.slot, p.index(found.slot));
+        p.fail_at(found.slot, {p.epoch, p.index(found.slot)}, {});
       }
     } catch (...) {
       p.fail(batch.first, std::current_exception());
@@ -128,6 +116,13 @@ class evaluator {
       finish_tolerantly(p, batch, [&](bad_slot& one) { find_substitute(one, in_place{p, w, one.row}); });
     else
       finish_columns(p, batch);
+  }
+
+  /// The name of the stage whose function threw last; forgets it.
+  [[nodiscard]] std::string_view failed_stage(worker& w) const noexcept {
+    const std::uint32_t number = std::exchange(detail::root_of(w).failed, detail::worker_root::no_stage);
+    return stages_ != nullptr && number < stages_->size() ? std::string_view((*stages_)[number])
+                                                          : std::string_view();
   }
 
  private:
@@ -184,6 +179,7 @@ class evaluator {
       throw error(e.what).at_position(at);
     } catch (error& e) {
       e.at_position(at);
+      (void)failed_stage(w);
       if constexpr (Bad::tolerates) {
         if (!depends_on_bytes(e.code())) throw;
         if constexpr (Bad::replaces) {
@@ -247,6 +243,7 @@ class evaluator {
   /// records the failure.
   template <class Rows>
   bool go_on_without(position at, Rows& rows) const noexcept {
+    const std::string_view stage = failed_stage(rows.w);
     if constexpr (Bad::tolerates) {
       try {
         try {
@@ -266,14 +263,13 @@ class evaluator {
           return true;
         }
       } catch (...) {
-        note_failure(rows.p, rows.row(), at.index);
+        rows.p.fail_at(rows.row(), at, stage);
       }
     } else {
-      note_failure(rows.p, rows.row(), at.index);
+      rows.p.fail_at(rows.row(), at, stage);
     }
     return false;
   }
-
   /// Evaluates substitutes in place of a bad sample until one is good.
   template <class Rows>
   void find_substitute(bad_slot& one, Rows&& rows) const {
@@ -295,6 +291,7 @@ class evaluator {
         chain_.evaluate(one.at, rows.w, rows, looked_up{});
         one.substitute = drawn;
       } catch (const error& e) {
+        (void)failed_stage(rows.w);
         if (!depends_on_bytes(e.code())) throw;
       }
     } while (!one.substitute);
@@ -328,7 +325,7 @@ class evaluator {
             }
           }
         } catch (...) {
-          return note_failure(p, e.slot, p.index(e.slot));
+          return p.fail_at(e.slot, {p.epoch, p.index(e.slot)}, {});
         }
       } catch (...) {
         return p.fail(batch.first, std::current_exception());
@@ -495,6 +492,7 @@ class evaluator {
   Chain chain_;
   const Ring& ring_;
   [[no_unique_address]] Bad bad_;
+  const std::vector<std::string>* stages_;
 };
 
 }  // namespace penstock::inline v0_1

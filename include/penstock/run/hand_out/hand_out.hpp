@@ -189,10 +189,11 @@ class hand_out : public detail::hand_out_basis<Plan>, public hand_out_shell {
     }
   }
   void name_sample([[maybe_unused]] error& e, [[maybe_unused]] position at) const noexcept {
-    if constexpr (!parts::forward && has_urls<reader_type>) {
+    if constexpr (!parts::forward && (has_urls<reader_type> || has_keys<reader_type>)) {
       try {
         const position source = engine.orders().sample_at(at);
-        e.in_file(url_of(*engine.reader(), source)).for_key(key_of(*engine.reader(), source));
+        if constexpr (has_urls<reader_type>) e.in_file(url_of(*engine.reader(), source));
+        if (has_urls<reader_type> || e.code() == errc::exception) e.for_key(key_of(*engine.reader(), source));
       } catch (...) {  // unknown parts are left out
       }
     }

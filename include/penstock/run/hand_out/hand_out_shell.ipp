@@ -89,8 +89,9 @@ PENSTOCK_INLINE void hand_out_shell::fail(const std::exception_ptr& what) {
   try {
     std::rethrow_exception(what);
   } catch (error& e) {
-    // An error found while collating lacks its sample, because the source did not see it.
-    if (e.code() == errc::shape && e.at()) calls_->name_sample(plan_part_, e, *e.at());
+    // An error found while collating, or thrown by a function, lacks its sample: the source did not see it.
+    if (e.at() && (e.code() == errc::shape || e.code() == errc::exception))
+      calls_->name_sample(plan_part_, e, *e.at());
     throw;
   }
 }

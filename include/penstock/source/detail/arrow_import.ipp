@@ -34,9 +34,7 @@ PENSTOCK_INLINE arrow_type import_arrow_field(const arrow_abi::schema& given, st
     if (given.children[i] == nullptr) bad_arrow({"a child of the column '", name, "' is a null pointer"});
     made.children.push_back(import_arrow_field(*given.children[i], depth + 1));
   }
-  const bool is_list = made.layout == arrow_layout::list32 || made.layout == arrow_layout::list64 ||
-                       made.layout == arrow_layout::fixed_list;
-  if (is_list && made.children.size() != 1)
+  if (made.is_list() && made.children.size() != 1)
     bad_arrow({"the list '", name, "' has ", made.children.size(), " children instead of one"});
   if (given.dictionary != nullptr) {
     if (made.number == arrow_number::none || made.number == arrow_number::float16 ||
@@ -80,6 +78,8 @@ PENSTOCK_INLINE arrow_column import_arrow_column(const arrow_abi::array& given, 
     case arrow_layout::bytes32:
     case arrow_layout::bytes64:
     case arrow_layout::views:
+    case arrow_layout::list_view32:
+    case arrow_layout::list_view64:
       wanted = 3;
       break;
     default:
@@ -105,6 +105,11 @@ PENSTOCK_INLINE arrow_column import_arrow_column(const arrow_abi::array& given, 
       made.bytes = made.values == nullptr ? 0 : std::numeric_limits<std::uint64_t>::max();
       if (!empty && made.offsets == nullptr) refuse("has no offsets");
       break;
+    case arrow_layout::list_view32:
+    case arrow_layout::list_view64:
+      made.sizes = buffer(2);
+      if (!empty && made.sizes == nullptr) refuse("has no sizes");
+      [[fallthrough]];
     case arrow_layout::list32:
     case arrow_layout::list64:
       made.offsets = buffer(1);

@@ -26,9 +26,7 @@ PENSTOCK_INLINE bool is_arrow_bytes(const arrow_type& type) noexcept {
          type.layout == arrow_layout::views;
 }
 PENSTOCK_INLINE bool is_arrow_list(const arrow_type& type) noexcept {
-  return type.children.size() == 1 && type.format != "+m" &&
-         (type.layout == arrow_layout::list32 || type.layout == arrow_layout::list64 ||
-          type.layout == arrow_layout::fixed_list);
+  return type.children.size() == 1 && type.format != "+m" && type.is_list();
 }
 
 // How many binary digits a number has that are exact; the sign apart.
@@ -154,7 +152,10 @@ PENSTOCK_INLINE std::optional<arrow_type> common_arrow_type(const arrow_type& a,
     return like_arrow(a, wide.format);
   }
   if (is_arrow_list(a) && is_arrow_list(b)) {
-    const bool large = a.layout == arrow_layout::list64 || b.layout == arrow_layout::list64;
+    const auto is_large = [](const arrow_type& one) {
+      return one.layout == arrow_layout::list64 || one.layout == arrow_layout::list_view64;
+    };
+    const bool large = is_large(a) || is_large(b);
     arrow_type made = like_arrow(a, a.format == b.format ? a.format : large ? "+L" : "+l");
     made.children = a.children;
     if (!join_arrow_children(made, b)) return std::nullopt;

@@ -35,10 +35,6 @@ PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& w
         return false;
     return true;
   };
-  const auto is_list = [](const arrow_type& one) {
-    return one.layout == arrow_layout::list32 || one.layout == arrow_layout::list64 ||
-           one.layout == arrow_layout::fixed_list;
-  };
   const auto is_bytes = [](const arrow_type& one) {
     return one.layout == arrow_layout::bytes32 || one.layout == arrow_layout::bytes64 ||
            one.layout == arrow_layout::views;
@@ -52,7 +48,7 @@ PENSTOCK_INLINE bool reads_unchanged(const arrow_type& file, const arrow_type& w
       if (!reads_unchanged(own.children[i], entry.children[i])) return false;
     return true;
   }
-  if (is_list(file) && is_list(wanted)) return children(false);
+  if (file.is_list() && wanted.is_list()) return children(false);
   if (file.layout == arrow_layout::record && wanted.layout == arrow_layout::record) return children(true);
   // Zones, and the digits of decimals, make no difference to where a value lies.
   if (file.format.starts_with("ts") && wanted.format.starts_with("ts"))

@@ -248,6 +248,7 @@ PENSTOCK_INLINE beton_files::beton_files(storage_facts where, session_view sessi
     try {
       const object_signature signature = session.signature(object);
       files.push_back(beton_file::read(session, object));
+      learn_ends(object, ends_of(session, object, signature.size));
       session.confirm(object);
       const beton_file& file = files.back();
       if (file.fields != fields())

@@ -9,6 +9,7 @@
 #include <penstock/source/detail/file_pattern.hpp>
 #include <penstock/source/detail/folder_names.hpp>
 #include <penstock/source/detail/whole_file.hpp>
+#include <penstock/storage/file_names.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -150,8 +151,9 @@ PENSTOCK_INLINE bool is_data_folder(const std::string& path) {
   return std::filesystem::is_directory(path, failed);
 }
 
-PENSTOCK_INLINE std::vector<std::string> data_paths(const std::string& pattern, const named_split* wanted,
+PENSTOCK_INLINE std::vector<std::string> data_paths(const std::string& given, const named_split* wanted,
                                                     const folder_rules& rules, bool saved = false) {
+  const std::string pattern = files::local_path(given);
   const source_call call{rules.source, pattern};
   if (!is_data_folder(pattern)) {
     std::vector<std::string> paths = tar::paths_of(pattern);

@@ -28,7 +28,7 @@ struct ipc_files : known_files {
   std::vector<ipc_file> files;             // by object
   std::vector<std::size_t> batch_in;       // by shard: which batch of its file it is
   std::vector<std::uint64_t> rows_before;  // by shard: rows of its file in front of it
-  std::vector<std::string> leaves;         // the columns, structs replaced by their fields
+  std::vector<std::string> leaves;         // the columns that are shown, structs replaced by their fields
   arrow_type schema;                       // of all files together
   std::vector<column_conflict> conflicts;  // what cannot be read of it
   /// The columns that a file has. `places`: where all columns are among them, `count` for one that is not;
@@ -48,6 +48,11 @@ struct ipc_files : known_files {
   /// The file without its folder, and the number of a batch's row in it: "train.arrow:17".
   [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const;
   [[nodiscard]] std::string describe() const;
+  /// The columns that are shown, and their types.
+  [[nodiscard]] std::vector<const arrow_type*> types() const;
+  [[nodiscard]] std::vector<source_field> fields() const;
+  /// Only these columns are shown. Throws errc::argument, with those that are there.
+  void show(const std::vector<std::string>& names);
 };
 
 /// How many bytes of batches that are not in place are in memory: kept of all, and of one at most.

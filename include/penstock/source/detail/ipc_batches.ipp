@@ -3,6 +3,7 @@
 
 #include <penstock/source/detail/ipc_batches.hpp>
 
+#include <penstock/base/fixed_array.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/message.hpp>
 #include <penstock/core/random.hpp>
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -50,6 +53,7 @@ PENSTOCK_INLINE ipc_files::ipc_files(storage_facts where, session_view session) 
     try {
       const object_signature signature = session.signature(object);
       files.push_back(ipc_file::read(session, object));
+      learn_ends(object, ends_of(session, object, signature.size));
       session.confirm(object);
       const ipc_file& file = files.back();
       all.add(file.schema, path);
@@ -85,10 +89,37 @@ PENSTOCK_INLINE std::string ipc_files::key_of(std::size_t shard, std::uint64_t r
 PENSTOCK_INLINE std::string ipc_files::describe() const {
   std::string line = text({"arrow_ipc(", files.size(), files.size() == 1 ? " file, " : " files, ",
                            batch_in.size(), " batches): ", shards.samples(), " rows of "});
-  const std::vector<arrow_type>& columns = schema.children;
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    append(line, {i == 0 ? "" : ", ", columns[i].name, " (", columns[i].text(), ")"});
+  const std::vector<source_field> all = fields();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    append(line, {i == 0 ? "" : ", ", all[i].name, " (", all[i].type, ")"});
   return line;
+}
+PENSTOCK_INLINE std::vector<const arrow_type*> ipc_files::types() const {
+  const std::vector<std::string> names = arrow_leaf_names(schema);
+  std::vector<const arrow_type*> all = arrow_leaf_types(schema);
+  if (leaves == names) return all;
+  std::vector<const arrow_type*> made;
+  for (const std::string& leaf : leaves)
+    made.push_back(all[static_cast<std::size_t>(std::ranges::find(names, leaf) - names.begin())]);
+  return made;
+}
+PENSTOCK_INLINE std::vector<source_field> ipc_files::fields() const {
+  const std::vector<const arrow_type*> all = types();
+  std::vector<source_field> made;
+  for (std::size_t i = 0; i < leaves.size(); ++i) made.push_back({leaves[i], all[i]->text()});
+  return made;
+}
+PENSTOCK_INLINE void ipc_files::show(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(leaves, name) != leaves.end()) continue;
+    std::string there;
+    for (const std::string& one : leaves) append(there, {there.empty() ? "" : ", ", one});
+    throw error(errc::argument, {"there is no column '", name, "', only ", there});
+  }
+  leaves = names;
+  own.clear();
+  for (const ipc_file& one : files) own.push_back(own_ipc_columns(leaves, one));
+  for (const std::string& name : names) mark = hash_bytes(mark, bytes_of(name));
 }
 
 /// Reads the columns of a batch. Buffers are shown in place, or read to `owned`.
@@ -257,6 +288,13 @@ struct ipc_loader {
       case arrow_layout::list64:
         offsets(8);
         break;
+      case arrow_layout::list_view32:
+      case arrow_layout::list_view64: {
+        const std::uint64_t width = type.layout == arrow_layout::list_view32 ? 4 : 8;
+        made.offsets = take(type, times(type, made.length, width), width, used).data();
+        made.sizes = take(type, times(type, made.length, width), width, used).data();
+        break;
+      }
       default:
         break;
     }
@@ -314,7 +352,8 @@ struct ipc_batches::state {
   unpack_call unpack;
   loaded_once<arrow_batch> shown;
   loaded_once<values> dictionaries;
-  kept_batches kept;  // those that are not shown
+  kept_batches kept;                        // those that are not shown
+  fixed_array<std::atomic<bool>> compared;  // by object
 
   state(shared<const ipc_files> known, const projection& wanted, ipc_limits most, unpack_call call)
       : files(std::move(known)),
@@ -322,10 +361,11 @@ struct ipc_batches::state {
         unpack(call),
         shown(files->batch_in.size(), files->batch_in.size()),
         dictionaries(files->files.size(), files->files.size()),
-        kept(files->batch_in.size(), most.keep) {
+        kept(files->batch_in.size(), most.keep),
+        compared(files->files.size()) {
     check_conflicts(files->conflicts, files->leaves, wanted);
     for (const std::string& leaf : files->leaves) used.push_back(wanted.uses(leaf));
-    types = arrow_leaf_types(files->schema);
+    types = files->types();
     for (std::size_t i = 0; i < files->files.size(); ++i) widens.push_back(widens_file(i));
   }
 
@@ -407,7 +447,10 @@ struct ipc_batches::state {
   [[nodiscard]] const arrow_batch* load(session_view session, std::size_t shard) {
     const object_id object = files->object(shard);
     try {
-      files->compare(session, shard);
+      if (!compared[object].load(std::memory_order_relaxed)) {
+        files->compare(session, shard);
+        compared[object].store(true, std::memory_order_relaxed);
+      }
       const ipc_file& file = files->files[object];
       const std::size_t which = files->batch_in[shard];
       const ipc_batch& place = file.batches[which];

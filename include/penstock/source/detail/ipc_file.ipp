@@ -128,7 +128,6 @@ PENSTOCK_INLINE std::uint64_t unread_buffers(std::string_view format, std::int16
   const std::uint64_t validity = version < version_5 ? 1 : 0;  // unions had one
   if (format.starts_with("+us")) return 1 + validity;
   if (format.starts_with("+ud")) return 2 + validity;
-  if (format.starts_with("+v")) return 3;
   return 0;  // run_end_encoded
 }
 
@@ -157,9 +156,7 @@ PENSTOCK_INLINE arrow_type field(const flat_table& said, std::int16_t version, s
             0);
   if (made.layout == arrow_layout::other) made.unread_buffers = unread_buffers(made.format, version);
   const flat_table::vector children = said.list(5, 4);
-  const bool is_list = made.layout == arrow_layout::list32 || made.layout == arrow_layout::list64 ||
-                       made.layout == arrow_layout::fixed_list;
-  if (is_list && children.size() != 1)
+  if (made.is_list() && children.size() != 1)
     bad_ipc({"the list '", name, "' has ", children.size(), " children instead of one"}, 0);
   for (std::size_t i = 0; i < children.size(); ++i)
     made.children.push_back(field(children.table(i), version, depth + 1, left));
@@ -210,7 +207,7 @@ struct ipc_reader {
   session_view session;
   object_id object;
   std::uint64_t start, size;  // of what is Arrow's: from where in the object, and to where
-  object_bytes metadata{};  // of the message found last, which refers to it
+  object_bytes metadata{};    // of the message found last, which refers to it
 
   // A little-endian number of 32 bits.
   [[nodiscard]] std::uint32_t number(std::uint64_t at) {
@@ -303,8 +300,7 @@ PENSTOCK_INLINE ipc_file read_ipc_stream(ipc_reader from) {
 PENSTOCK_INLINE ipc_file read_ipc_footer(ipc_reader from) {
   constexpr std::uint64_t head = 8, tail = 10;
   object_bytes last;
-  if (from.size - from.start >= head + tail)
-    last = from.session.range(from.object, from.size - tail, tail);
+  if (from.size - from.start >= head + tail) last = from.session.range(from.object, from.size - tail, tail);
   const bytes_view end = last;
   if (end.empty() || text_of(end.subspan(4)) != "ARROW1")
     bad_ipc({"the file begins as an Arrow file and does not end as one: it is cut off"}, from.size);
@@ -381,8 +377,8 @@ PENSTOCK_INLINE ipc_file ipc_file::read(session_view session, object_id object) 
   }
   if (head == "ARROW1") return read_ipc_footer(std::move(from));
   if (!head.starts_with("\xff\xff\xff\xff") && !head.starts_with("FEA1")) {
-    const bytes_view more =
-        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 512), room);
+    const object_bytes more =
+        session.range(object, from.start, std::min<std::uint64_t>(from.size - from.start, 512));
     if (!known_format(more).empty()) throw not_a("an Arrow file", more, {});
     head = text_of(more);
   }

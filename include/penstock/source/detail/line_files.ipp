@@ -110,6 +110,7 @@ PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session,
   const std::span<const std::string> names = where.names;
   signatures.resize(names.size());
   tables.resize(names.size());
+  ends.resize(names.size());
   std::vector<manifest::shard> entries(names.size());
   tar::for_each_in_parallel(names.size(), threads, [&](std::size_t i) {
     const auto object = static_cast<object_id>(i);
@@ -120,7 +121,8 @@ PENSTOCK_INLINE void line_files::read(storage_facts where, session_view session,
     try {
       refuse_packed_lines(all);
       table = line_table(text_of(all), skip_blank.value_or(has_json_lines(names[i])));
-      content = hash_words(hash_of_file(session, object, signature.size) ^ table.count, table.begins);
+      ends[i] = hash_of_file(session, object, signature.size);
+      content = hash_words(ends[i] ^ table.count, table.begins);
       session.confirm(object);
     } catch (error& e) {
       session.confirm(object);

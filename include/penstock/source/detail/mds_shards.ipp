@@ -72,9 +72,8 @@ PENSTOCK_INLINE const mds_table* mds_files::read_table(session_view session, std
   try {
     const std::uint64_t size = session.size(object);
     const bool all_said = size == said.bytes;
-    buffer room;
     if (!all_said) {
-      const bytes_view some = session.range(object, 0, std::min<std::uint64_t>(size, 64), room);
+      const object_bytes some = session.range(object, 0, std::min<std::uint64_t>(size, 64));
       if (const std::string_view known = known_format(some);
           known.starts_with("a Git LFS") || known.starts_with("an HTML"))
         throw not_a("a shard", some, {});

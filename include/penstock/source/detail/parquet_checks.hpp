@@ -39,7 +39,8 @@ namespace penstock::inline v0_1 {
 namespace detail {
 
 /// Throws errc::checksum, naming the column and the page, for the first page of these columns whose bytes do
-/// not have the checksum that stands in front of them. `reader` compares them. Of other damage it says nothing.
+/// not have the checksum that stands in front of them. `reader` compares them. Of other damage it says
+/// nothing.
 inline void find_changed_page(parquet::ParquetFileReader& reader, int group, std::span<const int> columns) {
   for (const int column : columns) {
     const bool has_dictionary =

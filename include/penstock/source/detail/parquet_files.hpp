@@ -60,16 +60,13 @@
 #include <vector>
 
 namespace penstock::inline v0_1 {
-
-/// The unit that a timestamp counts, as in Arrow.
-enum class timestamp_unit : std::uint8_t { second, milli, micro, nano };
-
 namespace detail {
 
 static_assert(static_cast<int>(timestamp_unit::second) == arrow::TimeUnit::SECOND &&
-              static_cast<int>(timestamp_unit::milli) == arrow::TimeUnit::MILLI &&
-              static_cast<int>(timestamp_unit::micro) == arrow::TimeUnit::MICRO &&
-              static_cast<int>(timestamp_unit::nano) == arrow::TimeUnit::NANO);
+                  static_cast<int>(timestamp_unit::milli) == arrow::TimeUnit::MILLI &&
+                  static_cast<int>(timestamp_unit::micro) == arrow::TimeUnit::MICRO &&
+                  static_cast<int>(timestamp_unit::nano) == arrow::TimeUnit::NANO,
+              "penstock: the units of timestamps must have Arrow's numbers");
 
 /// How much memory a run may keep, and reading a row group may take; and whether checksums are compared.
 struct parquet_limits {

@@ -239,8 +239,7 @@ void read_parquet(session_view session, object_id object, const parquet_memory& 
                 {"the row group needs more than ", limit,
                  " bytes of memory; raise it with parquet_options{.limit = ...}, or write smaller "
                  "row groups"});
-  buffer room;
-  const bytes_view head = session.range(object, 0, std::min<std::uint64_t>(session.size(object), 512), room);
+  const object_bytes head = session.range(object, 0, std::min<std::uint64_t>(session.size(object), 512));
   if (!text_of(head).starts_with("PAR") && !known_format(head).empty())
     throw not_a("a Parquet file", head, {});
   throw error(errc::format, {"Arrow cannot read it: ", arrow_message(said)});

@@ -132,8 +132,8 @@ struct parquet_reach {
   return type->number != arrow_number::none && type->format.size() == 1 && type->format != "e";
 }
 
-/// What a file claims of the values of some rows, as it stands in it: how many are null, negative or none if it
-/// does not say so, and the encoded bounds, of which older versions of Arrow do not show the bytes.
+/// What a file claims of the values of some rows, as it stands in it: how many are null, negative or none if
+/// it does not say so, and the encoded bounds, of which older versions of Arrow do not show the bytes.
 struct parquet_claim {
   std::uint64_t rows = 0;
   std::optional<std::int64_t> nulls{};
@@ -212,8 +212,8 @@ void add_encoded_bounds(const Chunk& chunk, parquet_claim& claim) {
   return made;
 }
 
-/// What a file's index of pages proves of one of them. That a page has nothing but nulls is believed only with
-/// their number: some writers say so of pages of which they know nothing.
+/// What a file's index of pages proves of one of them. That a page has nothing but nulls is believed only
+/// with their number: some writers say so of pages of which they know nothing.
 [[nodiscard]] inline std::optional<column_bounds> proven_by_page(const parquet::ColumnIndex& index,
                                                                  std::size_t page,
                                                                  const parquet::ColumnDescriptor& column,

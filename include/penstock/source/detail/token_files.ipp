@@ -325,7 +325,9 @@ PENSTOCK_INLINE void token_files::read(storage_facts where, session_view session
       longest = std::max(longest, range.count);
       all += windows_in(range.count, span, window.stride);
     }
-    const std::uint64_t content = hash_of_file(session, object, signature.size) ^ index_hash;
+    const std::uint64_t hash = hash_of_file(session, object, signature.size);
+    learn_ends(object, hash);
+    const std::uint64_t content = hash ^ index_hash;
     entries.push_back({names[object], signature.size, all - before, range.count * type.width,
                        fingerprint{}.add(content, span, window.stride, window.within_documents).value()});
     signatures.push_back(signature);

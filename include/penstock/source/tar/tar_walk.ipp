@@ -37,6 +37,7 @@ PENSTOCK_INLINE bool member_walk::next(member& found) {
       if (at_ == 0) throw not_a("a tar archive", block, {"the first header's checksum is wrong"});
       throw error(errc::format, "the checksum of a tar header is wrong").at_offset(at_);
     }
+    found_any_ = true;
     if (!extended_) first_ = at_;
     const char type = static_cast<char>(block[156]);
     const auto stored = number_field(block, 124, 12);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/core/arrow_column.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/mistake.hpp>
+#include <penstock/core/open_sample.hpp>
+#include <penstock/core/part.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace penstock::inline v0_1 {
+
+namespace mistakes {
+
+struct cells_need_columns {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: cells() reads rows of parquet, delta, iceberg, arrow_ipc and arrow_stream, straight "
+                  "behind the source and what orders it; other samples have no columns");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+template <class T>
+concept row_of_columns = open_sample<T> && requires(const std::remove_cvref_t<T>& row, std::size_t i) {
+  { row.member(i).cell() } -> std::convertible_to<arrow_cell>;
+};
+
+[[noreturn, gnu::cold]] void no_such_column(std::string_view name, const std::string& there);
+
+}  // namespace detail
+
+/// A row whose columns are read by names that are known at run time. Like the row that it is of, it is an open
+/// sample, and lives during the call that passes it on.
+template <class Row>
+class row_cells : public Row {
+ public:
+  explicit row_cells(const Row& row) : Row(row) {}
+
+  /// The value of a column; fields of structs have paths: "image.bytes". Throws errc::missing, with the columns that
+  /// are there.
+  [[nodiscard]] arrow_cell operator[](std::string_view name) const {
+    for (std::size_t i = 0; i < this->size(); ++i)
+      if (std::string_view(this->name(i)) == name) return this->member(i).cell();
+    std::string there;
+    for (std::size_t i = 0; i < this->size(); ++i) there.append(i == 0 ? "" : ", ").append(this->name(i));
+    detail::no_such_column(name, there);
+  }
+  /// The value of the column `name(i)`.
+  [[nodiscard]] arrow_cell operator[](std::size_t i) const { return this->member(i).cell(); }
+};
+
+/// Reads the columns of a row by names and types that are known at run time. Made by `cells()`.
+///
+///     auto texts = parquet("chats.parquet") | cells() | map([](const auto& row) {
+///       std::string all;
+///       for (const arrow_cell message : row["messages"].list())
+///         all.append(message.field("role").template as<std::string_view>()).append(": ")
+///             .append(message.field("content").template as<std::string_view>()).append("\n");
+///       return all;
+///     });
+///
+/// In: a row of `parquet`, `delta`, `iceberg`, `arrow_ipc` or `arrow_stream`. Out: a `row_cells`, for `map` or
+/// `filter`: `row["name"]` and `row[i]` are `arrow_cell`s, which say their `type()`, whether they are null, and, by
+/// `list()`, `field(name)` and `as<T>()`, what they are. `row.size()` and `row.name(i)` tell the columns.
+/// All columns that the source shows are read: choose some with `columns<...>`, or `column_list{names}`, behind the
+/// source.
+/// Kind: pointwise, keeps all guarantees. Cost per sample: a look at the names for each value; no allocation.
+/// Throws errc::missing for a column that is not there, and what reading a value throws.
+struct cells_stage {
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "cells";
+
+  template <class V, class Call>
+  auto apply(V&& row, const Call&) const {
+    return row_cells<std::remove_cvref_t<V>>(row);
+  }
+  template <class Context>
+  static consteval auto diagnose() {
+    if constexpr (detail::row_of_columns<typename Context::element>)
+      return mistakes::none{};
+    else
+      return mistakes::cells_need_columns{};
+  }
+};
+
+[[nodiscard]] constexpr cells_stage cells() noexcept { return {}; }
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/cells.ipp>
+#endif
