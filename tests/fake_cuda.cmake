@@ -31,6 +31,6 @@ foreach(file IN LISTS fake_cuda_files)
     target_link_libraries(${name} PRIVATE penstock::jpeg)
   endif()
   add_test(NAME ${short} COMMAND ${name})
-  set_tests_properties(${short} PROPERTIES LABELS "unit;device;stand_ins" TIMEOUT 300
+  set_tests_properties(${short} PROPERTIES LABELS "unit;device;stand_ins" TIMEOUT 1200
                                            ENVIRONMENT "${penstock_test_environment}")
 endforeach()

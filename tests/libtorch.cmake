@@ -19,7 +19,7 @@ if(why STREQUAL "")
     target_link_libraries(penstock_test_libtorch PRIVATE penstock::compiled)
   endif()
   add_test(NAME integration/libtorch COMMAND penstock_test_libtorch)
-  set_tests_properties(integration/libtorch PROPERTIES LABELS "unit;integration" TIMEOUT 300
+  set_tests_properties(integration/libtorch PROPERTIES LABELS "unit;integration" TIMEOUT 1200
                                                        ENVIRONMENT "${penstock_test_environment}")
 else()
   set(status 77)

@@ -19,7 +19,7 @@ endif()
 function(penstock_mpi_test name script)
   add_test(NAME mpi/${name} COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/mpi/${script}.py ${ARGN})
   set_tests_properties(
-    mpi/${name} PROPERTIES LABELS mpi TIMEOUT 300 SKIP_RETURN_CODE 77
+    mpi/${name} PROPERTIES LABELS mpi TIMEOUT 1200 SKIP_RETURN_CODE 77
                            ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0") # MPI libraries leak
 endfunction()
 foreach(processes RANGE 1 5)

@@ -25,6 +25,6 @@ foreach(library IN ITEMS Nvjpeg Cufile)
     target_link_libraries(${target} PRIVATE penstock::compiled)
   endif()
   add_test(NAME gpu/${component} COMMAND ${target} ${catch_options} "[#${component}.test]")
-  set_tests_properties(gpu/${component} PROPERTIES LABELS "unit;gpu" TIMEOUT 300
+  set_tests_properties(gpu/${component} PROPERTIES LABELS "unit;gpu" TIMEOUT 1200
                                                    ENVIRONMENT "${penstock_test_environment}")
 endforeach()

@@ -124,7 +124,7 @@ function(penstock_reads compiler)
   endif()
   add_test(NAME ${name}/precompiled
            COMMAND ${compiler} ${read_flags} ${form} ${includes} -x c++-header ${header} -o ${precompiled})
-  set_tests_properties(${name}/precompiled PROPERTIES LABELS second_compiler TIMEOUT 300
+  set_tests_properties(${name}/precompiled PROPERTIES LABELS second_compiler TIMEOUT 1200
                                                       FIXTURES_SETUP precompiled_for_${name})
   foreach(file IN LISTS alone units read_SOURCES read_BARE)
     string(REPLACE ${PROJECT_BINARY_DIR}/ "" short ${file})
@@ -141,7 +141,7 @@ function(penstock_reads compiler)
     endif()
     add_test(NAME ${name}/${short}
              COMMAND ${compiler} ${read_flags} ${how} ${includes} -fsyntax-only ${file})
-    set_tests_properties(${name}/${short} PROPERTIES LABELS second_compiler TIMEOUT 300
+    set_tests_properties(${name}/${short} PROPERTIES LABELS second_compiler TIMEOUT 1200
                                                      FIXTURES_REQUIRED precompiled_for_${name})
   endforeach()
 endfunction()

@@ -17,7 +17,7 @@ namespace penstock_test {
 ///     deadline guard("stop while workers wait");
 class deadline {
  public:
-  explicit deadline(std::string what, std::chrono::seconds limit = std::chrono::seconds(240))
+  explicit deadline(std::string what, std::chrono::seconds limit = std::chrono::seconds(900))
       : thread_([this, what = std::move(what), limit] {
           std::unique_lock held(lock_);
           if (over_changed_.wait_for(held, limit, [this] { return over_; })) return;
