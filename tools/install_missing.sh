@@ -298,16 +298,16 @@ nvidia_wheels() {
   [ -n "$found" ] && dirname "$(dirname "$found")"
 }
 
-# nanobind_python <folder>: a Python that has nanobind and NumPy, and PyTorch if an installed Python does, likewise
+# nanobind_python <folder>: a Python that has nanobind, scikit-build-core and NumPy, and PyTorch if an installed Python does, likewise
 nanobind_python() {
   local python=$1/bin/python base=python3
-  if ! "$python" -c 'import nanobind, numpy' 2>/dev/null; then
+  if ! "$python" -c 'import nanobind, numpy, scikit_build_core' 2>/dev/null; then
     if /usr/bin/python3 -c 'import torch' 2>/dev/null &&
       [ -e "$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ]; then
       base=/usr/bin/python3
     fi
     "$base" -m venv --system-site-packages "$1" >/dev/null 2>&1 &&
-      pip_in "$1" install nanobind &&
+      pip_in "$1" install nanobind scikit-build-core &&
       { "$python" -c 'import numpy' 2>/dev/null ||
         pip_in "$1" install numpy; } ||
       return 1

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""examples/python, built against the installed package and imported.
+"""examples/python, installed by pip against the installed package and imported.
 
-PENSTOCK_TEST_NANOBIND names a Python that has nanobind and NumPy of PyPI; tools/test.sh makes one.
+PENSTOCK_TEST_NANOBIND names a Python that has nanobind, scikit-build-core and NumPy of PyPI; tools/test.sh makes one.
 """
 
 import argparse
@@ -18,13 +18,13 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     options = parser.parse_args()
     python = os.environ.get("PENSTOCK_TEST_NANOBIND")
-    if not python or subprocess.run([python, "-c", "import nanobind, numpy"], check=False).returncode != 0:
-        skip("PENSTOCK_TEST_NANOBIND does not name a Python with nanobind and NumPy; tools/test.sh makes one")
+    if not python or subprocess.run([python, "-c", "import nanobind, numpy, scikit_build_core"], check=False).returncode != 0:
+        skip("PENSTOCK_TEST_NANOBIND does not name a Python with nanobind, scikit-build-core and NumPy; tools/test.sh makes one")
     build = fresh(options.work)
-    run("cmake", "-S", ROOT / "examples/python", "-B", build, "-G", options.generator, "-DCMAKE_BUILD_TYPE=Debug",
-        f"-DCMAKE_CXX_COMPILER={options.compiler}", f"-DCMAKE_PREFIX_PATH={options.prefix}", f"-DPython_EXECUTABLE={python}")
-    run("cmake", "--build", build)
-    print(run(python, ROOT / "examples/python/check_python.py", env={**os.environ, "PYTHONPATH": str(build)}))
+    run(python, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index", "--target", build / "site",
+        "-Ccmake.build-type=Debug", f"-Cbuild-dir={build / 'build'}", ROOT / "examples/python",
+        env={**os.environ, "CXX": options.compiler, "CMAKE_PREFIX_PATH": options.prefix, "CMAKE_GENERATOR": options.generator})
+    print(run(python, ROOT / "examples/python/check_python.py", env={**os.environ, "PYTHONPATH": str(build / "site")}))
 
 
 if __name__ == "__main__":
