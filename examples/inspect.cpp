@@ -5,15 +5,7 @@
 
 #include "inspect_main.hpp"
 
-#include <penstock/codec/jpeg.hpp>
-#include <penstock/codec/png.hpp>
-#include <penstock/codec/unpack_gzip.hpp>
-#include <penstock/codec/unpack_lz4.hpp>
-#include <penstock/codec/unpack_zstd.hpp>
-#include <penstock/codec/webp.hpp>
-#include <penstock/source/energon.hpp>
-#include <penstock/source/idx_gz.hpp>
-#include <penstock/source/mds.hpp>
-#include <penstock/source/tfrecord.hpp>
+#include <penstock/codec/json.hpp>
+#include <penstock/codec/png_encoder.hpp>
 
 int main(int argc, char** argv) { return inspection::run("inspect", argc, argv); }

@@ -8,26 +8,14 @@
 #include "inspect_cells.hpp"
 #include "inspect_codecs.hpp"
 #include "inspect_features.hpp"
+#include "inspect_parts.hpp"  // made by CMake: what the enabled components read
 #include "inspect_report.hpp"
 #include "temporary_folder.hpp"
 
-#include <penstock/codec/image_of.hpp>
-#include <penstock/codec/jpeg.hpp>
-#include <penstock/codec/npy_image.hpp>
-#include <penstock/codec/png.hpp>
-#include <penstock/codec/unpack_gzip.hpp>
-#include <penstock/codec/unpack_lz4.hpp>
-#include <penstock/codec/unpack_zstd.hpp>
-#include <penstock/codec/webp.hpp>
 #include <penstock/image.hpp>
 #include <penstock/penstock.hpp>
 #include <penstock/source/dataset.hpp>
-#include <penstock/source/energon.hpp>
-#include <penstock/source/idx_gz.hpp>
 #include <penstock/source/litdata.hpp>
-#include <penstock/source/mds.hpp>
-#include <penstock/source/safetensors.hpp>
-#include <penstock/source/tfrecord.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -40,6 +28,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -387,7 +376,7 @@ inline std::vector<cell> keys_of(std::string_view line) {
 /// A sheet of the pictures, with their numbers below them. The place of one that is damaged or too large
 /// stays empty; returns how many there are, and what is wrong with the first.
 inline std::string draw(const std::vector<std::string>& pictures, const request& asked) {
-  using picture = ps::image_of<ps::jpeg, ps::png, ps::webp, ps::npy_image>;
+  using picture = parts::picture;
   const std::size_t count = pictures.size();
   const auto across = std::min<std::uint32_t>(asked.columns, static_cast<std::uint32_t>(count));
   const auto down = (static_cast<std::uint32_t>(count) + across - 1) / across;
@@ -498,19 +487,15 @@ report inspect(request asked, const More&... more) {
   const ps::unpacked_options copies{.folder = unpacked.path()};
   const auto each = [&](auto&& use) {
     constexpr ps::index_policy in_memory = ps::index_policy::transient;
-    return use(ps::core_formats{},
-               ps::webdataset_format<ps::unpack_gzip, ps::unpack_zstd, ps::unpack_lz4>{
-                   .options = {.index = in_memory}, .copies = copies},
-               ps::arrow_ipc_format<ps::unpack_zstd, ps::unpack_lz4>{},
-               ps::npy_rows_format<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                                   std::uint16_t, std::uint32_t, std::uint64_t, float, double>{},
-               ps::npz_rows_format<>{.array = asked.column},
-               ps::idx_format<std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float, double>{},
-               ps::mds_format<ps::unpack_gzip, ps::unpack_zstd>{.copies = copies},
-               ps::litdata_format<ps::unpack_zstd>{.copies = copies},
-               ps::tfrecord_format{.options = {.index = in_memory}},
-               ps::safetensors_rows_format<>{.tensor = asked.column}, ps::idx_gz_format{},
-               ps::energon_format{.part = asked.part, .options = {.index = in_memory}}, more...);
+    const auto optional = parts::formats(asked.column, asked.part, copies, in_memory);
+    return std::apply(
+        [&](const auto&... parts) {
+          return use(ps::core_formats{}, parts...,
+                     ps::npy_rows_format<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                                         std::uint16_t, std::uint32_t, std::uint64_t, float, double>{},
+                     ps::idx_format<std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float, double>{}, more...);
+        },
+        optional);
   };
   if constexpr (sizeof...(More) == 0)
     if (const std::string table = table_in(there); !table.empty())

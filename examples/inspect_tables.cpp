@@ -4,19 +4,11 @@
 
 #include "inspect_main.hpp"
 
-#include <penstock/codec/jpeg.hpp>
-#include <penstock/codec/png.hpp>
-#include <penstock/codec/unpack_gzip.hpp>
-#include <penstock/codec/unpack_lz4.hpp>
-#include <penstock/codec/unpack_zstd.hpp>
-#include <penstock/codec/webp.hpp>
+#include <penstock/codec/json.hpp>
+#include <penstock/codec/png_encoder.hpp>
 #include <penstock/source/delta.hpp>
-#include <penstock/source/energon.hpp>
 #include <penstock/source/iceberg.hpp>
-#include <penstock/source/idx_gz.hpp>
-#include <penstock/source/mds.hpp>
 #include <penstock/source/parquet.hpp>
-#include <penstock/source/tfrecord.hpp>
 
 int main(int argc, char** argv) {
   return inspection::run("inspect_tables", argc, argv, penstock::parquet_format{}, penstock::delta_format{},
