@@ -229,3 +229,28 @@ TEST_CASE("core/arrow_column: columns of nothing but numbers, or lists of them, 
   root.children[0].dictionary = {arrow_type::of_format("u")};
   CHECK(found()[0] == std::pair(none, none));
 }
+
+TEST_CASE("core/arrow_column: names of columns with dots and backticks, and of fields of the same path") {
+  const auto named = [](std::string_view format, std::string name,
+                        std::vector<ps::arrow_type> children = {}) {
+    ps::arrow_type made = ps::arrow_type::of_format(format);
+    made.name = std::move(name);
+    made.children = std::move(children);
+    return made;
+  };
+  using names = std::vector<std::string>;
+  const auto root = named("+s", "",
+                          {named("+s", "a", {named("l", "b"), named("l", "c")}), named("l", "a.b"),
+                           named("l", "d.e"), named("l", "`")});
+  CHECK(ps::detail::arrow_leaf_names(root) == names{"a.b", "a.c", "`a.b`", "d.e", "`"});
+  CHECK(ps::detail::arrow_leaf_paths(root) == names{"a.b", "a.c", "`a.b`", "`d.e`", "````"});
+  CHECK(ps::detail::arrow_path_part("a`.b") == "`a``.b`");
+  CHECK(ps::detail::arrow_path_part("ab") == "ab");
+
+  const auto twice = named("+s", "", {named("l", "x"), named("l", "y"), named("l", "x")});
+  const names leaves = ps::detail::arrow_leaf_names(twice);
+  CHECK(leaves == names{"x", "y", "x"});
+  CHECK(ps::detail::find_arrow_leaf(leaves, "y") == 1);
+  CHECK(ps::detail::find_arrow_leaf(leaves, "z") == 3);
+  CHECK_THROWS_AS(ps::detail::find_arrow_leaf(leaves, "x"), ps::error);
+}
