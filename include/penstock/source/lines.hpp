@@ -151,9 +151,10 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 ///     auto captions = lines("captions-{00..15}.txt") | shuffle(seed) | batch(64, ragged);
 ///     auto documents = lines("corpus.jsonl") | decode<json_field<"text", std::string>>;
 ///
-/// In: a pattern of names, which is `mapped_file`; a folder, whose files `*.jsonl` and `*.ndjson` are taken in
-/// the order of their paths, or if there are none `*.txt`, with those of folders in it; or any storage that can
-/// show its bytes in place. Of several splits `lines(folder, split("train"))` reads one; see `split`. Out:
+/// In: a pattern of names, which is `mapped_file`; a folder, whose files `*.jsonl` and `*.ndjson` are taken
+/// in the order of their paths, or if there are none `*.txt`, with those of folders in it; or any storage
+/// that can show its bytes in place. Of several splits `lines(folder, split("train"))` reads one; see
+/// `split`. Out:
 /// a `std::string_view` of the mapping, which is also a byte element. Lines end with "\n" or "\r\n", the
 /// last line of a file possibly without either; the line end is not part of the line. Empty lines are
 /// samples; an empty file has none.
@@ -165,10 +166,10 @@ class line_source : public opens_as_plan<line_source<Storage>> {
 /// up to 63 short lines before it. No allocation.
 /// Threads: any number at once.
 /// Throws `errc::argument` if there are no lines at all, and for a folder or storage of several splits, with
-/// what to write; `errc::missing` for a folder without files or without the split; `errc::format` for a compressed file, with what to
-/// write to read it; `errc::io` for a file that cannot be read, or that was changed after the plan was
-/// made. Errors of later stages carry the file, offset and line. For a file that shrinks while it is mapped
-/// see `mapped_file_options`.
+/// what to write; `errc::missing` for a folder without files or without the split; `errc::format` for a
+/// compressed file, with what to write to read it; `errc::io` for a file that cannot be read, or that was
+/// changed after the plan was made. Errors of later stages carry the file, offset and line. For a file that
+/// shrinks while it is mapped see `mapped_file_options`.
 template <storage Storage>
 [[nodiscard]] line_source<Storage> lines(Storage where, lines_options options = {}) {
   return {detail::one_split(std::move(where), "lines"), options};

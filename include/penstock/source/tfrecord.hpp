@@ -189,8 +189,8 @@ class tfrecord_source : public opens_as_plan<tfrecord_source<Storage>> {
 /// checksum;
 /// the sizes are checked when the index is made. errc::format for a file that is cut off or no TFRecord file;
 /// errc::argument for a compressed one, and for a folder or storage of several splits, with what to write;
-/// errc::missing for a folder without files or without the split; errc::io for a file that cannot be read or has
-/// changed. The errors of later stages carry the file, the offset and "file:record", counted from 0.
+/// errc::missing for a folder without files or without the split; errc::io for a file that cannot be read or
+/// has changed. The errors of later stages carry the file, the offset and "file:record", counted from 0.
 /// Threads: any number may evaluate, each with its own worker.
 /// Source: tensorflow, tsl/lib/io/record_reader.cc.
 template <storage Storage>

@@ -208,8 +208,8 @@ bool delta_lines(const std::string& path, std::string_view all, Work&& work) {
                      [&](const nlohmann::json& one) { return delta_has_type(one, wanted); });
 }
 
-/// The bytes of a partition's value of binary, which delta-rs writes as "\\u0001\\u00ff", with these characters, and
-/// others as they are.
+/// The bytes of a partition's value of binary, which delta-rs writes as "\\u0001\\u00ff", with these
+/// characters, and others as they are.
 [[nodiscard]] inline std::string delta_bytes(const std::string& said) {
   constexpr std::size_t length = 6;
   std::string made;

@@ -90,8 +90,8 @@ PENSTOCK_INLINE hive_columns::hive_columns(std::vector<arrow_type> types,
   keep_values();
 }
 
-// The two's complement of a decimal, with its first byte first: "-1.25", "1E-3". Digits behind the point that the type
-// does not have must be zeros.
+// The two's complement of a decimal, with its first byte first: "-1.25", "1E-3". Digits behind the point that
+// the type does not have must be zeros.
 PENSTOCK_INLINE bool decimal_value(const arrow_type& type, std::string_view text, buffer& into) {
   const auto digits = digits_of_decimal(type);
   if (!digits) return false;
@@ -179,7 +179,8 @@ PENSTOCK_INLINE buffer hive_value(const arrow_type& type, const std::string& tex
     const auto keep_as = [&]<class T>(T) {
       return type.width == sizeof(T) && std::in_range<T>(*value) && keep(static_cast<T>(*value));
     };
-    good = keep_as(std::int64_t{}) || keep_as(std::int32_t{}) || keep_as(std::int16_t{}) || keep_as(std::int8_t{});
+    good = keep_as(std::int64_t{}) || keep_as(std::int32_t{}) || keep_as(std::int16_t{}) ||
+           keep_as(std::int8_t{});
   }
   if (!good)
     throw error(errc::format, {"the column '", type.name, "' of type ", type.text(), " has a file's value '",

@@ -37,8 +37,8 @@ struct files_of_split {
 /// Where names of splits are looked for.
 enum class split_place : unsigned char { sharded, folder, file };
 
-/// The files whose paths, relative to the dataset's folder, say at such a place that they are of a split; "train",
-/// "validation" and "test" first, then others in the order of their names.
+/// The files whose paths, relative to the dataset's folder, say at such a place that they are of a split;
+/// "train", "validation" and "test" first, then others in the order of their names.
 [[nodiscard]] std::vector<files_of_split> splits_at(std::span<const std::string> paths, split_place where);
 /// Whether a path says that it is of "train", "validation" or "test".
 [[nodiscard]] bool says_split(std::string_view path, split_place where) noexcept;
@@ -57,15 +57,15 @@ struct source_call {
   std::string_view folder;  // empty: a storage
 };
 
-/// Of files by their relative paths those of one split; all for "all". Throws errc::missing if there is no such
-/// split, with those that there are.
+/// Of files by their relative paths those of one split; all for "all". Throws errc::missing if there is no
+/// such split, with those that there are.
 [[nodiscard]] std::vector<std::size_t> files_of(std::span<const std::string> relative,
                                                 const named_split& wanted, const source_call& call);
 /// Throws errc::argument if the files are of several splits, or of one and others, with their names and what
 /// to write.
 void refuse_several_splits(std::span<const std::string> relative, const source_call& call);
-/// Throws errc::missing if some of the files that their names count are not there, and errc::argument for files of
-/// several counts, as two writings leave them.
+/// Throws errc::missing if some of the files that their names count are not there, and errc::argument for
+/// files of several counts, as two writings leave them.
 void check_numbered_files(std::span<const std::string> paths, const source_call& call);
 
 /// The names of a storage's objects that are of a split.

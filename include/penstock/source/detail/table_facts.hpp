@@ -31,8 +31,7 @@ struct table_facts {
   std::vector<int> field_ids;  // by column: its number in files, if files have some; may be empty. Without
                                // stored types, those of what it consists of come behind it, depth first.
   std::optional<std::vector<stored_name>> names;  // of what has a number, in files without numbers
-  std::vector<arrow_type>
-      part_types;  // columns of one value per file, of types that `hive_columns` takes
+  std::vector<arrow_type> part_types;  // columns of one value per file, of types that `hive_columns` takes
   std::vector<std::vector<std::optional<std::string>>>
       part_values;  // by file and column, as text; none: null
   std::vector<std::vector<std::uint64_t>>

@@ -19,8 +19,8 @@ struct table_mark {
   std::string folder;
 };
 
-/// Whether a path is one of Iceberg's metadata files. `named`: by a name that Iceberg gives, "v3." of tables in a
-/// file system, "00003-" and a UUID of those in a catalogue; otherwise by its ending.
+/// Whether a path is one of Iceberg's metadata files. `named`: by a name that Iceberg gives, "v3." of tables
+/// in a file system, "00003-" and a UUID of those in a catalogue; otherwise by its ending.
 [[nodiscard]] bool is_iceberg_metadata(std::string_view path, bool named) noexcept;
 
 /// The table that a folder is, or is in.
@@ -28,8 +28,8 @@ struct table_mark {
 /// The table that some of the objects describe.
 [[nodiscard]] table_mark table_among(std::span<const std::string> names);
 
-/// Throw errc::argument for a table, with the source to use: for a folder, for the folders of some files, and for
-/// the objects of a storage.
+/// Throw errc::argument for a table, with the source to use: for a folder, for the folders of some files, and
+/// for the objects of a storage.
 void refuse_table_folder(const std::string& folder, std::string_view source);
 void refuse_table_files(std::span<const std::string> paths, std::string_view source);
 void refuse_table_objects(std::span<const std::string> names, std::string_view source);
