@@ -5,8 +5,8 @@
 # wheel. With the component, these tests are some of their rooms'.
 
 find_package(PenstockArrow REQUIRED)
-set(arrow_tests source/delta source/iceberg source/parquet source/parquet_checks source/parquet_drift
-                source/parquet_nested source/parquet_where source/parquet_writer source/splits
+set(arrow_tests source/csv source/delta source/iceberg source/parquet source/parquet_checks source/parquet_drift
+                source/parquet_nested source/parquet_where source/parquet_writer source/splits source/table_types
                 storage/arrow_files integration/arrow_exchange)
 if(TARGET penstock::s3)
   list(APPEND arrow_tests source/tables_over_s3)

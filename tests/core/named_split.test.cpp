@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <penstock/core/named_split.hpp>
 
+#include <penstock/order/shuffle.hpp>
 #include <penstock/order/split.hpp>
+#include <penstock/source/directory.hpp>
 
 #include <concepts>
 #include <string>
@@ -17,4 +19,13 @@ TEST_CASE("core/named_split: one word names a split of the files, or splits at r
   CHECK(ps::split("train").name == "train");
   CHECK(ps::split(std::string("my split")).name == "my split");
   CHECK(ps::split(0.5F, 7).describe() == ps::split(0.5, 7).describe());
+}
+
+TEST_CASE("core/named_split: the example in the header") {
+  using namespace penstock;
+  const auto example = [] {
+    auto train = directory("imagenet", split("train")) | shuffle(1);
+    return train;
+  };
+  CHECK_THROWS_AS(example(), error);
 }

@@ -237,10 +237,10 @@ TEST_CASE("source/arrow_ipc: a folder of Hugging Face's is its files in order, a
     std::ofstream(dir / name, std::ios::binary) << bytes;
   };
   put("state.json", "{}");
-  CHECK_THROWS_WITH(ps::arrow_ipc(dir.path().string()), Catch::Contains("has no file called *.arrow"));
+  CHECK_THROWS_WITH(ps::arrow_ipc(dir.path().string()), Catch::Contains("have no file called *.arrow"));
   put("data-00001-of-00002.arrow", arrow_oracle("stream.arrow"));
   CHECK_THROWS_WITH(ps::arrow_ipc(dir.path().string()),
-                    Catch::Contains("has 1 files called 'data-...', whose names say that there are 2"));
+                    Catch::Contains("counts, and lacks number 0: fetch the others"));
   put("data-00000-of-00002.arrow", arrow_oracle("stream.arrow"));
   put("cache-1234.arrow", arrow_oracle("views.arrow"));
   const auto source = ps::arrow_ipc(dir.path().string());
@@ -248,7 +248,7 @@ TEST_CASE("source/arrow_ipc: a folder of Hugging Face's is its files in order, a
   CHECK(source.connect().key(0) == "data-00000-of-00002.arrow:0");
   put("imdb-test.arrow", arrow_oracle("stream.arrow"));
   CHECK_THROWS_WITH(ps::arrow_ipc(dir.path().string()),
-                    Catch::Contains("name those of one dataset or split"));
+                    Catch::Contains("the split test, and files of none"));
 }
 
 TEST_CASE("source/arrow_ipc: faults are one sentence with the place") {

@@ -26,7 +26,8 @@ std::map<std::string, names> by_split(const names& paths) {
 }
 names chosen(const names& paths, const std::string& split) {
   names made;
-  for (const std::size_t i : ps::detail::files_of(paths, {split}, {"parquet", "f"})) made.push_back(paths[i]);
+  for (const std::size_t i : ps::detail::files_of(paths, ps::split(split), {"parquet", "f"}))
+    made.push_back(paths[i]);
   return made;
 }
 codec_test::thrown refusal(const names& paths, std::string_view folder = "f") {
@@ -135,7 +136,7 @@ TEST_CASE("source/split_files: objects of a storage are looked at from their com
   CHECK(relative_paths(names{"a.x"}) == names{"a.x"});
   CHECK(relative_paths(names{}).empty());
   const auto of = [](const names& all, const std::string& split) {
-    return ps::detail::names_of_split(all, {split}, {"parquet", ""});
+    return ps::detail::names_of_split(all, ps::split(split), {"parquet", ""});
   };
   CHECK(of({"b/d/train/0.x", "b/d/test/0.x"}, "test") == names{"b/d/test/0.x"});
   CHECK(of({"b/d/train/0.x", "b/d/train/1.x"}, "train") == names{"b/d/train/0.x", "b/d/train/1.x"});

@@ -10,9 +10,19 @@
 
 namespace penstock::inline v0_1 {
 
+namespace detail {
+struct split_fn;
+}
+
 /// A split of a dataset by its name, as sources take it behind the folder; `split("train")` makes one.
-struct named_split {
+class named_split {
+ public:
   std::string name;
+
+ private:
+  friend detail::split_fn;
+  // Two arguments, so that options in braces, `{{"png"}}`, are not taken for a name.
+  named_split(std::string_view called, int) : name(called) {}
 };
 
 namespace detail {
@@ -25,7 +35,7 @@ struct split_stage_of {
 };
 
 struct split_fn {
-  [[nodiscard]] named_split operator()(std::string_view name) const { return {std::string(name)}; }
+  [[nodiscard]] named_split operator()(std::string_view name) const { return {name, 0}; }
   template <class Fraction>
     requires std::is_arithmetic_v<Fraction>
   [[nodiscard]] auto operator()(Fraction fraction, any_seed seed) const {

@@ -27,6 +27,10 @@ namespace penstock::inline v0_1::detail {
 /// lists.
 [[nodiscard]] std::vector<std::string> arrow_paths(const std::string& pattern,
                                                    const named_split* wanted = nullptr);
+[[nodiscard]] std::vector<std::string> csv_paths(const std::string& pattern,
+                                                 const named_split* wanted = nullptr);
+[[nodiscard]] std::vector<std::string> tsv_paths(const std::string& pattern,
+                                                 const named_split* wanted = nullptr);
 /// Whether there is a folder of this name.
 [[nodiscard]] bool is_data_folder(const std::string& path);
 /// `*.jsonl` and `*.ndjson`; if there are none, `*.txt` and `*.text`.

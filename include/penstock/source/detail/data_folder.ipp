@@ -208,6 +208,16 @@ PENSTOCK_INLINE std::vector<std::string> line_paths(const std::string& pattern, 
                     {.source = "lines", .files = "*.jsonl or *.txt", .is = is, .is_instead = is_text});
 }
 
+PENSTOCK_INLINE std::vector<std::string> csv_paths(const std::string& pattern, const named_split* wanted) {
+  const auto is = [](std::string_view name) { return name.ends_with(".csv"); };
+  return data_paths(pattern, wanted, {.source = "csv", .files = "*.csv", .is = is});
+}
+
+PENSTOCK_INLINE std::vector<std::string> tsv_paths(const std::string& pattern, const named_split* wanted) {
+  const auto is = [](std::string_view name) { return name.ends_with(".tsv"); };
+  return data_paths(pattern, wanted, {.source = "tsv", .files = "*.tsv", .is = is});
+}
+
 PENSTOCK_INLINE std::vector<std::string> tfrecord_paths(const std::string& pattern,
                                                         const named_split* wanted) {
   const auto is = [](std::string_view name) {

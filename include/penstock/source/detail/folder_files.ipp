@@ -139,7 +139,7 @@ PENSTOCK_INLINE std::string folder_walk::choose(const named_split& wanted) {
 }
 
 PENSTOCK_INLINE folder_files folder_walk::run_all() {
-  const named_split all{"all"};
+  const named_split all = split("all");
   return run(&all);
 }
 

@@ -122,7 +122,8 @@ PENSTOCK_INLINE std::vector<files_of_split> splits_at(std::span<const std::strin
     if (where == split_place::sharded) {
       const auto name =
           path.starts_with("data/") && path.find('/', 5) == path.npos ? numbered_name_of(path) : std::nullopt;
-      if (name) found[std::string(name->split())].push_back(i);
+      if (name && name->front.ends_with('-'))
+        found[std::string(name->front.substr(0, name->front.size() - 1))].push_back(i);
       continue;
     }
     for (const split_words& one : known_splits)

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#if !__has_include(<arrow/csv/reader.h>)
+#error "penstock/source/csv.hpp needs Arrow C++: link penstock::arrow"
+#endif
+
+#include <penstock/base/shared.hpp>
+#include <penstock/core/arrow_type.hpp>
+#include <penstock/core/named_split.hpp>
+#include <penstock/core/opens_as_plan.hpp>
+#include <penstock/core/projection.hpp>
+#include <penstock/source/concepts.hpp>
+#include <penstock/source/detail/arrow_fields.hpp>
+#include <penstock/source/detail/arrow_rows.hpp>
+#include <penstock/source/detail/csv_files.hpp>
+#include <penstock/source/detail/data_folder.hpp>
+#include <penstock/source/detail/file_pattern.hpp>
+#include <penstock/source/detail/kept_batches.hpp>
+#include <penstock/source/manifest.hpp>
+#include <penstock/storage/concepts.hpp>
+#include <penstock/storage/mapped_file.hpp>
+#include <penstock/storage/session_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+namespace detail {
+
+/// The pieces of a run that are in memory.
+class csv_batches {
+ public:
+  static constexpr bool in_place = false;
+
+  template <class Known>
+  csv_batches(const shared<const Known>& files, const projection& used)
+      : files_(files), kept_(std::make_unique<kept_batches>(files->pieces.size(), files->options.keep)) {
+    for (std::size_t i = 0; i < files->leaves.size(); ++i)
+      if (used.uses(files->leaves[i])) wanted_.push_back(i);
+  }
+
+  [[nodiscard]] const arrow_batch& get(session_view session, std::size_t shard,
+                                       shared<const arrow_batch>& held) const {
+    held = kept_->get(shard, [&](std::size_t which, kept_batches::sharing&) {
+      return static_cast<const arrow_batch*>(files_->load(session, which, wanted_).release());
+    });
+    return *held;
+  }
+  [[nodiscard]] static const arrow_batch* find(std::size_t) noexcept { return nullptr; }
+  [[nodiscard]] shared<const arrow_batch> find_kept(std::size_t shard) const noexcept {
+    return kept_->find(shard);
+  }
+
+ private:
+  shared<const csv_files> files_;
+  std::vector<std::size_t> wanted_;
+  std::unique_ptr<kept_batches> kept_;
+};
+
+}  // namespace detail
+
+/// The source that `csv` and `tsv` make of files.
+template <storage Storage>
+class csv_source : public opens_as_plan<csv_source<Storage>> {
+  using files = detail::stored_in<detail::csv_files, Storage>;
+
+ public:
+  using penstock_part = source_tag;
+  using element = detail::arrow_row<detail::csv_files>;
+  static constexpr std::string_view source_name = "csv";
+  using reader = detail::arrow_rows<Storage, detail::csv_files, files, detail::csv_batches>;
+
+  csv_source(Storage where, csv_options options) {
+    auto session = where.connect();
+    detail::csv_files found(facts_of(where), session, std::move(options));
+    known_.reset(new const files(std::move(where), std::move(found)));
+  }
+
+  /// The rows of all files.
+  [[nodiscard]] std::uint64_t size() const noexcept { return known_->shards.samples(); }
+  /// Where the pieces of about 1 MiB begin that are parsed together.
+  [[nodiscard]] shared<const std::vector<std::uint64_t>> starts() const noexcept {
+    return known_->shards.starts();
+  }
+  /// The pieces, as shards.
+  [[nodiscard]] const penstock::manifest& manifest() const noexcept { return known_->shards; }
+  /// Covers the names and bytes of all files, the columns' types, and the options that say what values are.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return known_->mark; }
+  [[nodiscard]] std::string describe() const { return known_->describe(); }
+  [[nodiscard]] std::vector<source_field> fields() const { return detail::fields_of_arrow(schema()); }
+  /// The columns' types, as the children of a struct.
+  [[nodiscard]] const arrow_type& schema() const noexcept { return known_->schema; }
+  [[nodiscard]] reader connect(const projection& used = {}) const { return reader(known_, used); }
+
+ private:
+  shared<const files> known_;
+};
+
+/// The rows of CSV files, in any order.
+///
+///     auto rows = csv("reviews/train-*.csv", {.types = {{"label", "int32"}}}) | shuffle(seed) |
+///                 decode<field<"text", text>, field<"label", arrow_value<std::int32_t>>>;
+///     auto pairs = csv("pairs.csv", {.delimiter = ';', .columns = {"source", "target"}});
+///
+/// In: a pattern of paths, which is `mapped_file`; a folder, whose files `*.csv` are taken in the order of
+/// their paths, with those of folders in it; or any storage, whose objects are the files. Of several splits
+/// `csv(folder, split("train"))` reads one; see `split`. Text is UTF-8, values may stand in quotes and
+/// contain line ends then, and empty lines are no rows. The first line has the columns' names, unless
+/// `csv_options::columns` says them. All files have the same columns, in any order.
+/// Out: an open sample with a member for each column, as of `arrow_ipc`: `arrow_value<T>`, or any codec of
+/// bytes for texts. The types are what Arrow guesses from all values: int64, bool, date32, timestamp, double,
+/// and string for what is none of these; `csv_options::types` says others. A value that stands for none is
+/// null.
+/// Kind: a source; indexed, deterministic, resumable, elastic, lockstep. Making the plan reads and parses all
+/// files once, 16 at once, and remembers where every piece of about 1 MiB of rows begins: `starts`, so that
+/// `shuffle` with a window parses each one once.
+/// Cost per sample: a piece is read and parsed once, by Arrow, its named columns alone, and shared by all
+/// workers; pieces are kept up to `csv_options::keep` bytes. A row is not copied.
+/// Errors: errc::format, with the file, for rows of another number of values, a quote that nothing closes,
+/// values that are not of the type that was said, and a file of other columns than the first;
+/// errc::limit for a row of more than 256 MiB; errc::argument for a type that is not known, a column that is
+/// not there, and a folder or storage of several splits; errc::missing for a folder without files or without
+/// the split; errc::io. A value that does not have the type that is said for it is an error when its piece is
+/// parsed.
+/// Threads: any number may evaluate, each with its own worker.
+/// Source: RFC 4180; Arrow C++, `arrow::csv`.
+template <storage Storage>
+[[nodiscard]] csv_source<Storage> csv(Storage where, csv_options options = {}) {
+  return {detail::one_split(std::move(where), "csv"), std::move(options)};
+}
+template <storage Storage>
+[[nodiscard]] csv_source<Storage> csv(Storage where, const named_split& which, csv_options options = {}) {
+  return {detail::one_split(std::move(where), which, "csv"), std::move(options)};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] csv_source<mapped_file> csv(const Text& pattern, csv_options options = {}) {
+  return {mapped_file(detail::csv_paths(detail::tar::to_pattern(pattern))), std::move(options)};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] csv_source<mapped_file> csv(const Text& pattern, const named_split& which,
+                                          csv_options options = {}) {
+  return {mapped_file(detail::csv_paths(detail::tar::to_pattern(pattern), &which)), std::move(options)};
+}
+
+/// The rows of files with tabs between values; otherwise as `csv`. Of a folder, files `*.tsv`.
+template <storage Storage>
+[[nodiscard]] csv_source<Storage> tsv(Storage where, csv_options options = {}) {
+  options.delimiter = '\t';
+  return {detail::one_split(std::move(where), "tsv"), std::move(options)};
+}
+template <storage Storage>
+[[nodiscard]] csv_source<Storage> tsv(Storage where, const named_split& which, csv_options options = {}) {
+  options.delimiter = '\t';
+  return {detail::one_split(std::move(where), which, "tsv"), std::move(options)};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] csv_source<mapped_file> tsv(const Text& pattern, csv_options options = {}) {
+  options.delimiter = '\t';
+  return {mapped_file(detail::tsv_paths(detail::tar::to_pattern(pattern))), std::move(options)};
+}
+template <detail::tar::pattern_text Text>
+[[nodiscard]] csv_source<mapped_file> tsv(const Text& pattern, const named_split& which,
+                                          csv_options options = {}) {
+  options.delimiter = '\t';
+  return {mapped_file(detail::tsv_paths(detail::tar::to_pattern(pattern), &which)), std::move(options)};
+}
+
+}  // namespace penstock::inline v0_1

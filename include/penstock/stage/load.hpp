@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <penstock/codec/concepts.hpp>
+#include <penstock/core/bytes.hpp>
+#include <penstock/core/compiled.hpp>
+#include <penstock/core/element.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/message.hpp>
+#include <penstock/core/name.hpp>
+#include <penstock/core/part.hpp>
+#include <penstock/core/pipe.hpp>
+#include <penstock/core/record.hpp>
+#include <penstock/core/to_size.hpp>
+#include <penstock/stage/decode.hpp>
+#include <penstock/storage/concepts.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0_1 {
+
+/// Options of `load`.
+struct load_options {
+  /// Whether paths may lead out of the folder: "../1.jpg", "/data/1.jpg", "s3://other/1.jpg". Only for paths
+  /// that you trust.
+  bool allow_outside = false;
+  std::uint64_t max_bytes = 1_GiB;  ///< of a file
+};
+
+namespace mistakes {
+
+struct load_without_path {
+  using penstock_mistake = about_element_tag;
+  template <class Reached>
+  static consteval void explain() {
+    static_assert(never<Reached>,
+                  "penstock: load<\"path\"> takes a record whose field of that name is a text; write "
+                  "decode<field<\"path\", "
+                  "text>, ...> in front of it");
+  }
+};
+
+}  // namespace mistakes
+
+namespace detail {
+
+/// The name of a file in a folder. Throws errc::argument for a path that leads out of it, unless that is
+/// allowed.
+[[nodiscard]] std::string loaded_name(std::string_view folder, std::string_view path,
+                                      const load_options& options);
+/// The folder that a storage names. Throws errc::argument unless it is one.
+[[nodiscard]] std::string load_folder(std::span<const std::string> names);
+[[noreturn, gnu::cold]] void too_long_to_load(std::uint64_t size, const load_options& options);
+
+template <class CodecScratch>
+struct load_scratch {
+  buffer bytes;
+  CodecScratch codec;
+};
+
+template <class Name, class T>
+inline constexpr bool has_path = false;
+template <class Name, any_record T>
+  requires has_field<T, Name>
+inline constexpr bool has_path<Name, T> =
+    std::is_convertible_v<const std::tuple_element_t<T::template index_of<Name>, T>&, std::string_view>;
+
+}  // namespace detail
+
+/// The stage that `load` makes.
+template <class Name, renaming_storage Storage, codec Codec>
+class load_stage {
+ public:
+  using penstock_part = pointwise_tag;
+  static constexpr std::string_view stage_name = "load";
+  using scratch = detail::load_scratch<scratch_of<Codec>>;
+  static constexpr bool one_at_a_time = lone_codec<Codec>;
+
+  load_stage(Storage where, Codec with, load_options options)
+      : folder_(detail::load_folder(where.names())),
+        where_(std::move(where)),
+        codec_(std::move(with)),
+        options_(options) {}
+
+  template <class R, class Call>
+  auto apply(R&& sample, const Call& c) const {
+    return changed(std::forward<R>(sample), c, std::make_index_sequence<std::remove_cvref_t<R>::size>{});
+  }
+  [[nodiscard]] std::string describe() const {
+    return detail::text({"load<", Name::value, ">(", folder_, ": ", Codec::codec_name, ")"});
+  }
+
+  template <class Context>
+  static consteval auto diagnose() {
+    using element = std::remove_cvref_t<typename Context::element>;
+    if constexpr (detail::has_path<Name, element>)
+      return mistakes::none{};
+    else
+      return mistakes::load_without_path{};
+  }
+
+ private:
+  template <class R, class Call, std::size_t... Is>
+  auto changed(R&& sample, const Call& c, std::index_sequence<Is...>) const {
+    using type = std::remove_cvref_t<R>;
+    return record<basic_field<typename type::template field_at<Is>::name_type,
+                              std::remove_cvref_t<decltype(one_field<Is>(std::forward<R>(sample), c))>>...>(
+        detail::made_by{}, [&]() -> decltype(auto) { return one_field<Is>(std::forward<R>(sample), c); }...);
+  }
+  template <std::size_t I, class R, class Call>
+  decltype(auto) one_field(R&& sample, const Call& c) const {
+    using field = typename std::remove_cvref_t<R>::template field_at<I>;
+    if constexpr (std::is_same_v<typename field::name_type, Name>)
+      return loaded(std::string_view(get<I>(sample)), c.scratch);
+    else
+      return get<I>(std::forward<R>(sample));
+  }
+  decltype(auto) loaded(std::string_view path, scratch& room) const {
+    std::string name = detail::loaded_name(folder_, path, options_);
+    try {
+      const Storage one = where_.with_names(std::vector<std::string>{name});
+      auto session = one.connect();
+      const std::uint64_t size = session.size(0);
+      if (size > options_.max_bytes) detail::too_long_to_load(size, options_);
+      room.bytes.resize_for_overwrite(detail::to_size(size));
+      session.read(0, 0, room.bytes.span());
+      return detail::run_codec(codec_, room.bytes.view(), room.codec);
+    } catch (error& e) {
+      e.in_file(name);
+      throw;
+    }
+  }
+
+  std::string folder_;
+  Storage where_;
+  Codec codec_;
+  load_options options_;
+};
+
+/// Replaces a path in a record by what the file holds that it names: samples of a table or of JSON lines
+/// whose images lie beside it.
+///
+///     auto samples = source | load<"image">(file("data"), jpeg{});
+///
+/// In: a record whose field is a text; a storage whose only name is the folder that paths are relative to,
+/// which is that of the manifest as a rule: `file("data")`, `s3("bucket/data")`, `http("https://host/data")`;
+/// and a codec.
+/// Out: the record with the codec's value in the place of the path; `load<"image">(file("data"), identity{})`
+/// gives the bytes.
+/// Pointwise: files are read in the workers, wherever the stage stands, each when its sample is made, with
+/// the storage's options. Keeps all five guarantees. A storage with latency gets one request at a time from
+/// each worker: raise `workers`.
+/// Cost per sample: a session of the storage for its file, and reading it whole.
+/// Errors: errc::argument for a path that is empty or leads out of the folder (see `load_options`), and for a
+/// storage that does not name one folder; errc::limit for a file of more than `max_bytes`; what the storage
+/// and the codec throw, with the file.
+/// Threads: any number at once.
+template <fixed_string Name, renaming_storage Storage, codec Codec>
+[[nodiscard]] load_stage<name_of<Name>, Storage, Codec> load(Storage folder, Codec with,
+                                                             load_options options = {}) {
+  return {std::move(folder), std::move(with), options};
+}
+
+}  // namespace penstock::inline v0_1
+
+#ifndef PENSTOCK_COMPILED
+#include <penstock/stage/load.ipp>
+#endif
