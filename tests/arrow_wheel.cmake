@@ -5,8 +5,15 @@
 # wheel. With the component, these tests are some of their rooms'.
 
 find_package(PenstockArrow REQUIRED)
-set(arrow_tests source/delta source/iceberg source/parquet source/parquet_drift source/parquet_nested source/parquet_writer
-                storage/arrow_files integration/arrow_exchange)
+set(arrow_tests
+    source/delta
+    source/iceberg
+    source/parquet
+    source/parquet_drift
+    source/parquet_nested
+    source/parquet_writer
+    storage/arrow_files
+    integration/arrow_exchange)
 if(TARGET penstock::s3)
   list(APPEND arrow_tests source/tables_over_s3)
 endif()

@@ -152,8 +152,11 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 ///
 /// In: a pattern of paths (with `::` between patterns), which is `mapped_file`; a folder, whose files called
 /// `*.parquet` are taken in the order of their paths, with those of folders in it, but not what begins with
-/// `_` or `.`; or any storage, whose objects are the files. All have the same columns, in any order. Folders
-/// called `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts.
+/// `_` or `.`; or any storage, whose objects are the files. The columns are those of all files, in any order:
+/// one that a file lacks, or has with the type null, is null there; texts may have any encoding; numbers
+/// widen to the smallest type that holds all values exactly, times to the finer unit. Folders called
+/// `column=value` are columns: whole numbers of 64 bits if all values are some, otherwise texts; one that is
+/// in the files, too, has the files' type.
 /// Out: an open sample with a member for each column, as of `arrow_ipc`: the fields of a struct are members
 /// of their own ("image.bytes"), `arrow_value<T>` reads numbers, texts, lists and nulls, `arrow_array<T>`
 /// lists that are arrays, and any other codec bytes and texts: `jpeg`, `npy`, `json`. Types are those that
@@ -169,9 +172,11 @@ class parquet_source : public opens_as_plan<parquet_source<Storage>> {
 /// all workers; row groups are kept up to `parquet_options::keep` bytes, and those of the 64 rows that come
 /// next.
 /// A row is not copied. No allocation per sample in the steady state.
-/// Errors: errc::format, with the file, for what is no Parquet or damaged, and for a file of other columns
-/// than the first; errc::limit for a row group that takes more than `parquet_options::limit`; errc::argument
-/// for `where` and `columns` with a column that is not there; errc::missing for a folder without files;
+/// Errors: errc::format, with the file, for what is no Parquet or damaged; with both files and types, when a
+/// run opens or `where` is applied, for a column that is used and whose types have no common one; with both
+/// values, for a row whose column is not what its folder's name says; errc::limit for a row group that takes
+/// more than `parquet_options::limit`; errc::argument for `where` and `columns` with a column that is not
+/// there; errc::missing for a folder without files;
 /// errc::io.
 /// Encrypted files are not read.
 /// Threads: any number may evaluate, each with its own worker.
